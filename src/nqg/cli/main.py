@@ -1,0 +1,48 @@
+"""`nqg`: collects the verbs, and turns errors into one line and an exit code (1 failed, 2 misused)."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from nqg import __version__
+from nqg.cli.demo import demo
+from nqg.cli.terminal import complain
+from nqg.errors import NqgError
+
+app = typer.Typer(
+    name="nqg",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"nqg {__version__}")
+        raise typer.Exit(0)
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    """Turn sentences into programs with a grammar learned from pairs of strings."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on stderr, never a traceback."""
+    try:
+        app()
+    except NqgError as error:
+        complain(str(error))
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output went away, as `| head` does
+        sys.exit(1)

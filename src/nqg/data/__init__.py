@@ -1,0 +1,1 @@
+"""Examples, the files that hold them, and the datasets of the paper."""

@@ -1,0 +1,78 @@
+"""The exceptions of nqg: one small tree, every message written for the person who reads it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file, as errors name it.
+
+    >>> str(Place(Path("train.tsv"), 17))
+    'train.tsv:17'
+    """
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class NqgError(Exception):
+    """Base of everything that nqg raises on purpose; its text is meant for the user."""
+
+
+class FormatError(NqgError):
+    """Text that does not follow its format: a rule, a program, a line of a file.
+
+    >>> print(FormatError("expected 'source<TAB>target', found 3 columns", Place(Path("train.tsv"), 17)))
+    train.tsv:17: expected 'source<TAB>target', found 3 columns
+    """
+
+    def __init__(self, reason: str, place: Place | Path | None = None) -> None:
+        super().__init__(reason if place is None else f"{place}: {reason}")
+        self.reason = reason
+        self.place = place
+
+    def at(self, place: Place | Path) -> FormatError:
+        """The same complaint, with the place where the text was found."""
+        return FormatError(self.reason, place)
+
+
+class UnknownName(NqgError):
+    """A name that is not in the list of known ones; near misses are offered.
+
+    >>> print(UnknownName("dataset", "geo", ["scan", "geoquery", "spider-ssp"]))
+    no dataset 'geo'; did you mean 'geoquery'? Known: geoquery, scan, spider-ssp
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        starts = [candidate for candidate in known if name and candidate.startswith(name)]
+        near = starts or difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else "."
+        super().__init__(f"no {kind} '{name}'{hint} Known: {', '.join(known)}")
+
+
+class SettingsError(NqgError):
+    """A setting that is unknown, or a value that makes no sense."""
+
+
+class LimitExceeded(NqgError):
+    """Work that would grow past a limit that the caller gave."""
+
+
+class DataUnavailable(NqgError):
+    """A file that is neither cached nor reachable; the message says what to put where."""
+
+
+class MissingExtra(NqgError):
+    """An optional part that is not installed; the message says how to install it."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional part of nqg: pip install 'nqg[{extra}]'")

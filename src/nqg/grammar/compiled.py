@@ -1,0 +1,20 @@
+"""How hot loops are compiled: Numba, once, with the machine code kept on disk.
+
+Kernels are plain functions over integer arrays. They release the GIL, so threads run them side by side. Numba's disk
+cache notices a change in a kernel's own file but not in the file of a kernel that it calls: after editing one, remove
+the `__pycache__` folders (`make clean`) if results look stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def kernel(function: Function) -> Function:
+    """`function`, compiled to machine code on first use and cached on disk."""
+    return cast(Function, numba.njit(cache=True, nogil=True)(function))

@@ -1,0 +1,1 @@
+"""Train/test splits, how they are made, and what they measure."""

@@ -1,0 +1,29 @@
+"""Fixtures for all tests: where the real data lies, and golden files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+SHARED = PROJECT.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real datasets; tests that need it are skipped with a reason where it is absent."""
+    mirror = Path(os.environ.get("NQG_DATA_MIRROR", SHARED / "data"))
+    if not mirror.is_dir():
+        pytest.skip(f"real data not found: {mirror} is no folder (set NQG_DATA_MIRROR to a copy of it)")
+    return mirror
+
+
+@pytest.fixture(scope="session")
+def reference_grammars() -> Path:
+    """Grammars that the published implementation induced; skipped with a reason where they are absent."""
+    folder = SHARED / "reference"
+    if not folder.is_dir():
+        pytest.skip(f"reference grammars not found: {folder} is no folder")
+    return folder

@@ -1,0 +1,76 @@
+"""The folders are the flow: a stage imports itself and what lies to its left, and heavy modules load late."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nqg
+
+SOURCE = Path(nqg.__file__).parent
+STAGES = [
+    "grammar",
+    "data",
+    "splits",
+    "induction",
+    "forests",
+    "model",
+    "inference",
+    "evaluation",
+    "experiments",
+    "web",
+    "cli",
+]
+
+
+def stage_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "nqg" and parts[1] in STAGES else None
+
+
+def imports(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_every_folder_is_a_stage() -> None:
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders <= set(STAGES)
+
+
+def test_no_stage_imports_what_lies_to_its_right() -> None:
+    offenders = [
+        f"{file.relative_to(SOURCE)} imports {module}"
+        for stage in STAGES
+        for file in sorted((SOURCE / stage).rglob("*.py"))
+        for module in imports(file)
+        if (other := stage_of(module)) and STAGES.index(other) > STAGES.index(stage)
+    ]
+    assert not offenders
+
+
+def test_only_the_command_line_prints() -> None:
+    offenders = [
+        str(file.relative_to(SOURCE))
+        for file in sorted(SOURCE.rglob("*.py"))
+        if "cli" not in file.parts and re.search(r"^\s*print\(", file.read_text(), flags=re.MULTILINE)
+    ]
+    assert not offenders
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = "{'numpy', 'numba', 'torch', 'transformers', 'pooch', 'requests', 'sqlglot', 'matplotlib', 'typer'}"
+    program = f"import nqg, sys; print(sorted({heavy} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "[]"
+
+
+def test_every_public_name_can_be_imported() -> None:
+    assert all(getattr(nqg, name) is not None for name in nqg.__all__)
