@@ -3,53 +3,57 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from nqg.errors import FormatError, NqgError, Place
 
 
+def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
+    r"""Every line of a UTF-8 file (plain or `.gz`) without its line end, with its place.
+
+    Lines end at `\n` or `\r\n` alone, so that other Unicode separators stay inside the sentences.
+    """
+    with _opened(path) as file:
+        for number, raw in enumerate(file, start=1):
+            place = Place(path, number)
+            yield place, decoded(raw.removesuffix(b"\n").removesuffix(b"\r"), place)
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> Iterator[Iterable[bytes]]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            yield io.BufferedReader(file) if isinstance(file, gzip.GzipFile) else file
-    except (EOFError, gzip.BadGzipFile) as error:
+            yield file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FormatError(f"damaged gzip file ({error})", path) from error
     except FileNotFoundError as error:
         raise NqgError(f"{path}: no such file") from error
     except IsADirectoryError as error:
         raise NqgError(f"{path}: expected a file, found a folder") from error
-    except PermissionError as error:
-        raise NqgError(f"{path}: permission denied") from error
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
-    r"""Every line of a UTF-8 file (plain or `.gz`) without its line end, with its place.
-
-    Lines end at `\n` or `\r\n` alone, so that other Unicode separators stay inside tokens' sentences.
-    """
-    with _opened(path) as file:
-        for number, raw in enumerate(file, start=1):
-            yield Place(path, number), decoded(raw.rstrip(b"\r\n"), Place(path, number))
+    except OSError as error:
+        raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def decoded(raw: bytes, place: Place) -> str:
-    """`raw` as text; invalid UTF-8 and NUL are refused with the place and the offending byte."""
+    r"""`raw` as text, less a byte order mark on line 1; invalid UTF-8 and NUL are refused with the offending byte.
+
+    >>> decoded(b"caf\xc3\xa9", Place(Path("train.tsv"), 1))
+    'café'
+    """
     if b"\0" in raw:
-        raise FormatError(f"found a NUL byte in column {raw.index(0) + 1}, expected text", place)
+        raise FormatError(f"byte {raw.index(0) + 1} is NUL, expected text", place)
     try:
-        return raw.decode("utf-8").removeprefix("\ufeff" if place.line == 1 else "")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        found = raw[error.start : error.start + 1].hex()
-        raise FormatError(
-            f"byte {error.start + 1} is 0x{found}: not valid UTF-8, expected UTF-8 text", place
-        ) from error
+        reason = f"byte {error.start + 1} is 0x{raw[error.start]:02x}, which is not valid UTF-8; expected UTF-8 text"
+        raise FormatError(reason, place) from error
+    return text.removeprefix("\ufeff") if place.line == 1 else text
 
 
 @contextmanager
@@ -59,36 +63,32 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     The bytes go to a temporary file in the same folder, are flushed to disk, and replace `path` in one rename;
     when anything fails, what was at `path` before is untouched.
     """
-    handle, temporary = _temporary_beside(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    file = _created(temporary, path)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+        _replace(path, temporary)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-def _temporary_beside(path: Path) -> tuple[int, str]:
+def _created(temporary: Path, path: Path) -> IO[bytes]:
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        return open(temporary, "xb")
     except FileNotFoundError as error:
         raise NqgError(f"{path}: the folder {path.parent} does not exist") from error
-    except NotADirectoryError as error:
-        raise NqgError(f"{path}: {path.parent} is not a folder") from error
     except OSError as error:
         raise NqgError(f"{path}: cannot write there ({error.strerror})") from error
-    os.chmod(handle, 0o666 & ~_umask())
-    return handle, temporary
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _replace(path: Path, temporary: Path) -> None:
+    try:
+        os.replace(temporary, path)
+    except OSError as error:
+        raise NqgError(f"{path}: cannot be replaced ({error.strerror})") from error
 
 
 def write_text(path: Path, text: str) -> None:
