@@ -1,0 +1,308 @@
+r"""Context-free grammars of legal targets, and their text format.
+
+    # FunQL, much reduced
+    <query> ::= answer ( <set> )
+    <set>   ::= state ( all ) | capital ( <set> ) | cityid ( ' <...> ' , <.> )
+
+The first left side is the start symbol. `<.>` stands for exactly one token, whichever it is, and `<...>` for one or
+more. Terminals that would be misread (`|`, `::=`, `<set>`, a token that starts with `#`) are written with a backslash
+before them, and such a token that already starts with backslashes gets one more. Whether a target is legal is decided
+by `nqg.grammar.target_recogniser`, which is loaded when first asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from nqg.errors import FormatError, Place, UnknownName
+from nqg.files import numbered_lines, write_text
+from nqg.grammar.symbols import check_terminals
+
+if TYPE_CHECKING:
+    from nqg.grammar.target_recogniser import Expected, Prefix, Recogniser, Verdict
+
+DEFINES = "::="
+OR = "|"
+_LINE_WIDTH = 100
+_BRACKETED = re.compile(r"<[^\s<>]+>")
+_NAME = re.compile(r"[^\s<>]*\w[^\s<>]*")
+_MISREAD = re.compile(r"\\*(<[^\s<>]+>|\||::=|#.*)", flags=re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Category:
+    """A non-terminal of a target grammar: its name stands for all strings that its productions derive.
+
+    >>> str(Category("set"))
+    '<set>'
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise FormatError(f"'<{self.name}>' is no non-terminal: its name needs a letter or a digit, and no blanks")
+
+    def __str__(self) -> str:
+        return f"<{self.name}>"
+
+
+class Wildcard(Enum):
+    """A symbol that matches tokens that the grammar need not know."""
+
+    ONE_TOKEN = "<.>"
+    TOKENS = "<...>"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+TargetSymbol = str | Category | Wildcard
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """One way to write a category: `left` may be replaced by the symbols of `right`.
+
+    >>> str(Production(Category("choice"), (Category("set"), "|", Wildcard.ONE_TOKEN)))
+    '<choice> ::= <set> \\\\| <.>'
+    """
+
+    left: Category
+    right: tuple[TargetSymbol, ...]
+
+    def __post_init__(self) -> None:
+        if not self.right:
+            raise FormatError(f"{self.left} has an empty alternative; expected at least one symbol")
+        check_terminals(symbol for symbol in self.right if isinstance(symbol, str))
+
+    def __str__(self) -> str:
+        return f"{self.left} {DEFINES} {_spelled_all(self.right)}"
+
+
+@dataclass(frozen=True)
+class TargetGrammar:
+    """Productions of all categories; the first one's left side is the start symbol.
+
+    >>> grammar = TargetGrammar.parse("<query> ::= answer ( <set> )\\n<set> ::= state | next_to ( <set> )")
+    >>> grammar.accepts("answer ( next_to ( state ) )".split())
+    True
+    >>> print(grammar.explain("answer ( next_to state )".split()))
+    legal up to token 3 'next_to', expected '(', found 'state'
+    """
+
+    productions: tuple[Production, ...]
+
+    def __post_init__(self) -> None:
+        if fault := _first_fault(self.productions):
+            raise FormatError(fault.reason)
+
+    @classmethod
+    def parse(cls, text: str) -> TargetGrammar:
+        """The grammar that `text` spells."""
+        source = Path("<text>")
+        lines = enumerate(text.split("\n"), start=1)
+        return _grammar(source, ((Place(source, number), line) for number, line in lines))
+
+    @classmethod
+    def read(cls, path: Path | str) -> TargetGrammar:
+        """The grammar in the file at `path`."""
+        return _grammar(Path(path), numbered_lines(Path(path)))
+
+    def write(self, path: Path | str) -> None:
+        """Write the grammar to `path`; `read` gives it back."""
+        write_text(Path(path), str(self))
+
+    def __str__(self) -> str:
+        return "".join(f"{line}\n" for line in _lines(self.productions))
+
+    @property
+    def start(self) -> Category:
+        """The category of whole targets."""
+        return self.productions[0].left
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        """All categories, in the order of their first production."""
+        return tuple(dict.fromkeys(production.left for production in self.productions))
+
+    @property
+    def unreachable(self) -> tuple[Category, ...]:
+        """Categories that occur in no target: allowed, but often a slip."""
+        reached = _reachable(self.productions)
+        return tuple(category for category in self.categories if category not in reached)
+
+    def accepts(self, tokens: Sequence[str]) -> bool:
+        """Whether `tokens` are a legal target."""
+        return self.recogniser.accepts(tokens)
+
+    def explain(self, tokens: Sequence[str]) -> Verdict:
+        """Whether `tokens` are a legal target and, where they are not, how far they are legal and what was expected."""
+        return self.recogniser.explain(tokens)
+
+    def expected_next(self, tokens: Sequence[str]) -> Expected | None:
+        """What may follow the prefix `tokens`; None where no legal target starts with them."""
+        prefix = self.prefix(tokens)
+        return None if prefix is None else prefix.expected
+
+    def prefix(self, tokens: Sequence[str] = ()) -> Prefix | None:
+        """The start of a target, to be continued token by token; None where no legal target starts so."""
+        return self.recogniser.prefix(tokens)
+
+    @cached_property
+    def recogniser(self) -> Recogniser:
+        """The grammar as arrays for the chart, made on first use."""
+        from nqg.grammar.target_recogniser import Recogniser  # loads Numba
+
+        return Recogniser.of(self)
+
+
+def spelled(symbol: TargetSymbol) -> str:
+    r"""`symbol` as it is written in a file.
+
+    >>> [spelled(symbol) for symbol in (Category("set"), "<set>", "<", "|", Wildcard.TOKENS)]
+    ['<set>', '\\<set>', '<', '\\|', '<...>']
+    """
+    if isinstance(symbol, str):
+        return f"\\{symbol}" if _MISREAD.fullmatch(symbol) else symbol
+    return str(symbol)
+
+
+def read_symbol(text: str) -> TargetSymbol:
+    r"""The symbol that `text` spells.
+
+    >>> read_symbol("<set>"), read_symbol(r"\<set>"), read_symbol("<="), str(read_symbol("<.>"))
+    (Category(name='set'), '<set>', '<=', '<.>')
+    """
+    if text in (wildcard.value for wildcard in Wildcard):
+        return Wildcard(text)
+    if text.startswith("#"):
+        raise FormatError(f"comments stand on lines of their own; the token '{text}' is written '\\{text}'")
+    if not _BRACKETED.fullmatch(text):
+        return text[1:] if text.startswith("\\") and _MISREAD.fullmatch(text) else text
+    if not _NAME.fullmatch(text[1:-1]):
+        raise FormatError(f"'{text}' is neither <name> nor a wildcard (<.>, <...>); the token is written '\\{text}'")
+    return Category(text[1:-1])
+
+
+def _spelled_all(symbols: Iterable[TargetSymbol]) -> str:
+    return " ".join(map(spelled, symbols))
+
+
+def _lines(productions: Iterable[Production]) -> Iterator[str]:
+    """Neighbours with the same left side share a line as far as its width goes."""
+    line, left = "", None
+    for production in productions:
+        longer = f"{line} {OR} {_spelled_all(production.right)}"
+        if production.left == left and len(longer) <= _LINE_WIDTH:
+            line = longer
+            continue
+        if line:
+            yield line
+        line, left = str(production), production.left
+    yield line
+
+
+def _grammar(source: Path, lines: Iterable[tuple[Place, str]]) -> TargetGrammar:
+    productions: list[Production] = []
+    places: list[Place] = []
+    for place, line in lines:
+        try:
+            productions.extend(_productions(line))
+        except FormatError as error:
+            raise error.at(place) from None
+        places.extend([place] * (len(productions) - len(places)))
+    if fault := _first_fault(productions):
+        raise FormatError(fault.reason, places[fault.production] if places else source)
+    return TargetGrammar(tuple(productions))
+
+
+def _productions(line: str) -> Iterator[Production]:
+    words = line.split()
+    if not words or words[0].startswith("#"):
+        return
+    if DEFINES not in words:
+        raise FormatError(f"expected '<name> {DEFINES} symbols', found no '{DEFINES}' in '{line.strip()}'")
+    middle = words.index(DEFINES)
+    left = _left_side(words[:middle])
+    for alternative in _alternatives(words[middle + 1 :]):
+        yield Production(left, tuple(map(read_symbol, alternative)))
+
+
+def _left_side(words: Sequence[str]) -> Category:
+    symbol = read_symbol(words[0]) if len(words) == 1 else None
+    if isinstance(symbol, Category):
+        return symbol
+    raise FormatError(f"expected one non-terminal <name> before '{DEFINES}', found '{' '.join(words)}'")
+
+
+def _alternatives(words: Sequence[str]) -> Iterator[list[str]]:
+    if DEFINES in words:
+        raise FormatError(f"expected one '{DEFINES}' a line, found more; the token is written '\\{DEFINES}'")
+    alternative: list[str] = []
+    for word in words:
+        if word == OR:
+            yield alternative
+            alternative = []
+        else:
+            alternative.append(word)
+    yield alternative
+
+
+class _Fault(NamedTuple):
+    production: int
+    reason: str
+
+
+def _first_fault(productions: Sequence[Production]) -> _Fault | None:
+    """What keeps the productions from being a grammar, and which of them is to blame."""
+    if not productions:
+        return _Fault(0, f"expected at least one production '<name> {DEFINES} symbols', found none")
+    defined = {production.left for production in productions}
+    productive = _productive(productions)
+    for number, production in enumerate(productions):
+        for category in _categories(production.right):
+            if category not in defined:
+                names = [other.name for other in defined]
+                return _Fault(number, str(UnknownName("non-terminal", category.name, names)))
+    for number, production in enumerate(productions):
+        if production.left not in productive:
+            return _Fault(
+                number, f"{production.left} derives no target: each of its alternatives leads round in a circle"
+            )
+    return None
+
+
+def _categories(symbols: Iterable[TargetSymbol]) -> Iterator[Category]:
+    return (symbol for symbol in symbols if isinstance(symbol, Category))
+
+
+def _productive(productions: Sequence[Production]) -> set[Category]:
+    """The categories that derive at least one string of tokens."""
+    productive: set[Category] = set()
+    open_ones = list(productions)
+    while True:
+        finished = {each.left for each in open_ones if productive.issuperset(_categories(each.right))}
+        if not finished:
+            return productive
+        productive |= finished
+        open_ones = [each for each in open_ones if each.left not in productive]
+
+
+def _reachable(productions: Sequence[Production]) -> set[Category]:
+    parts: dict[Category, list[Category]] = {}
+    for production in productions:
+        parts.setdefault(production.left, []).extend(_categories(production.right))
+    reached = {productions[0].left}
+    frontier = [productions[0].left]
+    while frontier:
+        fresh = [part for part in dict.fromkeys(parts[frontier.pop()]) if part not in reached]
+        reached.update(fresh)
+        frontier.extend(fresh)
+    return reached
