@@ -36,10 +36,9 @@ def test_a_negative_position_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "parts", [((4,), (0,), ()), ((0,), (4,), ()), ((0,), (1,), (4,))], ids=["train", "test", "dev"]
+    "split", [Split((4,), (0,)), Split((0,), (4,)), Split((0,), (1,), (4,))], ids=["train", "test", "dev"]
 )
-def test_a_position_outside_the_dataset_is_refused(parts: tuple[tuple[int, ...], ...]) -> None:
-    split = Split(*parts)
+def test_a_position_outside_the_dataset_is_refused(split: Split) -> None:
     assert split.fitting(5) is split
     with pytest.raises(FormatError, match=r"position 4 lies outside a dataset of 4 examples \(positions 0 to 3\)"):
         split.parts(EXAMPLES)

@@ -42,9 +42,7 @@ def test_a_split_file_is_plain_json_with_short_lines(split: Split) -> None:
     fields = json.loads(split_text(split))
     assert fields["train"] == list(split.train)
     assert list(fields) == [key for key in ("made_by", "train", "dev", "test") if key != "dev" or split.dev]
-    assert all(
-        len(line) <= 100 for line in split_text(split).splitlines() if "made_by" not in line and '": ' not in line
-    )
+    assert all(len(line) <= 100 for line in split_text(split).split("\n") if line.startswith("    "))
 
 
 def test_the_published_forms_are_read(tmp_path: Path) -> None:
