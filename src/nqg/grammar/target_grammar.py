@@ -4,86 +4,26 @@ r"""Context-free grammars of legal targets, and their text format.
     <query> ::= answer ( <set> )
     <set>   ::= state ( all ) | capital ( <set> ) | cityid ( ' <...> ' , <.> )
 
-The first left side is the start symbol. `<.>` stands for exactly one token, whichever it is, and `<...>` for one or
-more. Terminals that would be misread (`|`, `::=`, `<set>`, a token that starts with `#`) are written with a backslash
-before them, and such a token that already starts with backslashes gets one more. Whether a target is legal is decided
-by `nqg.grammar.target_recogniser`, which is loaded when first asked.
+The first left side is the start symbol; `nqg.grammar.production` says how symbols are spelled. Whether a target is
+legal is decided by `nqg.grammar.target_recogniser`, which is loaded when first asked.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nqg.errors import FormatError, Place, UnknownName
 from nqg.files import numbered_lines, write_text
-from nqg.grammar.symbols import check_terminals
+from nqg.grammar.production import DEFINES, OR, Category, Production, TargetSymbol, read_symbol, spelled_all
 
 if TYPE_CHECKING:
     from nqg.grammar.target_recogniser import Expected, Prefix, Recogniser, Verdict
 
-DEFINES = "::="
-OR = "|"
 _LINE_WIDTH = 100
-_BRACKETED = re.compile(r"<[^\s<>]+>")
-_NAME = re.compile(r"[^\s<>]*\w[^\s<>]*")
-_MISREAD = re.compile(r"\\*(<[^\s<>]+>|\||::=|#.*)", flags=re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Category:
-    """A non-terminal of a target grammar: its name stands for all strings that its productions derive.
-
-    >>> str(Category("set"))
-    '<set>'
-    """
-
-    name: str
-
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise FormatError(f"'<{self.name}>' is no non-terminal: its name needs a letter or a digit, and no blanks")
-
-    def __str__(self) -> str:
-        return f"<{self.name}>"
-
-
-class Wildcard(Enum):
-    """A symbol that matches tokens that the grammar need not know."""
-
-    ONE_TOKEN = "<.>"
-    TOKENS = "<...>"
-
-    def __str__(self) -> str:
-        return self.value
-
-
-TargetSymbol = str | Category | Wildcard
-
-
-@dataclass(frozen=True, slots=True)
-class Production:
-    """One way to write a category: `left` may be replaced by the symbols of `right`.
-
-    >>> str(Production(Category("choice"), (Category("set"), "|", Wildcard.ONE_TOKEN)))
-    '<choice> ::= <set> \\\\| <.>'
-    """
-
-    left: Category
-    right: tuple[TargetSymbol, ...]
-
-    def __post_init__(self) -> None:
-        if not self.right:
-            raise FormatError(f"{self.left} has an empty alternative; expected at least one symbol")
-        check_terminals(symbol for symbol in self.right if isinstance(symbol, str))
-
-    def __str__(self) -> str:
-        return f"{self.left} {DEFINES} {_spelled_all(self.right)}"
 
 
 @dataclass(frozen=True)
@@ -163,43 +103,11 @@ class TargetGrammar:
         return Recogniser.of(self)
 
 
-def spelled(symbol: TargetSymbol) -> str:
-    r"""`symbol` as it is written in a file.
-
-    >>> [spelled(symbol) for symbol in (Category("set"), "<set>", "<", "|", Wildcard.TOKENS)]
-    ['<set>', '\\<set>', '<', '\\|', '<...>']
-    """
-    if isinstance(symbol, str):
-        return f"\\{symbol}" if _MISREAD.fullmatch(symbol) else symbol
-    return str(symbol)
-
-
-def read_symbol(text: str) -> TargetSymbol:
-    r"""The symbol that `text` spells.
-
-    >>> read_symbol("<set>"), read_symbol(r"\<set>"), read_symbol("<="), str(read_symbol("<.>"))
-    (Category(name='set'), '<set>', '<=', '<.>')
-    """
-    if text in (wildcard.value for wildcard in Wildcard):
-        return Wildcard(text)
-    if text.startswith("#"):
-        raise FormatError(f"comments stand on lines of their own; the token '{text}' is written '\\{text}'")
-    if not _BRACKETED.fullmatch(text):
-        return text[1:] if text.startswith("\\") and _MISREAD.fullmatch(text) else text
-    if not _NAME.fullmatch(text[1:-1]):
-        raise FormatError(f"'{text}' is neither <name> nor a wildcard (<.>, <...>); the token is written '\\{text}'")
-    return Category(text[1:-1])
-
-
-def _spelled_all(symbols: Iterable[TargetSymbol]) -> str:
-    return " ".join(map(spelled, symbols))
-
-
 def _lines(productions: Iterable[Production]) -> Iterator[str]:
     """Neighbours with the same left side share a line as far as its width goes."""
     line, left = "", None
     for production in productions:
-        longer = f"{line} {OR} {_spelled_all(production.right)}"
+        longer = f"{line} {OR} {spelled_all(production.right)}"
         if production.left == left and len(longer) <= _LINE_WIDTH:
             line = longer
             continue
