@@ -18,3 +18,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def kernel(function: Function) -> Function:
     """`function`, compiled to machine code on first use and cached on disk."""
     return cast(Function, numba.njit(cache=True, nogil=True)(function))
+
+
+def inlined(function: Function) -> Function:
+    """A part of a kernel, set into its callers: handing a dozen arrays to a call costs more than the call itself."""
+    return cast(Function, numba.njit(cache=True, nogil=True, inline="always")(function))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nqg.errors import FormatError
 
@@ -47,6 +48,7 @@ def spelled(symbol: Symbol) -> str:
     return f"\\{symbol}" if _MISREAD.fullmatch(symbol) else symbol
 
 
+@lru_cache(maxsize=1 << 16)  # files repeat their tokens; the cache also makes equal tokens one object
 def read_symbol(text: str) -> Symbol:
     r"""The symbol that `text` spells.
 
@@ -58,8 +60,18 @@ def read_symbol(text: str) -> Symbol:
     return text[1:] if text.startswith("\\") and _MISREAD.fullmatch(text) else text
 
 
+@lru_cache(maxsize=1 << 16)
+def is_token(text: str) -> bool:
+    """Whether a sentence can hold `text` as one token: it is not empty and has no white space.
+
+    >>> is_token("loc_2"), is_token("new york"), is_token("")
+    (True, False, False)
+    """
+    return text.split() == [text]
+
+
 def check_terminals(symbols: Iterable[Symbol]) -> None:
-    """Refuse terminals that are empty or hold white space: they could not be told apart in a sentence."""
+    """Refuse terminals that could not be told apart in a sentence."""
     for symbol in symbols:
-        if isinstance(symbol, str) and symbol.split() != [symbol]:
+        if isinstance(symbol, str) and not is_token(symbol):
             raise FormatError(f"terminal {symbol!r} is empty or holds white space; a token has neither")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.grammar.compiled import kernel
+from nqg.grammar.compiled import inlined
 
 Integers = NDArray[np.int32]
 ROOT = 0
@@ -88,7 +88,7 @@ def _starts(owners: Integers, count: int) -> Integers:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
 
-@kernel
+@inlined
 def successor(trie: TrieArrays, node: int, label: int) -> int:
     """Where the edge `label` leads from `node`, or NOWHERE."""
     low, high = trie.first_edge[node], trie.first_edge[node + 1]

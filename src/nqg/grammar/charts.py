@@ -1,0 +1,128 @@
+"""From sentences to and-or graphs: encodes them, gives the kernels room, and joins what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nqg.errors import LimitExceeded
+from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
+from nqg.grammar.goal_kernels import fill_goals, goal_workspace
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.graph import Graph, concatenated
+from nqg.grammar.trie import Integers
+
+FIRST_ROOM = 1 << 12  # entries of scratch to begin with; doubled as long as a sentence needs more
+MOST_ROOM = 1 << 30  # numbers of choices and applications are 32-bit integers
+OUTPUT_ROOM = 1 << 18  # applications gathered before they are moved out
+
+Tokens = Sequence[str]
+Fill = Callable[[int, int, Graphs], int]
+
+
+def charts(grammar: Grammar, sources: Sequence[Tokens], *, prune: bool = True, limit: int | None = None) -> Graph:
+    """Every derivation of every span of the sources or, pruned, of every source as a whole.
+
+    `limit` bounds the entries (states, steps, applications) of any one sentence's chart.
+    """
+    encoded = grammar.encoded
+    first_token, tokens = encoded.laid_out(sources)
+    longest = int(np.diff(first_token).max(initial=0))
+    nodes = len(encoded.arrays.over_nt)
+
+    def fill(begin: int, room: int, out: Graphs) -> int:
+        work = workspace(longest, nodes, encoded.max_arity, room)
+        return fill_charts(first_token, tokens, begin, prune, encoded.arrays, work, out)
+
+    return _filled(fill, sources, encoded.max_arity, limit, goals=False)
+
+
+def goal_charts(grammar: Grammar, sources: Graph, targets: Sequence[Tokens], *, limit: int | None = None) -> Graph:
+    """Of the pruned charts of sources, the derivations that yield the targets."""
+    encoded = grammar.encoded
+    first_token, tokens = encoded.laid_out(targets)
+    longest = int(np.diff(first_token).max(initial=0))
+    most_choices = int(np.diff(sources.first_choice).max(initial=0))
+    kernel_view = _kernel_view(sources)
+
+    def fill(begin: int, room: int, out: Graphs) -> int:
+        work = goal_workspace(most_choices, longest, encoded.max_arity, room)
+        return fill_goals(first_token, tokens, begin, encoded.arrays, kernel_view, work, out)
+
+    return _filled(fill, targets, encoded.max_arity, limit, goals=True)
+
+
+def _filled(fill: Fill, sentences: Sequence[Tokens], max_arity: int, limit: int | None, *, goals: bool) -> Graph:
+    """Call `fill` until every sentence is done, with more room whenever one did not fit."""
+    most = MOST_ROOM if limit is None else limit
+    begin, room, parts = 0, min(FIRST_ROOM, most), list[Graph]()
+    while begin < len(sentences):
+        out = _empty_graphs(len(sentences) - begin, max(room, OUTPUT_ROOM), max_arity, goals=goals)
+        end = fill(begin, room, out)
+        if end == begin:
+            room = _more_room(room, most, sentences[begin])
+        parts.append(_filled_part(out, goals=goals))
+        begin = end
+    return concatenated(parts) if parts else _filled_part(_empty_graphs(0, 0, max_arity, goals=goals), goals=goals)
+
+
+def _more_room(room: int, most: int, sentence: Tokens) -> int:
+    if room >= most:
+        raise LimitExceeded(
+            f"the chart of '{_shortened(sentence)}' ({len(sentence)} tokens) needs more than {most:,} entries; "
+            "give a higher limit, a shorter sentence or a less ambiguous grammar"
+        )
+    return min(2 * room, most)
+
+
+def _shortened(sentence: Tokens, most: int = 8) -> str:
+    return " ".join(sentence[:most]) + (" …" if len(sentence) > most else "")
+
+
+def _empty_graphs(sentences: int, room: int, max_arity: int, *, goals: bool) -> Graphs:
+    def ints(*shape: int) -> Integers:
+        return np.empty(shape, dtype=np.int32)
+
+    return Graphs(
+        sizes=np.zeros(3, dtype=np.int64),
+        first_choice=np.zeros(sentences + 1, dtype=np.int64),
+        starts=ints(room),
+        ends=ints(room),
+        first_application=np.zeros(room + 1, dtype=np.int64),
+        rules=ints(room),
+        children=ints(room, max_arity),
+        target_starts=ints(room if goals else 0),
+        target_lengths=ints(room if goals else 0),
+    )
+
+
+def _filled_part(out: Graphs, *, goals: bool) -> Graph:
+    sentences, choices, applications = (int(size) for size in out.sizes)
+    return Graph(
+        first_choice=out.first_choice[: sentences + 1].copy(),
+        starts=out.starts[:choices].copy(),
+        ends=out.ends[:choices].copy(),
+        first_application=out.first_application[: choices + 1].copy(),
+        rules=out.rules[:applications].copy(),
+        children=out.children[:applications].copy(),
+        target_starts=out.target_starts[:choices].copy() if goals else None,
+        target_lengths=out.target_lengths[:choices].copy() if goals else None,
+    )
+
+
+def _kernel_view(graph: Graph) -> Graphs:
+    """A finished graph as kernels read it."""
+    nothing = np.empty(0, dtype=np.int32)
+    sizes = np.array([len(graph), graph.choices, graph.applications], dtype=np.int64)
+    return Graphs(
+        sizes,
+        graph.first_choice,
+        graph.starts,
+        graph.ends,
+        graph.first_application,
+        graph.rules,
+        graph.children,
+        nothing,
+        nothing,
+    )
