@@ -1,0 +1,202 @@
+"""Where a dataset's files come from: a mirror folder, or their public addresses by way of a verified cache.
+
+Both folders have the same layout (`geoquery/corpus.xml`, …), so a file put into either by hand is found.
+"""
+
+from __future__ import annotations
+
+import ftplib
+import hashlib
+import os
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Protocol
+
+from nqg.errors import DataUnavailable, FormatError
+from nqg.files import written_atomically
+
+if TYPE_CHECKING:
+    from nqg.data.http import Received, Report
+
+MIRROR_VARIABLE = "NQG_DATA_MIRROR"
+CACHE_VARIABLE = "NQG_DATA_CACHE"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a whole file holds, for files whose bytes may differ: `text`, this many times."""
+
+    text: bytes
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a dataset: its path in a mirror or cache, its public address, and how to tell that it is whole.
+
+    A file `by_hand` has no address that a program can fetch: `address` is the web page where a person gets it.
+    A file with an `archive` is the member of that name in it.
+    """
+
+    path: str
+    address: str
+    sha256: str | None = None
+    marks: Marks | None = None
+    archive: RemoteFile | None = None
+    by_hand: bool = False
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder."""
+        return PurePosixPath(self.path).name
+
+    def is_whole_at(self, place: Path) -> bool:
+        """Whether `place` holds this file undamaged; without a way to check, only what was put by hand is trusted."""
+        if not place.is_file():
+            return False
+        if self.sha256:
+            return hashlib.sha256(place.read_bytes()).hexdigest() == self.sha256
+        return self.by_hand if self.marks is None else place.read_bytes().count(self.marks.text) == self.marks.times
+
+
+class FileStore(Protocol):
+    """A folder that files of datasets come from."""
+
+    def has(self, file: RemoteFile) -> bool:
+        """Whether the file is there already."""
+
+    def path_of(self, file: RemoteFile) -> Path:
+        """The place of the file, fetched first where need be; `DataUnavailable` says what to put where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A local copy, taken as it is: nothing is fetched, and checksums are its owner's business."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        if not self.folder.is_dir():
+            raise DataUnavailable(f"the mirror {self.folder} is no folder; check --mirror or {MIRROR_VARIABLE}")
+
+    def has(self, file: RemoteFile) -> bool:
+        """Whether the mirror holds the file."""
+        return (self.folder / file.path).is_file()
+
+    def path_of(self, file: RemoteFile) -> Path:
+        """The place of the file in the mirror."""
+        place = self.folder / file.path
+        if not place.is_file():
+            raise DataUnavailable(
+                f"the mirror {self.folder} has no {file.path}; put it there (it comes from {file.address}), "
+                f"or leave out --mirror and {MIRROR_VARIABLE} to use the cache"
+            )
+        return place
+
+
+def _silent(received: Received) -> None:
+    """Progress that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A folder that is filled from public addresses; a damaged file in it is noticed and fetched again."""
+
+    folder: Path
+    report: Report = _silent
+    wait: Callable[[float], None] = time.sleep
+
+    def has(self, file: RemoteFile) -> bool:
+        """Whether the file, or the archive it lies in, is there and whole."""
+        return file.is_whole_at(self.folder / file.path) or (file.archive is not None and self.has(file.archive))
+
+    def path_of(self, file: RemoteFile) -> Path:
+        """The place of the file in the cache, downloaded and verified."""
+        place = self.folder / file.path
+        if file.is_whole_at(place):
+            return place
+        if file.by_hand:
+            reason = f"{file.path} cannot be downloaded by a program: get it by hand from {file.address}"
+            raise DataUnavailable(f"{reason}. {_advice(file, place)}")
+        _make_folder(place.parent)
+        if file.archive:
+            _extract(self.path_of(file.archive), file.name, place)
+        else:
+            self._download(file, place)
+        return place
+
+    def _download(self, file: RemoteFile, place: Path) -> None:
+        part = place.with_name(f"{place.name}.part")
+        was_begun = part.exists()
+        try:
+            self._retrieve(file, place, part)
+        except ValueError as error:
+            if was_begun:  # perhaps with another version of the file; the part is gone now, so this ends
+                return self._download(file, place)
+            reason = f"{file.address} gives another file than the published one (its contents do not check)"
+            raise DataUnavailable(f"{reason}. {_advice(file, place)}") from error
+        except ftplib.all_errors as error:  # with OSError among them, and so the errors of requests
+            reason = f"{file.path} cannot be fetched from {file.address} ({error})"
+            raise DataUnavailable(f"{reason}. {_advice(file, place)}") from error
+
+    def _retrieve(self, file: RemoteFile, place: Path, part: Path) -> None:
+        """Download by way of pooch, which moves to `place` only what passes the check."""
+        import pooch
+
+        from nqg.data.http import HttpDownload
+
+        def checked(url: str, output_file: str, owner: object) -> None:
+            is_ftp = url.startswith("ftp:")
+            (pooch.FTPDownloader() if is_ftp else HttpDownload(part, self.report, self.wait))(url, output_file, owner)
+            if not file.is_whole_at(Path(output_file)):
+                raise ValueError(f"{url}: damaged")
+
+        pooch.get_logger().setLevel("WARNING")
+        if file.sha256 is None:
+            place.unlink(missing_ok=True)  # without a checksum, pooch would take the damaged file for good
+        pooch.retrieve(file.address, file.sha256, place.name, place.parent, downloader=checked)
+
+
+def file_store(mirror: Path | str | None = None, report: Report = _silent) -> FileStore:
+    """The mirror that is named by argument or by NQG_DATA_MIRROR; without either, the cache of this machine."""
+    mirror = mirror or os.environ.get(MIRROR_VARIABLE)
+    if mirror:
+        return Mirror(Path(mirror))
+    return Cache(Path(os.environ.get(CACHE_VARIABLE) or _platform_cache()), report)
+
+
+def _platform_cache() -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("nqg"))
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"the cache folder {folder} cannot be made ({error.strerror})"
+        raise DataUnavailable(f"{reason}; choose another with {CACHE_VARIABLE}") from error
+
+
+def _extract(archive: Path, name: str, place: Path) -> None:
+    """Write the one member called `name` to `place`: no path inside the archive is ever used."""
+    try:
+        with tarfile.open(archive) as tar:
+            members = [member for member in tar if member.isfile() and PurePosixPath(member.name).name == name]
+            if len(members) != 1:
+                raise FormatError(f"expected one file {name} in the archive, found {len(members)}", archive)
+            content = tar.extractfile(members[0])
+            assert content is not None  # it is a regular file
+            raw = content.read()
+    except tarfile.TarError as error:
+        raise FormatError(f"damaged archive ({error})", archive) from error
+    with written_atomically(place) as file:
+        file.write(raw)
+
+
+def _advice(file: RemoteFile, place: Path) -> str:
+    return f"Put it at {place}, or name a folder that holds {file.path} with --mirror or {MIRROR_VARIABLE}"
