@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.grammar.compiled import kernel
+from nqg.grammar.compiled import inlined, kernel
 from nqg.grammar.trie import NOWHERE, Integers, TrieArrays, successor
 
 # Labels of edges: terminals count up from 0, categories down from FIRST_CATEGORY.
@@ -109,7 +109,7 @@ def _scanned(tables: Tables, column: Column, token: int) -> Column:
     return moved
 
 
-@kernel
+@inlined
 def _moved(tables: Tables, column: Column, node: int, origin: int, label: int) -> Column:
     """`column` with the item past the edge `label`, where there is one."""
     target = successor(tables.trie, node, label)
@@ -133,7 +133,7 @@ def _closed(tables: Tables, chart: Chart) -> Chart:
     return Chart(position, column, waiting)
 
 
-@kernel
+@inlined
 def _resumed(column: Column, waiting: Waiting, origin: int, category: int) -> Column:
     """`column` with the items that waited for a category that is now complete."""
     entry = waiting.heads[origin, category]
@@ -143,7 +143,7 @@ def _resumed(column: Column, waiting: Waiting, origin: int, category: int) -> Co
     return column
 
 
-@kernel
+@inlined
 def _predicted(
     tables: Tables, position: int, column: Column, waiting: Waiting, node: int, origin: int
 ) -> tuple[Column, Waiting]:
@@ -158,7 +158,7 @@ def _predicted(
     return column, waiting
 
 
-@kernel
+@inlined
 def _with_waiting(waiting: Waiting, node: int, origin: int, position: int, category: int) -> Waiting:
     nodes, origins, following, heads, size = waiting
     if size == len(nodes):
@@ -174,7 +174,7 @@ def _empty_column(room: int) -> Column:
     return Column(np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32), slots, 0)
 
 
-@kernel
+@inlined
 def _with_item(column: Column, node: int, origin: int) -> Column:
     slot = _slot(column, node, origin)
     if column.slots[slot] != NONE:
@@ -187,7 +187,7 @@ def _with_item(column: Column, node: int, origin: int) -> Column:
     return Column(column.nodes, column.origins, column.slots, column.size + 1)
 
 
-@kernel
+@inlined
 def _slot(column: Column, node: int, origin: int) -> int:
     """Where the item is, or belongs; at least half of the slots are free, and their number is a power of two."""
     mask = len(column.slots) - 1
