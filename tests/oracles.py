@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from nqg.data.funql import Call, Name, Number, Placeholder, Term
+from nqg.grammar.derivation import Application, Derivation
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.graph import ChoiceId, Graph, Span
 from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
+from nqg.grammar.symbols import Symbol
 
 # Target grammars: the twin of `nqg.grammar.target_chart` enumerates languages, string by string.
 
@@ -61,3 +66,128 @@ def prefix_productions(productions: Iterable[Production]) -> list[Production]:
 
 def _prefix_of(symbol: TargetSymbol) -> Any:
     return Category(f"{symbol.name}'") if isinstance(symbol, Category) else symbol
+
+
+# FunQL: the twin of `funql.grammar` infers types bottom-up from a table of signatures.
+
+FUNQL_CLASSES = {
+    "state": "state",
+    "city": "city",
+    "capital": "city",
+    "river": "river",
+    "place": "place",
+    "mountain": "place",
+    "lake": "place",
+}
+FUNQL_SIGNATURES: dict[str, dict[str, set[str]]] = {
+    "loc_1": {"city": {"state"}, "river": {"state"}, "place": {"state"}, "state": {"country"}},
+    "loc_2": {
+        "city": {"place"},
+        "state": {"city", "river", "place"},
+        "country": {"city", "river", "place", "state"},
+    },
+    "next_to_1": {"state": {"state"}},
+    "next_to_2": {"state": {"state"}, "river": {"state"}},
+    "traverse_1": {"river": {"state"}},
+    "traverse_2": {"state": {"river"}, "city": {"river"}, "country": {"river"}},
+    "capital_1": {"state": {"city"}},
+    "capital_2": {"city": {"state"}},
+    "high_point_1": {"state": {"place"}},
+    "low_point_1": {"state": {"place"}},
+    "high_point_2": {"place": {"state"}},
+    "low_point_2": {"place": {"state"}},
+    "higher_2": {"place": {"place"}},
+    "lower_2": {"place": {"place"}},
+    "elevation_2": {"height": {"place"}},
+    "highest": {"place": {"place"}},
+    "lowest": {"place": {"place"}},
+    "longest": {"river": {"river"}},
+    "shortest": {"river": {"river"}},
+    "longer": {"river": {"river"}},
+    "largest": {"state": {"state"}, "city": {"city"}, "amount": {"number"}},
+    "smallest": {"state": {"state"}, "city": {"city"}, "amount": {"number"}},
+    "sum": {"amount": {"number"}},
+    "count": {kind: {"number"} for kind in ("state", "city", "river", "place")},
+    "len": {"river": {"amount", "number"}},
+    "elevation_1": {"place": {"amount", "number"}},
+    **{
+        measure: {kind: {"amount", "number"} for kind in ("state", "city", "country")}
+        for measure in ("area_1", "density_1", "population_1", "size")
+    },
+    "answer": {kind: {"program"} for kind in ("state", "city", "river", "place", "country", "number")},
+}
+FUNQL_COUNTED = {
+    ("state", relation): {kind for kind in kinds if "state" in FUNQL_SIGNATURES[relation][kind]}
+    for relation, kinds in FUNQL_SIGNATURES.items()
+    if relation in ("loc_1", "next_to_1", "next_to_2", "traverse_1")
+} | {("river", "traverse_2"): {"state", "city"}, ("river", "loc_2"): {"state"}}
+
+
+def funql_types(term: Term) -> set[str]:
+    """The types that a program in the converted form may have; none when it makes no sense."""
+    match term:
+        case Placeholder(index):
+            return {"state", "city", "river", "place", "country"} if index < 10 else set()
+        case Number(value):
+            return {"height"} if value == 0 else set()
+        case Name(name):
+            return {FUNQL_CLASSES[name]} if name in FUNQL_CLASSES else set()
+        case Call("intersection", (Name("major"), things)):
+            return funql_types(things) & {"city", "river", "place"}
+        case Call("intersection", (Name("capital"), things)):
+            return {"city"} if funql_types(things) & {"city", "place"} else set()
+        case Call("intersection" | "exclude", (left, right)):
+            return funql_types(left) & funql_types(right) & {"state", "city", "river", "place"}
+        case Call("largest_one" | "smallest_one", (Name("area_1" | "density_1" | "population_1"), things)):
+            return funql_types(things) & {"state", "city"}
+        case Call("most" | "fewest", (Name(counted), Name(relation), things)):
+            return {counted} if funql_types(things) & FUNQL_COUNTED.get((counted, relation), set()) else set()
+        case Call(predicate, (argument,)):
+            signature = FUNQL_SIGNATURES.get(predicate, {})
+            return set[str]().union(*(signature.get(kind, set()) for kind in funql_types(argument)))
+        case _:
+            return set()
+
+
+# Charts: the twin of `nqg.grammar.chart_kernels` and `goal_kernels` lists derivations one by one.
+
+
+def all_derivations(grammar: Grammar, source: Sequence[str]) -> list[Derivation]:
+    """Every derivation of `source`, by trying every rule on every span with every division among its non-terminals."""
+    return [Derivation(applications) for applications in _span_derivations(grammar, tuple(source), 0, len(source))]
+
+
+def _span_derivations(grammar: Grammar, source: Tokens, start: int, end: int) -> Iterator[tuple[Application, ...]]:
+    for rule in grammar:
+        for below in _covers(grammar, source, rule.source, start, end):
+            yield (Application(rule, Span(start, end)), *below)
+
+
+def _covers(
+    grammar: Grammar, source: Tokens, symbols: Sequence[Symbol], start: int, end: int
+) -> Iterator[tuple[Application, ...]]:
+    """Every way in which `symbols` cover source[start:end], as the applications below them."""
+    if not symbols:
+        if start == end:
+            yield ()
+    elif isinstance(symbols[0], str):
+        if start < end and source[start] == symbols[0]:
+            yield from _covers(grammar, source, symbols[1:], start + 1, end)
+    else:
+        for middle in range(start + 1, end - len(symbols) + 2):
+            for first in _span_derivations(grammar, source, start, middle):
+                for rest in _covers(grammar, source, symbols[1:], middle, end):
+                    yield (*first, *rest)
+
+
+def forest_derivations(grammar: Grammar, graph: Graph) -> list[Derivation]:
+    """Every derivation in the graph of one sentence, by walking it from the root."""
+
+    def below(choice: ChoiceId) -> Iterator[tuple[Application, ...]]:
+        for application in graph.applications_of(choice):
+            here = Application(grammar[int(graph.rules[application])], graph.span(choice))
+            children = graph.children_of(application)
+            for parts in product(*(list(below(child)) for child in children)):
+                yield (here, *(each for part in parts for each in part))
+
+    return [Derivation(found) for found in below(ChoiceId(graph.choices - 1))] if graph.choices else []

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, Term
+from nqg.data.funql_conversion import ALL, BY_COUNT, BY_MEASURE, CLASSES
+from nqg.grammar.grammar import Grammar
 from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
+from nqg.grammar.rule import Rule
+from nqg.grammar.symbols import NonTerminal, Symbol
 from nqg.grammar.target_grammar import TargetGrammar
 
 # Tokens
@@ -53,3 +58,95 @@ def target_grammars(
         others = draw(st.lists(st.lists(free, min_size=1, max_size=3 if recursive else 2), max_size=3))
         productions += [Production(category, tuple(right)) for right in [first, *others]]
     return TargetGrammar(tuple(draw(st.permutations(productions)) if recursive else productions))
+
+
+# FunQL
+
+
+def funql_words() -> st.SearchStrategy[str]:
+    """Words that are neither placeholders nor kinds of entities."""
+    return st.from_regex(r"[a-z][a-z_0-9]{0,6}", fullmatch=True).filter(
+        lambda word: not (word[0] == "m" and word[1:].isdigit()) and word not in frozenset(EntityKind)
+    )
+
+
+def funql_entities() -> st.SearchStrategy[Entity]:
+    """Entities with any name, quotes and spaces included."""
+    names = st.text(max_size=6)
+    others = st.sampled_from([kind for kind in EntityKind if kind is not EntityKind.CITY])
+    return st.builds(Entity, others, names) | st.builds(
+        Entity, st.just(EntityKind.CITY), names, st.none() | st.text(max_size=2)
+    )
+
+
+def funql_numbers() -> st.SearchStrategy[Number]:
+    """Literal numbers, with and without a fraction."""
+    return st.builds(Number, st.decimals(-10_000, 10_000, places=2) | st.decimals(0, 10_000, places=0))
+
+
+def funql_terms() -> st.SearchStrategy[Term]:
+    """Any tree that the two written forms of FunQL can spell."""
+    leaves = (
+        st.builds(Placeholder, st.integers(0, 9999))
+        | funql_entities()
+        | funql_numbers()
+        | st.builds(Name, funql_words())
+    )
+    return st.recursive(
+        leaves,
+        lambda terms: st.builds(Call, funql_words(), st.lists(terms, min_size=1, max_size=3).map(tuple)),
+        max_leaves=8,
+    )
+
+
+def converted_funql() -> st.SearchStrategy[Term]:
+    """Trees in the converted form, mostly without regard to types."""
+    folding = CLASSES | BY_MEASURE | BY_COUNT
+    classes = st.sampled_from(sorted(CLASSES)).map(Name)
+    relations = st.sampled_from(["loc_1", "loc_2", "next_to_2", "traverse_1", "population_1", "density_1"])
+    leaves = st.builds(Placeholder, st.integers(0, 3)) | funql_entities() | funql_numbers() | classes
+
+    def calls(terms: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
+        pairs = st.tuples(terms, terms)
+        return (
+            st.builds(Call, relations, st.tuples(terms))
+            | st.builds(Call, st.sampled_from(["exclude", "intersection"]), pairs)
+            | st.builds(Call, st.sampled_from(sorted(BY_MEASURE)), st.tuples(relations.map(Name), terms))
+            | st.builds(Call, st.sampled_from(sorted(BY_COUNT)), st.tuples(classes, relations.map(Name), terms))
+            | st.builds(Call, funql_words().filter(lambda word: word not in folding), pairs)
+        )
+
+    return st.recursive(leaves, calls, max_leaves=8).filter(lambda term: term != ALL)
+
+
+# Rules and grammars over a tiny alphabet, so that random sentences have derivations, often several.
+
+WORDS = ("a", "b", "NT_1")  # a word that spells NT_1 is a terminal like any other
+SIGNS = ("x", "y")
+
+
+@st.composite
+def rules(draw: st.DrawFn, max_arity: int = 2) -> Rule:
+    """A rule with short sides; non-terminals may stand side by side, and repeat in the target."""
+    arity = draw(st.integers(0, max_arity))
+    words = draw(st.lists(st.sampled_from(WORDS), min_size=0 if arity > 1 else 1, max_size=2))
+    slots = sorted(draw(st.permutations(range(arity + len(words))))[:arity])
+    source: list[Symbol] = list(words)
+    for index, slot in enumerate(slots, start=1):
+        source.insert(slot, NonTerminal(index))
+    everything: list[Symbol] = [*SIGNS, *map(NonTerminal, range(1, arity + 1))]
+    extra = draw(st.lists(st.sampled_from(everything), min_size=0 if arity else 1, max_size=2))
+    target = draw(st.permutations([*map(NonTerminal, range(1, arity + 1)), *extra]))
+    return Rule(tuple(source), tuple(target))
+
+
+@st.composite
+def grammars(draw: st.DrawFn, max_arity: int = 2) -> Grammar:
+    """A few rules; most grammars have a word or two as leaves, so that sentences can be derived at all."""
+    leaves = draw(st.lists(st.sampled_from(LEAVES), max_size=3))
+    found = draw(st.lists(rules(max_arity), max_size=4))
+    return Grammar(tuple(dict.fromkeys([*leaves, *found])), max_non_terminals=max_arity)
+
+
+LEAVES = [Rule((word,), (sign,)) for word in WORDS for sign in SIGNS]
+sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(tuple)

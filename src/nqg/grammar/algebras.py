@@ -37,7 +37,7 @@ class Algebra(Protocol[Value]):
 def folded(graph: Graph, algebra: Algebra[Value]) -> list[Value]:
     """The value of every choice, children before parents."""
     values: list[Value] = []
-    for choice in map(ChoiceId, range(graph.choices)):
+    for choice in graph.choice_ids():
         values.append(algebra.choose(_application_values(graph, choice, algebra, values)))
     return values
 
@@ -45,7 +45,7 @@ def folded(graph: Graph, algebra: Algebra[Value]) -> list[Value]:
 def _application_values(
     graph: Graph, choice: ChoiceId, algebra: Algebra[Value], values: Sequence[Value]
 ) -> Iterator[Value]:
-    for application in map(ApplicationId, graph.applications_of(choice)):
+    for application in graph.applications_of(choice):
         yield algebra.apply(application, [values[child] for child in graph.children_of(application)])
 
 

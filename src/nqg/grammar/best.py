@@ -66,7 +66,7 @@ class Ranked:
 def k_best_derivations(grammar: Grammar, graph: Graph, scores: Floats, k: int) -> list[list[ScoredDerivation]]:
     """The k best derivations of each sentence of a pruned graph, best first; fewer where there are fewer."""
     ranked: list[list[Ranked]] = []
-    for choice in map(ChoiceId, range(graph.choices)):
+    for choice in graph.choice_ids():
         ranked.append(list(islice(_ranked(graph, choice, scores, ranked), k)))
     return [
         [] if root == NO_ROOT else _ranked_derivations(grammar, graph, ChoiceId(int(root)), ranked)
@@ -90,7 +90,7 @@ def _ranked(graph: Graph, choice: ChoiceId, scores: Floats, below: Sequence[Sequ
 
     heap = [
         candidate(application, (0,) * len(graph.children_of(application)))
-        for application in map(ApplicationId, graph.applications_of(choice))
+        for application in graph.applications_of(choice)
     ]
     heapq.heapify(heap)
     queued = {(found.application, found.ranks) for found in heap}

@@ -12,6 +12,7 @@ from typing import NewType
 import numpy as np
 from numpy.typing import NDArray
 
+from nqg.errors import FormatError
 from nqg.grammar.trie import Integers
 
 Longs = NDArray[np.int64]
@@ -84,9 +85,13 @@ class Graph:
         """The part of the source that `choice` covers."""
         return Span(int(self.starts[choice]), int(self.ends[choice]))
 
-    def applications_of(self, choice: ChoiceId) -> range:
-        """The numbers of the applications that `choice` chooses from."""
-        return range(int(self.first_application[choice]), int(self.first_application[choice + 1]))
+    def choice_ids(self) -> Iterator[ChoiceId]:
+        """All choices, children before parents."""
+        return map(ChoiceId, range(self.choices))
+
+    def applications_of(self, choice: ChoiceId) -> Iterator[ApplicationId]:
+        """The applications that `choice` chooses from."""
+        return map(ApplicationId, range(int(self.first_application[choice]), int(self.first_application[choice + 1])))
 
     def children_of(self, application: ApplicationId) -> tuple[ChoiceId, ...]:
         """The choices under `application`, left to right in the source."""
@@ -100,6 +105,23 @@ class Graph:
     def owners(self) -> Integers:
         """For every application the choice that it belongs to: (A,)."""
         return np.repeat(np.arange(self.choices, dtype=np.int32), np.diff(self.first_application))
+
+    def check(self) -> None:
+        """Refuse arrays that do not make a graph: kernels trust every number in them."""
+        _check_types(self)
+        _check_groups("first_choice", self.first_choice, self.choices)
+        _check_groups("first_application", self.first_application, self.applications)
+        columns = (self.starts, self.ends, self.target_starts, self.target_lengths)
+        if any(column is not None and len(column) != self.choices for column in columns):
+            raise FormatError("the columns of the choices differ in length")
+        if len(self.children) != self.applications or self.rules.min(initial=0) < 0:
+            raise FormatError("the columns of the applications differ in length or hold a negative rule")
+        firsts = np.repeat(
+            np.repeat(self.first_choice[:-1], np.diff(self.first_choice)), np.diff(self.first_application)
+        )
+        inside = (self.children >= firsts[:, None]) & (self.children < self.owners()[:, None])
+        if not np.all(inside | (self.children == NO_CHILD)):
+            raise FormatError("an application has a child that does not come before it in its own graph")
 
     def __getitem__(self, sentence: int) -> Graph:
         """The graph of one sentence alone."""
@@ -128,6 +150,20 @@ class Graph:
             target_starts=None if self.target_starts is None else self.target_starts[rows],
             target_lengths=None if self.target_lengths is None else self.target_lengths[rows],
         )
+
+
+def _check_types(graph: Graph) -> None:
+    for name, array in graph.arrays().items():
+        wanted = np.int64 if name.startswith("first_") else np.int32
+        if array.dtype != wanted or array.ndim != (2 if name == "children" else 1):
+            raise FormatError(
+                f"array {name} has type {array.dtype} and {array.ndim} dimensions, expected {wanted.__name__}"
+            )
+
+
+def _check_groups(name: str, firsts: Longs, members: int) -> None:
+    if len(firsts) == 0 or firsts[0] != 0 or firsts[-1] != members or np.any(np.diff(firsts) < 0):
+        raise FormatError(f"array {name} does not divide {members} members into groups")
 
 
 def starts_of(sizes: Longs) -> Longs:
