@@ -134,11 +134,10 @@ def _checked_words(sentence: str) -> Words:
 
 def _entities(tree: Term) -> tuple[Entity, ...]:
     """The entities of a program of the corpus, in its order."""
-    found = dict.fromkeys(leaf for leaf in leaves(tree) if isinstance(leaf, Entity | Placeholder))
-    for leaf in found:
-        if isinstance(leaf, Placeholder):
-            raise FormatError(f"found the placeholder {leaf} in a program of the corpus, expected an entity")
-    return tuple(leaf for leaf in found if isinstance(leaf, Entity))
+    stray = [leaf for leaf in leaves(tree) if isinstance(leaf, Placeholder)]
+    if stray:
+        raise FormatError(f"found the placeholder {stray[0]} in a program of the corpus, expected an entity")
+    return tuple(dict.fromkeys(leaf for leaf in leaves(tree) if isinstance(leaf, Entity)))
 
 
 def _settled(mentions: Sequence[Mention], named: Sequence[Entity]) -> Iterator[Mention]:

@@ -35,7 +35,8 @@ def read_corpus(path: Path) -> list[CorpusExample]:
     try:
         reader.parser.Parse(text.encode(), True)
     except expat.ExpatError as error:
-        raise FormatError(f"bad XML: {expat.ErrorString(error.code)}", Place(path, error.lineno)) from error
+        reason = f"bad XML: {expat.ErrorString(error.code)}; expected well-formed XML, perhaps the file was cut off"
+        raise FormatError(reason, Place(path, error.lineno)) from error
     return reader.examples
 
 

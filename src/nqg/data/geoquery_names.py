@@ -35,7 +35,8 @@ def words(sentence: str) -> Words:
     >>> words("What state 's capital is St. Paul ?")
     ('what', 'states', 'capital', 'is', 'st', 'paul')
     """
-    joined = re.sub(r"\s+'s\b", "s", sentence.lower())
+    evenly_spaced = " ".join(sentence.lower().replace("’", "'").split())
+    joined = re.sub(r" 's\b", "s", evenly_spaced)
     return tuple(re.sub(r"(?<![0-9])[.]|[.](?![0-9])|[?!,;:'\"]", "", joined).split())
 
 
