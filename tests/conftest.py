@@ -6,9 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED = PROJECT.parent / "shared"
+
+
+# The first call of a kernel compiles it, so no example may have a deadline. In CI the examples are always the same.
+settings.register_profile("nqg", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("nqg")
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ def derivation_score(
 
 
 def test_the_example_of_the_papers_appendix_has_one_derivation_with_its_tree_and_target() -> None:
-    source = tuple(["how", "many", "rivers", "pass", "through", "the", "largest", "state"])
+    source = ("how", "many", "rivers", "pass", "through", "the", "largest", "state")
     graph = charts(PAPER, [source])
     assert derivation_counts(graph) == [1]
     best = best_derivations(PAPER, graph, np.zeros(graph.applications))[0]
@@ -211,7 +211,7 @@ def test_two_hundred_words_under_a_highly_ambiguous_grammar() -> None:
     assert graph.applications == 200 + 200 * 199 * 201 // 6
     assert graph.nbytes == sum(array.nbytes for array in graph.arrays().values()) > 16_000_000
     goal = goal_charts(CATALAN, graph, [("x",) * 200])
-    assert derivation_counts(goal) == [catalan(199)]
+    assert log_derivation_counts(goal)[0] == pytest.approx(math.log(catalan(199)))
 
 
 def test_a_limit_stops_a_chart_that_grows_too_large_with_a_clear_error() -> None:

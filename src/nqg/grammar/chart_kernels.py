@@ -26,7 +26,7 @@ from nqg.grammar.trie import NOWHERE, ROOT, Integers, successor
 
 Longs = NDArray[np.int64]
 NOTHING = -1  # no child, no step, no choice
-STATES, STEPS, CHOICES, APPLICATIONS, STAMP, OUT_OF_ROOM = range(6)  # what Workspace.used counts
+STATES, OPEN, STEPS, CHOICES, APPLICATIONS, STAMP, OUT_OF_ROOM = range(7)  # what Workspace.used counts
 
 
 class Workspace(NamedTuple):
@@ -34,6 +34,8 @@ class Workspace(NamedTuple):
 
     used: Longs
     nodes: Integers  # per state: trie node
+    positions: Integers  # per state: how far it has read
+    open_states: Integers  # the states from which a non-terminal leads on
     last_step: Integers  # per state: its newest way in
     step_origin: Integers  # per step: state it came from
     step_child: Integers  # per step: choice that it passed over, or NOTHING for a token
@@ -59,8 +61,10 @@ def workspace(longest: int, trie_nodes: int, max_arity: int, room: int) -> Works
         return np.empty(shape, dtype=np.int32)
 
     return Workspace(
-        used=np.zeros(6, dtype=np.int64),
+        used=np.zeros(7, dtype=np.int64),
         nodes=ints(room),
+        positions=ints(room),
+        open_states=ints(room),
         last_step=ints(room),
         step_origin=ints(room),
         step_child=ints(room),
@@ -94,8 +98,8 @@ class Graphs(NamedTuple):
 
 
 @inlined
-def _reach(node: int, origin: int, child: int, work: Workspace) -> None:
-    """Enter trie `node` at the current position, coming from state `origin` over `child`."""
+def _reach(node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace) -> None:
+    """Enter trie `node` at `position`, coming from state `origin` over `child`."""
     used = work.used
     if used[STEPS] == len(work.step_child) or used[STATES] == len(work.nodes):
         used[OUT_OF_ROOM] = 1
@@ -103,9 +107,7 @@ def _reach(node: int, origin: int, child: int, work: Workspace) -> None:
     if work.seen[node] != used[STAMP]:
         work.seen[node] = used[STAMP]
         work.state_of[node] = used[STATES]
-        work.nodes[used[STATES]] = node
-        work.last_step[used[STATES]] = NOTHING
-        used[STATES] += 1
+        _open_state(node, position, grammar, work)
     state, step = work.state_of[node], used[STEPS]
     work.step_origin[step] = origin
     work.step_child[step] = child
@@ -115,24 +117,27 @@ def _reach(node: int, origin: int, child: int, work: Workspace) -> None:
 
 
 @inlined
-def _advance(start: int, end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
+def _open_state(node: int, position: int, grammar: GrammarArrays, work: Workspace) -> None:
+    state = work.used[STATES]
+    work.nodes[state], work.positions[state], work.last_step[state] = node, position, NOTHING
+    work.used[STATES] += 1
+    if grammar.over_nt[node] != NOWHERE:
+        work.open_states[work.used[OPEN]] = state
+        work.used[OPEN] += 1
+
+
+@inlined
+def _advance(end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
     """Find all states at `end`, over the last token or over a non-terminal that ends there."""
     for state in range(work.first_state[end - 1], work.first_state[end]):
         node = successor(grammar.trie, work.nodes[state], token)
         if node != NOWHERE:
-            _reach(node, state, NOTHING, work)
-    for middle in range(start + 1, end):
-        child = work.cells[middle, end]
+            _reach(node, end, state, NOTHING, grammar, work)
+    for at in range(work.used[OPEN]):
+        state = work.open_states[at]
+        child = work.cells[work.positions[state], end]
         if child != NOTHING:
-            _advance_over(child, middle, grammar, work)
-
-
-@inlined
-def _advance_over(child: int, middle: int, grammar: GrammarArrays, work: Workspace) -> None:
-    for state in range(work.first_state[middle], work.first_state[middle + 1]):
-        node = grammar.over_nt[work.nodes[state]]
-        if node != NOWHERE:
-            _reach(node, state, child, work)
+            _reach(grammar.over_nt[work.nodes[state]], end, state, child, grammar, work)
 
 
 @inlined
@@ -189,7 +194,7 @@ def _complete(start: int, end: int, grammar: GrammarArrays, work: Workspace) -> 
         work.cells[start, end] = choice
         used[CHOICES] += 1
         if grammar.over_nt[ROOT] != NOWHERE:
-            _reach(grammar.over_nt[ROOT], 0, choice, work)
+            _reach(grammar.over_nt[ROOT], end, 0, choice, grammar, work)
 
 
 @inlined
@@ -200,12 +205,12 @@ def _chart(tokens: Integers, grammar: GrammarArrays, work: Workspace) -> bool:
     work.cells[: count + 1, : count + 1] = NOTHING
     work.first_application[0] = 0
     for start in range(count - 1, -1, -1):
-        used[STATES], used[STEPS] = 1, 0
-        work.nodes[0] = ROOT
+        used[STATES], used[OPEN], used[STEPS] = 1, 0, 0
+        work.nodes[0] = ROOT  # never among the open states: the span that a rule begins with is not known yet
         work.first_state[start], work.first_state[start + 1] = 0, 1
         for end in range(start + 1, count + 1):
             used[STAMP] += 1
-            _advance(start, end, tokens[end - 1], grammar, work)
+            _advance(end, tokens[end - 1], grammar, work)
             _complete(start, end, grammar, work)
             work.first_state[end + 1] = used[STATES]
             if used[OUT_OF_ROOM]:

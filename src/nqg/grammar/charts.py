@@ -13,7 +13,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import Graph, concatenated
 from nqg.grammar.trie import Integers
 
-FIRST_ROOM = 1 << 12  # entries of scratch to begin with; doubled as long as a sentence needs more
+FIRST_ROOM = 1 << 12  # entries of scratch to begin with; four times as many whenever a sentence needs more
 MOST_ROOM = 1 << 30  # numbers of choices and applications are 32-bit integers
 OUTPUT_ROOM = 1 << 18  # applications gathered before they are moved out
 
@@ -73,7 +73,7 @@ def _more_room(room: int, most: int, sentence: Tokens) -> int:
             f"the chart of '{_shortened(sentence)}' ({len(sentence)} tokens) needs more than {most:,} entries; "
             "give a higher limit, a shorter sentence or a less ambiguous grammar"
         )
-    return min(2 * room, most)
+    return min(4 * room, most)
 
 
 def _shortened(sentence: Tokens, most: int = 8) -> str:
