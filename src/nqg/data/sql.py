@@ -29,7 +29,7 @@ _PLAIN = rf"{_NUMBER}|\w+|[^\w\s]"
 _PLAIN_TOKEN = re.compile(_PLAIN)
 _WORD = re.compile(rf""""(?:[^"]|"")*"|'(?:[^']|'')*'|-{_NUMBER}|<>|[<>!=]=|\|\||{_PLAIN}""")
 _INSIDE = {quote: re.compile(rf"{quote}{quote}|{_PLAIN}|\s") for quote in QUOTES}
-_INTEGER = re.compile(r"-?\d+")
+_SIGNED = re.compile(r"-?\d+(\.\d+)?")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -152,6 +152,15 @@ def sql_atoms(text: str) -> Counter[str]:
     return Counter(sql_words(text))
 
 
+def is_number(word: str) -> bool:
+    """Whether a word is a number.
+
+    >>> is_number("-1.5"), is_number("t1"), is_number("'7'")
+    (True, False, False)
+    """
+    return _SIGNED.fullmatch(word) is not None
+
+
 def sql_template(text: str) -> str:
     """The query with its integers and quoted strings blanked out.
 
@@ -164,4 +173,4 @@ def sql_template(text: str) -> str:
 def _anonymised(word: str) -> str:
     if word[0] in QUOTES:
         return "STRING"
-    return "INTEGER" if _INTEGER.fullmatch(word) else word
+    return "INTEGER" if is_number(word) and "." not in word else word
