@@ -9,16 +9,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nqg.data.catalogue import load_dataset as load_dataset
+    from nqg.data.dataset import Dataset as Dataset
     from nqg.data.example import Example as Example
+    from nqg.data.example_files import read_examples as read_examples
+    from nqg.data.example_files import write_examples as write_examples
+    from nqg.data.split import Split as Split
+    from nqg.data.split_files import read_split as read_split
+    from nqg.data.split_files import write_split as write_split
     from nqg.errors import NqgError as NqgError
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Dataset": "nqg.data.dataset",
     "Example": "nqg.data.example",
     "NqgError": "nqg.errors",
+    "Split": "nqg.data.split",
+    "load_dataset": "nqg.data.catalogue",
+    "read_examples": "nqg.data.example_files",
+    "read_split": "nqg.data.split_files",
+    "write_examples": "nqg.data.example_files",
+    "write_split": "nqg.data.split_files",
 }
-__all__ = ["Example", "NqgError", "__version__"]
+__all__ = [
+    "Dataset",
+    "Example",
+    "NqgError",
+    "Split",
+    "__version__",
+    "load_dataset",
+    "read_examples",
+    "read_split",
+    "write_examples",
+    "write_split",
+]
 
 
 def __getattr__(name: str) -> Any:

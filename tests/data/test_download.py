@@ -17,7 +17,7 @@ from nqg.data.download import Cache, Marks, Mirror, RemoteFile, file_store
 from nqg.errors import DataUnavailable, FormatError
 
 CONTENT = b"<example id=1><example id=2>" * 1000
-NOWHERE = RemoteFile("geo/corpus.xml", "http://127.0.0.1:9/corpus.xml", hashlib.sha256(CONTENT).hexdigest())
+NOWHERE = RemoteFile("geo/corpus.xml", "http://127.0.0.1:9/corpus.xml", sha256=hashlib.sha256(CONTENT).hexdigest())
 
 
 @pytest.fixture
@@ -94,7 +94,9 @@ def test_offline_the_error_says_what_to_put_where(cache: Cache, monkeypatch: pyt
     with pytest.raises(DataUnavailable) as caught:
         cache.path_of(NOWHERE)
     message = str(caught.value)
-    assert message.startswith("geo/corpus.xml cannot be fetched from http://127.0.0.1:9/corpus.xml (")
+    assert message.startswith(
+        "geo/corpus.xml cannot be fetched from http://127.0.0.1:9/corpus.xml (no connection to 127.0.0.1:9)"
+    )
     place = cache.folder / "geo/corpus.xml"
     assert f"Put it at {place}, or name a folder that holds geo/corpus.xml with --mirror or NQG_DATA_MIRROR" in message
     place.write_bytes(CONTENT)
@@ -103,7 +105,7 @@ def test_offline_the_error_says_what_to_put_where(cache: Cache, monkeypatch: pyt
 
 def test_a_file_by_hand_is_never_fetched_and_taken_once_it_is_there(cache: Cache, server: LocalServer) -> None:
     file = RemoteFile("spider/train.json", server.address("spider"), by_hand=True)
-    with pytest.raises(DataUnavailable, match=r"spider/train\.json cannot be downloaded by a program: get it by hand"):
+    with pytest.raises(DataUnavailable, match=r"spider/train\.json cannot be downloaded by a program: get the arch"):
         cache.path_of(file)
     place = cache.folder / "spider/train.json"
     place.parent.mkdir(parents=True)
@@ -144,7 +146,7 @@ def test_an_ftp_address_is_fetched_and_checked(cache: Cache, monkeypatch: pytest
     monkeypatch.setattr(ftplib, "FTP", FakeFtp)
     assert cache.path_of(replace(NOWHERE, address="ftp://ftp.example.org/pub/corpus.xml")).read_bytes() == CONTENT
     with pytest.raises(DataUnavailable, match=r"cannot be fetched from ftp://ftp\.example\.org/pub/gone \(550 no such"):
-        cache.path_of(RemoteFile("geo/gone", "ftp://ftp.example.org/pub/gone", "0" * 64))
+        cache.path_of(RemoteFile("geo/gone", "ftp://ftp.example.org/pub/gone", sha256="0" * 64))
 
 
 def archive_of(members: dict[str, bytes]) -> bytes:
@@ -163,7 +165,7 @@ def archive_of(members: dict[str, bytes]) -> bytes:
 def archived(server: LocalServer, members: dict[str, bytes]) -> RemoteFile:
     server.content = archive_of(members)
     digest = hashlib.sha256(server.content).hexdigest()
-    archive = RemoteFile("scan/splits.tar.gz", server.address("splits.tar.gz"), digest)
+    archive = RemoteFile("scan/splits.tar.gz", server.address("splits.tar.gz"), sha256=digest)
     return RemoteFile("scan/mcd2.json", archive.address, archive=archive)
 
 

@@ -10,7 +10,8 @@ import pytest
 import requests
 
 from local_server import LocalServer, serving
-from nqg.data.http import HttpDownload, Received
+from nqg.data.http import HttpDownload
+from nqg.data.progress import Received
 
 PIECE = 1 << 16
 CONTENT = os.urandom(4 * PIECE)
@@ -93,10 +94,22 @@ def test_a_missing_file_is_given_up_at_once(download: Download, server: LocalSer
     assert len(server.ranges) == 1
 
 
-def test_five_failures_are_final_and_keep_the_part(download: Download, server: LocalServer) -> None:
-    server.mishaps = ["drop midway", *["503"] * 4]
+def test_four_failures_are_final_and_keep_the_part(download: Download, server: LocalServer) -> None:
+    server.mishaps = ["drop midway", *["503"] * 3]
     with pytest.raises(requests.RequestException, match="the server answered 503"):
         download.run()
-    assert download.pauses == [0.5, 1, 2, 4]
+    assert download.pauses == [0.5, 1, 2]
     assert download.part.read_bytes() == CONTENT[: 2 * PIECE]
     assert not download.whole.exists()
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    download = HttpDownload(tmp_path / "part", lambda received: None, lambda seconds: None)
+    with pytest.raises(requests.RequestException, match=r"^no connection to 127\.0\.0\.1:9$"):
+        download("http://127.0.0.1:9/file", str(tmp_path / "whole"), None)
+
+
+def test_a_connection_that_keeps_breaking_is_said_to_break_off(download: Download, server: LocalServer) -> None:
+    server.mishaps = ["drop midway"] * 4
+    with pytest.raises(requests.RequestException, match=r"^the connection broke off$"):
+        download.run()

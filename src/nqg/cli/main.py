@@ -7,6 +7,7 @@ import sys
 import typer
 
 from nqg import __version__
+from nqg.cli.data import app as data
 from nqg.cli.demo import demo
 from nqg.cli.terminal import complain
 from nqg.errors import NqgError
@@ -19,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+app.add_typer(data, name="data")
 
 
 def _show_version(asked: bool) -> None:

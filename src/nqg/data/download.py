@@ -13,13 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from nqg.data.progress import Report, silent
 from nqg.errors import DataUnavailable, FormatError
 from nqg.files import written_atomically
-
-if TYPE_CHECKING:
-    from nqg.data.http import Received, Report
 
 MIRROR_VARIABLE = "NQG_DATA_MIRROR"
 CACHE_VARIABLE = "NQG_DATA_CACHE"
@@ -43,6 +41,7 @@ class RemoteFile:
 
     path: str
     address: str
+    size: int | None = None
     sha256: str | None = None
     marks: Marks | None = None
     archive: RemoteFile | None = None
@@ -97,16 +96,12 @@ class Mirror:
         return place
 
 
-def _silent(received: Received) -> None:
-    """Progress that nobody watches."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cache:
     """A folder that is filled from public addresses; a damaged file in it is noticed and fetched again."""
 
     folder: Path
-    report: Report = _silent
+    report: Report = silent
     wait: Callable[[float], None] = time.sleep
 
     def has(self, file: RemoteFile) -> bool:
@@ -119,7 +114,7 @@ class Cache:
         if file.is_whole_at(place):
             return place
         if file.by_hand:
-            reason = f"{file.path} cannot be downloaded by a program: get it by hand from {file.address}"
+            reason = f"{file.path} cannot be downloaded by a program: get the archive that holds it from {file.address}"
             raise DataUnavailable(f"{reason}. {_advice(file, place)}")
         _make_folder(place.parent)
         if file.archive:
@@ -160,7 +155,7 @@ class Cache:
         pooch.retrieve(file.address, file.sha256, place.name, place.parent, downloader=checked)
 
 
-def file_store(mirror: Path | str | None = None, report: Report = _silent) -> FileStore:
+def file_store(mirror: Path | str | None = None, report: Report = silent) -> FileStore:
     """The mirror that is named by argument or by NQG_DATA_MIRROR; without either, the cache of this machine."""
     mirror = mirror or os.environ.get(MIRROR_VARIABLE)
     if mirror:

@@ -6,23 +6,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import requests
 
+from nqg.data.progress import Received, Report
+
 _CHUNK = 1 << 16
 _TIMEOUT = (10, 60)  # seconds to connect, and between two pieces
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """How much of a file has come in; `total` is unknown where the server does not say."""
-
-    name: str
-    bytes: int
-    total: int | None
-
-
-Report = Callable[[Received], None]
 
 
 class BrokenOff(requests.RequestException):
@@ -39,7 +30,7 @@ class HttpDownload:
     part: Path
     report: Report
     wait: Callable[[float], None]
-    pauses: tuple[float, ...] = (0.5, 1, 2, 4)
+    pauses: tuple[float, ...] = (0.5, 1, 2)
 
     def __call__(self, url: str, output_file: str, pooch: object) -> None:
         """Fetch `url` to `output_file`, or raise a `requests.RequestException` once all tries have failed."""
@@ -60,8 +51,12 @@ class HttpDownload:
         try:
             with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
                 self._receive(response, have)
-        except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-            raise BrokenOff(str(error)) from error
+        except requests.Timeout as error:
+            raise BrokenOff("the server did not answer in time") from error
+        except requests.ConnectionError as error:
+            raise BrokenOff(f"no connection to {urlsplit(url).netloc}") from error
+        except requests.exceptions.ChunkedEncodingError as error:
+            raise BrokenOff("the connection broke off") from error
 
     def _receive(self, response: requests.Response, have: int) -> None:
         if response.status_code == 429 or response.status_code >= 500:

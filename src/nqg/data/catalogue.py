@@ -1,0 +1,196 @@
+"""The datasets that nqg knows by name: files, licences, conversions and splits. Nothing of them is bundled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from nqg.data import scan
+from nqg.data.dataset import Dataset
+from nqg.data.download import Marks, RemoteFile, file_store
+from nqg.data.entry import Entry, NamedSplit
+from nqg.data.example import Example
+from nqg.data.progress import Report, silent
+from nqg.data.split import Provenance, Split
+from nqg.data.split_files import read_split
+from nqg.errors import UnknownName
+
+_SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"
+_PUBLISHED_SPLITS = "https://raw.githubusercontent.com/google-research/language/master/language/compgen/nqg/tasks"
+_SPIDER_PAGE = "https://yale-lily.github.io/spider"
+_XSP_TRAIN_SIZE = 7000
+
+
+def load_dataset(name: str, mirror: Path | str | None = None, report: Report = silent) -> Dataset:
+    """A dataset by name, downloaded on first use, or taken from the folder `mirror` (or NQG_DATA_MIRROR).
+
+    >>> train, test = load_dataset("scan").split("length")
+    >>> len(train), len(test)
+    (16990, 3920)
+    """
+    return entry_named(name).load(file_store(mirror, report))
+
+
+def entry_named(name: str) -> Entry:
+    """The entry of the catalogue, or an error with the nearest name."""
+    if name not in CATALOGUE:
+        raise UnknownName("dataset", name, CATALOGUE)
+    return CATALOGUE[name]
+
+
+def _geoquery(corpus: Path, geobase: Path) -> list[Example]:
+    from nqg.data.geoquery import load_geoquery
+
+    return load_geoquery(corpus, geobase)
+
+
+def _spider_ssp(train: Path) -> list[Example]:
+    from nqg.data.spider import load_spider_ssp
+
+    return load_spider_ssp(train)
+
+
+def _spider_xsp(train: Path, dev: Path) -> list[Example]:
+    from nqg.data.spider import load_spider_xsp
+
+    train_examples, dev_examples = load_spider_xsp(train, dev)
+    return train_examples + dev_examples
+
+
+def _xsp_split(examples: Sequence[Example]) -> Split:
+    made_by = {"dataset": "spider-xsp", "split": "standard", "rule": "train: train_spider.json; test: dev.json"}
+    train, test = range(_XSP_TRAIN_SIZE), range(_XSP_TRAIN_SIZE, len(examples))
+    return Split(train=tuple(train), test=tuple(test), made_by=made_by)
+
+
+def _published(dataset: str, files: Sequence[RemoteFile]) -> dict[str, NamedSplit]:
+    """Splits that were published as files of positions: `splits/tmcd_1.json` is called `tmcd`."""
+    splits = {}
+    for file in files:
+        name = file.name.removesuffix(".json").removesuffix("_1")
+        made_by = {"dataset": dataset, "split": name, "rule": f"published: {file.address}"}
+        splits[name] = NamedSplit(partial(_read_published, made_by=made_by), (file,))
+    return splits
+
+
+def _read_published(examples: Sequence[Example], file: Path, *, made_by: Provenance) -> Split:
+    return replace(read_split(file, size=len(examples)), made_by=made_by)
+
+
+def _split_file(path: str, size: int, sha256: str) -> RemoteFile:
+    return RemoteFile(path, f"{_PUBLISHED_SPLITS}/{path}", size, sha256)
+
+
+def _mcd(name: str, sha256: str | None = None) -> NamedSplit:
+    indices = RemoteFile(f"scan/{name}.json", _MCD_ARCHIVE.address, sha256=sha256, archive=_MCD_ARCHIVE)
+    return NamedSplit(scan.mcd_split, (indices, _SCAN_TASKS))
+
+
+_MCD_ARCHIVE = RemoteFile(
+    "scan/scan-splits.tar.gz",
+    "https://storage.googleapis.com/cfq_dataset/scan-splits.tar.gz",
+    79_199,
+    "e8fff9d88699abd1b88e8eeb44d199bc9706fb21dd9887c3a928dcb11f140785",
+)
+_SCAN_TASKS = RemoteFile(
+    "scan/tasks.txt",
+    "https://raw.githubusercontent.com/brendenlake/SCAN/master/tasks.txt",
+    4_080_388,
+    "d824c7d9e9149ba497e25f701981dac79954e04bf670d22e5c209f076ac6c89f",
+)
+_CORPUS = RemoteFile(
+    "geoquery/corpus.xml",
+    "http://www.cs.utexas.edu/~ml/wasp/geo-funql/corpus.xml",
+    919_140,
+    marks=Marks(b"<example id=", 880),  # no checksum: the bytes at the public address may differ
+)
+_GEOBASE = RemoteFile(
+    "geoquery/geobase",
+    "ftp://ftp.cs.utexas.edu/pub/mooney/nl-ilp-data/geosystem/geobase",
+    37_356,
+    "7ae78ca2c2d3ca933b66ebf3d0aa3bf49cdbb44534e5c013886e9eec65083d90",
+)
+_GEOQUERY_SPLITS = (
+    _split_file(
+        "geoquery/splits/standard.json", 7_846, "e05d48357694bfa7ce9b9257cc05aa413dc843b483af8b1a462f30cbebe8fbc8"
+    ),
+    _split_file(
+        "geoquery/splits/template_1.json", 7_846, "7549bcc721ac8102de5a513baab5d3d4f438033a552328ddfe7c0284929ab9e0"
+    ),
+    _split_file(
+        "geoquery/splits/length_1.json", 7_846, "7908c912927f20f692c3edb102d6bc944652d0345a2f51682f3b7ed703973be4"
+    ),
+    _split_file(
+        "geoquery/splits/tmcd_1.json", 7_846, "49f83b36d7b9c468b3a98c52356e9d8b337d40c420e982e1e1db40abedea7a9e"
+    ),
+)
+# Spider's archive lies behind a web page that asks for a click; the split files do not.
+_SPIDER_TRAIN = RemoteFile("spider/train_spider.json", _SPIDER_PAGE, by_hand=True)
+_SPIDER_DEV = RemoteFile("spider/dev.json", _SPIDER_PAGE, by_hand=True)
+_SPIDER_SPLITS = (
+    _split_file(
+        "spider/splits/random_1.json", 42_686, "ac4a82f85caf636a65ead8aa452f5224be1b00acb8bf3c1d7012dd62ba5d9b9c"
+    ),
+    _split_file(
+        "spider/splits/template_1.json", 42_686, "3298d6c2b5837520c54636dc539a987c01c82e311e48ef3362367342464aff21"
+    ),
+    _split_file(
+        "spider/splits/length_1.json", 42_686, "af04a2dc29e36f759155b1218c416a6616ffc2d7881ceba0275d236c732ac8b3"
+    ),
+    _split_file(
+        "spider/splits/tmcd_1.json", 42_686, "b6a925fc5227f9ca12422a5ae179c71c70b5e139faa724b948befd229f94e1d8"
+    ),
+)
+
+_SCAN = Entry(
+    name="scan",
+    about="commands to sequences of actions, generated from the grammar of the paper",
+    size=20_910,
+    licence="BSD (MCD splits: CC BY 4.0)",
+    citation="Lake and Baroni 2018, Generalization without Systematicity; Loula et al. 2018, Rearranging the Familiar "
+    "(template splits); Keysers et al. 2020, Measuring Compositional Generalization (MCD splits)",
+    fingerprint="9668868b65b770576d757fd70d8d84a7d9ea02563ae10b348ab00601f7e28bbe",
+    convert=scan.scan_examples,
+    splits={
+        **{name: NamedSplit(rule) for name, rule in scan.RULES.items()},
+        "mcd1": _mcd("mcd1", "233b65dc603d4544780c48ac1bfb618336e5107897b61097acc14dbd6ca26a9c"),
+        "mcd2": _mcd("mcd2"),
+        "mcd3": _mcd("mcd3"),
+    },
+)
+_GEO = Entry(
+    name="geoquery",
+    about="questions about the geography of the United States to FunQL, entities as m0, m1, …",
+    size=880,
+    licence="GPLv2 (splits: Apache-2.0)",
+    citation=f"Zelle and Mooney 1996 (questions); Kate et al. 2005 (FunQL); {_SHAW}",
+    fingerprint="d4deb74e002b2d64a9efb13ba19870d6b25ccbc181fcef2ab4e3bf7f45ed26df",
+    convert=_geoquery,
+    files=(_CORPUS, _GEOBASE),
+    splits=_published("geoquery", _GEOQUERY_SPLITS),
+)
+_SSP = Entry(
+    name="spider-ssp",
+    about="questions to SQL, the same databases in train and test (51 databases of at least 50 examples)",
+    size=4_376,
+    licence="CC BY-SA 4.0 (splits: Apache-2.0)",
+    citation=f"Yu et al. 2018, Spider; {_SHAW}",
+    fingerprint="4096e5ab00bd1127013572a63beec4b168df18d5bcd2fb10b8645c7579fe8f03",
+    convert=_spider_ssp,
+    files=(_SPIDER_TRAIN,),
+    splits=_published("spider-ssp", _SPIDER_SPLITS),
+)
+_XSP = Entry(
+    name="spider-xsp",
+    about="questions to SQL, other databases in test than in train (Spider's own split)",
+    size=8_034,
+    licence="CC BY-SA 4.0",
+    citation="Yu et al. 2018, Spider",
+    fingerprint="0a5422c6595f02684e01fcc2044ef39890806d473bd99ff89065cb446796e78e",
+    convert=_spider_xsp,
+    files=(_SPIDER_TRAIN, _SPIDER_DEV),
+    splits={"standard": NamedSplit(_xsp_split)},
+)
+CATALOGUE = {entry.name: entry for entry in (_SCAN, _GEO, _SSP, _XSP)}
