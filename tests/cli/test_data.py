@@ -113,7 +113,7 @@ def test_another_release_is_said_to_be_one(real_data: Path, tmp_path: Path) -> N
     (mirror / "corpus.xml").write_text(corpus.replace("Give me the cities", "Show me the cities", 1))
     (mirror / "geobase").symlink_to(real_data / "geoquery/geobase")
     result = nqg("prepare", "geoquery", "--mirror", str(mirror.parent))
-    assert "contents  another release than the published splits were made for" in result.stdout
+    assert "contents  not as published: another release of the files" in result.stdout
 
 
 def test_an_unknown_split_writes_nothing(tmp_path: Path) -> None:

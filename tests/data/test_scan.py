@@ -76,7 +76,7 @@ def test_the_splits_are_the_published_ones_repetitions_included(real_data: Path,
         ("right", 15_225, 15_225, 4_476),
     ],
 )
-def test_the_splits_have_the_published_sizes(split: str, lines: int, distinct: int, test: int) -> None:
+def test_every_rule_gives_a_split_of_the_known_size(split: str, lines: int, distinct: int, test: int) -> None:
     ours = parts(split)
     assert (len(ours.train), len(set(ours.train)), len(ours.test)) == (lines, distinct, test)
 

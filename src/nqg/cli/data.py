@@ -128,7 +128,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
 
 def _in_words(facts: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{count:,} {part}" for part, count in facts["parts"].items() if part != facts["name"])
-    contents = "as published" if facts["as_published"] else "another release than the published splits were made for"
+    contents = "as published" if facts["as_published"] else "not as published: another release of the files"
     lines = {
         "examples": f"{facts['examples']:,}" + (f": {parts}" if parts else ""),
         "contents": contents,

@@ -25,7 +25,7 @@ class NamedSplit:
 class Entry:
     """A dataset that can be loaded by name; `convert` takes the paths of `files` and gives `size` examples.
 
-    `fingerprint` is that of the published examples, so that another release of the files can be told apart.
+    `fingerprint` is that of the examples which the published files give, so that another release can be told apart.
     """
 
     name: str

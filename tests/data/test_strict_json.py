@@ -1,0 +1,59 @@
+"""JSON that is read strictly: what json accepts and ours does not, and places inside longer files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.data.strict_json import json_kind, strict_json
+from nqg.errors import FormatError, Place
+
+START = Place(Path("data.json"), 10)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(value=VALUES)
+def test_every_proper_json_value_is_read_as_json_reads_it(value: Any) -> None:
+    assert strict_json(json.dumps(value), START) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param('{\n"a": 1,\n}', "data.json:12: not valid JSON: ", id="the line inside the file is named"),
+        pytest.param(
+            '[{"a": 1, "a": 2}]', "data.json:10: the key 'a' stands twice in one JSON object", id="repeated key"
+        ),
+        pytest.param("[NaN]", "data.json:10: NaN is no JSON value", id="NaN"),
+        pytest.param("-Infinity", "data.json:10: -Infinity is no JSON value", id="infinity"),
+        pytest.param("[" * 50_000, "data.json:10: the JSON value is nested too deeply", id="nesting"),
+        pytest.param("1" * 10_000, "data.json:10: not usable JSON: ", id="giant number"),
+    ],
+)
+def test_loose_json_is_refused_with_its_place(text: str, complaint: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        strict_json(text, START)
+    assert str(caught.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("x", "a string"),
+        (7, "the number 7"),
+        (0.5, "the number 0.5"),
+        (False, "false"),
+        ({}, "an object"),
+        ([], "a list"),
+    ],
+)
+def test_values_are_named_in_words(value: object, words: str) -> None:
+    assert json_kind(value) == words
