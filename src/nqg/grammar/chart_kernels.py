@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.grammar.compiled import inlined, kernel
+from nqg.grammar.compiled import inlined, unmanaged_kernel
 from nqg.grammar.encoding import GrammarArrays
 from nqg.grammar.trie import NOWHERE, ROOT, Integers, successor
 
@@ -280,7 +280,7 @@ def _emit_application(application: int, first_choice: int, work: Workspace, out:
     out.sizes[2] += 1
 
 
-@kernel
+@unmanaged_kernel
 def fill_charts(
     first_token: Integers,
     tokens: Integers,

@@ -20,6 +20,16 @@ def kernel(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True)(function))
 
 
+def unmanaged_kernel(function: Function) -> Function:
+    """Like `kernel`, for functions that allocate nothing: Numba's counting of array references is switched off.
+
+    The counting can take most of the time of a loop that looks into a dozen arrays (seven eighths in the chart). A
+    function that does allocate is refused when it is compiled, so nothing can leak.
+    """
+    options = {"cache": True, "nogil": True, "_nrt": False}  # _nrt is not among the options that Numba documents
+    return cast(Function, numba.njit(**options)(function))  # type: ignore[call-overload]
+
+
 def inlined(function: Function) -> Function:
     """A part of a kernel, set into its callers: handing a dozen arrays to a call costs more than the call itself."""
     return cast(Function, numba.njit(cache=True, nogil=True, inline="always")(function))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nqg.grammar.chart_kernels import NOTHING, Graphs, Longs, numbered
-from nqg.grammar.compiled import inlined, kernel
+from nqg.grammar.compiled import inlined, unmanaged_kernel
 from nqg.grammar.encoding import GrammarArrays
 from nqg.grammar.trie import Integers
 
@@ -134,8 +134,8 @@ def _add(
         work.used[OUT_OF_ROOM] = 1
         return
     work.heads[application], work.rules[application] = goal, rule
-    work.children[application, :arity] = work.picked[:arity]
-    work.children[application, arity:] = NOTHING
+    for at in range(work.children.shape[1]):
+        work.children[application, at] = work.picked[at] if at < arity else NOTHING
     work.used[APPLICATIONS] += 1
 
 
@@ -254,7 +254,7 @@ def _emit_goal_application(application: int, head: int, base: int, work: GoalWor
     work.order[head] += 1
 
 
-@kernel
+@unmanaged_kernel
 def fill_goals(
     first_token: Integers,
     tokens: Integers,

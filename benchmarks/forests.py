@@ -1,0 +1,98 @@
+"""Full and goal forests of real training sets: CPU seconds on one core, beside the published implementation's.
+
+    python benchmarks/forests.py
+
+Needs ../shared (grammars that the published implementation induced, and the data). Its own figures, from the same kind
+of machine: 15.5 s for SCAN jump and 9.7 s for GeoQuery standard, about 4 s of start-up in each.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from timing import cpu_seconds
+
+from nqg import Example, load_dataset
+from nqg.forests.build import build_forests
+from nqg.grammar.charts import charts
+from nqg.grammar.grammar import Grammar
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+PUBLISHED = {"scan jump": 15.5, "geoquery standard": 9.7}
+START_UP = 4.0
+FIRST_CHART = "from nqg.forests.build import build_forests as b; from nqg import Example; \
+from nqg.grammar.grammar import Grammar; b(Grammar.parse('a ### x'), [Example('a', 'x')])"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A grammar and the training pairs that it was induced from."""
+
+    name: str
+    grammar: Grammar
+    examples: list[Example]
+
+
+def cases() -> Iterator[Case]:
+    for dataset, splits in (("scan", ("jump", "length")), ("geoquery", ("standard", "template", "length", "tmcd"))):
+        loaded = load_dataset(dataset, mirror=SHARED / "data")
+        for split in splits:
+            grammar = Grammar.read(SHARED / "reference" / f"{dataset}-{split}.rules.txt")
+            yield Case(f"{dataset} {split}", grammar, loaded.split(split)[0])
+
+
+def row(case: Case) -> str:
+    gc.freeze()  # the examples are no garbage: without this the collector walks over them in the measured time
+    seconds = cpu_seconds(lambda: build_forests(case.grammar, case.examples, workers=1), runs=5)
+    forests = build_forests(case.grammar, case.examples)
+    assert not forests.underivable()
+    published = PUBLISHED.get(case.name)
+    ratio = f"{published / seconds:6.0f} x ({(published - START_UP) / seconds:.0f} x)" if published else ""
+    size = f"{forests.full.applications:9,} {forests.goal.applications:9,} {forests.nbytes / 1e6:6.1f}"
+    return f"{case.name:20} {len(case.examples):6} {len(case.grammar):6} {seconds:7.3f} {size} {ratio}"
+
+
+def first_call_seconds() -> tuple[float, float]:
+    """Wall-clock seconds of a new process that builds one forest: kernels compiled, then taken from the disk."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        return _process_seconds(environment), _process_seconds(environment)
+
+
+def _process_seconds(environment: dict[str, str]) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", FIRST_CHART], check=True, env=environment)
+    return time.perf_counter() - start
+
+
+def ambiguous_sentence() -> str:
+    grammar = Grammar.parse("a ### x\nNT_1 NT_2 ### NT_1 NT_2")
+    seconds = cpu_seconds(lambda: charts(grammar, [("a",) * 200]))
+    graph = charts(grammar, [("a",) * 200])
+    return (
+        f"200 tokens under NT_1 NT_2: {graph.applications:,} applications, {graph.nbytes / 1e6:.0f} MB, {seconds:.2f} s"
+    )
+
+
+def main() -> None:
+    print(
+        f"{'training set':20} {'pairs':>6} {'rules':>6} {'CPU s':>7} {'full':>9} {'goal':>9} {'MB':>6}   published / ours"
+    )
+    for case in cases():
+        print(row(case))
+    print("(full, goal: applications in the forests; in brackets the ratio with the published start-up left out)\n")
+    print(ambiguous_sentence())
+    cold, warm = first_call_seconds()
+    print(f"first forest of a new process: {cold:.1f} s with kernels to compile, {warm:.1f} s with kernels on disk")
+
+
+if __name__ == "__main__":
+    main()
