@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, Term
 from nqg.data.funql_conversion import ALL, BY_COUNT, BY_MEASURE, CLASSES
+from nqg.data.tree import Tree
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
 from nqg.grammar.rule import Rule
@@ -150,3 +151,47 @@ def grammars(draw: st.DrawFn, max_arity: int = 2) -> Grammar:
 
 LEAVES = [Rule((word,), (sign,)) for word in WORDS for sign in SIGNS]
 sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(tuple)
+
+
+# SQL
+
+
+@st.composite
+def sql_queries(draw: st.DrawFn, depth: int = 2) -> tuple[str, Tree]:
+    """A query with the tree that it must have; every operation stands in brackets, which leave no trace in the tree."""
+    results = draw(st.lists(sql_expressions(depth), min_size=1, max_size=2))
+    table = draw(st.sampled_from(["head", "department as t1", "management t1"]))
+    clauses = [("select", [tree for _, tree in results]), ("from", [_table_tree(table)])]
+    text = f"select {' , '.join(words for words, _ in results)} from {table}"
+    for words, label in [("where", "where"), ("group by", "group"), ("order by", "order"), ("limit", "limit")]:
+        if draw(st.booleans()):
+            inside, tree = draw(sql_expressions(depth))
+            text += f" {words} {inside}"
+            clauses.append((label, [tree]))
+    trees = tuple(Tree(label, tuple(children)) for label, children in clauses)
+    return text, Tree("-".join(label for label, _ in clauses), trees)
+
+
+def _table_tree(table: str) -> Tree:
+    name, *alias = table.replace(" as ", " ").split()
+    return Tree("as", (Tree(name), Tree(alias[0]))) if alias else Tree(name)
+
+
+SQL_LEAVES = st.sampled_from(
+    [(word, Tree(word)) for word in ("name", "age", "5", "-3.5", "'a b'", '"x"', "*", "null")]
+    + [("t1.name", Tree(".", (Tree("t1"), Tree("name")))), ("count(*)", Tree("count", (Tree("*"),)))]
+)
+
+
+@st.composite
+def sql_expressions(draw: st.DrawFn, depth: int) -> tuple[str, Tree]:
+    """An operand, or an operation in brackets, with its tree."""
+    if depth == 0 or draw(st.booleans()):
+        return draw(SQL_LEAVES)
+    if draw(st.integers(0, 3)) == 0:
+        words, tree = draw(sql_queries(depth - 1))
+        return f"({words})", tree
+    operator = draw(st.sampled_from(["=", "<=", "!=", "like", "and", "or", "+", "-", "*", "/", "not like"]))
+    (left, left_tree), (right, right_tree) = draw(sql_expressions(depth - 1)), draw(sql_expressions(depth - 1))
+    tree = Tree(operator.removeprefix("not "), (left_tree, right_tree))
+    return f"({left} {operator} {right})", Tree("not", (tree,)) if operator.startswith("not") else tree

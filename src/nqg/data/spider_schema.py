@@ -53,7 +53,16 @@ def _schema(entry: JsonEntry) -> Schema:
         if table >= 0:  # -1 marks the star, which belongs to no table
             columns[table].append(column)
     tables = tuple(Table(name, tuple(own)) for name, own in zip(names, columns, strict=True))
+    _check(tables, entry)
     return Schema(entry.text("db_id").lower(), tables)
+
+
+def _check(tables: tuple[Table, ...], entry: JsonEntry) -> None:
+    if not tables:
+        raise entry.complaint("expected at least one table, found none")
+    for table in tables:
+        if not table.columns:
+            raise entry.complaint(f"expected columns of the table '{table.name}', found none")
 
 
 def _table_name(name: Any, entry: JsonEntry) -> str:

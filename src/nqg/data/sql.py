@@ -140,7 +140,7 @@ def _string(quote: str, tokens: Iterator[str]) -> str:
         if _is_word(content[-1]) and _is_word(token):
             content.append(" ")
         content.append(" " if token == SPACE else token)
-    raise FormatError(f"a string is opened by {quote} and never closed; its tokens are {' '.join(content[1:])!r}")
+    raise FormatError(f"a string is opened by {quote} and never closed, before {''.join(content)!r}")
 
 
 def sql_atoms(text: str) -> Counter[str]:
