@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nqg.data.spider_schema import Schema, Table, read_schemas
+from nqg.errors import FormatError
+
+PETS = {
+    "db_id": "Pets_1",
+    "table_names_original": ["Student", "Pets"],
+    "column_names_original": [[-1, "*"], [0, "StuID"], [0, "Age"], [1, "PetID"]],
+}
+
+
+def _written(folder: Path, *entries: object) -> Path:
+    path = folder / "tables.json"
+    path.write_text(json.dumps(entries))
+    return path
+
+
+def test_names_are_in_lower_case_and_the_star_is_no_column(tmp_path: Path) -> None:
+    assert read_schemas(_written(tmp_path, PETS)) == {
+        "pets_1": Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid",))))
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"table_names_original": ["Student", 3]}, "expected names in 'table_names_original', found the number 3"),
+        ({"table_names_original": [], "column_names_original": []}, "expected at least one table, found none"),
+        ({"table_names_original": ["a", "b", "C"]}, "expected columns of the table 'c', found none"),
+        (
+            {"column_names_original": [[2, "Age"]]},
+            r"expected \[number of a table below 2, name\] .* found \[2, 'Age'\]",
+        ),
+        ({"column_names_original": [["Age", 0]]}, r"found \['Age', 0\]"),
+        ({"column_names_original": [[-2, "Age"]]}, r"found \[-2, 'Age'\]"),
+        ({"column_names_original": [[0, ""]]}, r"found \[0, ''\]"),
+        ({"column_names_original": "Age"}, "expected a list as 'column_names_original', found a string"),
+    ],
+)
+def test_a_schema_that_makes_no_sense_is_refused(tmp_path: Path, change: dict[str, object], complaint: str) -> None:
+    with pytest.raises(FormatError, match=rf"tables\.json: entry 1 \(counted from 0\): .*{complaint}"):
+        read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "other", **change}))
+
+
+def test_a_database_may_stand_there_once(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"entry 1 .* expected a new database, found 'pets_1' for the second time"):
+        read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "pets_1"}))
+
+
+def test_the_published_schemas_are_read(real_data: Path) -> None:
+    schemas = read_schemas(real_data / "spider/tables.json")
+    assert len(schemas) == 166
+    assert str(schemas["perpetrator"]) == (
+        "perpetrator : perpetrator_id , people_id , date , year , location , country , killed , injured"
+        " | people : people_id , name , height , weight , home town"
+    )
