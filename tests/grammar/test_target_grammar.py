@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
 import random
 from itertools import product
@@ -26,6 +27,7 @@ FUNQL = """
   # two relations
 <relation> ::= loc_1 | loc_2
 """
+PAGE = Path(__file__).parents[2] / "docs" / "target-grammars.md"
 ALPHABET = ("a", "b", "unknown")
 BRACKETS = TargetGrammar.parse("<s> ::= ( ) | ( <s> ) | <s> <s>")
 
@@ -217,6 +219,11 @@ def test_illegal_targets_are_explained(target: str, explanation: str, funql: Tar
     assert str(verdict) == explanation
 
 
+def test_a_string_is_not_mistaken_for_its_characters(funql: TargetGrammar) -> None:
+    with pytest.raises(FormatError, match=r"expected a sequence of tokens, found the string 'answer \("):
+        funql.accepts("answer ( state ( all ) )")
+
+
 def test_long_lists_of_expected_tokens_are_cut_with_their_number() -> None:
     grammar = TargetGrammar.parse("<s> ::= " + " | ".join(f"t{number}" for number in range(10, 30)) + " | t10 <s>")
     expected = "'t10', 't11', 't12', 't13', 't14', 't15', 't16', 't17'"
@@ -318,14 +325,16 @@ def test_a_grammar_may_have_thousands_of_categories_and_tokens() -> None:
 # From token to token
 
 
+STRINGS = st.lists(st.sampled_from(ALPHABET), max_size=6)
+
+
 @settings(max_examples=100, deadline=None)
-@given(target_grammars(), st.lists(st.sampled_from(ALPHABET), max_size=6))
+@given(target_grammars(), STRINGS)
 def test_reading_token_by_token_equals_reading_at_once(grammar: TargetGrammar, string: list[str]) -> None:
     prefix = grammar.prefix()
     for length in range(1, len(string) + 1):
         prefix = prefix and prefix.then(string[length - 1])
-        at_once = grammar.expected_next(string[:length])
-        assert (prefix and prefix.expected) == at_once
+        assert (prefix and prefix.expected) == grammar.expected_next(string[:length])
         assert (prefix is None) == (grammar.explain(string[:length]).legal_tokens < length)
         assert prefix is None or prefix.may_end == grammar.accepts(string[:length])
 
@@ -334,15 +343,15 @@ def test_a_prefix_never_changes_so_that_beams_may_share_it(funql: TargetGrammar)
     shared = funql.prefix(_words("answer ( intersection ( state ( all ) ,"))
     assert shared is not None
     before = shared.expected
-    rest = _words("loc_1 ( state ( all ) ) ) )")
-    for branch in (rest, _words("cityid ( x , y ) ) )"), rest):
-        prefix = shared
-        for token in branch:
-            following = prefix.then(token)
-            assert following is not None
-            prefix = following
-        assert prefix.may_end
-        assert prefix.length == shared.length + len(branch)
+    beams = [shared, shared]
+    rests = [_words("loc_1 ( state ( all ) ) ) )"), _words("intersection ( state ( all ) , state ( all ) ) ) )")]
+    for step in range(max(map(len, rests))):
+        for number, rest in enumerate(rests):
+            longer = beams[number].then(rest[step]) if step < len(rest) else beams[number]
+            assert longer is not None
+            beams[number] = longer
+    assert all(beam.may_end for beam in beams)
+    assert [beam.length - shared.length for beam in beams] == [len(rest) for rest in rests]
     assert shared.expected == before
     assert shared.then("answer") is None
 
@@ -361,6 +370,25 @@ def test_a_grammar_travels_to_worker_processes_before_and_after_use(funql: Targe
     used = pickle.loads(pickle.dumps(funql))
     assert fresh == used == funql
     assert used.accepts(_words("answer ( state ( all ) )"))
+
+
+# The page about them
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar, _ = PAGE.read_text().split("```text\n")[1].split("```", maxsplit=1)
+    (tmp_path / "reduced.grammar").write_text(grammar)
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testfile(str(PAGE), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted >= 10
+
+
+def test_the_page_quotes_the_reasons_as_they_are_given() -> None:
+    rows = PAGE.read_text().split("| mistake | reason given |")[1].split("\n\n")[0].splitlines()[2:]
+    quoted = {row.split("`")[-2] for row in rows}
+    assert len(quoted) == 8
+    assert quoted <= {reason for _, reason in MALFORMED.values()}
 
 
 def _words(text: str) -> list[str]:

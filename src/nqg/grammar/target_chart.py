@@ -147,13 +147,12 @@ def _resumed(column: Column, waiting: Waiting, origin: int, category: int) -> Co
 def _predicted(
     tables: Tables, position: int, column: Column, waiting: Waiting, node: int, origin: int
 ) -> tuple[Column, Waiting]:
-    """The item waits for each category that may follow it; a category nobody waited for here starts here."""
+    """Each category that may follow the item starts here, and the item waits for it."""
     for edge in range(tables.trie.first_edge[node], tables.trie.first_edge[node + 1]):
         category = FIRST_CATEGORY - tables.trie.labels[edge]
         if category < 0:
             break  # edges are sorted by label, so the categories come first
-        if waiting.heads[position, category] == NONE:
-            column = _with_item(column, tables.entries[category], position)
+        column = _with_item(column, tables.entries[category], position)
         waiting = _with_waiting(waiting, tables.trie.successors[edge], origin, position, category)
     return column, waiting
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nqg.errors import FormatError
 from nqg.grammar.production import Category, TargetSymbol, Wildcard
 from nqg.grammar.target_chart import (
     FIRST_CATEGORY,
@@ -150,6 +151,8 @@ class Recogniser:
         )
 
     def _read(self, chart: Chart, tokens: Sequence[str]) -> Chart:
+        if isinstance(tokens, str):
+            raise FormatError(f"expected a sequence of tokens, found the string {tokens!r}; split it first")
         unknown = len(self.terminals)  # no edge bears this label, so only wildcards match
         labels = [self.labels.get(token, unknown) for token in tokens]
         return read(self.tables, chart, np.array(labels, dtype=np.int32))
