@@ -316,7 +316,7 @@ def test_recursion_of_every_kind_goes_deep(text: str) -> None:
 
 
 def test_a_grammar_may_have_thousands_of_categories_and_tokens() -> None:
-    lines = [f"<c{number}> ::= t{number} <c{number + 1}> | u{number}" for number in range(3000)]
+    lines = [f"<c{number}> ::= t{number} <c{number + 1}> | u{number} <c{number + 1}>" for number in range(3000)]
     grammar = TargetGrammar.parse("\n".join([*lines, "<c3000> ::= end"]))
     assert grammar.accepts([*(f"t{number}" for number in range(3000)), "end"])
     assert str(grammar.explain(["t0", "t2"])) == "legal up to token 1 't0', expected 't1' or 'u1', found 't2'"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from nqg.errors import FormatError, Place, UnknownName
 from nqg.files import numbered_lines, write_text
@@ -40,8 +40,10 @@ class TargetGrammar:
     productions: tuple[Production, ...]
 
     def __post_init__(self) -> None:
-        if fault := _first_fault(self.productions):
-            raise FormatError(fault.reason)
+        if not self.productions:
+            raise FormatError(f"expected at least one production '<name> {DEFINES} symbols', found none")
+        _check_defined(self.productions)
+        _check_productive(self.productions)
 
     @classmethod
     def parse(cls, text: str) -> TargetGrammar:
@@ -126,9 +128,12 @@ def _grammar(source: Path, lines: Iterable[tuple[Place, str]]) -> TargetGrammar:
         except FormatError as error:
             raise error.at(place) from None
         places.extend([place] * (len(productions) - len(places)))
-    if fault := _first_fault(productions):
-        raise FormatError(fault.reason, places[fault.production] if places else source)
-    return TargetGrammar(tuple(productions))
+    try:
+        return TargetGrammar(tuple(productions))
+    except _BadProduction as error:
+        raise error.at(places[error.number]) from None
+    except FormatError as error:
+        raise error.at(source) from None
 
 
 def _productions(line: str) -> Iterator[Production]:
@@ -163,28 +168,29 @@ def _alternatives(words: Sequence[str]) -> Iterator[list[str]]:
     yield alternative
 
 
-class _Fault(NamedTuple):
-    production: int
-    reason: str
+class _BadProduction(FormatError):
+    """A production that does not go with the others, by its number."""
+
+    def __init__(self, reason: str, number: int) -> None:
+        super().__init__(reason)
+        self.number = number
 
 
-def _first_fault(productions: Sequence[Production]) -> _Fault | None:
-    """What keeps the productions from being a grammar, and which of them is to blame."""
-    if not productions:
-        return _Fault(0, f"expected at least one production '<name> {DEFINES} symbols', found none")
+def _check_defined(productions: Sequence[Production]) -> None:
     defined = {production.left for production in productions}
-    productive = _productive(productions)
     for number, production in enumerate(productions):
         for category in _categories(production.right):
             if category not in defined:
-                names = [other.name for other in defined]
-                return _Fault(number, str(UnknownName("non-terminal", category.name, names)))
+                unknown = UnknownName("non-terminal", category.name, (other.name for other in defined))
+                raise _BadProduction(str(unknown), number)
+
+
+def _check_productive(productions: Sequence[Production]) -> None:
+    productive = _productive(productions)
     for number, production in enumerate(productions):
         if production.left not in productive:
-            return _Fault(
-                number, f"{production.left} derives no target: each of its alternatives leads round in a circle"
-            )
-    return None
+            reason = f"{production.left} derives no target: each of its alternatives leads round in a circle"
+            raise _BadProduction(reason, number)
 
 
 def _categories(symbols: Iterable[TargetSymbol]) -> Iterator[Category]:
@@ -193,14 +199,21 @@ def _categories(symbols: Iterable[TargetSymbol]) -> Iterator[Category]:
 
 def _productive(productions: Sequence[Production]) -> set[Category]:
     """The categories that derive at least one string of tokens."""
+    missing = [set(_categories(production.right)) for production in productions]
+    users: dict[Category, list[int]] = {}
+    for number, categories in enumerate(missing):
+        for category in categories:
+            users.setdefault(category, []).append(number)
+    ready = [number for number, categories in enumerate(missing) if not categories]
     productive: set[Category] = set()
-    open_ones = list(productions)
-    while True:
-        finished = {each.left for each in open_ones if productive.issuperset(_categories(each.right))}
-        if not finished:
-            return productive
-        productive |= finished
-        open_ones = [each for each in open_ones if each.left not in productive]
+    while ready:
+        category = productions[ready.pop()].left
+        productive.add(category)
+        for number in users.pop(category, ()):
+            missing[number].remove(category)
+            if not missing[number]:
+                ready.append(number)
+    return productive
 
 
 def _reachable(productions: Sequence[Production]) -> set[Category]:

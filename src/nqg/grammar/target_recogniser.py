@@ -168,7 +168,7 @@ def _tables(grammar: TargetGrammar, labels: dict[str, int]) -> Tables:
             return ONE_TOKEN if symbol is Wildcard.ONE_TOKEN else TOKENS
         return labels[symbol]
 
-    trie = Trie.of([label(each.left), *map(label, each.right)] for each in grammar.productions)
+    trie = Trie.of([[label(each.left), *map(label, each.right)] for each in grammar.productions])
     arrays = trie.arrays
     lefts = np.array([numbers[each.left] for each in grammar.productions], dtype=np.int32)
     completes = np.full(len(trie), NONE, dtype=np.int32)
