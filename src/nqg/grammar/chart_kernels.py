@@ -9,6 +9,9 @@ Starts run from right to left and ends from left to right. A rule's non-terminal
 or at the same place and end earlier (no rule is a lone non-terminal), so every span is complete when it is needed, and
 the order in which choices are found is topological.
 
+A token that is a leaf covers itself: an application whose number is the token's own. Induction charts the two sides of
+a rule that way, its non-terminals being the leaves.
+
 Kernels never grow an array. Where room runs out they stop and say so; the caller makes more room and goes on from the
 sentence that did not fit.
 """
@@ -21,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.compiled import inlined, unmanaged_kernel
-from nqg.grammar.encoding import GrammarArrays
+from nqg.grammar.encoding import LEAF, GrammarArrays
 from nqg.grammar.trie import NOWHERE, ROOT, Integers, successor
 
 Longs = NDArray[np.int64]
@@ -155,8 +158,9 @@ def _apply(state: int, grammar: GrammarArrays, work: Workspace) -> None:
             if depth >= 0:
                 work.path[depth] = work.older_step[work.path[depth]]
         elif work.step_origin[step] == 0:
-            for item in range(first, last):
-                _append_application(trie.items[item], depth, work)
+            for rule in trie.items[first:last]:
+                if grammar.active[rule]:
+                    _append_application(rule, depth, work)
             work.path[depth] = work.older_step[step]
         else:
             depth += 1
@@ -181,10 +185,12 @@ def _append_application(rule: int, depth: int, work: Workspace) -> None:
 
 
 @inlined
-def _complete(start: int, end: int, grammar: GrammarArrays, work: Workspace) -> None:
+def _complete(start: int, end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
     """Make the choice of the span, if any rule covers it, and let rules begin with it."""
     used = work.used
     before = used[APPLICATIONS]
+    if token <= LEAF and end == start + 1:
+        _append_application(token, NOTHING, work)
     for state in range(work.first_state[end], used[STATES]):
         _apply(state, grammar, work)
     if used[APPLICATIONS] > before:
@@ -211,7 +217,7 @@ def _chart(tokens: Integers, grammar: GrammarArrays, work: Workspace) -> bool:
         for end in range(start + 1, count + 1):
             used[STAMP] += 1
             _advance(end, tokens[end - 1], grammar, work)
-            _complete(start, end, grammar, work)
+            _complete(start, end, tokens[end - 1], grammar, work)
             work.first_state[end + 1] = used[STATES]
             if used[OUT_OF_ROOM]:
                 return False

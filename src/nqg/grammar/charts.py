@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from nqg.errors import LimitExceeded
 from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
+from nqg.grammar.encoding import GrammarArrays
 from nqg.grammar.goal_kernels import fill_goals, goal_workspace
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import Graph, concatenated
@@ -27,33 +30,59 @@ def charts(grammar: Grammar, sources: Sequence[Tokens], *, prune: bool = True, l
     `limit` bounds the entries (states, steps, applications) of any one sentence's chart.
     """
     encoded = grammar.encoded
-    first_token, tokens = encoded.laid_out(sources)
-    longest = int(np.diff(first_token).max(initial=0))
-    nodes = len(encoded.arrays.over_nt)
-
-    def fill(begin: int, room: int, out: Graphs) -> int:
-        work = workspace(longest, nodes, encoded.max_arity, room)
-        return fill_charts(first_token, tokens, begin, prune, encoded.arrays, work, out)
-
-    return _filled(fill, sources, encoded.max_arity, limit, goals=False)
+    describe = partial(_described, sources)
+    return encoded_charts(encoded.arrays, Batch(*encoded.laid_out(sources), describe), prune=prune, limit=limit)
 
 
 def goal_charts(grammar: Grammar, sources: Graph, targets: Sequence[Tokens], *, limit: int | None = None) -> Graph:
     """Of the pruned charts of sources, the derivations that yield the targets."""
     encoded = grammar.encoded
-    first_token, tokens = encoded.laid_out(targets)
-    longest = int(np.diff(first_token).max(initial=0))
-    most_choices = int(np.diff(sources.first_choice).max(initial=0))
-    kernel_view = _kernel_view(sources)
+    describe = partial(_described, targets)
+    return encoded_goals(encoded.arrays, sources, Batch(*encoded.laid_out(targets), describe), limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentences as the numbers of their tokens, end to end; `describe` names one in an error."""
+
+    first_token: Integers
+    tokens: Integers
+    describe: Callable[[int], str] = "sentence {}".format
+
+    def __len__(self) -> int:
+        return len(self.first_token) - 1
+
+    @property
+    def longest(self) -> int:
+        """The number of tokens of the longest sentence."""
+        return int(np.diff(self.first_token).max(initial=0))
+
+
+def encoded_charts(arrays: GrammarArrays, batch: Batch, *, prune: bool = True, limit: int | None = None) -> Graph:
+    """`charts` of sentences that are numbers already."""
+    max_arity = int(arrays.arities.max(initial=0))
 
     def fill(begin: int, room: int, out: Graphs) -> int:
-        work = goal_workspace(most_choices, longest, encoded.max_arity, room)
-        return fill_goals(first_token, tokens, begin, encoded.arrays, kernel_view, work, out)
+        work = workspace(batch.longest, len(arrays.over_nt), max_arity, room)
+        return fill_charts(batch.first_token, batch.tokens, begin, prune, arrays, work, out)
 
-    return _filled(fill, targets, encoded.max_arity, limit, goals=True)
+    return _filled(fill, batch, max_arity, limit, goals=False)
 
 
-def _filled(fill: Fill, sentences: Sequence[Tokens], max_arity: int, limit: int | None, *, goals: bool) -> Graph:
+def encoded_goals(arrays: GrammarArrays, sources: Graph, targets: Batch, *, limit: int | None = None) -> Graph:
+    """`goal_charts` of targets that are numbers already."""
+    max_arity = int(arrays.arities.max(initial=0))
+    most_choices = int(np.diff(sources.first_choice).max(initial=0))
+    view = kernel_view(sources)
+
+    def fill(begin: int, room: int, out: Graphs) -> int:
+        work = goal_workspace(most_choices, targets.longest, max_arity, room)
+        return fill_goals(targets.first_token, targets.tokens, begin, arrays, view, work, out)
+
+    return _filled(fill, targets, max_arity, limit, goals=True)
+
+
+def _filled(fill: Fill, sentences: Batch, max_arity: int, limit: int | None, *, goals: bool) -> Graph:
     """Call `fill` until every sentence is done, with more room whenever one did not fit."""
     most = MOST_ROOM if limit is None else limit
     begin, room, parts = 0, min(FIRST_ROOM, most), list[Graph]()
@@ -61,23 +90,26 @@ def _filled(fill: Fill, sentences: Sequence[Tokens], max_arity: int, limit: int 
         out = _empty_graphs(len(sentences) - begin, max(room, OUTPUT_ROOM), max_arity, goals=goals)
         end = fill(begin, room, out)
         if end == begin:
-            room = _more_room(room, most, sentences[begin])
+            room = more_room(room, most, sentences.describe(begin))
         parts.append(_filled_part(out, goals=goals))
         begin = end
     return concatenated(parts) if parts else _filled_part(_empty_graphs(0, 0, max_arity, goals=goals), goals=goals)
 
 
-def _more_room(room: int, most: int, sentence: Tokens) -> int:
+def more_room(room: int, most: int, sentence: str) -> int:
+    """Four times the room, up to `most`; LimitExceeded, naming the sentence, where that much was not enough."""
     if room >= most:
         raise LimitExceeded(
-            f"the chart of '{_shortened(sentence)}' ({len(sentence)} tokens) needs more than {most:,} entries; "
+            f"the chart of {sentence} needs more than {most:,} entries; "
             "give a higher limit, a shorter sentence or a less ambiguous grammar"
         )
     return min(4 * room, most)
 
 
-def _shortened(sentence: Tokens, most: int = 8) -> str:
-    return " ".join(sentence[:most]) + (" …" if len(sentence) > most else "")
+def _described(sentences: Sequence[Tokens], number: int, most: int = 8) -> str:
+    sentence = sentences[number]
+    shortened = " ".join(sentence[:most]) + (" …" if len(sentence) > most else "")
+    return f"'{shortened}' ({len(sentence)} tokens)"
 
 
 def _empty_graphs(sentences: int, room: int, max_arity: int, *, goals: bool) -> Graphs:
@@ -111,7 +143,7 @@ def _filled_part(out: Graphs, *, goals: bool) -> Graph:
     )
 
 
-def _kernel_view(graph: Graph) -> Graphs:
+def kernel_view(graph: Graph) -> Graphs:
     """A finished graph as kernels read it."""
     nothing = np.empty(0, dtype=np.int32)
     sizes = np.array([len(graph), graph.choices, graph.applications], dtype=np.int64)

@@ -8,11 +8,13 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nqg.grammar.rule import Rule
 from nqg.grammar.symbols import NonTerminal
-from nqg.grammar.trie import NOWHERE, Integers, Trie, TrieArrays
+from nqg.grammar.trie import NOWHERE, Integers, Trie, TrieArrays, firsts_of
 
+LEAF = -16  # tokens from here downwards are leaves: they derive themselves (see `induction`)
 NT = -1  # the one non-terminal's label on source sides; terminals are 0, 1, 2, …
 UNKNOWN = -2  # a token that no rule mentions: it matches no label
 
@@ -22,6 +24,7 @@ class GrammarArrays(NamedTuple):
 
     trie: TrieArrays  # source sides; items are rule numbers
     over_nt: Integers  # (trie nodes,) the node behind the edge NT, or NOWHERE
+    active: NDArray[np.bool_]  # (R,) rules that may be applied; the others are as if they were not there
     arities: Integers  # (R,)
     first_target: Integers  # (R + 1,) target of rule r is targets[first_target[r]:first_target[r + 1]]
     targets: Integers
@@ -39,18 +42,30 @@ class EncodedGrammar:
     def of(cls, rules: Sequence[Rule]) -> EncodedGrammar:
         """The encoded form of `rules`; rule r keeps its position as its number."""
         vocabulary = _vocabulary(rules)
-        trie = Trie.of([_source_labels(rule, vocabulary) for rule in rules])
+        sources = [_source_labels(rule, vocabulary) for rule in rules]
         targets = [_target_labels(rule, vocabulary) for rule in rules]
-        tokens = np.array(list(chain.from_iterable(targets)), dtype=np.int32)
-        arities = np.array([rule.arity for rule in rules], dtype=np.int32)
-        arrays = GrammarArrays(trie.arrays, _over_nt(trie.arrays), arities, _firsts(targets), tokens)
-        return cls(vocabulary, arrays, int(arities.max(initial=0)))
+        arrays = grammar_arrays(sources, targets)
+        return cls(vocabulary, arrays, int(arrays.arities.max(initial=0)))
 
     def laid_out(self, sentences: Sequence[Sequence[str]]) -> tuple[Integers, Integers]:
         """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""
-        firsts = _firsts(sentences)
+        firsts = firsts_of(sentences)
         tokens = map(self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN))
         return firsts, np.fromiter(tokens, dtype=np.int32, count=firsts[-1])
+
+
+def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> GrammarArrays:
+    """The arrays of rules given by their labels: NT on source sides, -k for NT_k on target sides."""
+    firsts, labels = firsts_of(sources), flat(sources)
+    trie = Trie.of_labels(firsts, labels)
+    arities = np.diff(np.concatenate([[0], np.cumsum(labels == NT)])[firsts]).astype(np.int32)
+    everything = np.ones(len(sources), dtype=np.bool_)
+    return GrammarArrays(trie.arrays, _over_nt(trie.arrays), everything, arities, firsts_of(targets), flat(targets))
+
+
+def flat(sequences: Iterable[Iterable[int]]) -> Integers:
+    """Sequences of labels end to end."""
+    return np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
 
 
 def _vocabulary(rules: Iterable[Rule]) -> dict[str, int]:
@@ -75,10 +90,3 @@ def _over_nt(trie: TrieArrays) -> Integers:
     starts_with_nt = trie.labels[firsts] == NT
     over[owners[starts_with_nt]] = trie.successors[firsts[starts_with_nt]]
     return over
-
-
-def _firsts(sequences: Sequence[Sequence[object]]) -> Integers:
-    """Where each sequence begins when they lie end to end, and where the last one ends."""
-    firsts = np.zeros(len(sequences) + 1, dtype=np.int32)
-    np.cumsum(np.fromiter(map(len, sequences), dtype=np.int32, count=len(sequences)), out=firsts[1:])
-    return firsts

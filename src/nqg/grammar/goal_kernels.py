@@ -14,7 +14,7 @@ import numpy as np
 
 from nqg.grammar.chart_kernels import NOTHING, Graphs, Longs, numbered
 from nqg.grammar.compiled import inlined, unmanaged_kernel
-from nqg.grammar.encoding import GrammarArrays
+from nqg.grammar.encoding import LEAF, GrammarArrays
 from nqg.grammar.trie import Integers
 
 GOALS, APPLICATIONS, OUT_OF_ROOM = range(3)  # what GoalWorkspace.used counts
@@ -129,6 +129,21 @@ def _add(
     place = _first_place(rule, length, target, grammar, work)
     if place == NOTHING:
         return
+    _record(choice, place, length, rule, arity, work)
+
+
+@inlined
+def _add_leaf(choice: int, leaf: int, target: Integers, work: GoalWorkspace) -> None:
+    """A leaf yields itself, wherever it stands first in the target."""
+    for place in range(len(target)):
+        if target[place] == leaf:
+            _record(choice, place, 1, leaf, 0, work)
+            return
+
+
+@inlined
+def _record(choice: int, place: int, length: int, rule: int, arity: int, work: GoalWorkspace) -> None:
+    """Add an application that yields that part of the target over the picked goals."""
     goal, application = _goal(choice, place, length, work), work.used[APPLICATIONS]
     if goal == NOTHING or application == len(work.rules):
         work.used[OUT_OF_ROOM] = 1
@@ -152,6 +167,9 @@ def _refine(
 ) -> None:
     """Try `application` of the chart with every combination of its children's goals."""
     rule = charts.rules[application]
+    if rule <= LEAF:
+        _add_leaf(choice, rule, target, work)
+        return
     arity = grammar.arities[rule]
     for at in range(arity):
         child = charts.children[application, at] - first_choice
@@ -173,14 +191,19 @@ def _refine(
 
 
 @inlined
-def _goal_graph(sentence: int, target: Integers, grammar: GrammarArrays, charts: Graphs, work: GoalWorkspace) -> bool:
-    """Fill the workspace with all goals of one pair; False when its room ran out."""
+def find_goals(
+    sentence: int, target: Integers, rooted: bool, grammar: GrammarArrays, charts: Graphs, work: GoalWorkspace
+) -> bool:
+    """Fill the workspace with all goals of one pair; False when its room ran out.
+
+    Where the charts are `rooted` (pruned), the last choice covers the source, and only the whole target will do for it.
+    """
     work.used[:] = 0
     first, last = charts.first_choice[sentence], charts.first_choice[sentence + 1]
     for choice in range(last - first):
         begin = work.used[GOALS]
         work.first_goal[choice] = begin
-        whole = choice == last - first - 1
+        whole = rooted and choice == last - first - 1
         for application in range(
             charts.first_application[first + choice], charts.first_application[first + choice + 1]
         ):
@@ -272,7 +295,7 @@ def fill_goals(
         target = tokens[first_token[sentence] : first_token[sentence + 1]]
         first, last = charts.first_choice[sentence], charts.first_choice[sentence + 1]
         if first < last:
-            if not _goal_graph(sentence, target, grammar, charts, work):
+            if not find_goals(sentence, target, True, grammar, charts, work):
                 return sentence
             kept = _keep_reachable_goals(work.first_goal[last - first - 1], work)
             if not _emit_goals(first, kept, charts, work, out):

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.grammar.compiled import inlined
+from nqg.grammar.compiled import inlined, kernel
 
 Integers = NDArray[np.int32]
+Longs = NDArray[np.int64]
 ROOT = 0
 NOWHERE = -1
+_LABEL_SHIFT = 1 << 31  # labels may be negative
+_SCRAMBLE = 0x9E3779B97F4A7C1  # odd: multiplying by it spreads keys over the hash table
 
 
 class TrieArrays(NamedTuple):
@@ -43,14 +47,24 @@ class Trie:
     @classmethod
     def of(cls, sequences: Iterable[Sequence[int]]) -> Trie:
         """The trie of `sequences`; the i-th one becomes item i of the node where it ends."""
-        edges: dict[tuple[int, int], int] = {}
-        ends: list[int] = []
-        for sequence in sequences:
-            node = ROOT
-            for label in sequence:
-                node = edges.setdefault((node, label), len(edges) + 1)
-            ends.append(node)
-        return cls(_arrays(edges, np.array(ends, dtype=np.int32)))
+        sequences = list(sequences)
+        labels = np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
+        return cls.of_labels(firsts_of(sequences), labels)
+
+    @classmethod
+    def of_labels(cls, firsts: Integers, labels: Integers) -> Trie:
+        """The trie of sequences that lie end to end: the i-th one is labels[firsts[i]:firsts[i + 1]]."""
+        keys, ends = _edges(firsts, labels)
+        nodes, order = len(keys) + 1, np.argsort(keys).astype(np.int32)
+        return cls(
+            TrieArrays(
+                first_edge=_starts(keys >> 32, nodes),
+                labels=_key_labels(keys[order]),
+                successors=order + np.int32(1),
+                first_item=_starts(ends, nodes),
+                items=np.argsort(ends, kind="stable").astype(np.int32),
+            )
+        )
 
     def __len__(self) -> int:
         return len(self.arrays.first_item) - 1
@@ -68,21 +82,52 @@ class Trie:
         return [int(item) for item in self.arrays.items[first[node] : first[node + 1]]]
 
 
-def _arrays(edges: dict[tuple[int, int], int], ends: Integers) -> TrieArrays:
-    nodes = len(edges) + 1
-    keys = np.array(list(edges), dtype=np.int32).reshape(-1, 2)
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    by_end = np.argsort(ends, kind="stable").astype(np.int32)
-    return TrieArrays(
-        first_edge=_starts(keys[:, 0], nodes),
-        labels=np.ascontiguousarray(keys[order, 1]),
-        successors=(order + 1).astype(np.int32),
-        first_item=_starts(ends, nodes),
-        items=by_end,
-    )
+def firsts_of(sequences: Sequence[Sequence[object]]) -> Integers:
+    """Where each sequence begins when they lie end to end, and where the last one ends.
+
+    >>> firsts_of(["ab", "", "c"])
+    array([0, 2, 2, 3], dtype=int32)
+    """
+    firsts = np.zeros(len(sequences) + 1, dtype=np.int32)
+    np.cumsum(np.fromiter(map(len, sequences), dtype=np.int32, count=len(sequences)), out=firsts[1:])
+    return firsts
 
 
-def _starts(owners: Integers, count: int) -> Integers:
+def _key_labels(keys: Longs) -> Integers:
+    return ((keys & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32)
+
+
+@kernel
+def _edges(firsts: Integers, labels: Integers) -> tuple[Longs, Integers]:
+    """The edges in the order in which they are first needed, edge e leading to node e + 1, and each sequence's node.
+
+    An edge is one integer: its node in the upper and its label in the lower half, so that sorting puts the edges of a
+    node side by side in the order of their labels.
+    """
+    size = 8
+    while size < 2 * len(labels):
+        size *= 2
+    table = np.full(size, NOWHERE, dtype=np.int32)  # a hash table of edges, probed one by one
+    keys = np.empty(len(labels), dtype=np.int64)
+    ends = np.empty(len(firsts) - 1, dtype=np.int32)
+    count = 0
+    for sequence in range(len(ends)):
+        node = ROOT
+        for label in labels[firsts[sequence] : firsts[sequence + 1]]:
+            key = (np.int64(node) << 32) + np.int64(label) + _LABEL_SHIFT
+            slot = (key * _SCRAMBLE >> 20) & (size - 1)
+            while table[slot] != NOWHERE and keys[table[slot]] != key:
+                slot = (slot + 1) & (size - 1)
+            if table[slot] == NOWHERE:
+                table[slot] = count
+                keys[count] = key
+                count += 1
+            node = table[slot] + 1
+        ends[sequence] = node
+    return keys[:count].copy(), ends
+
+
+def _starts(owners: Integers | Longs, count: int) -> Integers:
     """Where each owner's rows begin when rows are grouped by owner."""
     sizes = np.bincount(owners, minlength=count)
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
