@@ -53,6 +53,30 @@ def _matched(
     return {string for length in lengths for string in product(alphabet, repeat=length)}
 
 
+def derives_target(productions: Iterable[Production], start: Category, tokens: Sequence[str]) -> bool:
+    """Whether `start` derives `tokens`: spans from short to long, each until nothing new is found; for long strings."""
+    productions = list(productions)
+    found: set[tuple[Category, int, int]] = set()
+
+    def covers(symbols: Sequence[TargetSymbol], begin: int, end: int) -> bool:
+        if len(symbols) == 1:
+            return covers_one(symbols[0], begin, end)
+        middles = range(begin + 1, end - len(symbols) + 2)
+        return any(covers_one(symbols[0], begin, middle) and covers(symbols[1:], middle, end) for middle in middles)
+
+    def covers_one(symbol: TargetSymbol, begin: int, end: int) -> bool:
+        if isinstance(symbol, Category):
+            return (symbol, begin, end) in found
+        return symbol is Wildcard.TOKENS or (end - begin == 1 and symbol in (Wildcard.ONE_TOKEN, tokens[begin]))
+
+    for length in range(1, len(tokens) + 1):
+        for begin in range(len(tokens) - length + 1):
+            end = begin + length
+            for _ in productions:  # unary chains are no longer than that
+                found |= {(each.left, begin, end) for each in productions if covers(each.right, begin, end)}
+    return (start, 0, len(tokens)) in found
+
+
 def prefix_productions(productions: Iterable[Production]) -> list[Production]:
     """A grammar of all non-empty prefixes: `<a'>` derives the prefixes of `<a>`; its first category is the start."""
     productions = list(productions)

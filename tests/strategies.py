@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import strategies as st
 
 from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, Term
@@ -59,6 +61,38 @@ def target_grammars(
         others = draw(st.lists(st.lists(free, min_size=1, max_size=3 if recursive else 2), max_size=3))
         productions += [Production(category, tuple(right)) for right in [first, *others]]
     return TargetGrammar(tuple(draw(st.permutations(productions)) if recursive else productions))
+
+
+def random_target(grammar: TargetGrammar, size: int, rng: random.Random) -> list[str]:
+    """A target that `grammar` derives: `size` categories are expanded at random, the rest as fast as possible."""
+    shortest = _shortest_productions(grammar)
+    target: list[str] = []
+    stack: list[TargetSymbol] = [grammar.start]
+    while stack:
+        symbol = stack.pop()
+        if isinstance(symbol, Category):
+            choices = [each for each in grammar.productions if each.left == symbol]
+            chosen = rng.choice(choices) if size > 0 else shortest[symbol]
+            stack.extend(reversed(chosen.right))
+            size -= 1
+        elif isinstance(symbol, Wildcard):
+            target += rng.choices("abx", k=1 if symbol is Wildcard.ONE_TOKEN else rng.randint(1, 3))
+        else:
+            target.append(symbol)
+    return target
+
+
+def _shortest_productions(grammar: TargetGrammar) -> dict[Category, Production]:
+    """For each category a production that leads to an end in as few rounds as any."""
+    shortest: dict[Category, Production] = {}
+    while len(shortest) < len(grammar.categories):
+        ready = [
+            each
+            for each in grammar.productions
+            if all(not isinstance(symbol, Category) or symbol in shortest for symbol in each.right)
+        ]
+        shortest = {each.left: each for each in ready} | shortest
+    return shortest
 
 
 # FunQL

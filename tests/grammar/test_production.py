@@ -1,0 +1,59 @@
+"""Symbols of target grammars: how they are spelled, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from nqg.errors import FormatError
+from nqg.grammar.production import Category, Production, Wildcard, read_symbol, spelled
+from strategies import tokens
+
+
+@given(tokens())
+def test_every_token_can_be_spelled_as_a_terminal(token: str) -> None:
+    assert read_symbol(spelled(token)) == token
+
+
+@pytest.mark.parametrize("symbol", [Category("set"), Category("a.b"), Wildcard.ONE_TOKEN, Wildcard.TOKENS], ids=str)
+def test_categories_and_wildcards_are_spelled_in_angle_brackets(symbol: Category | Wildcard) -> None:
+    assert spelled(symbol) == str(symbol)
+    assert read_symbol(str(symbol)) == symbol
+    assert read_symbol("\\" + str(symbol)) == str(symbol)
+
+
+@pytest.mark.parametrize(
+    ("token", "spelling"),
+    {
+        "<set>": r"\<set>",
+        r"\<set>": r"\\<set>",
+        r"\x": r"\x",
+        "\\": "\\",
+        "#1": r"\#1",
+        "::=": r"\::=",
+        "||": "||",
+    }.items(),
+)
+def test_only_tokens_that_would_be_misread_get_a_backslash(token: str, spelling: str) -> None:
+    assert spelled(token) == spelling
+    assert read_symbol(spelling) == token
+
+
+@pytest.mark.parametrize("text", ["<..>", "<=>", "<->", "<....>"])
+def test_brackets_around_no_name_are_refused_with_the_way_to_write_the_token(text: str) -> None:
+    with pytest.raises(FormatError) as refusal:
+        read_symbol(text)
+    assert str(refusal.value) == (
+        f"'{text}' is neither <name> nor a wildcard (<.>, <...>); the token is written '\\{text}'"
+    )
+
+
+def test_constructors_refuse_what_no_file_could_hold() -> None:
+    with pytest.raises(FormatError, match="'<a b>' is no non-terminal"):
+        Category("a b")
+    with pytest.raises(FormatError, match=r"'<\.\.\.>' is no non-terminal"):
+        Category("...")
+    with pytest.raises(FormatError, match="<a> has an empty alternative"):
+        Production(Category("a"), ())
+    with pytest.raises(FormatError, match="terminal 'two words' is empty or holds white space"):
+        Production(Category("a"), ("two words",))
