@@ -7,8 +7,10 @@ import sys
 import typer
 
 from nqg import __version__
+from nqg.cli.audit import audit
 from nqg.cli.data import app as data
 from nqg.cli.demo import demo
+from nqg.cli.split import app as split
 from nqg.cli.terminal import complain
 from nqg.errors import NqgError
 
@@ -21,6 +23,8 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.add_typer(data, name="data")
+app.add_typer(split, name="split")
+app.command()(audit)
 
 
 def _show_version(asked: bool) -> None:

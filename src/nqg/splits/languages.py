@@ -33,10 +33,10 @@ LANGUAGES = {
 }
 
 
-def language(name: str) -> Language:
+def language_named(name: str) -> Language:
     """The language called `name`.
 
-    >>> language("sql").template("select a from b limit 3")
+    >>> language_named("sql").template("select a from b limit 3")
     'select a from b limit INTEGER'
     """
     if name not in LANGUAGES:

@@ -79,18 +79,20 @@ def greedy_search(problem: Problem, budget: Budget, rng: random.Random, clock: C
 def annealing_search(problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic) -> Search:
     """Annealings from several random starts; the best of them is then climbed from."""
     goal, begun = problem.goal, clock()
+    deadline = begun + budget.seconds
     best = current = _settled_start(problem, budget, rng)
     for start in itertools.count(1):
-        spent = 0.0
-        for share in _annealing(current, goal, budget, rng, _shares(clock, begun + budget.seconds)):
+        for share in _annealing(current, goal, budget, rng, _shares(clock, deadline)):
             spent = max((start - 1 + share) / budget.restarts, (clock() - begun) / budget.seconds)
             yield SearchStep(min(spent, 1.0), start, tallied_divergence(current.compounds))
         best = min(best, current, key=lambda arrangement: gap(arrangement, goal))
-        if start >= budget.restarts or spent >= 1 or gap(best, goal) <= goal.tolerance:
+        if start >= budget.restarts or clock() >= deadline or gap(best, goal) <= goal.tolerance:
             break
         current = _settled_start(problem, budget, rng)
     for _ in itertools.islice(_climbing(best, goal, budget.moves // 10 + 1), 10):
         yield SearchStep(1.0, start, tallied_divergence(best.compounds))
+        if clock() >= deadline:
+            break
     return best
 
 

@@ -10,73 +10,26 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict
 
 import numpy as np
 
 from nqg.data.example import Example
 from nqg.data.split import Provenance, Split
-from nqg.errors import NqgError, SettingsError
+from nqg.errors import NqgError
 from nqg.splits.arrangement import Arrangement, Goal, arrangement, gap
 from nqg.splits.bags import Decomposed, decomposed
 from nqg.splits.compounds import Decomposition
 from nqg.splits.search import Budget, Problem, SearchStep, annealing_search, greedy_search
-from nqg.splits.shuffled import shuffled
+from nqg.splits.settings import Method, TmcdSettings
 from nqg.splits.sizes import Sizes
 from nqg.splits.tally import tallied_divergence
 
 MOVES_PER_EXAMPLE = 1_000
 USUAL_MOVES = 25_000_000
 MOST_RESTARTS = 15
-
-
-class Method(StrEnum):
-    """How a TMCD split is looked for."""
-
-    ANNEALING = "annealing"
-    GREEDY = "greedy"
-
-
-@dataclass(frozen=True, slots=True)
-class TmcdSettings:
-    """What to look for and for how long; what is not given is chosen by the size of the dataset.
-
-    `moves` are swaps weighed in one annealing, `restarts` annealings. With `seconds` the result depends on the speed of
-    the machine; without, only on the data and the seed.
-    """
-
-    method: Method = Method.ANNEALING
-    target_divergence: float | None = None
-    tolerance: float = 0.001
-    max_atom_divergence: float | None = None
-    moves: int | None = None
-    restarts: int | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("target_divergence", "max_atom_divergence"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                raise SettingsError(f"{name} is {value}; a divergence lies between 0 and 1")
-        for name in ("tolerance", "moves", "restarts", "seconds"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise SettingsError(f"{name} is {value}; expected more than 0")
-
-    @property
-    def goal(self) -> Goal:
-        """These settings as the search sees them."""
-        bound = 1.0 if self.max_atom_divergence is None else self.max_atom_divergence
-        if self.target_divergence is None:
-            return Goal(atom_bound=bound)
-        return Goal(self.target_divergence, self.tolerance, bound)
-
-    def budget(self, examples: int) -> Budget:
-        """How long to search in a dataset of so many examples."""
-        moves = self.moves or MOVES_PER_EXAMPLE * examples
-        usual = min(max(USUAL_MOVES // moves, 1), MOST_RESTARTS) if self.seconds is None else math.inf
-        return Budget(moves, self.restarts or usual, self.seconds or math.inf)
+DRAWS = 100
+"""Dev sets to choose from."""
 
 
 DEFAULT_SETTINGS = TmcdSettings()
@@ -104,22 +57,52 @@ def tmcd_search(
 ) -> Generator[SearchStep, None, Split]:
     """Steps on the way to a TMCD split, which is the value that the generator returns.
 
-    With a dev part, the divergence is between train and what is held out, of which dev is a random part.
+    With a dev part the goal holds for train and all that is held out, and nearly for train and test.
     """
     sizes.check(len(data.atoms.sizes))
     search = greedy_search if settings.method is Method.GREEDY else annealing_search
-    problem = Problem(data, sizes.train, settings.goal)
-    found = yield from search(problem, settings.budget(sizes.total), rng)
+    problem = Problem(data, sizes.train, _goal(settings))
+    found = yield from search(problem, usual_budget(settings, sizes.total), rng)
     _check_reached(found, settings)
-    held_out = shuffled(found.test.tolist(), rng)
-    test, dev = sorted(held_out[sizes.dev :]), sorted(held_out[: sizes.dev])
-    train = sorted(found.train.tolist())
-    reached = arrangement(data, np.array(train), np.array(test))
-    return Split(tuple(train), tuple(test), tuple(dev), _record(reached, settings))
+    test, dev = _test_and_dev(data, found, sizes, problem.goal, rng)
+    train = np.sort(found.train)
+    record = _record(arrangement(data, train, np.array(test)), settings)
+    return Split(tuple(train.tolist()), test, dev, record)
+
+
+def _test_and_dev(
+    data: Decomposed, found: Arrangement, sizes: Sizes, goal: Goal, rng: random.Random
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Random parts of what is held out: of some draws the one with which test alone comes nearest to the goal."""
+    held_out = sorted(found.test.tolist())
+    draws = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(DRAWS if sizes.dev else 1)]
+    tests = [np.setdiff1d(held_out, dev) for dev in draws]
+    best = min(range(len(draws)), key=lambda draw: _shortfall(arrangement(data, found.train, tests[draw]), goal))
+    return tuple(tests[best].tolist()), tuple(draws[best])
+
+
+def _shortfall(found: Arrangement, goal: Goal) -> float:
+    too_far = max(gap(found, goal) - goal.tolerance, 0.0)
+    return too_far + max(tallied_divergence(found.atoms) - goal.atom_bound, 0.0)
+
+
+def _goal(settings: TmcdSettings) -> Goal:
+    bound = 1.0 if settings.max_atom_divergence is None else settings.max_atom_divergence
+    if settings.target_divergence is None:
+        return Goal(atom_bound=bound)
+    return Goal(settings.target_divergence, settings.tolerance, bound)
+
+
+def usual_budget(settings: TmcdSettings, examples: int) -> Budget:
+    """How long to search in a dataset of so many examples, where the settings leave it open."""
+    moves = settings.moves or MOVES_PER_EXAMPLE * examples
+    restarts = min(max(USUAL_MOVES // moves, 1), MOST_RESTARTS) if settings.seconds is None else math.inf
+    return Budget(moves, settings.restarts or restarts, settings.seconds or math.inf)
 
 
 def _record(reached: Arrangement, settings: TmcdSettings) -> Provenance:
-    asked = {name: value for name, value in asdict(settings).items() if name != "method" and value is not None}
+    idle = {"method"} if settings.target_divergence is not None else {"method", "tolerance"}
+    asked = {name: value for name, value in asdict(settings).items() if name not in idle and value is not None}
     return {
         "method": "tmcd",
         "search": str(settings.method),
@@ -131,12 +114,12 @@ def _record(reached: Arrangement, settings: TmcdSettings) -> Provenance:
 
 def _check_reached(found: Arrangement, settings: TmcdSettings) -> None:
     compounds, atoms = tallied_divergence(found.compounds), tallied_divergence(found.atoms)
-    if atoms > settings.goal.atom_bound:
+    if atoms > _goal(settings).atom_bound:
         raise NqgError(
             f"no split with an atom divergence of at most {settings.max_atom_divergence} was found, the nearest has "
             f"{atoms:.4f}; allow more, or search longer"
         )
-    if settings.target_divergence is not None and gap(found, settings.goal) > settings.tolerance:
+    if settings.target_divergence is not None and gap(found, _goal(settings)) > settings.tolerance:
         raise NqgError(
             f"no split with a compound divergence of {settings.target_divergence} was found, the nearest has "
             f"{compounds:.4f}; ask for one nearer to that, or search longer"
