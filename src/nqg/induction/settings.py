@@ -1,0 +1,61 @@
+"""The settings of induction; the defaults are the paper's for GeoQuery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from nqg.errors import SettingsError, UnknownName
+from nqg.grammar.grammar import MAX_NON_TERMINALS
+
+
+@dataclass(frozen=True, slots=True)
+class InductionSettings:
+    """What a symbol costs, which rules may be proposed, and how much of the data is looked at.
+
+    >>> InductionSettings.named("scan").terminal_bits
+    32.0
+    """
+
+    terminal_bits: float = 8.0  # l_T
+    non_terminal_bits: float = 1.0  # l_N
+    identity_rules: bool = True  # begin with rules for strings that a source and its target share
+    repeated_targets: bool = False  # a string that repeats in a target may become a non-terminal that repeats
+    shortest: int | None = None  # N: search on the N shortest examples only; None for all
+    sample: int | None = None  # k: estimate the data term on so many examples a candidate; None for all: exact
+    balanced: bool = True  # no rule with unbalanced parentheses
+    max_non_terminals: int = MAX_NON_TERMINALS
+    minimum_gain: float = 0.0  # stop when no rule saves more bits than this
+    seed: int = 0  # of the sample
+
+    def __post_init__(self) -> None:
+        for name in ("terminal_bits", "non_terminal_bits"):
+            if getattr(self, name) <= 0:
+                raise SettingsError(f"{name} is {getattr(self, name)}; expected more than 0")
+        for name in ("shortest", "sample", "max_non_terminals"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SettingsError(f"{name} is {value}; expected 1 or more")
+        if self.minimum_gain < 0:
+            raise SettingsError(f"minimum_gain is {self.minimum_gain}; expected 0 or more")
+
+    @classmethod
+    def named(cls, dataset: str) -> InductionSettings:
+        """The paper's settings for one of its datasets, with the exact data term instead of a sample."""
+        presets = {
+            "geoquery": cls(),
+            "scan": cls(terminal_bits=32.0, identity_rules=False, repeated_targets=True, shortest=500),
+            "spider-ssp": cls(repeated_targets=True, shortest=1000),
+            "spider-xsp": cls(repeated_targets=True, shortest=1000),
+        }
+        if dataset not in presets:
+            raise UnknownName("settings for induction", dataset, presets)
+        return presets[dataset]
+
+    def changed(self, **values: Any) -> InductionSettings:
+        """These settings with some values changed; an unknown name is refused."""
+        known = [field.name for field in fields(self)]
+        for name in values:
+            if name not in known:
+                raise UnknownName("setting of induction", name, known)
+        return replace(self, **values)
