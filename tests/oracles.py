@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from nqg.data.funql import Call, Name, Number, Placeholder, Term
@@ -215,3 +216,38 @@ def forest_derivations(grammar: Grammar, graph: Graph) -> list[Derivation]:
                 yield (here, *(each for part in parts for each in part))
 
     return [Derivation(found) for found in below(ChoiceId(graph.choices - 1))] if graph.choices else []
+
+
+# Splits: divergences by their definition, and the best of all subsets and of all splits.
+
+
+def defined_divergence(train: Sequence[Counter[str]], test: Sequence[Counter[str]], alpha: float) -> float:
+    """One minus the sum over all features of p ** alpha * q ** (1 - alpha), from the examples up."""
+    counts = [sum(part, Counter[str]()) for part in (train, test)]
+    totals = [count.total() for count in counts]
+    if 0 in totals:
+        return 0.0
+    shares = ((counts[0][feature] / totals[0], counts[1][feature] / totals[1]) for feature in counts[0] | counts[1])
+    return 1.0 - sum(float(p**alpha * q ** (1 - alpha)) for p, q in shares)
+
+
+def nearest_sum(sizes: Sequence[int], wanted: int) -> int:
+    """How near the sum of some of `sizes`, neither none nor all, can come to `wanted`."""
+    choices = (chosen for count in range(1, len(sizes)) for chosen in combinations(sizes, count))
+    return min(abs(sum(chosen) - wanted) for chosen in choices)
+
+
+def largest_divergence(compounds: Sequence[Counter[str]], atoms: Sequence[Counter[str]], train_size: int) -> float:
+    """The largest compound divergence of any split with every atom in train."""
+    everyone, every_atom = range(len(compounds)), set().union(*atoms)
+    legal = (
+        chosen
+        for chosen in combinations(everyone, train_size)
+        if set().union(*(atoms[at] for at in chosen)) == every_atom
+    )
+    return max(
+        defined_divergence(
+            [compounds[at] for at in chosen], [compounds[at] for at in everyone if at not in chosen], alpha=0.1
+        )
+        for chosen in legal
+    )

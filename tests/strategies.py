@@ -6,6 +6,7 @@ import random
 
 from hypothesis import strategies as st
 
+from nqg.data.example import Example
 from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, Term
 from nqg.data.funql_conversion import ALL, BY_COUNT, BY_MEASURE, CLASSES
 from nqg.data.tree import Tree
@@ -229,3 +230,33 @@ def sql_expressions(draw: st.DrawFn, depth: int) -> tuple[str, Tree]:
     (left, left_tree), (right, right_tree) = draw(sql_expressions(depth - 1)), draw(sql_expressions(depth - 1))
     tree = Tree(operator.removeprefix("not "), (left_tree, right_tree))
     return f"({left} {operator} {right})", Tree("not", (tree,)) if operator.startswith("not") else tree
+
+
+# Splits: bracketed programs over few symbols, so that examples share atoms and compounds.
+
+
+def program_trees() -> st.SearchStrategy[Tree]:
+    """Small trees; a symbol occurs with several numbers of arguments."""
+    leaves = st.sampled_from([Tree(label) for label in ("river", "state", "m0", "7")])
+    symbols = st.sampled_from(["largest", "count", "exclude", "river"])
+    return st.recursive(
+        leaves,
+        lambda inner: st.builds(Tree, symbols, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        max_leaves=6,
+    )
+
+
+def called(tree: Tree) -> str:
+    """A tree in call form: `count ( river , m0 )`."""
+    return f"{tree.label} ( {' , '.join(map(called, tree.children))} )" if tree.children else tree.label
+
+
+def listed(tree: Tree) -> str:
+    """A tree in list form: `(count river m0)`."""
+    return f"({' '.join([tree.label, *map(listed, tree.children)])})" if tree.children else tree.label
+
+
+def program_examples(min_size: int = 4, max_size: int = 12) -> st.SearchStrategy[list[Example]]:
+    """Examples with bracketed targets."""
+    example = program_trees().map(lambda tree: Example("a sentence", called(Tree("answer", (tree,)))))
+    return st.lists(example, min_size=min_size, max_size=max_size)

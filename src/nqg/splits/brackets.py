@@ -27,8 +27,8 @@ def bracket_tree(target: str) -> Tree:
 
     >>> str(bracket_tree("exclude ( longest ( river ) , m0 )"))
     'exclude(longest(river), m0)'
-    >>> str(bracket_tree("(count (city all) [1 2])"))
-    'count(city(all), [](1, 2))'
+    >>> str(bracket_tree("(count (city all) 7)"))
+    'count(city(all), 7)'
     """
     pieces = _PIECE.findall(target)
     growing = _Growing(heads_inside=bool(pieces) and pieces[0] in PAIRS)

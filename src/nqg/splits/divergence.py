@@ -25,7 +25,9 @@ def divergence(train: Mapping[Feature, int], test: Mapping[Feature, int], alpha:
     >>> divergence({"longest(river)": 3}, {"shortest(river)": 1}, COMPOUND_ALPHA)
     1.0
     """
-    return 1.0 - chernoff_coefficient(train, test, alpha) if any(train.values()) and any(test.values()) else 0.0
+    if not any(train.values()) or not any(test.values()):
+        return 0.0
+    return max(0.0, 1.0 - chernoff_coefficient(train, test, alpha))
 
 
 def chernoff_coefficient(train: Mapping[Feature, int], test: Mapping[Feature, int], alpha: float) -> float:

@@ -13,7 +13,8 @@ from nqg.splits.length import Side
 
 FORMATS = (".png", ".svg")
 UNDATED = {".svg": {"Date": None}}
-"""Metadata by which the same audits give the same bytes."""
+REPRODUCIBLE = {"svg.hashsalt": "nqg"}
+"""Settings by which the same audits give the same bytes."""
 
 COLOURS = {"train": "#4477aa", "dev": "#ccbb44", "test": "#ee6677"}
 BAR_COLOUR = "#777788"
@@ -30,19 +31,18 @@ def write_plot(path: Path, audits: Sequence[Audit]) -> None:
     """Draw the figures and the lengths of all `audits`, as PNG or SVG by the name of the file."""
     if path.suffix not in FORMATS:
         raise NqgError(f"{path}: a plot is written as {' or '.join(FORMATS)}, found '{path.suffix}'")
-    figure = _figure(audits)
-    with written_atomically(path) as file:
-        figure.savefig(
-            file, format=path.suffix[1:], dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None
-        )
-
-
-def _figure(audits: Sequence[Audit]) -> Any:
     try:
-        from matplotlib.figure import Figure
+        import matplotlib
+        import matplotlib.figure
     except ImportError as error:
         raise MissingExtra("drawing a plot", "plots") from error
-    figure: Any = Figure(figsize=(12, 2.2 + 0.3 * len(audits) + 1.9 * len(audits)), layout="constrained")
+    with matplotlib.rc_context(REPRODUCIBLE), written_atomically(path) as file:
+        drawn = _drawn(audits, matplotlib.figure.Figure)
+        drawn.savefig(file, format=path.suffix[1:], dpi=150, metadata=UNDATED.get(path.suffix))
+
+
+def _drawn(audits: Sequence[Audit], figure_class: Any) -> Any:
+    figure = figure_class(figsize=(12, 2.2 + 0.3 * len(audits) + 1.9 * len(audits)), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=[1.6 + 0.3 * len(audits), 1.9 * len(audits)])
     for panel, title in zip(above.subplots(1, len(MEASURES), sharey=True), MEASURES, strict=True):
         _draw_bars(panel, title, audits)

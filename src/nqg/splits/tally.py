@@ -71,7 +71,8 @@ def divergence_of(overlap: float, train_total: int, test_total: int, alpha: floa
     """The divergence for an overlap and totals; 0 where a side counts nothing."""
     if train_total == 0 or test_total == 0:
         return 0.0
-    return 1.0 - overlap / math.exp(alpha * math.log(train_total) + (1.0 - alpha) * math.log(test_total))
+    scale = math.exp(alpha * math.log(train_total) + (1.0 - alpha) * math.log(test_total))
+    return max(0.0, 1.0 - overlap / scale)  # rounding can carry equal counts below 0
 
 
 @kernel

@@ -1,7 +1,8 @@
 """The template split: programs that differ only in their names and numbers stay on one side.
 
 A template is a target with its constants blanked out. Whole groups of equal templates go to one part, so a part can
-miss its size by a little; the groups are chosen so that it comes as near as any choice of groups can.
+miss its size by a little; the groups of train are chosen so that it comes as near as any choice of groups can, and
+then those of dev among what is held out.
 """
 
 from __future__ import annotations
