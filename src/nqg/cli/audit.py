@@ -41,7 +41,7 @@ def audit(
     from nqg.splits.plot import write_plot
     from nqg.splits.report import audit_text
 
-    asked = _of_dataset(dataset, split) if dataset else _of_files(files or [], dev)
+    asked = _asked(files or [], dev, dataset, split)
     found = audits(asked.examples, asked.splits, chosen_language(asked.examples, language, blank))
     if as_json:
         out.print_json(data=[each.as_json() for each in found])
@@ -50,6 +50,16 @@ def audit(
     if plot:
         write_plot(plot, found)
         report_written(plot)
+
+
+def _asked(files: Sequence[Path], dev: Path | None, dataset: Path | None, splits: Sequence[Path]) -> Audited:
+    if dataset is None and splits:
+        raise typer.BadParameter("a split file holds positions only; give --dataset with it", param_hint="--split")
+    if dataset is None:
+        return _of_files(files, dev)
+    if files or dev:
+        raise typer.BadParameter("give the files of the parts, or a dataset and its splits, not both")
+    return _of_dataset(dataset, splits)
 
 
 def _of_dataset(dataset: Path, files: Sequence[Path]) -> Audited:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import defaultdict
+from itertools import chain
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def _feed(start: Arrangement, place: int, rng: random.Random) -> bool:
     """Swap `test[place]` into train, for the first example after a random one that train can spare."""
     entering = start.test[place]
     first = rng.randrange(start.train.size)
-    for at in (*range(first, start.train.size), *range(first)):
+    for at in chain(range(first, start.train.size), range(first)):
         leaving = start.train[at]
         if not would_starve(start.atoms, leaving, entering):
             swap(start.atoms, leaving, entering, 0.0)

@@ -1,0 +1,201 @@
+"""`nqg split`, as a user types it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from nqg.cli import terminal
+from nqg.cli.main import app
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples, write_examples
+from nqg.data.split_files import read_split
+from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
+
+EXAMPLES = [
+    Example(f"{f} {g} {x}", f"answer ( {f} ( {g} ( {x} ) ) )", id=f"{f}{g}{x}")
+    for f in "abcd"
+    for g in "abcd"
+    for x in ("m0", "m1", "all")
+]
+QUICK = ("--moves", "3000", "--restarts", "2")
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    write_examples(tmp_path / "mine.tsv", EXAMPLES)
+    write_examples(tmp_path / "mine.jsonl.gz", EXAMPLES)
+
+
+def nqg(*words: str) -> Result:
+    result = CliRunner().invoke(app, ["split", *words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.mark.parametrize(
+    "words", [("random",), ("length",), ("template",), ("tmcd", *QUICK)], ids=["random", "length", "template", "tmcd"]
+)
+def test_every_method_writes_the_split_and_its_parts(words: tuple[str, ...]) -> None:
+    result = nqg(*words, "mine.tsv", "-o", "out", "--test-size", "12", "--dev-size", "6")
+    split = read_split(Path("out/split.json"), len(EXAMPLES))
+    data = read_examples(Path("mine.tsv"))
+    parts = split.parts(data)
+    for name, part in (("train", parts.train), ("dev", parts.dev), ("test", parts.test)):
+        assert read_examples(Path(f"out/{name}.tsv")) == part
+    assert sorted(split.train + split.dev + split.test) == list(range(len(EXAMPLES)))
+    assert (len(split.train), len(split.dev), len(split.test)) == (30, 6, 12)
+    assert split.made_by["method"] == words[0]
+    assert split.made_by["data"] == "mine.tsv"
+    assert result.stdout.startswith("30 train, 6 dev, 12 test")
+    assert result.stderr.splitlines() == ["wrote out/split.json"] + [
+        f"wrote out/{name}.tsv" for name in ("train", "dev", "test")
+    ]
+
+
+def test_the_folder_is_named_after_data_and_method_and_the_format_is_kept() -> None:
+    nqg("random", "mine.jsonl.gz")
+    assert sorted(path.name for path in Path("mine-random").iterdir()) == [
+        "split.json",
+        "test.jsonl.gz",
+        "train.jsonl.gz",
+    ]
+    assert read_examples(Path("mine-random/train.jsonl.gz"))[0].id is not None
+
+
+def test_sizes_are_numbers_or_shares() -> None:
+    shares = json.loads(nqg("random", "mine.tsv", "--test-size", "0.5", "--json").stdout)
+    assert shares["sizes"] == {"train": 24, "test": 24}
+    numbers = json.loads(nqg("random", "mine.tsv", "--train-size", "40", "--json").stdout)
+    assert numbers["sizes"] == {"train": 40, "test": 8}
+
+
+def test_json_says_what_was_made() -> None:
+    facts = json.loads(nqg("tmcd", "mine.tsv", "-o", "out", "--seed", "3", *QUICK, "--json").stdout)
+    assert facts["files"] == ["out/train.tsv", "out/test.tsv"]
+    made_by = facts["made_by"]
+    assert (made_by["seed"], made_by["language"], made_by["moves"]) == (3, "funql", 3000)
+    assert made_by["compound_divergence"] > 0.2
+    assert dict(read_split(Path("out/split.json")).made_by) == made_by
+    assert len(made_by["data_sha256"]) == 64
+
+
+def test_the_same_seed_writes_the_same_bytes() -> None:
+    for folder, seed in (("first", "1"), ("again", "1"), ("other", "2")):
+        nqg("tmcd", "mine.tsv", "-o", folder, "--seed", seed, *QUICK)
+    first, again, other = (Path(folder, "split.json").read_bytes() for folder in ("first", "again", "other"))
+    assert first == again
+    assert first != other
+
+
+def test_the_hash_seed_of_python_does_not_matter(tmp_path: Path) -> None:
+    for seed in ("1", "2"):
+        subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "from nqg.cli.main import main; main()",
+                "split",
+                "template",
+                "mine.tsv",
+                "-o",
+                seed,
+            ],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+        )
+    assert Path("1/split.json").read_bytes() == Path("2/split.json").read_bytes()
+
+
+def test_a_length_split_can_go_by_target() -> None:
+    facts = json.loads(nqg("length", "mine.tsv", "--by", "target", "--json").stdout)
+    assert facts["made_by"]["by"] == "target"
+
+
+def test_templates_can_be_made_by_a_regular_expression() -> None:
+    nqg("template", "mine.tsv", "--test-size", "12", "--blank", "[b-d] [(]")
+    train, test = (read_examples(Path(f"mine-template/{part}.tsv")) for part in ("train", "test"))
+    assert read_split(Path("mine-template/split.json")).made_by["blank"] == "[b-d] [(]"
+    blanked = [
+        {example.target.replace("b (", "_").replace("c (", "_").replace("d (", "_") for example in part}
+        for part in (train, test)
+    ]
+    assert not blanked[0] & blanked[1]
+
+
+def test_a_chosen_divergence_and_a_bound_are_passed_on() -> None:
+    words = ("--target-divergence", "0.15", "--tolerance", "0.02", "--max-atom-divergence", "0.1", *QUICK)
+    made_by = json.loads(nqg("tmcd", "mine.tsv", *words, "--json").stdout)["made_by"]
+    assert made_by["compound_divergence"] == pytest.approx(0.15, abs=0.02)
+    assert made_by["atom_divergence"] <= 0.1
+    assert made_by["tolerance"] == 0.02
+
+
+def test_the_search_of_the_paper_is_an_option() -> None:
+    made_by = json.loads(nqg("tmcd", "mine.tsv", "--method", "greedy", "--json").stdout)["made_by"]
+    assert made_by["search"] == "greedy"
+
+
+def test_a_time_budget_is_an_option() -> None:
+    made_by = json.loads(nqg("tmcd", "mine.tsv", "--seconds", "0.2", "--moves", "1000", "--json").stdout)["made_by"]
+    assert made_by["seconds"] == 0.2
+
+
+def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "divergence" not in nqg("tmcd", "mine.tsv", *QUICK).stderr
+    drawn = io.StringIO()
+    screen = Console(force_terminal=True, width=120, file=drawn)
+    monkeypatch.setattr(terminal, "err", screen)
+    nqg("tmcd", "mine.tsv", *QUICK)
+    assert "compound divergence 0." in drawn.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        (("random", "none.tsv"), NqgError, "none.tsv: no such file"),
+        (("random", "mine.tsv", "--test-size", "49"), SettingsError, "test size 49: expected between 0 and 48"),
+        (("tmcd", "mine.tsv", "--language", "sqll"), UnknownName, "no target language 'sqll'; did you mean 'sql'"),
+        (("tmcd", "mine.tsv", "--language", "sql"), FormatError, "the target of example 1, 'answer ("),
+        (("tmcd", "mine.tsv", "--train-size", "1"), SettingsError, "train is to have 1 examples, but"),
+        (("tmcd", "mine.tsv", "--moves", "0"), SettingsError, "moves is 0; expected more than 0"),
+        (("template", "mine.tsv", "--blank", "("), SettingsError, "'(' is not a regular expression"),
+        (("random", "mine.tsv", "-o", "mine.tsv"), NqgError, "mine.tsv: cannot be made a folder"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_mistakes_are_said_in_words(words: tuple[str, ...], error: type[NqgError], message: str) -> None:
+    with pytest.raises(error) as caught:
+        nqg(*words)
+    assert message in str(caught.value)
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.tsv").write_text("")
+    with pytest.raises(SettingsError, match="the dataset has 0 examples; a split needs at least 2"):
+        nqg("tmcd", "empty.tsv")
+
+
+def test_a_size_that_is_no_number_is_a_misuse() -> None:
+    result = nqg("random", "mine.tsv", "--test-size", "many")
+    assert result.exit_code == 2
+    assert "'many' is neither a number of examples nor a share such as 0.25" in result.stderr
+
+
+def test_nothing_is_written_when_the_search_fails() -> None:
+    with pytest.raises(NqgError, match=r"no split with a compound divergence of 0\.99 was found"):
+        nqg("tmcd", "mine.tsv", "-o", "out", "--target-divergence", "0.99", *QUICK)
+    assert not Path("out").exists()
