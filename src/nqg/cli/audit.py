@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from nqg.cli.split import JSON, LANGUAGE, chosen_language
+from nqg.cli.split import BLANK, JSON, LANGUAGE, chosen_language
 from nqg.cli.terminal import out, report_written
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
@@ -30,9 +30,7 @@ def audit(
     split: list[Path] = typer.Option([], "--split", metavar="FILE", help="A split file of --dataset; may be repeated."),
     dev: Path | None = typer.Option(None, "--dev", metavar="DEV", help="Dev examples, beside TRAIN and TEST."),
     language: str | None = LANGUAGE,
-    blank: str | None = typer.Option(
-        None, "--blank", metavar="REGEX", help="A template is the target without what this matches, not by language."
-    ),
+    blank: str | None = BLANK,
     plot: Path | None = typer.Option(None, "--plot", metavar="FILE", help="Draw a picture, .png or .svg."),
     as_json: bool = JSON,
 ) -> None:

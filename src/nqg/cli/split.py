@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +37,9 @@ LANGUAGE = typer.Option(
     "--language",
     metavar="NAME",
     help=f"What targets are written in: {', '.join(LANGUAGES)}. Default: as they look.",
+)
+BLANK = typer.Option(
+    None, "--blank", metavar="REGEX", help="A template is the target without what this matches. Default: by language."
 )
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
@@ -82,9 +85,7 @@ def by_template(
     test: str | None = TEST,
     dev: str = DEV,
     language: str | None = LANGUAGE,
-    blank: str | None = typer.Option(
-        None, "--blank", metavar="REGEX", help="A template is the target without what this matches, not by language."
-    ),
+    blank: str | None = BLANK,
     as_json: bool = JSON,
 ) -> None:
     """Keep programs that differ only in names and numbers on one side."""
@@ -146,19 +147,18 @@ def _searched(
 ) -> Split:
     """The TMCD split, with a bar while it is looked for."""
     from nqg.splits.bags import decomposed
+    from nqg.splits.search import SearchStep, completed
     from nqg.splits.tmcd import tmcd_search
 
     search = tmcd_search(decomposed(examples, spoken.decomposition), sizes, rng, settings)
     with progress_bar() as progress:
         task = progress.add_task("compound divergence", total=100)
-        while True:
-            try:
-                step = next(search)
-            except StopIteration as end:
-                split: Split = end.value
-                return split
+
+        def draw(step: SearchStep) -> None:
             shown = f"start {step.start}: compound divergence {step.divergence:.3f}"
             progress.update(task, completed=int(100 * step.done), description=shown)
+
+        return completed(search, draw)
 
 
 def _sizes(examples: Sequence[Example], train: str | None, test: str | None, dev: str) -> Sizes:
@@ -186,29 +186,32 @@ def _recorded(split: Split, **settings: str | int | None) -> Split:
 def _write(data: Path, examples: Sequence[Example], split: Split, folder: Path | None, as_json: bool) -> None:
     """Write the split file and its parts, in the format of the data, and say what was made."""
     split = _recorded(split, data=data.name, data_sha256=Dataset(data.name, examples).fingerprint)
-    name, *extensions = data.name.split(".")
-    folder = _made(folder or Path(f"{name}-{split.made_by['method']}"))
-    parts = split.parts(examples)
-    named = {
-        part: chosen for part, chosen in (("train", parts.train), ("dev", parts.dev), ("test", parts.test)) if chosen
-    }
-    files = {part: folder / ".".join([part, *extensions]) for part in named}
+    extension = "".join(data.suffixes[-2:] if data.suffix == ".gz" else data.suffixes[-1:])
+    folder = folder or Path(f"{data.name.removesuffix(extension)}-{split.made_by['method']}")
+    chosen = split.parts(examples)
+    parts = {"train": chosen.train} | ({"dev": chosen.dev} if chosen.dev else {}) | {"test": chosen.test}
+    files = {part: folder / f"{part}{extension}" for part in parts}
+    if data.resolve() in [path.resolve() for path in files.values()]:
+        raise NqgError(f"{data}: a part would be written over the data; choose another folder with -o")
+    _make(folder)
     for part, path in files.items():
-        write_examples(path, named[part])
+        write_examples(path, parts[part])
     write_split(folder / "split.json", split)
-    sizes = {part: len(chosen) for part, chosen in named.items()}
-    if as_json:
-        out.print_json(data={"sizes": sizes, "made_by": dict(split.made_by), "files": list(map(str, files.values()))})
-    else:
-        reached = split.made_by.get("compound_divergence")
-        divergence = "" if reached is None else f"; compound divergence {reached:.4f}"
-        out.print(", ".join(f"{size:,} {part}" for part, size in sizes.items()) + divergence)
+    _report(split, {part: len(held) for part, held in parts.items()}, list(files.values()), as_json)
     report_written(folder / "split.json", *files.values())
 
 
-def _made(folder: Path) -> Path:
+def _report(split: Split, sizes: Mapping[str, int], files: Sequence[Path], as_json: bool) -> None:
+    if as_json:
+        out.print_json(data={"sizes": sizes, "made_by": dict(split.made_by), "files": list(map(str, files))})
+        return
+    reached = split.made_by.get("compound_divergence")
+    divergence = "" if reached is None else f"; compound divergence {reached:.4f}"
+    out.print(", ".join(f"{size:,} {part}" for part, size in sizes.items()) + divergence)
+
+
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NqgError(f"{folder}: cannot be made a folder ({error.strerror}); choose another with -o") from error
-    return folder

@@ -47,6 +47,11 @@ def gap(arrangement: Arrangement, goal: Goal) -> float:
     return abs(goal.aim - tallied_divergence(arrangement.compounds))
 
 
+def shortcoming(arrangement: Arrangement, goal: Goal) -> tuple[float, float]:
+    """What is wrong with an arrangement, to compare several: first atoms beyond their bound, then the gap."""
+    return max(tallied_divergence(arrangement.atoms) - goal.atom_bound, 0.0), gap(arrangement, goal)
+
+
 @kernel
 def gap_after_swap(compounds: Tally, goal: Goal, leaving: int, entering: int) -> float:
     """How far the compound divergence would be from the aim after a swap that is not made yet."""

@@ -8,11 +8,12 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from nqg.splits.annealing import anneal, typical_change
-from nqg.splits.arrangement import Arrangement, Goal, gap, settle
+from nqg.splits.arrangement import Arrangement, Goal, gap, settle, shortcoming
 from nqg.splits.bags import Decomposed
 from nqg.splits.climbing import climb
 from nqg.splits.start import random_start
@@ -63,6 +64,23 @@ class SearchStep:
 Search = Generator[SearchStep, None, Arrangement]
 """Steps on the way, and at the end the best arrangement that was found."""
 
+Found = TypeVar("Found")
+
+
+def _unwatched(step: SearchStep) -> None:
+    pass
+
+
+def completed(search: Generator[SearchStep, None, Found], watch: Callable[[SearchStep], None] = _unwatched) -> Found:
+    """Run a search to its end, showing every step to `watch`, and return what it found."""
+    while True:
+        try:
+            step = next(search)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+        watch(step)
+
 
 def greedy_search(problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic) -> Search:
     """The search of the paper: one random start, then swaps that help until none is left."""
@@ -85,7 +103,7 @@ def annealing_search(problem: Problem, budget: Budget, rng: random.Random, clock
         for share in _annealing(current, goal, budget, rng, _shares(clock, deadline)):
             spent = max((start - 1 + share) / budget.restarts, (clock() - begun) / budget.seconds)
             yield SearchStep(min(spent, 1.0), start, tallied_divergence(current.compounds))
-        best = min(best, current, key=lambda arrangement: gap(arrangement, goal))
+        best = min(best, current, key=lambda found: shortcoming(found, goal))
         if start >= budget.restarts or clock() >= deadline or gap(best, goal) <= goal.tolerance:
             break
         current = _settled_start(problem, budget, rng)
@@ -134,6 +152,7 @@ def _climbing(found: Arrangement, goal: Goal, weighings: int) -> Iterator[int]:
     while place[1] < found.train.size * found.test.size and gap(found, goal) > goal.tolerance:
         climb(found, goal, place, weighings)
         refresh(found.compounds)
+        refresh(found.atoms)
         yield int(place[1])
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from nqg.data.example import Example
 from nqg.data.split import Provenance, Split
 from nqg.errors import NqgError
-from nqg.splits.arrangement import Arrangement, Goal, arrangement, gap
+from nqg.splits.arrangement import Arrangement, Goal, arrangement, gap, shortcoming
 from nqg.splits.bags import Decomposed, decomposed
 from nqg.splits.compounds import Decomposition
-from nqg.splits.search import Budget, Problem, SearchStep, annealing_search, greedy_search
+from nqg.splits.search import Budget, Problem, SearchStep, annealing_search, completed, greedy_search
 from nqg.splits.settings import Method, TmcdSettings
 from nqg.splits.sizes import Sizes
 from nqg.splits.tally import tallied_divergence
@@ -28,9 +28,10 @@ from nqg.splits.tally import tallied_divergence
 MOVES_PER_EXAMPLE = 1_000
 USUAL_MOVES = 25_000_000
 MOST_RESTARTS = 15
+"""Small datasets have many local optima and are started from often; one annealing of a large one is enough."""
+
 DRAWS = 100
 """Dev sets to choose from."""
-
 
 DEFAULT_SETTINGS = TmcdSettings()
 
@@ -43,13 +44,7 @@ def tmcd_split(
     settings: TmcdSettings = DEFAULT_SETTINGS,
 ) -> Split:
     """A TMCD split; `tmcd_search` is the same work with its steps."""
-    search = tmcd_search(decomposed(examples, decomposition), sizes, rng, settings)
-    while True:
-        try:
-            next(search)
-        except StopIteration as end:
-            split: Split = end.value
-            return split
+    return completed(tmcd_search(decomposed(examples, decomposition), sizes, rng, settings))
 
 
 def tmcd_search(
@@ -77,13 +72,8 @@ def _test_and_dev(
     held_out = sorted(found.test.tolist())
     draws = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(DRAWS if sizes.dev else 1)]
     tests = [np.setdiff1d(held_out, dev) for dev in draws]
-    best = min(range(len(draws)), key=lambda draw: _shortfall(arrangement(data, found.train, tests[draw]), goal))
+    best = min(range(len(draws)), key=lambda draw: shortcoming(arrangement(data, found.train, tests[draw]), goal))
     return tuple(tests[best].tolist()), tuple(draws[best])
-
-
-def _shortfall(found: Arrangement, goal: Goal) -> float:
-    too_far = max(gap(found, goal) - goal.tolerance, 0.0)
-    return too_far + max(tallied_divergence(found.atoms) - goal.atom_bound, 0.0)
 
 
 def _goal(settings: TmcdSettings) -> Goal:

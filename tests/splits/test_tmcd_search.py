@@ -18,7 +18,7 @@ from nqg.splits.arrangement import Arrangement, Goal, arrangement, gap, settle, 
 from nqg.splits.bags import Decomposed, decomposed
 from nqg.splits.climbing import climb
 from nqg.splits.compounds import BracketDecomposition
-from nqg.splits.search import STEPS, Budget, Problem, Search, SearchStep, annealing_search, greedy_search
+from nqg.splits.search import STEPS, Budget, Problem, Search, SearchStep, annealing_search, completed, greedy_search
 from nqg.splits.start import random_start
 from nqg.splits.tally import outcome_of_swap, tallied_divergence, would_starve
 from oracles import largest_divergence
@@ -33,12 +33,9 @@ def programs() -> Decomposed:
 
 
 def run(search: Search) -> tuple[list[SearchStep], Arrangement]:
-    steps = []
-    while True:
-        try:
-            steps.append(next(search))
-        except StopIteration as end:
-            return steps, end.value
+    steps: list[SearchStep] = []
+    found = completed(search, steps.append)
+    return steps, found
 
 
 def recounted(data: Decomposed, found: Arrangement) -> Arrangement:

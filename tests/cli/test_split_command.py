@@ -183,6 +183,20 @@ def test_mistakes_are_said_in_words(words: tuple[str, ...], error: type[NqgError
     assert message in str(caught.value)
 
 
+def test_the_data_is_never_written_over(tmp_path: Path) -> None:
+    (tmp_path / "mine.tsv").rename(tmp_path / "train.tsv")
+    before = (tmp_path / "train.tsv").read_bytes()
+    with pytest.raises(NqgError, match=r"train\.tsv: a part would be written over the data; choose another folder"):
+        nqg("random", "train.tsv", "-o", str(tmp_path))
+    assert (tmp_path / "train.tsv").read_bytes() == before
+
+
+def test_dots_in_the_name_of_the_data_are_no_extension(tmp_path: Path) -> None:
+    (tmp_path / "mine.tsv").rename(tmp_path / "mine.v2.tsv")
+    nqg("length", "mine.v2.tsv")
+    assert sorted(path.name for path in Path("mine.v2-length").iterdir()) == ["split.json", "test.tsv", "train.tsv"]
+
+
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.tsv").write_text("")
     with pytest.raises(SettingsError, match="the dataset has 0 examples; a split needs at least 2"):
