@@ -49,14 +49,19 @@ def test_several_splits_of_a_dataset_stand_in_one_table() -> None:
     assert [line.split()[:4] for line in lines[1:3]] == [["halves", "2", "0", "2"], ["thirds", "2", "1", "1"]]
 
 
-def test_split_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_split_files_of_nqg_split_are_called_after_their_folders(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         write_split(tmp_path / folder / "split.json", Split((0, 1), (2, 3)))
-    found = json.loads(
-        nqg("--dataset", "all.tsv", "--split", "a/split.json", "--split", "b/split.json", "--json").stdout
-    )
-    assert [each["name"] for each in found] == ["a/split", "b/split"]
+    words = ("--dataset", "all.tsv", "--split", "a/split.json", "--split", "b/split.json")
+    assert [each["name"] for each in json.loads(nqg(*words, "--json").stdout)] == ["a", "b"]
+
+
+def test_split_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    write_split(tmp_path / "old" / "halves.json", Split((0, 2), (1, 3)))
+    words = ("--dataset", "all.tsv", "--split", "halves.json", "--split", "old/halves.json")
+    assert [each["name"] for each in json.loads(nqg(*words, "--json").stdout)] == ["halves", "old/halves"]
 
 
 def test_both_ways_of_asking_give_the_same_figures() -> None:

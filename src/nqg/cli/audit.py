@@ -69,9 +69,9 @@ def _of_dataset(dataset: Path, files: Sequence[Path]) -> Audited:
 
 
 def _names(files: Sequence[Path]) -> list[str]:
-    """What the splits are called: their files, or their folders where the files are called the same."""
-    stems = [path.stem for path in files]
-    return stems if len(set(stems)) == len(stems) else [str(path.with_suffix("")) for path in files]
+    """What the splits are called: their files, or their folders where `nqg split` wrote them, or their whole paths."""
+    names = [path.resolve().parent.name if path.name == "split.json" else path.stem for path in files]
+    return names if len(set(names)) == len(names) else [str(path.with_suffix("")) for path in files]
 
 
 def _of_files(files: Sequence[Path], dev: Path | None) -> Audited:

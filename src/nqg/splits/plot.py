@@ -61,6 +61,7 @@ def _draw_bars(panel: Any, title: str, audits: Sequence[Audit]) -> None:
     panel.bar_label(drawn, fmt=written, padding=3, fontsize=8)
     panel.set_yticks(range(len(audits)), [audit.name for audit in audits])
     panel.set_xlim(0, max(values, default=0) * 1.25 or 1)
+    panel.locator_params(axis="x", nbins=5)
     panel.set_title(title, fontsize=9)
     panel.tick_params(labelsize=8)
     if not panel.yaxis_inverted():
