@@ -213,3 +213,21 @@ def test_nothing_is_written_when_the_search_fails() -> None:
     with pytest.raises(NqgError, match=r"no split with a compound divergence of 0\.99 was found"):
         nqg("tmcd", "mine.tsv", "-o", "out", "--target-divergence", "0.99", *QUICK)
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("name", ["geoquery", "spider"])
+def test_the_published_length_splits_are_reproduced_by_the_command(real_data: Path, name: str) -> None:
+    published = read_split(real_data / name / "splits" / "length_1.json")
+    data = real_data / name / "expected_dataset.tsv"
+    nqg("length", str(data), "-o", "out", "--train-size", str(len(published.train)))
+    ours = read_split(Path("out/split.json"))
+    assert (set(ours.train), set(ours.test)) == (set(published.train), set(published.test))
+    assert read_examples(Path("out/train.tsv")) == published.parts(read_examples(data)).train
+
+
+def test_a_dataset_of_one_template_cannot_be_split_by_template(tmp_path: Path) -> None:
+    write_examples(
+        tmp_path / "same.tsv", [Example(f"rivers in m{number}", f"river ( {number} )") for number in range(9)]
+    )
+    with pytest.raises(SettingsError, match="1 template cannot fill two parts of a split; there must be at least 2"):
+        nqg("template", "same.tsv")
