@@ -69,8 +69,9 @@ def derivation_counts(graph: Graph) -> list[int]:
 
 def log_derivation_counts(graph: Graph) -> Floats:
     """The natural logarithms of `derivation_counts`, minus infinity for none: fast, and never too large a number."""
-    values, roots = log_inside(graph), graph.roots()
-    return np.array([-np.inf if root == NO_ROOT else values[root] for root in roots])
+    roots = graph.roots()
+    values = np.append(log_inside(graph), -np.inf)  # where NO_ROOT, which is -1, leads to
+    return values[roots]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
 from nqg.grammar.encoding import GrammarArrays
 from nqg.grammar.goal_kernels import fill_goals, goal_workspace
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import Graph, concatenated
+from nqg.grammar.graph import Graph, Longs, concatenated
 from nqg.grammar.trie import Integers
 
 FIRST_ROOM = 1 << 12  # entries of scratch to begin with; four times as many whenever a sentence needs more
@@ -118,15 +118,22 @@ def _empty_graphs(sentences: int, room: int, max_arity: int, *, goals: bool) -> 
 
     return Graphs(
         sizes=np.zeros(3, dtype=np.int64),
-        first_choice=np.zeros(sentences + 1, dtype=np.int64),
+        first_choice=_from_zero(sentences + 1),
         starts=ints(room),
         ends=ints(room),
-        first_application=np.zeros(room + 1, dtype=np.int64),
+        first_application=_from_zero(room + 1),
         rules=ints(room),
         children=ints(room, max_arity),
         target_starts=ints(room if goals else 0),
         target_lengths=ints(room if goals else 0),
     )
+
+
+def _from_zero(size: int) -> Longs:
+    """A table of group starts, of which only the first is set: the kernels write the others."""
+    firsts = np.empty(size, dtype=np.int64)
+    firsts[0] = 0
+    return firsts
 
 
 def _filled_part(out: Graphs, *, goals: bool) -> Graph:

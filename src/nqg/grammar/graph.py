@@ -190,6 +190,8 @@ def ranges(firsts: Longs, sizes: Longs) -> Longs:
 def concatenated(graphs: Iterable[Graph]) -> Graph:
     """Several graphs as one, end to end; all of them are goal graphs or none is."""
     parts = list(graphs)
+    if len(parts) == 1:
+        return parts[0]
     width = max((part.children.shape[1] for part in parts), default=0)
     shifts = starts_of(np.array([part.choices for part in parts], dtype=np.int64))
     return Graph(

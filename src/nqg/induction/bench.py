@@ -29,14 +29,14 @@ class Bench:
     def __contains__(self, rule: LabelRule) -> bool:
         return rule in self._numbers
 
-    def switch(self, added: LabelRule, removed: Iterable[LabelRule]) -> None:
-        """Put a rule in force, and others out of force."""
+    def switch(self, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> None:
+        """Put rules in force, and others out of force."""
         self.arrays = self.switched(added, removed)
 
-    def switched(self, added: LabelRule, removed: Iterable[LabelRule]) -> GrammarArrays:
+    def switched(self, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> GrammarArrays:
         """The arrays as `switch` would leave them."""
         active = self.arrays.active.copy()
-        active[self._numbers[added]] = True
+        active[[self._numbers[rule] for rule in added]] = True
         active[[self._numbers[rule] for rule in removed]] = False
         return self.arrays._replace(active=active)
 

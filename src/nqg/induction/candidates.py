@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -64,17 +65,52 @@ def _pairs(sources: list[Labels], targets: list[Labels], grammar: GrammarArrays)
 def _candidate(source: Labels, target: Labels, pair: Integers, settings: SplitSettings) -> LabelRule | None:
     """The rule that a derivable (cut it out) or needed (take it) pair suggests, if it is allowed."""
     kind, start, end, place, length = pair.tolist()
-    inner_source, inner_target = source[start:end], target[place : place + length]
-    if _occurs_again(inner_source, source, start):
+    if not _may_split(source, target, start, end, place, length, settings):
         return None
-    if not settings.repeated_targets and _occurs_again(inner_target, target, place):
-        return None
-    if kind == INSIDE:
-        outer = (*source[:start], NEW_LEAF, *source[end:])
-        rule = rule_of_leaves(outer, _replaced(target, inner_target))
-    else:
-        rule = rule_of_leaves(inner_source, inner_target)
+    cut = _outer if kind == INSIDE else _inner
+    rule = cut(source, target, start, end, place, length)
     return rule if rule is not None and _is_allowed(rule, settings) else None
+
+
+def all_splits(rule: LabelRule, settings: SplitSettings) -> Iterator[tuple[LabelRule, LabelRule]]:
+    """SPLIT: every pair of an outer and an inner rule that derive `rule`, if both are allowed."""
+    source, target = rule.leaf_source(), rule.leaf_target()
+    parts = [
+        (place, length)
+        for place in range(len(target))
+        for length in range(1, len(target) - place + 1)
+        if all(_is_balanced(target[place : place + length], *pair) for pair in settings.brackets)
+    ]
+    for start, end in combinations(range(len(source) + 1), 2):
+        if end - start == len(source) or (end - start == 1 and source[start] <= LEAF):
+            continue
+        for place, length in parts:
+            inner = _inner(source, target, start, end, place, length)
+            if inner is None or not _may_split(source, target, start, end, place, length, settings):
+                continue
+            outer = _outer(source, target, start, end, place, length)
+            if outer is not None and _is_allowed(outer, settings) and _is_allowed(inner, settings):
+                yield outer, inner
+
+
+def _may_split(
+    source: Labels, target: Labels, start: int, end: int, place: int, length: int, settings: SplitSettings
+) -> bool:
+    """A string that repeats in the source is never cut out, and in the target only where that is asked for."""
+    return not _occurs_again(source[start:end], source, start) and (
+        settings.repeated_targets or not _occurs_again(target[place : place + length], target, place)
+    )
+
+
+def _outer(source: Labels, target: Labels, start: int, end: int, place: int, length: int) -> LabelRule | None:
+    """What is left of the rule when the pair is cut out."""
+    left = (*source[:start], NEW_LEAF, *source[end:])
+    return rule_of_leaves(left, _replaced(target, target[place : place + length]))
+
+
+def _inner(source: Labels, target: Labels, start: int, end: int, place: int, length: int) -> LabelRule | None:
+    """The pair itself as a rule."""
+    return rule_of_leaves(source[start:end], target[place : place + length])
 
 
 def _occurs_again(part: Labels, whole: Labels, place: int) -> bool:

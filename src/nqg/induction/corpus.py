@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +37,12 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def touched_by(self, rule: LabelRule) -> Mask:
-        """The examples in whose derivations `rule` could take part: those that hold all of its source's terminals."""
+    def touched_by(self, rules: Iterable[LabelRule]) -> Mask:
+        """The examples in whose derivations one of `rules` could take part: they hold its source's terminals."""
+        touched: Mask = np.logical_or.reduce([self._touched_by(rule) for rule in rules])
+        return touched
+
+    def _touched_by(self, rule: LabelRule) -> Mask:
         terminals = [label for label in rule.source if label >= 0]
         return np.logical_and.reduce(self.holds[terminals]) if terminals else np.ones(len(self), dtype=np.bool_)
 

@@ -2,28 +2,32 @@
 
 After every step the rules derive every pair that they derived before, so the grammar is valid at any time.
 
-The data term of a candidate is worked out only when the candidate comes to the top of a queue, and kept as long as no
-step touches the same examples; in between, candidates are ranked by what was last known of them. The candidate that is
-taken has always been looked at since, and before the search ends every candidate that might still save bits is.
+The data term of a candidate is worked out only when the candidate comes to the front of the agenda, and kept as long
+as no step touches the same examples; in between, candidates are ranked by what was last known of them. The candidate
+that is taken has always been looked at since, and before the search ends every one that shortens the grammar is.
+
+*Factoring* goes beyond the paper. NEW proposes a rule only where the grammar derives its counterpart. When that has
+run dry, rules are also split into two that are both new, which pays where several rules share one of the two. In this
+second part the data term always has its full weight.
 """
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.inside import Floats
+from nqg.induction.agenda import Agenda, Candidate, Replacement
 from nqg.induction.bench import Bench, superfluous
-from nqg.induction.candidates import SplitSettings, candidates
+from nqg.induction.candidates import SplitSettings, all_splits, candidates
 from nqg.induction.corpus import Corpus, Mask
 from nqg.induction.description_length import data_bits, label_bits
 from nqg.induction.labels import LabelRule
+from nqg.induction.rule_index import RuleIndex
 from nqg.induction.settings import InductionSettings
 
 AHEAD = 64  # candidates that are put on the bench together
@@ -31,34 +35,12 @@ AHEAD = 64  # candidates that are put on the bench together
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A rule added, the rules that it makes superfluous, and the bits that this saves."""
+    """Rules added, the rules that they make superfluous, and the bits that this saves."""
 
-    added: LabelRule
+    added: tuple[LabelRule, ...]
     removed: tuple[LabelRule, ...]
     grammar_bits: float
     data_bits: float
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A rule that could be added, the rules that could go then (ELIM), and what it was last seen to save."""
-
-    rule: LabelRule
-    bits: float
-    replaces: dict[LabelRule, float] = field(default_factory=dict)  # with their bits
-    data_bits: float = 0.0  # saved in the data term when last looked at
-    seen_at: int | None = None  # the number of steps that had been made then
-    touched: Mask | None = None
-
-    @property
-    def grammar_bits(self) -> float:
-        """Saved in the grammar."""
-        return sum(self.replaces.values()) - self.bits
-
-    @property
-    def saving(self) -> float:
-        """Saved in all, as far as is known."""
-        return self.grammar_bits + self.data_bits
 
 
 class Search:
@@ -68,14 +50,13 @@ class Search:
         self, corpus: Corpus, rules: Iterable[LabelRule], settings: InductionSettings, splits: SplitSettings
     ) -> None:
         self.corpus, self.settings, self.splits = corpus, settings, splits
-        self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}
-        self.data_bits: Floats = np.zeros(len(corpus))
+        self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}  # with their bits
+        self.data_bits: Floats = np.zeros(len(corpus))  # per example
         self._bench = Bench(self.rules)
         self._touches: list[Mask] = []  # per step: the examples whose derivations it changed
-        self._candidates: dict[LabelRule, Candidate] = {}
-        self._proposed_for: dict[LabelRule, set[LabelRule]] = {}
-        self._queue: list[tuple[float, LabelRule]] = []
-        self._rules_with = _Index(self.rules)
+        self._agenda = Agenda(settings)
+        self._index = RuleIndex(self.rules)
+        self._is_factoring = False
         self._refresh_data_bits(np.ones(len(corpus), dtype=np.bool_))
         self._propose(list(self.rules))
 
@@ -86,6 +67,14 @@ class Search:
 
     def moves(self) -> Iterator[Move]:
         """Make one step after the other until none saves enough."""
+        yield from self._greedy_moves()
+        if self.settings.factoring:
+            self._is_factoring = True
+            self._agenda.weigh(1.0)
+            self._propose(list(self.rules))
+            yield from self._greedy_moves()
+
+    def _greedy_moves(self) -> Iterator[Move]:
         while (best := self._best()) is not None:
             move = self._completed(best)
             self.make(move)
@@ -96,41 +85,36 @@ class Search:
         self._put_on_bench(move.added)
         self._bench.switch(move.added, move.removed)
         for rule in move.removed:
-            self._forget(rule)
-        self.rules[move.added] = label_bits(move.added, self.settings)
-        self._rules_with.add(move.added)
-        self._candidates.pop(move.added, None)
+            del self.rules[rule]
+            self._index.remove(rule)
+            self._agenda.forget(rule)
+        for rule in move.added:
+            self.rules[rule] = label_bits(rule, self.settings)
+            self._index.add(rule)
+            self._agenda.withdraw(rule)
         touched = self.corpus.touched_by(move.added)
         self._touches.append(touched)
         self._refresh_data_bits(touched)
-        self._propose(self._rules_with.all_of(move.added))
+        self._propose(self._index.around(move.added))
 
     def _best(self) -> Candidate | None:
         """The candidate that saves most, or None if none saves more than the least gain asked for."""
         while True:
-            while self._queue:
-                negative, rule = self._queue[0]
-                candidate = self._candidates.get(rule)
-                if candidate is None or candidate.saving != -negative:
-                    heapq.heappop(self._queue)
-                elif not self._is_up_to_date(candidate):
-                    self._look_at(candidate)
-                elif candidate.saving > self.settings.minimum_gain:
-                    return candidate
-                else:
-                    break
-            if not self._look_at_the_rest():
+            candidate = self._agenda.first()
+            if candidate is not None and not self._is_up_to_date(candidate):
+                self._look_at(candidate)
+            elif candidate is not None and self._agenda.saving(candidate) > self.settings.minimum_gain:
+                return candidate
+            elif not self._look_at_the_rest():
                 return None
 
     def _look_at_the_rest(self) -> bool:
-        """Look at every candidate whose rank is out of date and that might save bits; whether one does."""
+        """Look at every candidate that shortens the grammar and whose rank is out of date; whether one saves bits."""
         promising = False
-        for candidate in list(self._candidates.values()):
-            if not self._is_up_to_date(candidate):
-                most = candidate.grammar_bits + float(self.data_bits[self._touched(candidate)].sum())
-                if most > self.settings.minimum_gain:
-                    self._look_at(candidate)
-                    promising |= candidate.saving > self.settings.minimum_gain
+        for candidate in self._agenda:
+            if candidate.grammar_bits > self.settings.minimum_gain and not self._is_up_to_date(candidate):
+                self._look_at(candidate)
+                promising |= self._agenda.saving(candidate) > self.settings.minimum_gain
         return promising
 
     def _is_up_to_date(self, candidate: Candidate) -> bool:
@@ -145,27 +129,27 @@ class Search:
 
     def _touched(self, candidate: Candidate) -> Mask:
         if candidate.touched is None:
-            candidate.touched = self.corpus.touched_by(candidate.rule)
+            candidate.touched = self.corpus.touched_by(candidate.added)
         return candidate.touched
 
     def _look_at(self, candidate: Candidate) -> None:
-        """Work out what the candidate saves in the data term, and queue it anew."""
-        self._put_on_bench(candidate.rule)
+        """Work out what the candidate saves in the data term, and rank it anew."""
         candidate.data_bits = self._saved_data_bits(candidate, candidate.replaces)
         candidate.seen_at = len(self._touches)
-        self._enqueue(candidate)
-
-    def _put_on_bench(self, rule: LabelRule) -> None:
-        """See to it that the rule can be switched on, and those that are likely to be looked at next."""
-        if rule not in self._bench:
-            ahead = [rule for _, rule in heapq.nsmallest(AHEAD, self._queue) if rule in self._candidates]
-            self._bench = Bench(self.rules, [rule, *ahead])
+        self._agenda.enqueue(candidate)
 
     def _saved_data_bits(self, candidate: Candidate, removed: Iterable[LabelRule]) -> float:
         examples = self._sample(candidate)
-        grammar = self._bench.switched(candidate.rule, removed)
+        self._put_on_bench(candidate.added)
+        grammar = self._bench.switched(candidate.added, removed)
         after = data_bits(grammar, *self.corpus.selected(examples))
         return float(self.data_bits[examples].sum() - after.sum())
+
+    def _put_on_bench(self, rules: Sequence[LabelRule]) -> None:
+        """See to it that the rules can be switched on, and those that are likely to be looked at next."""
+        if not all(rule in self._bench for rule in rules):
+            ahead = [rule for candidate in self._agenda.foremost(AHEAD) for rule in candidate.added]
+            self._bench = Bench(self.rules, [*rules, *ahead])
 
     def _sample(self, candidate: Candidate) -> NDArray[np.int64]:
         """The examples on which a candidate's data term is worked out: those it touches, or some of them."""
@@ -177,83 +161,37 @@ class Search:
 
     def _completed(self, candidate: Candidate) -> Move:
         """The step that takes the candidate; rules that the others now derive go as well if that saves bits."""
-        removed = dict(candidate.replaces)
-        self._put_on_bench(candidate.rule)
-        around = [rule for rule in self._rules_with.all_of(candidate.rule) if rule not in removed]
-        also = {rule: self.rules[rule] for rule in superfluous(around, self._bench.switched(candidate.rule, removed))}
+        removed = {rule: self.rules[rule] for rule in candidate.replaces}
+        around = [rule for rule in self._index.around(candidate.added) if rule not in removed]
+        self._put_on_bench(candidate.added)
+        also = superfluous(around, self._bench.switched(candidate.added, removed))
         if also:
             saved = self._saved_data_bits(candidate, [*removed, *also])
-            if saved + sum(also.values()) >= candidate.data_bits:
-                return self._move(candidate, {**removed, **also}, saved)
-        return self._move(candidate, removed, candidate.data_bits)
+            if saved + sum(self.rules[rule] for rule in also) >= candidate.data_bits:
+                return self._move(candidate, [*removed, *also], saved)
+        return self._move(candidate, list(removed), candidate.data_bits)
 
-    def _move(self, candidate: Candidate, removed: dict[LabelRule, float], saved: float) -> Move:
-        return Move(candidate.rule, tuple(sorted(removed)), sum(removed.values()) - candidate.bits, saved)
+    def _move(self, candidate: Candidate, removed: list[LabelRule], saved: float) -> Move:
+        bits = sum(self.rules[rule] for rule in removed)
+        bits -= sum(label_bits(rule, self.settings) for rule in candidate.added)
+        return Move(candidate.added, tuple(sorted(removed)), bits, saved)
 
     def _refresh_data_bits(self, touched: Mask) -> None:
         examples = np.flatnonzero(touched)
         self.data_bits[examples] = data_bits(self._bench.arrays, *self.corpus.selected(examples))
 
     def _propose(self, rules: Sequence[LabelRule]) -> None:
-        """Find the candidates of rules that are new, or whose surroundings have changed."""
+        """Put the candidates of rules on the agenda that are new, or whose surroundings have changed."""
         for rule, found in zip(rules, candidates(rules, self._bench.arrays, self.splits), strict=True):
-            known = self._proposed_for.setdefault(rule, set())
-            for proposed in sorted(found - known):
-                if proposed not in self.rules:
-                    self._candidate(proposed).replaces[rule] = self.rules[rule]
-                    self._renew(self._candidates[proposed])
-            known |= found
+            for proposed in sorted(found - self.rules.keys()):
+                self._agenda.propose(proposed, rule, Replacement(self.rules[rule]))
+            if self._is_factoring:
+                self._propose_factors(rule)
 
-    def _candidate(self, rule: LabelRule) -> Candidate:
-        if rule not in self._candidates:
-            self._candidates[rule] = Candidate(rule, label_bits(rule, self.settings))
-        return self._candidates[rule]
-
-    def _forget(self, rule: LabelRule) -> None:
-        """Take a rule out of the grammar and out of what its candidates replace."""
-        del self.rules[rule]
-        self._rules_with.remove(rule)
-        for proposed in sorted(self._proposed_for.pop(rule)):
-            candidate = self._candidates.get(proposed)
-            if candidate is None:
-                continue
-            candidate.replaces.pop(rule, None)
-            if candidate.replaces:
-                self._renew(candidate)
-            else:
-                del self._candidates[proposed]
-
-    def _renew(self, candidate: Candidate) -> None:
-        """What the candidate replaces has changed."""
-        candidate.seen_at = None
-        self._enqueue(candidate)
-
-    def _enqueue(self, candidate: Candidate) -> None:
-        heapq.heappush(self._queue, (-candidate.saving, candidate.rule))
-
-
-class _Index:
-    """Rules by the terminals on either side."""
-
-    def __init__(self, rules: Iterable[LabelRule]) -> None:
-        self._sides: tuple[defaultdict[int, set[LabelRule]], ...] = (defaultdict(set), defaultdict(set))
-        self._all: set[LabelRule] = set()
-        for rule in rules:
-            self.add(rule)
-
-    def add(self, rule: LabelRule) -> None:
-        self._all.add(rule)
-        for index, side in zip(self._sides, rule, strict=True):
-            for label in side:
-                index[label].add(rule)
-
-    def remove(self, rule: LabelRule) -> None:
-        self._all.discard(rule)
-        for index, side in zip(self._sides, rule, strict=True):
-            for label in side:
-                index[label].discard(rule)
-
-    def all_of(self, rule: LabelRule) -> list[LabelRule]:
-        """The rules that hold all of the terminals of `rule`, on both sides: those that it could help to derive."""
-        holders = [index[label] for index, side in zip(self._sides, rule, strict=True) for label in side if label >= 0]
-        return sorted(set.intersection(*sorted(holders, key=len)) if holders else self._all)
+    def _propose_factors(self, rule: LabelRule) -> None:
+        """Put both parts of every split on the agenda, each with the other as companion."""
+        for pair in all_splits(rule, self.splits):
+            for part, companion in (pair, pair[::-1]):
+                if part not in self.rules:
+                    bits = self.rules[rule] - label_bits(companion, self.settings)
+                    self._agenda.propose(part, rule, Replacement(bits, companion))
