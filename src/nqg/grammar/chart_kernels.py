@@ -101,7 +101,7 @@ class Graphs(NamedTuple):
 
 
 @inlined
-def _reach(node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace) -> None:
+def reach(node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace) -> None:
     """Enter trie `node` at `position`, coming from state `origin` over `child`."""
     used = work.used
     if used[STEPS] == len(work.step_child) or used[STATES] == len(work.nodes):
@@ -130,21 +130,21 @@ def _open_state(node: int, position: int, grammar: GrammarArrays, work: Workspac
 
 
 @inlined
-def _advance(end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
+def advance(end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
     """Find all states at `end`, over the last token or over a non-terminal that ends there."""
     for state in range(work.first_state[end - 1], work.first_state[end]):
         node = successor(grammar.trie, work.nodes[state], token)
         if node != NOWHERE:
-            _reach(node, end, state, NOTHING, grammar, work)
+            reach(node, end, state, NOTHING, grammar, work)
     for at in range(work.used[OPEN]):
         state = work.open_states[at]
         child = work.cells[work.positions[state], end]
         if child != NOTHING:
-            _reach(grammar.over_nt[work.nodes[state]], end, state, child, grammar, work)
+            reach(grammar.over_nt[work.nodes[state]], end, state, child, grammar, work)
 
 
 @inlined
-def _apply(state: int, grammar: GrammarArrays, work: Workspace) -> None:
+def apply_rules(state: int, grammar: GrammarArrays, work: Workspace) -> None:
     """List the applications of the rules that end at `state`: one for each way back to the start."""
     trie, node, depth = grammar.trie, work.nodes[state], 0
     first, last = trie.first_item[node], trie.first_item[node + 1]
@@ -192,7 +192,7 @@ def _complete(start: int, end: int, token: int, grammar: GrammarArrays, work: Wo
     if token <= LEAF and end == start + 1:
         _append_application(token, NOTHING, work)
     for state in range(work.first_state[end], used[STATES]):
-        _apply(state, grammar, work)
+        apply_rules(state, grammar, work)
     if used[APPLICATIONS] > before:
         choice = used[CHOICES]
         work.starts[choice], work.ends[choice] = start, end
@@ -200,7 +200,7 @@ def _complete(start: int, end: int, token: int, grammar: GrammarArrays, work: Wo
         work.cells[start, end] = choice
         used[CHOICES] += 1
         if grammar.over_nt[ROOT] != NOWHERE:
-            _reach(grammar.over_nt[ROOT], end, 0, choice, grammar, work)
+            reach(grammar.over_nt[ROOT], end, 0, choice, grammar, work)
 
 
 @inlined
@@ -216,7 +216,7 @@ def _chart(tokens: Integers, grammar: GrammarArrays, work: Workspace) -> bool:
         work.first_state[start], work.first_state[start + 1] = 0, 1
         for end in range(start + 1, count + 1):
             used[STAMP] += 1
-            _advance(end, tokens[end - 1], grammar, work)
+            advance(end, tokens[end - 1], grammar, work)
             _complete(start, end, tokens[end - 1], grammar, work)
             work.first_state[end + 1] = used[STATES]
             if used[OUT_OF_ROOM]:

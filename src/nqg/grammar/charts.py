@@ -10,10 +10,12 @@ import numpy as np
 
 from nqg.errors import LimitExceeded
 from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
+from nqg.grammar.count_kernels import Pairs, count_workspace, fill_counts
 from nqg.grammar.encoding import GrammarArrays
 from nqg.grammar.goal_kernels import fill_goals, goal_workspace
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import Graph, Longs, concatenated
+from nqg.grammar.inside import Floats, log_inside
 from nqg.grammar.trie import Integers
 
 FIRST_ROOM = 1 << 12  # entries of scratch to begin with; four times as many whenever a sentence needs more
@@ -80,6 +82,31 @@ def encoded_goals(arrays: GrammarArrays, sources: Graph, targets: Batch, *, limi
         return fill_goals(targets.first_token, targets.tokens, begin, arrays, view, work, out)
 
     return _filled(fill, targets, max_arity, limit, goals=True)
+
+
+def log_counts(arrays: GrammarArrays, sources: Batch, targets: Batch) -> tuple[Floats, Floats]:
+    """For every pair the logarithm of the number of the source's derivations, and of those that yield the target."""
+    pairs = Pairs(sources.first_token, sources.tokens, targets.first_token, targets.tokens)
+    everything, right = np.zeros(len(sources)), np.zeros(len(sources))
+    max_arity, longest = int(arrays.arities.max(initial=0)), sources.longest
+    begin, room = 0, FIRST_ROOM
+    while begin < len(sources):
+        work = workspace(longest, len(arrays.over_nt), max_arity, room)
+        goals = goal_workspace(longest * (longest + 1) // 2, targets.longest, max_arity, room)
+        end = fill_counts(begin, pairs, arrays, work, goals, count_workspace(longest, room), everything, right)
+        room = more_room(room, MOST_ROOM, sources.describe(begin)) if end == begin else room
+        begin = end
+    if not np.isfinite(everything).all():
+        return _graph_log_counts(arrays, sources, targets)
+    with np.errstate(divide="ignore"):
+        return np.log(everything), np.log(right)
+
+
+def _graph_log_counts(arrays: GrammarArrays, sources: Batch, targets: Batch) -> tuple[Floats, Floats]:
+    """`log_counts` by way of forests, where the numbers themselves are too large for floats."""
+    full = encoded_charts(arrays, sources)
+    goal = encoded_goals(arrays, full, targets)
+    return tuple(np.append(log_inside(graph), -np.inf)[graph.roots()] for graph in (full, goal))  # type: ignore[return-value]
 
 
 def _filled(fill: Fill, sentences: Batch, max_arity: int, limit: int | None, *, goals: bool) -> Graph:

@@ -62,7 +62,7 @@ def goal_workspace(most_choices: int, longest_target: int, max_arity: int, room:
 
 
 @inlined
-def _yield_length(rule: int, grammar: GrammarArrays, work: GoalWorkspace) -> int:
+def yield_length(rule: int, grammar: GrammarArrays, work: GoalWorkspace) -> int:
     """How long the rule's target is with the picked parts filled in."""
     length = 0
     for at in range(grammar.first_target[rule], grammar.first_target[rule + 1]):
@@ -92,7 +92,7 @@ def _lies_at(place: int, rule: int, target: Integers, grammar: GrammarArrays, wo
 
 
 @inlined
-def _first_place(rule: int, length: int, target: Integers, grammar: GrammarArrays, work: GoalWorkspace) -> int:
+def first_place(rule: int, length: int, target: Integers, grammar: GrammarArrays, work: GoalWorkspace) -> int:
     """Where in `target` the rule's yield occurs first, or NOTHING."""
     for place in range(len(target) - length + 1):
         if _lies_at(place, rule, target, grammar, work):
@@ -101,7 +101,7 @@ def _first_place(rule: int, length: int, target: Integers, grammar: GrammarArray
 
 
 @inlined
-def _goal(choice: int, place: int, length: int, work: GoalWorkspace) -> int:
+def goal_of(choice: int, place: int, length: int, work: GoalWorkspace) -> int:
     """The goal of this choice for that part of the target, made if it is new; NOTHING when room ran out."""
     goal: int = work.goal_at[place]
     while goal != NOTHING and work.lengths[goal] != length:
@@ -123,10 +123,10 @@ def _add(
     choice: int, rule: int, arity: int, whole: bool, target: Integers, grammar: GrammarArrays, work: GoalWorkspace
 ) -> None:
     """Add the application of `rule` to the picked goals if it yields a part of the target (at the root: all of it)."""
-    length = _yield_length(rule, grammar, work)
+    length = yield_length(rule, grammar, work)
     if length > len(target) or (whole and length < len(target)):
         return
-    place = _first_place(rule, length, target, grammar, work)
+    place = first_place(rule, length, target, grammar, work)
     if place == NOTHING:
         return
     _record(choice, place, length, rule, arity, work)
@@ -144,7 +144,7 @@ def _add_leaf(choice: int, leaf: int, target: Integers, work: GoalWorkspace) -> 
 @inlined
 def _record(choice: int, place: int, length: int, rule: int, arity: int, work: GoalWorkspace) -> None:
     """Add an application that yields that part of the target over the picked goals."""
-    goal, application = _goal(choice, place, length, work), work.used[APPLICATIONS]
+    goal, application = goal_of(choice, place, length, work), work.used[APPLICATIONS]
     if goal == NOTHING or application == len(work.rules):
         work.used[OUT_OF_ROOM] = 1
         return

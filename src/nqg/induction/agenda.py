@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Container
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from nqg.grammar.inside import Floats
 from nqg.induction.corpus import Mask
 from nqg.induction.description_length import label_bits
 from nqg.induction.labels import LabelRule
@@ -24,15 +27,28 @@ class Replacement:
 
 
 @dataclass(slots=True)
+class Outcome:
+    """The data bits that examples would have with a candidate in the grammar, as far as they are known."""
+
+    examples: Mask  # those on which the candidate is judged
+    known: Mask
+    data_bits: Floats
+
+    def forget(self, examples: Mask) -> bool:
+        """These examples' derivations have changed; whether that matters here."""
+        self.known &= ~examples
+        return bool(np.any(self.examples & examples))
+
+
+@dataclass(slots=True)
 class Candidate:
-    """A rule that could be added, the rules that could go then (ELIM), and what it was last seen to save."""
+    """A rule that could be added, the rules that could go then (ELIM), and what that saves."""
 
     rule: LabelRule
     grammar_bits: float  # saved in the grammar
     replaces: dict[LabelRule, Replacement] = field(default_factory=dict)
-    data_bits: float = 0.0  # saved in the data term when last looked at
-    seen_at: int | None = None  # the number of steps that had been made then
-    touched: Mask | None = None
+    data_bits: float | None = None  # saved in the data term; None where that has yet to be worked out
+    outcome: Outcome | None = None
 
     @property
     def added(self) -> tuple[LabelRule, ...]:
@@ -42,20 +58,19 @@ class Candidate:
 
 
 class Agenda:
-    """All candidates, best first by what is known of them; equal ones in the order of their labels."""
+    """All candidates that are not in the grammar, best first; equal ones in the order of their labels.
 
-    def __init__(self, settings: InductionSettings) -> None:
-        self._settings = settings
-        self._data_weight = settings.data_weight
+    A candidate counts for what it saves in the grammar, less what it costs in the data. A gain in the data does not
+    count, so what the grammar saves is a bound, and the data term needs to be worked out only for candidates that come
+    to the front: the first one for which it is known is the best of all.
+    """
+
+    def __init__(self, grammar: Container[LabelRule], settings: InductionSettings, data_weight: float) -> None:
+        self._grammar, self._settings, self._data_weight = grammar, settings, data_weight
         self._candidates: dict[LabelRule, Candidate] = {}
+        self._worked_out: dict[LabelRule, Candidate] = {}
         self._proposed_for: dict[LabelRule, set[LabelRule]] = {}
         self._queue: list[tuple[float, LabelRule]] = []
-
-    def __iter__(self) -> Iterator[Candidate]:
-        return iter(list(self._candidates.values()))
-
-    def __len__(self) -> int:
-        return len(self._candidates)
 
     def propose(self, rule: LabelRule, replaced: LabelRule, replacement: Replacement) -> None:
         """Let `rule` be a candidate that replaces `replaced`; a replacement without companion goes before one with."""
@@ -70,42 +85,38 @@ class Agenda:
         self._proposed_for.setdefault(replaced, set()).add(rule)
         self._renew(candidate)
 
-    def withdraw(self, rule: LabelRule) -> None:
-        """`rule` is in the grammar now: it is no candidate."""
-        self._candidates.pop(rule, None)
-
-    def forget(self, replaced: LabelRule) -> None:
-        """`replaced` is no longer in the grammar: no candidate replaces it."""
+    def leave(self, replaced: LabelRule) -> None:
+        """`replaced` is no longer in the grammar: no candidate replaces it, and it may be a candidate again."""
         for proposed in sorted(self._proposed_for.pop(replaced, ())):
-            candidate = self._candidates.get(proposed)
-            replacement = candidate.replaces.pop(replaced, None) if candidate else None
-            if candidate is None or replacement is None:
-                continue
-            candidate.grammar_bits -= replacement.bits
+            candidate = self._candidates[proposed]
+            candidate.grammar_bits -= candidate.replaces.pop(replaced).bits
             if candidate.replaces:
                 self._renew(candidate)
             else:
                 del self._candidates[proposed]
+                self._worked_out.pop(proposed, None)
+        if replaced in self._candidates:
+            self._enqueue(self._candidates[replaced])
 
-    def saving(self, candidate: Candidate) -> float:
-        """Bits that the candidate saves in all, as far as is known, the data term weighted."""
-        return candidate.grammar_bits + self._data_weight * candidate.data_bits
+    def settle(self, candidate: Candidate, data_bits: float) -> None:
+        """Note what the candidate saves in the data term, and rank it by that."""
+        candidate.data_bits = data_bits
+        self._worked_out[candidate.rule] = candidate
+        self._enqueue(candidate)
 
-    def weigh(self, data_weight: float) -> None:
-        """Give the data term another weight from now on."""
-        self._data_weight = data_weight
-        self._queue = sorted((-self.saving(candidate), rule) for rule, candidate in self._candidates.items())
-
-    def enqueue(self, candidate: Candidate) -> None:
-        """Rank the candidate by what it saves now."""
-        heapq.heappush(self._queue, (-self.saving(candidate), candidate.rule))
+    def disturb(self, examples: Mask) -> None:
+        """The derivations of these examples have changed: whatever depends on them has to be worked out again."""
+        for candidate in self._worked_out.values():
+            if candidate.outcome is not None and candidate.outcome.forget(examples):
+                candidate.data_bits = None
+                self._enqueue(candidate)
 
     def first(self) -> Candidate | None:
-        """The candidate that is ranked first."""
-        while self._queue:
+        """The best candidate as far as is known, or None if none saves more than the least gain asked for."""
+        while self._queue and -self._queue[0][0] > self._settings.minimum_gain:
             negative, rule = self._queue[0]
             candidate = self._candidates.get(rule)
-            if candidate is not None and self.saving(candidate) == -negative:
+            if candidate is not None and rule not in self._grammar and self._saving(candidate) == -negative:
                 return candidate
             heapq.heappop(self._queue)
         return None
@@ -115,7 +126,15 @@ class Agenda:
         ranked = (self._candidates.get(rule) for _, rule in sorted(self._queue[: 4 * count])[:count])
         return [candidate for candidate in ranked if candidate is not None]
 
+    def _saving(self, candidate: Candidate) -> float:
+        return candidate.grammar_bits + self._data_weight * min(0.0, candidate.data_bits or 0.0)
+
     def _renew(self, candidate: Candidate) -> None:
-        candidate.seen_at = None
-        candidate.touched = None
-        self.enqueue(candidate)
+        candidate.data_bits = candidate.outcome = None
+        self._worked_out.pop(candidate.rule, None)
+        self._enqueue(candidate)
+
+    def _enqueue(self, candidate: Candidate) -> None:
+        saving = self._saving(candidate)
+        if saving > self._settings.minimum_gain:
+            heapq.heappush(self._queue, (-saving, candidate.rule))

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.charts import Batch
-from nqg.grammar.encoding import flat
+from nqg.grammar.compiled import inlined, unmanaged_kernel
+from nqg.grammar.encoding import NT, flat
 from nqg.grammar.graph import ranges
 from nqg.grammar.trie import Integers, firsts_of
 from nqg.induction.labels import LabelRule
@@ -19,32 +20,26 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Pairs in numbers, end to end, and a table of which source holds which token."""
+    """Pairs in numbers, end to end."""
 
-    pairs: tuple[LabelRule, ...]
     sources: Batch
     targets: Batch
-    holds: Mask  # (terminals, examples)
 
     @classmethod
-    def of(cls, pairs: Sequence[LabelRule], terminals: int) -> Corpus:
-        """The corpus of `pairs` over a vocabulary of `terminals` tokens."""
-        holds = np.zeros((terminals, len(pairs)), dtype=np.bool_)
-        for number, pair in enumerate(pairs):
-            holds[list(pair.source), number] = True
-        return cls(tuple(pairs), _batch([p.source for p in pairs]), _batch([p.target for p in pairs]), holds)
+    def of(cls, pairs: Sequence[LabelRule]) -> Corpus:
+        """The corpus of `pairs`."""
+        return cls(_batch([pair.source for pair in pairs]), _batch([pair.target for pair in pairs]))
 
     def __len__(self) -> int:
-        return len(self.pairs)
+        return len(self.sources)
 
     def touched_by(self, rules: Iterable[LabelRule]) -> Mask:
-        """The examples in whose derivations one of `rules` could take part: they hold its source's terminals."""
-        touched: Mask = np.logical_or.reduce([self._touched_by(rule) for rule in rules])
+        """The examples in whose derivations one of `rules` could take part: its words stand there in that order."""
+        touched = np.zeros(len(self), dtype=np.bool_)
+        for rule in rules:
+            pattern = np.array(rule.source, dtype=np.int32)
+            _mark_matches(pattern, self.sources.first_token, self.sources.tokens, touched)
         return touched
-
-    def _touched_by(self, rule: LabelRule) -> Mask:
-        terminals = [label for label in rule.source if label >= 0]
-        return np.logical_and.reduce(self.holds[terminals]) if terminals else np.ones(len(self), dtype=np.bool_)
 
     def selected(self, numbers: NDArray[np.int64]) -> tuple[Batch, Batch]:
         """The sources and the targets of some examples."""
@@ -60,3 +55,43 @@ def _selected(batch: Batch, numbers: NDArray[np.int64]) -> Batch:
     firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     tokens: Integers = batch.tokens[ranges(batch.first_token[numbers].astype(np.int64), sizes.astype(np.int64))]
     return Batch(firsts, tokens)
+
+
+@unmanaged_kernel
+def _mark_matches(pattern: Integers, first_token: Integers, tokens: Integers, touched: Mask) -> None:
+    """Mark the sentences that hold the pattern, every non-terminal standing for at least one token."""
+    for sentence in range(len(touched)):
+        touched[sentence] |= _matches(pattern, tokens[first_token[sentence] : first_token[sentence + 1]])
+
+
+@inlined
+def _matches(pattern: Integers, sentence: Integers) -> bool:
+    """Whether the runs of terminals occur in order; taking each run at its first place leaves most for the others."""
+    at = position = 0
+    while at < len(pattern):
+        while at < len(pattern) and pattern[at] == NT:
+            position += 1
+            at += 1
+        stop = at
+        while stop < len(pattern) and pattern[stop] != NT:
+            stop += 1
+        if at < stop:
+            position = _first_run(pattern[at:stop], sentence, position)
+            at = stop
+        if position > len(sentence) or position < 0:
+            return False
+    return True
+
+
+@inlined
+def _first_run(run: Integers, sentence: Integers, position: int) -> int:
+    """The position behind the first occurrence of `run` from `position` on, or -1."""
+    for start in range(position, len(sentence) - len(run) + 1):
+        same = True
+        for offset in range(len(run)):
+            if sentence[start + offset] != run[offset]:
+                same = False
+                break
+        if same:
+            return start + len(run)
+    return -1

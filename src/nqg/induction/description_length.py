@@ -5,17 +5,15 @@ L(R) = l_N C_N(R) + l_T C_T(R) - sum over (x, y) of log2 |Z_xy| / |Z_x*|   (sect
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nqg.data.example import Example
-from nqg.grammar.algebras import log_derivation_counts
-from nqg.grammar.charts import Batch, charts, encoded_charts, encoded_goals, goal_charts
+from nqg.grammar.charts import Batch, log_counts
 from nqg.grammar.encoding import GrammarArrays
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import Graph
 from nqg.grammar.inside import Floats
 from nqg.grammar.rule import Rule
 from nqg.grammar.symbols import NonTerminal
@@ -57,26 +55,15 @@ def label_bits(rule: LabelRule, settings: InductionSettings) -> float:
 def description_length(grammar: Grammar, examples: Sequence[Example], settings: InductionSettings) -> DescriptionLength:
     """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
     pairs = list(dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples))
-    full = charts(grammar, [source for source, _ in pairs])
-    goal = goal_charts(grammar, full, [target for _, target in pairs])
+    sources, targets = (Batch(*grammar.encoded.laid_out(side)) for side in zip(*pairs, strict=True))
     bits = sum(rule_bits(rule, settings) for rule in grammar)
-    return DescriptionLength(bits, float(_missing_bits(full, goal).sum()))
+    return DescriptionLength(bits, float(data_bits(grammar.encoded.arrays, sources, targets).sum()))
 
 
 def data_bits(grammar: GrammarArrays, sources: Batch, targets: Batch) -> Floats:
     """For each pair the bits that tell which of the source's derivations yield its target: log2 |Z_x*| / |Z_xy|."""
-    full = encoded_charts(grammar, sources)
-    return _missing_bits(full, encoded_goals(grammar, full, targets))
-
-
-def _missing_bits(full: Graph, goal: Graph) -> Floats:
-    right = log_derivation_counts(goal)
+    everything, right = log_counts(grammar, sources, targets)
     some = np.isfinite(right)
     bits = np.full(len(right), np.inf)
-    bits[some] = (log_derivation_counts(full)[some] - right[some]) / np.log(2)
+    bits[some] = (everything[some] - right[some]) / np.log(2)
     return bits
-
-
-def total_bits(rules: Iterable[LabelRule], settings: InductionSettings) -> float:
-    """Bits to write all of `rules` down."""
-    return sum(label_bits(rule, settings) for rule in rules)

@@ -16,7 +16,7 @@ from nqg.induction.corpus import Corpus
 from nqg.induction.description_length import DescriptionLength
 from nqg.induction.identity import shared_strings
 from nqg.induction.labels import LabelRule, Vocabulary
-from nqg.induction.search import Move, Search
+from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
 
 BRACKETS = (("(", ")"),)
@@ -26,6 +26,7 @@ BRACKETS = (("(", ")"),)
 class Step:
     """One step of the search: what changed, the bits that it saved, and where it led."""
 
+    phase: Phase
     added: tuple[Rule, ...]
     removed: tuple[Rule, ...]
     saved: DescriptionLength
@@ -49,7 +50,7 @@ class Induction:
         self._vocabulary = Vocabulary.of(searched, seeds)
         pairs = [_pair(example, self._vocabulary) for example in searched]
         rules = dict.fromkeys([*pairs, *self._identity_rules(pairs), *map(self._vocabulary.label_rule, seeds)])
-        corpus = Corpus.of(pairs, len(self._vocabulary.terminals))
+        corpus = Corpus.of(pairs)
         self._search = Search(corpus, rules, self.settings, self._split_settings())
 
     def _identity_rules(self, pairs: Sequence[LabelRule]) -> Iterator[LabelRule]:
@@ -91,7 +92,7 @@ class Induction:
                 )
             added = tuple(map(self._vocabulary.label_rule, step.added))
             removed = tuple(map(self._vocabulary.label_rule, step.removed))
-            self._search.make(Move(added, removed, step.saved.grammar_bits, step.saved.data_bits))
+            self._search.make(Move(step.phase, added, removed, step.saved.grammar_bits, step.saved.data_bits))
 
     def _known(self, rule: Rule) -> LabelRule | None:
         try:
@@ -101,6 +102,7 @@ class Induction:
 
     def _step(self, move: Move) -> Step:
         return Step(
+            phase=move.phase,
             added=tuple(map(self._vocabulary.rule, move.added)),
             removed=tuple(map(self._vocabulary.rule, move.removed)),
             saved=DescriptionLength(move.grammar_bits, move.data_bits),

@@ -1,0 +1,266 @@
+"""How many derivations a source has, and how many of them yield its target, without writing any of them down.
+
+Induction asks this of every candidate rule and every example that the rule touches, so it has kernels of its own. The
+number of all derivations needs no applications: merged states carry the number of ways into them. For the number that
+yields the target, a span counts as derivable only if it yields a part of the target, which leaves little to combine.
+
+Numbers are floats. Where one is too large for a float the result is infinite, and the caller counts in logarithms.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqg.grammar.chart_kernels import (
+    APPLICATIONS,
+    CHOICES,
+    NOTHING,
+    OPEN,
+    OUT_OF_ROOM,
+    STAMP,
+    STATES,
+    STEPS,
+    Workspace,
+    advance,
+    apply_rules,
+    reach,
+)
+from nqg.grammar.compiled import inlined, unmanaged_kernel
+from nqg.grammar.encoding import GrammarArrays
+from nqg.grammar.goal_kernels import GOALS, GoalWorkspace, first_place, goal_of, yield_length
+from nqg.grammar.goal_kernels import OUT_OF_ROOM as NO_ROOM_FOR_GOALS
+from nqg.grammar.trie import NOWHERE, ROOT, Integers, successor
+
+Floats = NDArray[np.float64]
+
+
+class CountWorkspace(NamedTuple):
+    """Scratch arrays beside those of the chart and of goals."""
+
+    ways: Floats  # per state: number of ways into it
+    spans: Floats  # (n + 1, n + 1): number of derivations of each span
+    goals: Floats  # per goal: number of derivations that yield it
+
+
+def count_workspace(longest: int, room: int) -> CountWorkspace:
+    """Scratch arrays for sentences of at most `longest` tokens with `room` for states and goals."""
+    return CountWorkspace(np.empty(room), np.empty((longest + 1, longest + 1)), np.empty(room))
+
+
+@inlined
+def _enter(
+    node: int, position: int, ways: float, grammar: GrammarArrays, work: Workspace, counts: CountWorkspace
+) -> None:
+    """Add to the ways into trie `node` at `position`."""
+    used = work.used
+    if work.seen[node] != used[STAMP]:
+        if used[STATES] == len(work.nodes):
+            used[OUT_OF_ROOM] = 1
+            return
+        state = used[STATES]
+        work.seen[node] = used[STAMP]
+        work.state_of[node] = state
+        work.nodes[state], work.positions[state], counts.ways[state] = node, position, 0.0
+        used[STATES] += 1
+        if grammar.over_nt[node] != NOWHERE:
+            work.open_states[used[OPEN]] = state
+            used[OPEN] += 1
+    counts.ways[work.state_of[node]] += ways
+
+
+@inlined
+def _count_span(end: int, token: int, grammar: GrammarArrays, work: Workspace, counts: CountWorkspace) -> float:
+    """Find all states at `end`; the number of derivations of the span up to there."""
+    for state in range(work.first_state[end - 1], work.first_state[end]):
+        node = successor(grammar.trie, work.nodes[state], token)
+        if node != NOWHERE:
+            _enter(node, end, counts.ways[state], grammar, work, counts)
+    for at in range(work.used[OPEN]):
+        state = work.open_states[at]
+        below = counts.spans[work.positions[state], end]
+        if below > 0.0:
+            _enter(grammar.over_nt[work.nodes[state]], end, counts.ways[state] * below, grammar, work, counts)
+    total = 0.0
+    for state in range(work.first_state[end], work.used[STATES]):
+        node = work.nodes[state]
+        for rule in grammar.trie.items[grammar.trie.first_item[node] : grammar.trie.first_item[node + 1]]:
+            if grammar.active[rule]:
+                total += counts.ways[state]
+    return total
+
+
+@inlined
+def _count_all(tokens: Integers, grammar: GrammarArrays, work: Workspace, counts: CountWorkspace) -> float:
+    """The number of derivations of a source; what is in `used` tells whether room ran out."""
+    used, count = work.used, len(tokens)
+    counts.spans[: count + 1, : count + 1] = 0.0
+    for start in range(count - 1, -1, -1):
+        used[STATES], used[OPEN] = 1, 0
+        work.nodes[0], counts.ways[0] = ROOT, 1.0
+        work.first_state[start], work.first_state[start + 1] = 0, 1
+        for end in range(start + 1, count + 1):
+            used[STAMP] += 1
+            total = _count_span(end, tokens[end - 1], grammar, work, counts)
+            counts.spans[start, end] = total
+            if total > 0.0 and grammar.over_nt[ROOT] != NOWHERE:
+                _enter(grammar.over_nt[ROOT], end, total, grammar, work, counts)
+            work.first_state[end + 1] = used[STATES]
+            if used[OUT_OF_ROOM]:
+                return 0.0
+    return float(counts.spans[0, count]) if count > 0 else 0.0
+
+
+@inlined
+def _count_combination(
+    choice: int,
+    rule: int,
+    whole: bool,
+    target: Integers,
+    grammar: GrammarArrays,
+    goals: GoalWorkspace,
+    counts: CountWorkspace,
+) -> None:
+    """Count the derivations of the rule over the picked goals towards the part of the target that it yields."""
+    length = yield_length(rule, grammar, goals)
+    if length > len(target) or (whole and length < len(target)):
+        return
+    place = first_place(rule, length, target, grammar, goals)
+    if place == NOTHING:
+        return
+    before = goals.used[GOALS]
+    goal = goal_of(choice, place, length, goals)
+    if goal == NOTHING:
+        return
+    if goals.used[GOALS] > before:
+        counts.goals[goal] = 0.0
+    ways = 1.0
+    for at in range(grammar.arities[rule]):
+        ways *= counts.goals[goals.picked[at]]
+    counts.goals[goal] += ways
+
+
+@inlined
+def _count_application(
+    choice: int,
+    application: int,
+    whole: bool,
+    target: Integers,
+    grammar: GrammarArrays,
+    work: Workspace,
+    goals: GoalWorkspace,
+    counts: CountWorkspace,
+) -> None:
+    """Try an application with every combination of its children's goals, of which each child has at least one."""
+    rule = work.rules[application]
+    arity = grammar.arities[rule]
+    for at in range(arity):
+        goals.picked[at] = goals.first_goal[work.children[application, at]]
+    while not goals.used[NO_ROOM_FOR_GOALS]:
+        _count_combination(choice, rule, whole, target, grammar, goals, counts)
+        at = arity - 1
+        while at >= 0:
+            child = work.children[application, at]
+            goals.picked[at] += 1
+            if goals.picked[at] < goals.first_goal[child + 1]:
+                break
+            goals.picked[at] = goals.first_goal[child]
+            at -= 1
+        if at < 0:
+            return
+
+
+@inlined
+def _count_goals(
+    start: int,
+    end: int,
+    whole: bool,
+    target: Integers,
+    grammar: GrammarArrays,
+    work: Workspace,
+    goals: GoalWorkspace,
+    counts: CountWorkspace,
+) -> None:
+    """Find what the span can yield; only if that is something does the span become a choice."""
+    used, choice, begin = work.used, work.used[CHOICES], goals.used[GOALS]
+    used[APPLICATIONS] = 0
+    for state in range(work.first_state[end], used[STATES]):
+        apply_rules(state, grammar, work)
+    goals.first_goal[choice] = begin
+    for application in range(used[APPLICATIONS]):
+        _count_application(choice, application, whole, target, grammar, work, goals, counts)
+    for goal in range(begin, goals.used[GOALS]):
+        goals.goal_at[goals.places[goal]] = NOTHING
+    if goals.used[GOALS] > begin:
+        goals.first_goal[choice + 1] = goals.used[GOALS]
+        work.cells[start, end] = choice
+        used[CHOICES] += 1
+        if grammar.over_nt[ROOT] != NOWHERE:
+            reach(grammar.over_nt[ROOT], end, 0, choice, grammar, work)
+
+
+@inlined
+def _count_right(
+    source: Integers,
+    target: Integers,
+    grammar: GrammarArrays,
+    work: Workspace,
+    goals: GoalWorkspace,
+    counts: CountWorkspace,
+) -> float:
+    """The number of derivations of `source` that yield `target`."""
+    used, count = work.used, len(source)
+    used[CHOICES] = 0
+    goals.used[:] = 0
+    work.cells[: count + 1, : count + 1] = NOTHING
+    for start in range(count - 1, -1, -1):
+        used[STATES], used[OPEN], used[STEPS] = 1, 0, 0
+        work.nodes[0] = ROOT
+        work.first_state[start], work.first_state[start + 1] = 0, 1
+        for end in range(start + 1, count + 1):
+            used[STAMP] += 1
+            advance(end, source[end - 1], grammar, work)
+            whole = end - start == count
+            _count_goals(start, end, whole, target, grammar, work, goals, counts)
+            work.first_state[end + 1] = used[STATES]
+            if used[OUT_OF_ROOM] or goals.used[NO_ROOM_FOR_GOALS]:
+                used[OUT_OF_ROOM] = 1
+                return 0.0
+    if count == 0 or work.cells[0, count] == NOTHING:
+        return 0.0
+    return float(counts.goals[goals.used[GOALS] - 1])
+
+
+class Pairs(NamedTuple):
+    """Sources and targets of a batch, end to end."""
+
+    first_source: Integers
+    sources: Integers
+    first_target: Integers
+    targets: Integers
+
+
+@unmanaged_kernel
+def fill_counts(
+    begin: int,
+    pairs: Pairs,
+    grammar: GrammarArrays,
+    work: Workspace,
+    goals: GoalWorkspace,
+    counts: CountWorkspace,
+    everything: Floats,
+    right: Floats,
+) -> int:
+    """Count the derivations of the pairs from `begin` on; returns the first one that did not fit, or their number."""
+    for pair in range(begin, len(pairs.first_source) - 1):
+        source = pairs.sources[pairs.first_source[pair] : pairs.first_source[pair + 1]]
+        target = pairs.targets[pairs.first_target[pair] : pairs.first_target[pair + 1]]
+        work.used[OUT_OF_ROOM] = 0
+        everything[pair] = _count_all(source, grammar, work, counts)
+        if not work.used[OUT_OF_ROOM]:
+            right[pair] = _count_right(source, target, grammar, work, goals, counts)
+        if work.used[OUT_OF_ROOM]:
+            return pair
+    return len(pairs.first_source) - 1
