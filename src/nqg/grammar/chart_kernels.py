@@ -234,11 +234,16 @@ def _keep_reachable(root: int, work: Workspace) -> int:
     work.kept[root] = root
     for choice in range(root, -1, -1):
         if work.kept[choice] != NOTHING:
-            for application in range(work.first_application[choice], work.first_application[choice + 1]):
-                for child in work.children[application]:
-                    if child != NOTHING:
-                        work.kept[child] = child
+            _keep_children(choice, work)
     return numbered(work.kept[:choices])
+
+
+@inlined
+def _keep_children(choice: int, work: Workspace) -> None:
+    for application in range(work.first_application[choice], work.first_application[choice + 1]):
+        for child in work.children[application]:
+            if child != NOTHING:
+                work.kept[child] = child
 
 
 @inlined

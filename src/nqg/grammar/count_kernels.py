@@ -30,7 +30,7 @@ from nqg.grammar.chart_kernels import (
 )
 from nqg.grammar.compiled import inlined, unmanaged_kernel
 from nqg.grammar.encoding import GrammarArrays
-from nqg.grammar.goal_kernels import GOALS, GoalWorkspace, first_place, goal_of, yield_length
+from nqg.grammar.goal_kernels import GOALS, GoalWorkspace, first_place, goal_of, pick_first, pick_next, yield_length
 from nqg.grammar.goal_kernels import OUT_OF_ROOM as NO_ROOM_FOR_GOALS
 from nqg.grammar.trie import NOWHERE, ROOT, Integers, successor
 
@@ -153,23 +153,15 @@ def _count_application(
     goals: GoalWorkspace,
     counts: CountWorkspace,
 ) -> None:
-    """Try an application with every combination of its children's goals, of which each child has at least one."""
+    """Try an application with every combination of its children's goals."""
     rule = work.rules[application]
     arity = grammar.arities[rule]
     for at in range(arity):
-        goals.picked[at] = goals.first_goal[work.children[application, at]]
-    while not goals.used[NO_ROOM_FOR_GOALS]:
+        goals.choices[at] = work.children[application, at]
+    more = pick_first(arity, goals)
+    while more and not goals.used[NO_ROOM_FOR_GOALS]:
         _count_combination(choice, rule, whole, target, grammar, goals, counts)
-        at = arity - 1
-        while at >= 0:
-            child = work.children[application, at]
-            goals.picked[at] += 1
-            if goals.picked[at] < goals.first_goal[child + 1]:
-                break
-            goals.picked[at] = goals.first_goal[child]
-            at -= 1
-        if at < 0:
-            return
+        more = pick_next(arity, goals)
 
 
 @inlined

@@ -31,6 +31,7 @@ class GoalWorkspace(NamedTuple):
     goal_at: Integers  # per place in the target: newest goal of the current choice that begins there
     older_goal: Integers  # per goal: the one before it at the same place
     picked: Integers  # (K,) goals picked for the children of the current application
+    choices: Integers  # (K,) those children
     heads: Integers  # per application: the goal it yields
     rules: Integers  # per application
     children: Integers  # (applications, K)
@@ -53,6 +54,7 @@ def goal_workspace(most_choices: int, longest_target: int, max_arity: int, room:
         goal_at=np.full(longest_target + 1, NOTHING, dtype=np.int32),
         older_goal=ints(room),
         picked=ints(max_arity),
+        choices=ints(max_arity),
         heads=ints(room),
         rules=ints(room),
         children=ints(room, max_arity),
@@ -172,22 +174,36 @@ def _refine(
         return
     arity = grammar.arities[rule]
     for at in range(arity):
-        child = charts.children[application, at] - first_choice
-        work.picked[at] = work.first_goal[child]
-        if work.first_goal[child] == work.first_goal[child + 1]:
-            return
-    while not work.used[OUT_OF_ROOM]:
+        work.choices[at] = charts.children[application, at] - first_choice
+    more = pick_first(arity, work)
+    while more and not work.used[OUT_OF_ROOM]:
         _add(choice, rule, arity, whole, target, grammar, work)
-        at = arity - 1
-        while at >= 0:
-            child = charts.children[application, at] - first_choice
+        more = pick_next(arity, work)
+
+
+@inlined
+def pick_first(arity: int, work: GoalWorkspace) -> bool:
+    """Pick the first goal of each of `choices`, but for those that are NOTHING; whether all have one."""
+    for at in range(arity):
+        choice = work.choices[at]
+        if choice != NOTHING:
+            work.picked[at] = work.first_goal[choice]
+            if work.first_goal[choice] == work.first_goal[choice + 1]:
+                return False
+    return True
+
+
+@inlined
+def pick_next(arity: int, work: GoalWorkspace) -> bool:
+    """Pick the next combination of goals, the last choice's changing fastest; whether there is one."""
+    for at in range(arity - 1, -1, -1):
+        choice = work.choices[at]
+        if choice != NOTHING:
             work.picked[at] += 1
-            if work.picked[at] < work.first_goal[child + 1]:
-                break
-            work.picked[at] = work.first_goal[child]
-            at -= 1
-        if at < 0:
-            return
+            if work.picked[at] < work.first_goal[choice + 1]:
+                return True
+            work.picked[at] = work.first_goal[choice]
+    return False
 
 
 @inlined

@@ -21,7 +21,7 @@ import numpy as np
 from nqg.grammar.chart_kernels import NOTHING, Graphs, Longs
 from nqg.grammar.compiled import inlined, unmanaged_kernel
 from nqg.grammar.encoding import LEAF, GrammarArrays
-from nqg.grammar.goal_kernels import GoalWorkspace, find_goals
+from nqg.grammar.goal_kernels import GoalWorkspace, find_goals, pick_first, pick_next
 from nqg.grammar.trie import NOWHERE, ROOT, Integers, successor
 
 PAIRS, STATES, FOUND, OUT_OF_ROOM = range(4)  # what Workspace.used counts
@@ -221,24 +221,11 @@ def _solve_all(
     """Try the rule with every combination of goals for its non-terminals other than the hole."""
     arity = grammar.arities[rule]
     for at in range(arity):
-        if at != hole:
-            child = work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
-            goals.picked[at] = goals.first_goal[child]
-            if goals.first_goal[child] == goals.first_goal[child + 1]:
-                return
-    while not work.used[OUT_OF_ROOM]:
+        goals.choices[at] = NOTHING if at == hole else work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
+    more = pick_first(arity, goals)
+    while more and not work.used[OUT_OF_ROOM]:
         _solve(rule, hole, pair, target, grammar, goals, work)
-        at = arity - 1
-        while at >= 0:
-            if at != hole:
-                child = work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
-                goals.picked[at] += 1
-                if goals.picked[at] < goals.first_goal[child + 1]:
-                    break
-                goals.picked[at] = goals.first_goal[child]
-            at -= 1
-        if at < 0:
-            return
+        more = pick_next(arity, goals)
 
 
 @inlined

@@ -122,7 +122,7 @@ class Search:
         return candidate
 
     def _saved_data_bits(self, candidate: Candidate) -> float:
-        """What the candidate saves in the data term; of the examples seen before, only changed ones are counted anew."""
+        """What the candidate saves in the data term; of examples seen before, only changed ones are counted anew."""
         if candidate.outcome is None:
             examples = self._sample(candidate)
             candidate.outcome = Outcome(examples, np.zeros_like(examples), np.zeros(len(self.corpus)))
