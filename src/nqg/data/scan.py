@@ -6,7 +6,7 @@
              | (walk | look | run | jump | turn) (left | right | opposite left | … | around right)
 
 Every derivation is one command, 20,910 in all. The MCD splits are index lists into the published `tasks.txt`, whose
-order is a shuffle without a rule, so they need that file too.
+order looks shuffled (we know no rule for it), so they need that file too.
 """
 
 from __future__ import annotations
