@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, product
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, pairwise, product
 from typing import Any
 
 from nqg.data.funql import Call, Name, Number, Placeholder, Term
@@ -12,7 +14,8 @@ from nqg.grammar.derivation import Application, Derivation
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import ChoiceId, Graph, Span
 from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
-from nqg.grammar.symbols import Symbol
+from nqg.grammar.rule import Rule, Symbols
+from nqg.grammar.symbols import NonTerminal, Symbol
 
 # Target grammars: the twin of `nqg.grammar.target_chart` enumerates languages, string by string.
 
@@ -251,3 +254,165 @@ def largest_divergence(compounds: Sequence[Counter[str]], atoms: Sequence[Counte
         )
         for chosen in legal
     )
+
+
+# Induction: d(R), SPLIT, NEW and ELIM by their definitions; a rule's own non-terminals are leaves that stay.
+
+Brackets = tuple[tuple[str, str], ...]
+FRESH = NonTerminal(99)  # takes the place of what is cut out of a rule
+
+
+def derived_targets(rules: Iterable[Rule], longest: int) -> Callable[[Symbols], frozenset[Symbols]]:
+    """d(R), for a source side with leaves: the target sides of at most `longest` symbols that `rules` derive for it."""
+    rules = list(rules)
+
+    @cache
+    def targets(source: Symbols) -> frozenset[Symbols]:
+        if len(source) == 1 and isinstance(source[0], NonTerminal):
+            return frozenset([source])
+        return frozenset(side for rule in rules for side in sides(rule, source) if len(side) <= longest)
+
+    def sides(rule: Rule, source: Symbols) -> Iterator[Symbols]:
+        for children in _divisions(rule.source, source):
+            for parts in product(*map(targets, children)):
+                yield _with_parts(rule.target, parts)
+
+    return targets
+
+
+def _divisions(pattern: Symbols, source: Symbols) -> Iterator[tuple[Symbols, ...]]:
+    """Every way to lay a rule's source over another one, as what its non-terminals cover."""
+    if not pattern:
+        if not source:
+            yield ()
+    elif isinstance(pattern[0], str):
+        if source[:1] == pattern[:1]:
+            yield from _divisions(pattern[1:], source[1:])
+    else:
+        for size in range(1, len(source) - len(pattern) + 2):
+            yield from ((source[:size], *rest) for rest in _divisions(pattern[1:], source[size:]))
+
+
+def _with_parts(side: Symbols, parts: Sequence[Symbols]) -> Symbols:
+    chunks = (parts[symbol.index - 1] if isinstance(symbol, NonTerminal) else (symbol,) for symbol in side)
+    return tuple(symbol for chunk in chunks for symbol in chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One way to split a rule: a part of its source, a string of its target, and what may be left of either."""
+
+    inner: Rule | None  # None where the two parts do not make a rule
+    outer: Rule | None  # every occurrence of the string replaced, from left to right
+    inner_sides: tuple[Symbols, Symbols]
+    outer_source: Symbols
+    outer_targets: list[Symbols]  # any occurrences replaced that do not overlap, at least one
+
+
+def cuts(rule: Rule, *, repeated_targets: bool) -> Iterator[Cut]:
+    """Every way to cut out a part of the source that occurs once, and a string of the target."""
+    source, target = rule.source, rule.target
+    for start, end in combinations(range(len(source) + 1), 2):
+        part, left = source[start:end], (*source[:start], FRESH, *source[end:])
+        is_trivial = part == source or (len(part) == 1 and isinstance(part[0], NonTerminal))
+        if is_trivial or len(_places(part, source)) > 1:
+            continue
+        for string in dict.fromkeys(target[i:j] for i, j in combinations(range(len(target) + 1), 2)):
+            places = _places(string, target)
+            if len(places) == 1 or repeated_targets:
+                variants = list(_replacements(target, places, len(string)))
+                outer = rule_of_sides(left, _all_replaced(target, string))
+                yield Cut(rule_of_sides(part, string), outer, (part, string), left, variants)
+
+
+def _places(part: Symbols, whole: Symbols) -> list[int]:
+    return [at for at in range(len(whole) - len(part) + 1) if whole[at : at + len(part)] == part]
+
+
+def _replacements(target: Symbols, places: Sequence[int], length: int) -> Iterator[Symbols]:
+    for count in range(1, len(places) + 1):
+        for chosen in combinations(places, count):
+            if all(second - first >= length for first, second in pairwise(chosen)):
+                bounds = zip([0, *(place + length for place in chosen)], [*chosen, len(target)], strict=True)
+                pieces = [target[low:high] for low, high in bounds]
+                yield tuple(symbol for piece in pieces for symbol in (FRESH, *piece))[1:]
+
+
+def _all_replaced(target: Symbols, string: Symbols) -> Symbols:
+    if not target:
+        return ()
+    if target[: len(string)] == string:
+        return (FRESH, *_all_replaced(target[len(string) :], string))
+    return (target[0], *_all_replaced(target[1:], string))
+
+
+def rule_of_sides(source: Symbols, target: Symbols) -> Rule | None:
+    """The rule with these sides, its non-terminals numbered from left to right; None where they do not make a rule."""
+    leaves = [symbol for symbol in source if isinstance(symbol, NonTerminal)]
+    if (
+        set(leaves) != {symbol for symbol in target if isinstance(symbol, NonTerminal)}
+        or len(source) == len(leaves) == 1
+    ):
+        return None
+    renamed = {leaf: NonTerminal(number) for number, leaf in enumerate(leaves, start=1)}
+
+    def side(symbols: Symbols) -> Symbols:
+        return tuple(renamed[symbol] if isinstance(symbol, NonTerminal) else symbol for symbol in symbols)
+
+    return Rule(side(source), side(target))
+
+
+def candidates_by_definition(
+    rule: Rule, others: Iterable[Rule], *, repeated_targets: bool, max_non_terminals: int, brackets: Brackets
+) -> set[Rule]:
+    """Every allowed rule that derives `rule` together with `others`: one part of a cut whose other part they derive."""
+    targets = derived_targets(others, len(rule.target))
+    found: set[Rule | None] = set()
+    for cut in cuts(rule, repeated_targets=repeated_targets):
+        source, target = cut.inner_sides
+        if target in targets(source):
+            found.add(cut.outer)
+        if targets(cut.outer_source).intersection(cut.outer_targets):
+            found.add(cut.inner)
+    return {each for each in found if each and is_allowed(each, max_non_terminals, brackets)}
+
+
+def splits_by_definition(
+    rule: Rule, *, repeated_targets: bool, max_non_terminals: int, brackets: Brackets
+) -> set[tuple[Rule, Rule]]:
+    """SPLIT: the outer and the inner rule of every cut that has two allowed ones."""
+    return {
+        (cut.outer, cut.inner)
+        for cut in cuts(rule, repeated_targets=repeated_targets)
+        if cut.outer and cut.inner
+        if all(is_allowed(part, max_non_terminals, brackets) for part in (cut.outer, cut.inner))
+    }
+
+
+def is_allowed(rule: Rule, max_non_terminals: int, brackets: Brackets) -> bool:
+    """Whether a rule has few non-terminals, and balanced brackets on both sides."""
+    sides = (rule.source, rule.target)
+    return rule.arity <= max_non_terminals and all(is_balanced(side, *pair) for side in sides for pair in brackets)
+
+
+def is_balanced(side: Symbols, opening: str, closing: str) -> bool:
+    """Whether the brackets of a side vanish when innermost pairs are taken out again and again."""
+    text = "".join({opening: "(", closing: ")"}.get(str(symbol), "") for symbol in side)
+    while "()" in text:
+        text = text.replace("()", "")
+    return not text
+
+
+def superfluous_by_definition(rules: Sequence[Rule]) -> set[Rule]:
+    """The rules that the others derive."""
+    return {
+        rule
+        for rule in rules
+        if rule.target in derived_targets([other for other in rules if other != rule], len(rule.target))(rule.source)
+    }
+
+
+def could_use(rule: Rule, source: Sequence[str]) -> bool:
+    """Whether the rule's source lies over some part of `source`, each non-terminal over at least one token."""
+    bounds = combinations(range(len(source) + 1), 2)
+    return any(any(True for _ in _divisions(rule.source, tuple(source[i:j]))) for i, j in bounds)

@@ -15,6 +15,7 @@ from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
 from nqg.grammar.rule import Rule
 from nqg.grammar.symbols import NonTerminal, Symbol
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.settings import InductionSettings
 
 # Tokens
 
@@ -260,3 +261,103 @@ def program_examples(min_size: int = 4, max_size: int = 12) -> st.SearchStrategy
     """Examples with bracketed targets."""
     example = program_trees().map(lambda tree: Example("a sentence", called(Tree("answer", (tree,)))))
     return st.lists(example, min_size=min_size, max_size=max_size)
+
+
+# Induction: sets of rules that can derive each other, corpora that a grammar could have made, settings.
+
+INDUCTION_WORDS = ("a", "b", "(")
+INDUCTION_SIGNS = ("x", "y", "(", ")")
+
+
+@st.composite
+def related_rules(draw: st.DrawFn, max_arity: int = 3) -> list[Rule]:
+    """A few short rules and some that are made by putting one into another, so that rules derive each other."""
+    short = st.one_of(_free_rules(0), _free_rules(1), _free_rules(2))
+    found = draw(st.lists(short, min_size=1, max_size=4))
+    for _ in range(draw(st.integers(1, 4))):
+        outer, inner = draw(st.sampled_from(found)), draw(st.sampled_from(found))
+        made = composed(outer, draw(st.integers(1, max(1, outer.arity))), inner) if outer.arity else outer
+        if len(made.source) <= 6 and len(made.target) <= 8 and made.arity <= max_arity:
+            found.append(made)
+    return list(dict.fromkeys(found))
+
+
+@st.composite
+def _free_rules(draw: st.DrawFn, arity: int) -> Rule:
+    words = draw(st.lists(st.sampled_from(INDUCTION_WORDS), min_size=0 if arity > 1 else 1, max_size=2))
+    slots = sorted(draw(st.permutations(range(arity + len(words))))[:arity])
+    source: list[Symbol] = list(words)
+    for index, slot in enumerate(slots, start=1):
+        source.insert(slot, NonTerminal(index))
+    own = [*map(NonTerminal, range(1, arity + 1))]
+    signs: list[Symbol] = [*INDUCTION_SIGNS, *own]
+    extra = draw(st.lists(st.sampled_from(signs), min_size=0 if arity else 1, max_size=2))
+    return Rule(tuple(source), tuple(draw(st.permutations([*own, *extra]))))
+
+
+def composed(outer: Rule, index: int, inner: Rule) -> Rule:
+    """`outer` with `inner` in place of its non-terminal `index`."""
+
+    def shifted(symbol: Symbol, by: int) -> Symbol:
+        return NonTerminal(symbol.index + by) if isinstance(symbol, NonTerminal) else symbol
+
+    def side(symbols: tuple[Symbol, ...], inside: tuple[Symbol, ...]) -> tuple[Symbol, ...]:
+        made: list[Symbol] = []
+        for symbol in symbols:
+            if symbol == NonTerminal(index):
+                made.extend(shifted(each, index - 1) for each in inside)
+            else:
+                is_behind = isinstance(symbol, NonTerminal) and symbol.index > index
+                made.append(shifted(symbol, inner.arity - 1) if is_behind else symbol)
+        return tuple(made)
+
+    return Rule(side(outer.source, inner.source), side(outer.target, inner.target))
+
+
+PHRASES = [
+    Example(*pair) for pair in [("jump", "J"), ("walk", "W"), ("m0", "m0"), ("the m0", "( m0 )"), ("left", "L L")]
+]
+
+
+def corpora(max_size: int = 10) -> st.SearchStrategy[list[Example]]:
+    """Examples that a small grammar could have made, and some noise; words, brackets and repetitions are shared."""
+    phrases = st.recursive(st.sampled_from(PHRASES), _longer_phrases, max_leaves=3)
+    noise = st.builds(
+        lambda source, target: Example(" ".join(source), " ".join(target)),
+        st.lists(st.sampled_from(["jump", "m0", "twice"]), min_size=1, max_size=3),
+        st.lists(st.sampled_from(["J", "m0", "(", ")"]), min_size=1, max_size=3),
+    )
+    return st.lists(st.one_of(phrases, phrases, phrases, noise), min_size=1, max_size=max_size)
+
+
+def _longer_phrases(phrases: st.SearchStrategy[Example]) -> st.SearchStrategy[Example]:
+    def twice(one: Example) -> Example:
+        return Example(f"{one.source} twice", f"{one.target} {one.target}")
+
+    def largest(one: Example) -> Example:
+        return Example(f"largest {one.source}", f"largest ( {one.target} )")
+
+    def after(one: Example, other: Example) -> Example:
+        return Example(f"{one.source} after {other.source}", f"{other.target} {one.target}")
+
+    return phrases.map(twice) | phrases.map(largest) | st.builds(after, phrases, phrases)
+
+
+def induction_settings(*, exact: bool = False) -> st.SearchStrategy[InductionSettings]:
+    """Settings of every kind; `exact` ones weigh all of the data term in full."""
+    return st.builds(
+        InductionSettings,
+        terminal_bits=st.sampled_from([0.25, 2.0, 8.0, 32.0]),
+        non_terminal_bits=st.sampled_from([0.25, 1.0, 4.0]),
+        identity_rules=st.booleans(),
+        repeated_targets=st.booleans(),
+        shortest=st.none() if exact else st.none() | st.integers(1, 8),
+        sample=st.none() if exact else st.none() | st.integers(1, 3),
+        data_weight=st.just(1.0) if exact else st.sampled_from([0.0, 0.25, 1.0]),
+        factoring=st.booleans(),
+        pruning=st.booleans(),
+        balanced=st.booleans(),
+        max_non_terminals=st.integers(1, 3),
+        minimum_gain=st.sampled_from([0.0, 0.0, 5.0]),
+        seed=st.integers(0, 3),
+    )

@@ -1,0 +1,148 @@
+"""Candidates of the inside-outside pass, and splits, against the definitions of SPLIT, NEW and ELIM."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from nqg.grammar.encoding import grammar_arrays
+from nqg.grammar.rule import Rule
+from nqg.induction import candidates as module
+from nqg.induction.candidates import SplitSettings, all_splits, candidates
+from nqg.induction.labels import LabelRule, Vocabulary
+from oracles import Brackets, candidates_by_definition, derived_targets, splits_by_definition
+from strategies import composed, related_rules
+
+BRACKETS: Brackets = (("(", ")"),)
+VOCABULARY = Vocabulary(("(", ")", "a", "b", "x", "y"))
+
+
+def label_rules(rules: list[Rule], vocabulary: Vocabulary = VOCABULARY) -> list[LabelRule]:
+    return [vocabulary.label_rule(rule) for rule in rules]
+
+
+def split_settings(repeated: bool, most: int, brackets: Brackets, vocabulary: Vocabulary = VOCABULARY) -> SplitSettings:
+    numbers = vocabulary.numbers
+    return SplitSettings(repeated, most, tuple((numbers[left], numbers[right]) for left, right in brackets))
+
+
+def found_candidates(
+    rules: list[Rule], *, repeated_targets: bool = False, max_non_terminals: int = 2, brackets: Brackets = ()
+) -> list[set[Rule]]:
+    vocabulary = Vocabulary.of((), [*rules, Rule(("(",), (")",))])
+    labels = label_rules(rules, vocabulary)
+    arrays = grammar_arrays([rule.source for rule in labels], [rule.target for rule in labels])
+    allowed = split_settings(repeated_targets, max_non_terminals, brackets, vocabulary)
+    return [{vocabulary.rule(rule) for rule in found} for found in candidates(labels, arrays, allowed)]
+
+
+def parsed(*texts: str) -> list[Rule]:
+    return [Rule.parse(text) for text in texts]
+
+
+@given(related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS]))
+@hypothesis_settings(max_examples=300)
+def test_the_candidates_of_every_rule_are_those_of_the_definition(
+    rules: list[Rule], repeated: bool, most: int, brackets: Brackets
+) -> None:
+    found = found_candidates(rules, repeated_targets=repeated, max_non_terminals=most, brackets=brackets)
+    for rule, ours in zip(rules, found, strict=True):
+        others = [other for other in rules if other != rule]
+        expected = candidates_by_definition(
+            rule, others, repeated_targets=repeated, max_non_terminals=most, brackets=brackets
+        )
+        assert set(map(str, ours)) == set(map(str, expected)), str(rule)
+
+
+@given(related_rules(), st.booleans())
+def test_every_candidate_derives_its_rule_together_with_the_others(rules: list[Rule], repeated: bool) -> None:
+    for rule, found in zip(rules, found_candidates(rules, repeated_targets=repeated), strict=True):
+        for candidate in found:
+            others = [other for other in rules if other != rule]
+            assert rule.target in derived_targets([*others, candidate], len(rule.target))(rule.source)
+
+
+@given(related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS]))
+def test_splits_are_those_of_the_definition(rules: list[Rule], repeated: bool, most: int, brackets: Brackets) -> None:
+    for rule in rules:
+        pairs = all_splits(VOCABULARY.label_rule(rule), split_settings(repeated, most, brackets))
+        found = {(VOCABULARY.rule(outer), VOCABULARY.rule(inner)) for outer, inner in pairs}
+        assert found == splits_by_definition(rule, repeated_targets=repeated, max_non_terminals=most, brackets=brackets)
+
+
+@given(related_rules(), st.booleans())
+def test_the_two_parts_of_a_split_make_the_rule_again(rules: list[Rule], repeated: bool) -> None:
+    for rule in rules:
+        for pair in all_splits(VOCABULARY.label_rule(rule), split_settings(repeated, 3, ())):
+            outer, inner = map(VOCABULARY.rule, pair)
+            assert rule in [composed(outer, index, inner) for index in range(1, outer.arity + 1)]
+
+
+@given(st.lists(related_rules(), min_size=1, max_size=3))
+@hypothesis_settings(max_examples=30)
+def test_too_little_room_at_first_changes_nothing(sets: list[list[Rule]]) -> None:
+    rules = list(dict.fromkeys(rule for one in sets for rule in one))
+    expected = found_candidates(rules, repeated_targets=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FIRST_ROOM", 1)
+        patch.setattr(module, "OUTPUT_ROOM", 1)
+        assert found_candidates(rules, repeated_targets=True) == expected
+
+
+def test_no_rules_have_no_candidates() -> None:
+    assert found_candidates([]) == []
+
+
+def test_the_example_of_the_paper() -> None:
+    largest, state = parsed("largest state ### largest ( state )", "state ### state")
+    assert found_candidates([largest, state], brackets=BRACKETS)[0] == {Rule.parse("largest NT_1 ### largest ( NT_1 )")}
+
+
+def test_a_pair_that_a_rule_lacks_to_be_derivable_is_a_candidate() -> None:
+    rules = parsed("jump twice after walk ### W J J", "NT_1 after NT_2 ### NT_2 NT_1", "walk ### W")
+    assert Rule.parse("jump twice ### J J") in found_candidates(rules, repeated_targets=True)[0]
+
+
+def test_a_pair_is_needed_through_several_rules() -> None:
+    rules = parsed("a b c d ### x y z", "a NT_1 ### x NT_1", "NT_1 d ### NT_1 z", "b ### y")
+    through_one, through_both = "b c d ### y z", "b c ### y"
+    assert {through_one, through_both} <= set(map(str, found_candidates(rules)[0]))
+
+
+def test_a_string_that_repeats_is_cut_out_of_the_target_only_where_that_is_asked_for() -> None:
+    rules = parsed("jump twice ### J J", "jump ### J")
+    assert found_candidates(rules)[0] == set()
+    assert found_candidates(rules, repeated_targets=True)[0] == set(parsed("NT_1 twice ### NT_1 NT_1"))
+
+
+def test_a_span_that_repeats_is_never_cut_out_of_the_source() -> None:
+    assert found_candidates(parsed("jump and jump ### J", "jump ### J"), repeated_targets=True)[0] == set()
+
+
+def test_strings_that_overlap_are_replaced_from_left_to_right() -> None:
+    rules = parsed("a b ### x x x", "a ### x x")
+    assert set(map(str, found_candidates(rules, repeated_targets=True)[0])) == {"NT_1 b ### NT_1 x"}
+
+
+def test_a_hole_may_stand_for_some_of_the_occurrences_of_a_string() -> None:
+    rules = parsed("a b ### x x", "NT_1 b ### x NT_1")
+    assert found_candidates(rules, repeated_targets=True)[0] == set(parsed("a ### x"))
+
+
+def test_a_rule_with_unbalanced_brackets_is_no_candidate() -> None:
+    rules = parsed("the state ### f ( g ( s ) )", "state ### s )")
+    assert set(map(str, found_candidates(rules)[0])) == {"the NT_1 ### f ( g ( NT_1 )"}
+    assert found_candidates(rules, brackets=BRACKETS)[0] == set()
+
+
+def test_candidates_have_no_more_non_terminals_than_allowed() -> None:
+    rules = parsed("NT_1 and NT_2 or b ### NT_1 NT_2 y", "b ### y")
+    assert found_candidates(rules, max_non_terminals=2)[0] == set()
+    assert found_candidates(rules, max_non_terminals=3)[0] == set(parsed("NT_1 and NT_2 or NT_3 ### NT_1 NT_2 NT_3"))
+
+
+def test_a_rules_own_non_terminals_go_with_the_part_that_is_cut_out() -> None:
+    rules = parsed("big a NT_1 of NT_2 ### f x NT_2 NT_1", "a NT_1 ### x NT_1", "NT_1 of NT_2 ### NT_2 NT_1")
+    assert set(map(str, found_candidates(rules)[0])) == {"big NT_1 ### f NT_1", "big a NT_1 ### f x NT_1"}
