@@ -60,11 +60,12 @@ class Induction:
 
     def _split_settings(self) -> SplitSettings:
         numbers = self._vocabulary.numbers
+        absent = len(numbers)  # neither a terminal's number nor a non-terminal's
         brackets = [pair for pair in BRACKETS if self.settings.balanced and numbers.keys() & set(pair)]
         return SplitSettings(
             self.settings.repeated_targets,
             self.settings.max_non_terminals,
-            tuple((numbers.get(opening, -1), numbers.get(closing, -1)) for opening, closing in brackets),
+            tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
         )
 
     @property
