@@ -273,8 +273,8 @@ INDUCTION_SIGNS = ("x", "y", "(", ")")
 def related_rules(draw: st.DrawFn, max_arity: int = 3) -> list[Rule]:
     """A few short rules and some that are made by putting one into another, so that rules derive each other."""
     short = st.one_of(_free_rules(0), _free_rules(1), _free_rules(2))
-    found = draw(st.lists(short, min_size=1, max_size=4))
-    for _ in range(draw(st.integers(1, 4))):
+    found = draw(st.lists(short, min_size=3, max_size=5))
+    for _ in range(draw(st.integers(2, 6))):
         outer, inner = draw(st.sampled_from(found)), draw(st.sampled_from(found))
         made = composed(outer, draw(st.integers(1, max(1, outer.arity))), inner) if outer.arity else outer
         if len(made.source) <= 6 and len(made.target) <= 8 and made.arity <= max_arity:
