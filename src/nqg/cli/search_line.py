@@ -46,7 +46,7 @@ class SearchLine:
     """The state of a search as one line of text, drawn anew several times a second while it is on screen."""
 
     stop: StopRequest = field(default_factory=StopRequest)
-    phase: str = "looking at the examples"
+    phase: str = "looking at the examples (the very first run takes longer: it compiles)"
     rules: int = 0
     bits: float = 0.0
     steps: int = 0

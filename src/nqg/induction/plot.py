@@ -42,8 +42,9 @@ def _draw(figure: Any, trace: Trace) -> None:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     _draw_bits(above, trace)
     _draw_rules(below, trace)
+    above.set_yscale("log")
+    below.set_ylim(bottom=0)
     for panel in (above, below):
-        panel.set_yscale("log")
         panel.yaxis.set_major_formatter("{x:,.0f}")
         panel.set_xlim(0, max(1, len(trace.steps)))
         panel.spines[["top", "right"]].set_visible(False)
