@@ -92,7 +92,7 @@ def _coverage_text(coverage: Coverage) -> str:
     ]
     if coverage.median and coverage.largest:
         middle, most = (_large(found) for found in (coverage.median, coverage.largest))
-        lines.append(f"a source has {middle} derivations in the median and at most {most}: {coverage.largest.source}")
+        lines.append(f"derivations of a source: {middle} in the median, at most {most}: {coverage.largest.source}")
     return _listed(f"on the {coverage.examples:,} examples of the data", lines)
 
 
