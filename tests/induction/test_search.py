@@ -97,6 +97,14 @@ def test_with_the_exact_data_term_every_step_saves_what_it_says_and_more_than_as
         before = step.length
 
 
+@given(corpora(), induction_settings(exact=True), st.data())
+@hypothesis_settings(max_examples=50)
+def test_with_the_exact_data_term_no_order_of_the_examples_changes_anything(
+    corpus: list[Example], settings: InductionSettings, data: st.DataObject
+) -> None:
+    assert str(induce(data.draw(st.permutations(corpus)), settings)) == str(induce(corpus, settings))
+
+
 def test_a_superfluous_rule_is_judged_on_all_examples_that_it_touches() -> None:
     """Here `largest m0 twice` goes with a step that adds `NT_1 m0 m0`: it has those words, but not in that order."""
     corpus = examples(
