@@ -145,7 +145,7 @@ def test_the_report_says_everything_in_words() -> None:
         " 83.3 % (5)  sources with a derivation",
         " 66.7 % (4)  examples whose target is among the derivations",
         "derivations of a source: 1 in the median, at most 8: jump twice and run twice",
-        " 75.0 %  run ### R",
+        " 75.0 %  run ### R\n  rules that none of them uses: 1\n",
         "search: 2 steps (2 splitting) in 0.5 s, from 3 rules to 3, from 320 bits to 163",
     ):
         assert part in text

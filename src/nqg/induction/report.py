@@ -111,7 +111,10 @@ def _share(count: int, of: int) -> str:
 
 
 def _uses(coverage: Coverage, top: int) -> list[str]:
-    return [f"{100 * use.examples / coverage.with_target:5.1f} %  {use.rule}" for use in coverage.uses[:top]]
+    used = [use for use in coverage.uses if use.examples]
+    lines = [f"{100 * use.examples / coverage.with_target:5.1f} %  {use.rule}" for use in used[:top]]
+    unused = len(coverage.uses) - len(used)
+    return [*lines, f"rules that none of them uses: {unused:,}"]
 
 
 def _trace_text(trace: Trace) -> str:
