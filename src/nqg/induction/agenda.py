@@ -113,7 +113,7 @@ class Agenda:
 
     def first(self) -> Candidate | None:
         """The best candidate as far as is known, or None if none saves more than the least gain asked for."""
-        while self._queue and -self._queue[0][0] > self._settings.minimum_gain:
+        while self._queue and -self._queue[0][0] > self._settings.least_gain:
             negative, rule = self._queue[0]
             candidate = self._candidates.get(rule)
             if candidate is not None and rule not in self._grammar and self._saving(candidate) == -negative:
@@ -136,5 +136,5 @@ class Agenda:
 
     def _enqueue(self, candidate: Candidate) -> None:
         saving = self._saving(candidate)
-        if saving > self._settings.minimum_gain:
+        if saving > self._settings.least_gain:
             heapq.heappush(self._queue, (-saving, candidate.rule))

@@ -184,7 +184,7 @@ class Search:
         savings = self._removable(self.rules)
         while savings:
             rule, saved = max(savings.items(), key=lambda item: (self.rules[item[0]] + item[1], item[0]))
-            if self.rules[rule] + saved <= self.settings.minimum_gain:
+            if self.rules[rule] + saved <= self.settings.least_gain:
                 return
             move = Move(self._phase, (), (rule,), self.rules[rule], saved)
             self.make(move)

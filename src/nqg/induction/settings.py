@@ -8,6 +8,8 @@ from typing import Any
 from nqg.errors import SettingsError, UnknownName
 from nqg.grammar.grammar import MAX_NON_TERMINALS
 
+ROUNDING = 1e-6  # bits; sums of thousands of logarithms are exact to far less
+
 
 @dataclass(frozen=True, slots=True)
 class InductionSettings:
@@ -59,6 +61,11 @@ class InductionSettings:
         if dataset not in presets:
             raise UnknownName("settings for induction", dataset, presets)
         return presets[dataset]
+
+    @property
+    def least_gain(self) -> float:
+        """Bits that a step must save more than: `minimum_gain`, and never just an error of rounding."""
+        return self.minimum_gain + ROUNDING
 
     def changed(self, **values: Any) -> InductionSettings:
         """These settings with some values changed; an unknown name is refused."""
