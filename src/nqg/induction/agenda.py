@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def added(self) -> tuple[LabelRule, ...]:
-        """The candidate and its companions, each once: several rules may share one, or be made of the candidate twice."""
+        """The candidate and its companions, each once, however many rules share it."""
         companions = {each.companion for each in self.replaces.values() if each.companion is not None}
         return (self.rule, *sorted(companions - {self.rule}))
 
