@@ -25,6 +25,7 @@ def strings(tokens: Tokens, length: int) -> list[Tokens]:
         ("head of head", "head , head", ["head", "head"]),
         ("a b c a b", "a b a b c", ["a b c", "a b"]),
         ("a b x c d", "c d x a b", ["a b", "c d", "x"]),
+        ("a b c a", "a x b c x a", ["b c", "a", "a"]),
         ("b a", "a b", ["b", "a"]),
         ("river", "state", []),
         ("", "state", []),

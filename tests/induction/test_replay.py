@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 
+from nqg.data.catalogue import load_dataset
 from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.rule import Rule
@@ -22,7 +23,6 @@ from strategies import corpora, induction_settings
 
 SCAN = InductionSettings.named("scan")
 CORPUS = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")]
-ALL_PHASES = [Example("m0 twice", "m0 m0"), Example("largest jump twice", "largest ( J J )")]
 
 
 def resumed(corpus: list[Example], settings: InductionSettings, done: list[Step]) -> tuple[list[Step], str]:
@@ -42,13 +42,41 @@ def test_a_search_taken_up_after_any_step_goes_on_as_if_it_had_not_been_stopped(
         assert resumed(corpus, settings, steps[:stop]) == (steps[stop:], str(induction.grammar))
 
 
-def test_so_does_one_that_goes_through_all_phases() -> None:
-    settings = InductionSettings(factoring=True)
-    induction = Induction(ALL_PHASES, settings)
+@pytest.mark.parametrize(
+    ("corpus", "settings", "phases"),
+    [
+        (
+            [Example("m0 twice", "m0 m0"), Example("largest jump twice", "largest ( J J )")],
+            InductionSettings(factoring=True),
+            [Phase.SPLITTING, Phase.FACTORING, Phase.PRUNING],
+        ),
+        (
+            [
+                Example("largest the m0 twice", "largest ( ( m0 ) ( m0 ) )"),
+                *(Example("m0", y) for y in ("J", "(", "J J")),
+            ],
+            InductionSettings(2.0, 0.25, repeated_targets=True, balanced=False, max_non_terminals=1, minimum_gain=5.0),
+            [Phase.PRUNING, Phase.SPLITTING],
+        ),
+    ],
+    ids=["all phases", "splitting after pruning"],
+)
+def test_so_does_one_in_any_phase(corpus: list[Example], settings: InductionSettings, phases: list[Phase]) -> None:
+    induction = Induction(corpus, settings)
     steps = list(induction.steps())
-    assert [step.phase for step in steps] == [Phase.SPLITTING, Phase.FACTORING, Phase.PRUNING]
+    assert [step.phase for step in steps] == phases
     for stop in range(len(steps) + 1):
-        assert resumed(ALL_PHASES, settings, steps[:stop]) == (steps[stop:], str(induction.grammar))
+        assert resumed(corpus, settings, steps[:stop]) == (steps[stop:], str(induction.grammar))
+
+
+@pytest.mark.parametrize("sample", [None, 10])
+def test_so_does_one_on_real_examples(real_data: Path, sample: int | None) -> None:
+    corpus = load_dataset("geoquery", real_data).split("length")[0][:150]
+    settings = InductionSettings.named("geoquery").changed(sample=sample)
+    induction = Induction(corpus, settings)
+    steps = list(induction.steps())
+    for stop in (10, len(steps) // 2, len(steps) - 1):
+        assert resumed(corpus, settings, steps[:stop]) == (steps[stop:], str(induction.grammar))
 
 
 def test_replaying_makes_the_steps_and_says_where_they_led() -> None:

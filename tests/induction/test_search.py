@@ -122,6 +122,25 @@ def test_a_superfluous_rule_is_judged_on_all_examples_that_it_touches() -> None:
         before = step.length
 
 
+def test_a_superfluous_rule_stays_where_its_examples_would_cost_more_without_it() -> None:
+    corpus = examples(
+        "jump -> J",
+        "jump -> J J",
+        "jump twice twice -> J J J J",
+        "the m0 twice -> ( m0 ) ( m0 )",
+        "the m0 twice twice -> ( m0 ) ( m0 ) ( m0 ) ( m0 )",
+    )
+    settings = InductionSettings(0.05, 0.05, identity_rules=False, repeated_targets=True)
+    induction = Induction(corpus, settings)
+    first = next(induction.steps())
+    assert [str(rule) for rule in first.added] == ["NT_1 twice ### NT_1 NT_1"]
+    superfluous = Rule.parse("jump twice twice ### J J J J")
+    without = Grammar.of(rule for rule in induction.grammar if rule != superfluous)
+    assert superfluous in induction.grammar
+    assert not underivable(without, corpus)
+    assert description_length(without, corpus, settings).total > first.length.total
+
+
 def test_two_rules_share_the_new_rule_that_they_both_need() -> None:
     """Factoring: `largest NT_1` stands twice in one rule and once in the other, and is added and paid for once."""
     corpus = examples("jump -> J", "largest walk -> largest ( W )", "largest largest jump -> largest ( largest ( J ) )")
