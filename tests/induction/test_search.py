@@ -217,3 +217,10 @@ def test_underivable_examples_are_named() -> None:
     corpus = examples("jump -> J", "jump twice -> J", "fly -> F", "jump twice twice -> J J J J")
     assert underivable(grammar, corpus) == corpus[1:3]
     assert underivable(grammar, []) == []
+
+
+def test_an_example_with_an_empty_side_and_a_seed_rule_with_too_many_non_terminals_are_refused() -> None:
+    with pytest.raises(NqgError, match="has an empty side; a rule needs words on both"):
+        Induction([Example("jump", "")])
+    with pytest.raises(NqgError, match="has 3 non-terminals, more than max_non_terminals=2"):
+        Induction([Example("jump", "J")], seed_rules=[Rule.parse("NT_1 NT_2 NT_3 ### NT_1 NT_2 NT_3")])

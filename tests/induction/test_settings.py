@@ -53,3 +53,9 @@ def test_settings_are_changed_by_name_and_unknown_names_are_refused() -> None:
     assert InductionSettings().changed(seed=7) == InductionSettings(seed=7)
     with pytest.raises(UnknownName, match="no setting of induction 'terminal_bit'; did you mean 'terminal_bits'"):
         InductionSettings().changed(terminal_bit=9)
+
+
+@pytest.mark.parametrize("name", ["terminal_bits", "minimum_gain", "data_weight"])
+def test_not_a_number_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name} is nan"):
+        InductionSettings().changed(**{name: float("nan")})

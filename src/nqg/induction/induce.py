@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.charts import charts, goal_charts
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, check_arity
 from nqg.grammar.graph import NO_ROOT
 from nqg.grammar.rule import Rule
 from nqg.induction.candidates import SplitSettings
@@ -47,6 +47,8 @@ class Induction:
         self._rest = ordered[self.settings.shortest :] if self.settings.shortest else []
         searched = ordered[: self.settings.shortest]
         seeds = list(seed_rules)
+        for rule in seeds:
+            check_arity(rule, self.settings.max_non_terminals)
         self._vocabulary = Vocabulary.of(searched, seeds)
         pairs = [_pair(example, self._vocabulary) for example in searched]
         rules = dict.fromkeys([*pairs, *self._identity_rules(pairs), *map(self._vocabulary.label_rule, seeds)])
@@ -153,6 +155,8 @@ def _shortest_first(examples: Iterable[Example]) -> list[Example]:
     """Each pair once, by the length of its source; equally long ones stay in order."""
     distinct: dict[object, Example] = {}
     for example in examples:
+        if not example.source_tokens or not example.target_tokens:
+            raise NqgError(f"{example} has an empty side; a rule needs words on both")
         distinct.setdefault((example.source_tokens, example.target_tokens), example)
     return sorted(distinct.values(), key=lambda example: len(example.source_tokens))
 

@@ -35,14 +35,14 @@ class InductionSettings:
 
     def __post_init__(self) -> None:
         for name in ("terminal_bits", "non_terminal_bits"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:  # so that NaN is refused too
                 raise SettingsError(f"{name} is {getattr(self, name)}; expected more than 0")
         for name in ("shortest", "sample", "max_non_terminals"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SettingsError(f"{name} is {value}; expected 1 or more")
         for name in ("minimum_gain", "data_weight"):
-            if getattr(self, name) < 0:
+            if not getattr(self, name) >= 0:
                 raise SettingsError(f"{name} is {getattr(self, name)}; expected 0 or more")
 
     @classmethod
