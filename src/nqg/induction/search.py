@@ -28,7 +28,8 @@ from nqg.induction.labels import LabelRule
 from nqg.induction.rule_index import RuleIndex
 from nqg.induction.settings import InductionSettings
 
-AHEAD = 8  # candidates that are put on the bench together
+AHEAD, AHEAD_SHARE = 8, 16  # candidates put on the bench together; at least so many, or one for so many rules
+FIRST_LOOK = 32  # examples that tell, in most cases, that a rule is needed
 
 
 class Phase(StrEnum):
@@ -141,7 +142,8 @@ class Search:
     def _put_on_bench(self, rules: Sequence[LabelRule]) -> None:
         """See to it that the rules can be switched on, and those that are likely to be looked at next."""
         if not all(rule in self._bench for rule in rules):
-            ahead = [rule for candidate in self._agenda.foremost(AHEAD) for rule in candidate.added]
+            foremost = self._agenda.foremost(max(AHEAD, len(self.rules) // AHEAD_SHARE))
+            ahead = [rule for candidate in foremost for rule in candidate.added]
             self._bench = Bench(self.rules, [*rules, *ahead])
 
     def _sample(self, candidate: Candidate) -> Mask:
@@ -204,6 +206,9 @@ class Search:
         found = {}
         for rule in rules:
             examples = self.corpus.touched_by([rule])
+            first_look = examples & (np.cumsum(examples) <= FIRST_LOOK)
+            if not np.all(np.isfinite(self._data_bits(first_look, (), [rule]))):
+                continue
             after = self._data_bits(examples, (), [rule])
             if np.all(np.isfinite(after)):
                 found[rule] = float(self.data_bits[examples].sum() - after.sum())
