@@ -273,13 +273,26 @@ INDUCTION_SIGNS = ("x", "y", "(", ")")
 def related_rules(draw: st.DrawFn, max_arity: int = 3) -> list[Rule]:
     """A few short rules and some that are made by putting one into another, so that rules derive each other."""
     short = st.one_of(_free_rules(0), _free_rules(1), _free_rules(2))
-    found = draw(st.lists(short, min_size=1, max_size=4))
-    for _ in range(draw(st.integers(1, 4))):
+    found = draw(st.lists(short, min_size=3, max_size=5))
+    for _ in range(draw(st.integers(2, 6))):
         outer, inner = draw(st.sampled_from(found)), draw(st.sampled_from(found))
         made = composed(outer, draw(st.integers(1, max(1, outer.arity))), inner) if outer.arity else outer
+        if draw(st.integers(0, 3)) == 0:
+            made = _with_a_sign_more_or_less(draw, made)
         if len(made.source) <= 6 and len(made.target) <= 8 and made.arity <= max_arity:
             found.append(made)
     return list(dict.fromkeys(found))
+
+
+def _with_a_sign_more_or_less(draw: st.DrawFn, rule: Rule) -> Rule:
+    """A near miss: one terminal of the target is left out, repeated or another."""
+    places = [at for at, symbol in enumerate(rule.target) if isinstance(symbol, str)]
+    if not places:
+        return rule
+    at = draw(st.sampled_from(places))
+    sign = draw(st.sampled_from(INDUCTION_SIGNS))
+    instead = draw(st.sampled_from([(), (sign,), (rule.target[at], rule.target[at])]))
+    return Rule(rule.source, (*rule.target[:at], *instead, *rule.target[at + 1 :]) or rule.target)
 
 
 @st.composite

@@ -18,14 +18,26 @@ if TYPE_CHECKING:
     from nqg.data.split_files import read_split as read_split
     from nqg.data.split_files import write_split as write_split
     from nqg.errors import NqgError as NqgError
+    from nqg.grammar.derivation import Derivation as Derivation
+    from nqg.grammar.grammar import Grammar as Grammar
+    from nqg.grammar.rule import Rule as Rule
+    from nqg.induction.induce import Induction as Induction
+    from nqg.induction.induce import induce as induce
+    from nqg.induction.settings import InductionSettings as InductionSettings
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Dataset": "nqg.data.dataset",
+    "Derivation": "nqg.grammar.derivation",
     "Example": "nqg.data.example",
+    "Grammar": "nqg.grammar.grammar",
+    "Induction": "nqg.induction.induce",
+    "InductionSettings": "nqg.induction.settings",
     "NqgError": "nqg.errors",
+    "Rule": "nqg.grammar.rule",
     "Split": "nqg.data.split",
+    "induce": "nqg.induction.induce",
     "load_dataset": "nqg.data.catalogue",
     "read_examples": "nqg.data.example_files",
     "read_split": "nqg.data.split_files",
@@ -34,10 +46,16 @@ _HOMES = {
 }
 __all__ = [
     "Dataset",
+    "Derivation",
     "Example",
+    "Grammar",
+    "Induction",
+    "InductionSettings",
     "NqgError",
+    "Rule",
     "Split",
     "__version__",
+    "induce",
     "load_dataset",
     "read_examples",
     "read_split",

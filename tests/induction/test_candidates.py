@@ -43,7 +43,7 @@ def parsed(*texts: str) -> list[Rule]:
 
 
 @given(related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS]))
-@hypothesis_settings(max_examples=300)
+@hypothesis_settings(max_examples=200)
 def test_the_candidates_of_every_rule_are_those_of_the_definition(
     rules: list[Rule], repeated: bool, most: int, brackets: Brackets
 ) -> None:
@@ -129,6 +129,17 @@ def test_strings_that_overlap_are_replaced_from_left_to_right() -> None:
 def test_a_hole_may_stand_for_some_of_the_occurrences_of_a_string() -> None:
     rules = parsed("a b ### x x", "NT_1 b ### x NT_1")
     assert found_candidates(rules, repeated_targets=True)[0] == set(parsed("a ### x"))
+
+
+@pytest.mark.parametrize("target", ["J J J", "J W", "J W J", "W J"])
+def test_a_hole_that_stands_twice_must_yield_the_same_both_times(target: str) -> None:
+    rules = parsed(f"jump twice ### {target}", "NT_1 twice ### NT_1 NT_1")
+    assert found_candidates(rules, repeated_targets=True)[0] == set()
+
+
+def test_what_other_non_terminals_yield_twice_leaves_less_for_the_hole() -> None:
+    rules = parsed("a or b ### x y x z", "NT_1 or NT_2 ### NT_1 NT_2 NT_1 z", "a ### x")
+    assert "b ### y" in map(str, found_candidates(rules, repeated_targets=True)[0])
 
 
 def test_a_rule_with_unbalanced_brackets_is_no_candidate() -> None:

@@ -10,6 +10,8 @@ from nqg import __version__
 from nqg.cli.audit import audit
 from nqg.cli.data import app as data
 from nqg.cli.demo import demo
+from nqg.cli.induce import induce
+from nqg.cli.inspect import inspect
 from nqg.cli.split import app as split
 from nqg.cli.terminal import complain
 from nqg.errors import NqgError
@@ -25,6 +27,8 @@ app.command()(demo)
 app.add_typer(data, name="data")
 app.add_typer(split, name="split")
 app.command()(audit)
+app.command()(induce)
+app.command()(inspect)
 
 
 def _show_version(asked: bool) -> None:

@@ -52,9 +52,9 @@ class Candidate:
 
     @property
     def added(self) -> tuple[LabelRule, ...]:
-        """The candidate and its companions."""
-        companions = (replacement.companion for replacement in self.replaces.values())
-        return (self.rule, *(companion for companion in companions if companion is not None))
+        """The candidate and its companions, each once: several rules may share one, or be made of the candidate twice."""
+        companions = {each.companion for each in self.replaces.values() if each.companion is not None}
+        return (self.rule, *sorted(companions - {self.rule}))
 
 
 class Agenda:

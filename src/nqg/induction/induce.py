@@ -60,11 +60,12 @@ class Induction:
 
     def _split_settings(self) -> SplitSettings:
         numbers = self._vocabulary.numbers
+        absent = len(numbers)  # neither a terminal's number nor a non-terminal's
         brackets = [pair for pair in BRACKETS if self.settings.balanced and numbers.keys() & set(pair)]
         return SplitSettings(
             self.settings.repeated_targets,
             self.settings.max_non_terminals,
-            tuple((numbers.get(opening, -1), numbers.get(closing, -1)) for opening, closing in brackets),
+            tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
         )
 
     @property
@@ -85,14 +86,18 @@ class Induction:
     def replay(self, steps: Iterable[Step]) -> None:
         """Make the steps of an earlier run on the same examples, without searching for them."""
         for step in steps:
-            missing = [rule for rule in step.removed if self._known(rule) not in self._search.rules]
-            if missing:
-                raise NqgError(
-                    f"the steps are not from these examples and settings: rule '{missing[0]}' is removed but not there"
-                )
+            self._check_own(step)
             added = tuple(map(self._vocabulary.label_rule, step.added))
             removed = tuple(map(self._vocabulary.label_rule, step.removed))
             self._search.make(Move(step.phase, added, removed, step.saved.grammar_bits, step.saved.data_bits))
+
+    def _check_own(self, step: Step) -> None:
+        missing = [
+            f"'{rule}' is removed but not there" for rule in step.removed if self._known(rule) not in self._search.rules
+        ]
+        foreign = [f"'{rule}' has words that no example has" for rule in step.added if self._known(rule) is None]
+        if missing or foreign:
+            raise NqgError(f"the steps are not from these examples and settings: rule {[*missing, *foreign][0]}")
 
     def _known(self, rule: Rule) -> LabelRule | None:
         try:

@@ -111,7 +111,7 @@ class Search:
             self.make(move)
             for rule in move.removed:
                 self._agenda.leave(rule)
-            self._agenda.disturb(self.corpus.touched_by(move.added))
+            self._agenda.disturb(self.corpus.touched_by((*move.added, *move.removed)))
             self._propose(self._index.around(move.added))
             yield move
 
@@ -164,6 +164,8 @@ class Search:
         also = superfluous(around, self._bench.switched(candidate.added, removed))
         if also:
             examples = candidate.outcome.examples
+            if self.settings.sample is None:  # those rules may touch examples that the candidate does not
+                examples = examples | self.corpus.touched_by(also)
             after = self._data_bits(examples, candidate.added, [*removed, *also])
             saved = float(self.data_bits[examples].sum() - after.sum())
             if saved + sum(self.rules[rule] for rule in also) >= candidate.data_bits:

@@ -1,0 +1,102 @@
+"""Stopping and taking up again, and the same bytes every time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+
+from nqg.data.example import Example
+from nqg.errors import NqgError
+from nqg.grammar.rule import Rule
+from nqg.induction.induce import Induction, Step
+from nqg.induction.search import Phase
+from nqg.induction.settings import InductionSettings
+from strategies import corpora, induction_settings
+
+SCAN = InductionSettings.named("scan")
+CORPUS = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")]
+ALL_PHASES = [Example("m0 twice", "m0 m0"), Example("largest jump twice", "largest ( J J )")]
+
+
+def resumed(corpus: list[Example], settings: InductionSettings, done: list[Step]) -> tuple[list[Step], str]:
+    induction = Induction(corpus, settings)
+    induction.replay(done)
+    return list(induction.steps()), str(induction.grammar)
+
+
+@given(corpora(), induction_settings())
+@hypothesis_settings(max_examples=80)
+def test_a_search_taken_up_after_any_step_goes_on_as_if_it_had_not_been_stopped(
+    corpus: list[Example], settings: InductionSettings
+) -> None:
+    induction = Induction(corpus, settings)
+    steps = list(induction.steps())
+    for stop in range(len(steps) + 1):
+        assert resumed(corpus, settings, steps[:stop]) == (steps[stop:], str(induction.grammar))
+
+
+def test_so_does_one_that_goes_through_all_phases() -> None:
+    settings = InductionSettings(factoring=True)
+    induction = Induction(ALL_PHASES, settings)
+    steps = list(induction.steps())
+    assert [step.phase for step in steps] == [Phase.SPLITTING, Phase.FACTORING, Phase.PRUNING]
+    for stop in range(len(steps) + 1):
+        assert resumed(ALL_PHASES, settings, steps[:stop]) == (steps[stop:], str(induction.grammar))
+
+
+def test_replaying_makes_the_steps_and_says_where_they_led() -> None:
+    steps = list(Induction(CORPUS, SCAN).steps())
+    induction = Induction(CORPUS, SCAN)
+    induction.replay(steps[:1])
+    assert (induction.searched_rules, induction.length) == (steps[0].rules, steps[0].length)
+
+
+def test_steps_from_other_examples_are_refused() -> None:
+    steps = list(Induction(CORPUS, SCAN).steps())
+    induction = Induction([Example("fly", "F"), Example("jump", "J")], SCAN)
+    with pytest.raises(
+        NqgError, match="not from these examples and settings: rule 'jump twice ### J J' is removed but"
+    ):
+        induction.replay(steps)
+
+
+def test_steps_that_were_made_already_are_refused() -> None:
+    steps = list(Induction(CORPUS, SCAN).steps())
+    with pytest.raises(NqgError, match="rule 'jump twice ### J J' is removed but not there"):
+        Induction(CORPUS, SCAN).replay([*steps, *steps])
+
+
+def test_steps_with_words_from_elsewhere_are_refused() -> None:
+    step = next(Induction(CORPUS, SCAN).steps())
+    foreign = replace(step, added=(*step.added, Rule.parse("NT_1 thrice ### NT_1 NT_1 NT_1")))
+    with pytest.raises(NqgError, match="rule 'NT_1 thrice ### NT_1 NT_1 NT_1' has words that no example has"):
+        Induction(CORPUS, SCAN).replay([foreign])
+
+
+PROGRAM = """
+from pathlib import Path
+from nqg.data.catalogue import load_dataset
+from nqg.induction.induce import Induction
+from nqg.induction.settings import InductionSettings
+examples = load_dataset("geoquery", Path({mirror!r})).split("standard")[0][:{count}]
+for sample in (None, 10):
+    induction = Induction(examples, InductionSettings.named("geoquery").changed(sample=sample, seed=5))
+    for step in induction.steps():
+        print(step)
+    print(induction.grammar)
+"""
+
+
+def test_the_hash_seed_changes_no_byte(real_data: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM.format(mirror=str(real_data), count=150)]
+    environments = [{**os.environ, "PYTHONHASHSEED": hash_seed} for hash_seed in ("0", "1")]
+    shown = [subprocess.run(command, capture_output=True, check=True, env=env).stdout for env in environments]
+    assert len(shown[0].splitlines()) > 200
+    assert shown[0] == shown[1]
