@@ -12,7 +12,7 @@ import torch
 from nqg.data.example import Example
 from nqg.forests.build import build_forests
 from nqg.forests.forest import Forests
-from nqg.grammar.best import ScoredDerivation, best_derivations, k_best_derivations
+from nqg.grammar.best import best_derivations, k_best_derivations
 from nqg.grammar.charts import charts, goal_charts
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar
@@ -27,6 +27,7 @@ from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.training import TrainingData, TrainingStep, training_steps
 
 BATCH = 256  # sentences that are encoded together
+SEARCHED = 20  # readings among which a legal one is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +113,25 @@ class Parser:
 
     def _parses(self, sources: Sequence[Tokens], readings: int, only_legal: bool) -> Iterator[Parse]:
         for start in range(0, len(sources), BATCH):
-            batch = sources[start : start + BATCH]
-            full = charts(self.grammar, batch)
-            scores = self._scores(batch, full)
-            best = best_derivations(self.grammar, full, scores)
-            chances = self._chances(full, scores, best)
-            for number, (source, found) in enumerate(zip(batch, best, strict=True)):
-                if found is None:
-                    yield Parse(source, None, "no derivation")
-                    continue
-                reading = self._reading(found.derivation, chances[number])
-                others = self._readings(
-                    full[number], scores[_applications(full, number)], max(readings, 20 * only_legal)
-                )
-                legal = next((each for each in others if each.is_legal), None) if only_legal else None
-                answer = reading if reading.is_legal else legal
-                yield Parse(source, answer, "" if answer else "illegal target", others[:readings])
+            yield from self._batch(sources[start : start + BATCH], readings, only_legal)
+
+    def _batch(self, sources: Sequence[Tokens], readings: int, only_legal: bool) -> Iterator[Parse]:
+        fits = [len(each.ids) <= self.model.longest for each in pieces(self.model.tokenizer, sources)]
+        readable = [source if fit else () for source, fit in zip(sources, fits, strict=True)]
+        full = charts(self.grammar, readable)
+        scores = self._scores(readable, full)
+        best = best_derivations(self.grammar, full, scores)
+        chances = self._chances(full, scores, [found.derivation.target if found else () for found in best])
+        for number, (source, found) in enumerate(zip(sources, best, strict=True)):
+            if found is None:
+                yield Parse(source, None, "no derivation" if fits[number] else "too long")
+                continue
+            reading = self._reading(found.derivation, chances[number])
+            searched = max(readings, SEARCHED if only_legal and not reading.is_legal else 0)
+            others = self._readings(full[number], scores[_applications(full, number)], searched)
+            legal = (each for each in (reading, *(others if only_legal else ())) if each.is_legal)
+            answer = next(legal, None)
+            yield Parse(source, answer, "" if answer else "illegal target", others[:readings])
 
     def _scores(self, sources: Sequence[Tokens], full: Graph) -> Floats:
         """The score of every application: (A,)."""
@@ -141,31 +145,28 @@ class Parser:
         scores: Floats = table[full.owners(), full.rules]
         return scores
 
-    def _chances(self, full: Graph, scores: Floats, best: Sequence[ScoredDerivation | None]) -> Floats:
-        """The probability of each sentence's best target, all of its derivations together: (B,)."""
-        goal = goal_charts(self.grammar, full, [found.derivation.target if found else () for found in best])
+    def _chances(self, full: Graph, scores: Floats, targets: Sequence[Tokens]) -> Floats:
+        """The probability of a target of each sentence, all of its derivations together: (B,)."""
+        goal = goal_charts(self.grammar, full, targets)
         everything, right = (
             np.append(log_inside(graph, weights), -np.inf)[graph.roots()]
             for graph, weights in ((full, scores), (goal, _goal_scores(goal, full, scores)))
         )
         with np.errstate(invalid="ignore"):
-            chances: Floats = np.exp(right - everything)
+            chances: Floats = np.minimum(np.exp(right - everything), 1.0)  # rounding may lead past 1
         return chances
 
     def _readings(self, full: Graph, scores: Floats, count: int) -> tuple[Reading, ...]:
-        """The best targets of one sentence; probabilities of derivations with equal targets are added up."""
+        """The targets of one sentence's best derivations, the most probable first."""
         if count == 0:
             return ()
-        found = k_best_derivations(self.grammar, full, scores, 4 * count)[0]
-        everything = log_inside(full, scores)[-1]
-        chances: dict[Tokens, float] = {}
         derivations: dict[Tokens, Derivation] = {}
-        for each in found:
-            target = each.derivation.target
-            chances[target] = chances.get(target, 0.0) + float(np.exp(each.score - everything))
-            derivations.setdefault(target, each.derivation)
-        ranked = sorted(chances, key=lambda target: (-chances[target], target))[:count]
-        return tuple(self._reading(derivations[target], chances[target]) for target in ranked)
+        for each in k_best_derivations(self.grammar, full, scores, 4 * count)[0]:
+            derivations.setdefault(each.derivation.target, each.derivation)
+        repeated = full.select([0] * len(derivations))
+        chances = self._chances(repeated, np.tile(scores, len(derivations)), list(derivations))
+        found = map(self._reading, derivations.values(), chances)
+        return tuple(sorted(found, key=lambda reading: (-reading.probability, reading.target))[:count])
 
     def _reading(self, derivation: Derivation, probability: float) -> Reading:
         target, legal = derivation.target, self.model.target_grammar
@@ -193,6 +194,7 @@ class Fitting:
         self.training = training
         self.data = TrainingData.of(examples, forests or build_forests(grammar, examples), tokenizer)
         self.parser = Parser(SavedModel(grammar, scorer, tokenizer, model, target_grammar))
+        self.data.check_lengths(self.parser.model.longest)
 
     def steps(self) -> Iterator[TrainingStep]:
         """Train, one record a step."""

@@ -53,7 +53,7 @@ def pieces(tokenizer: Any, sentences: Sequence[Tokens]) -> list[Pieces]:
 
 
 def _aligned(ids: Sequence[int], words: Sequence[int | None], sentence: Tokens) -> Pieces:
-    """First and last piece of every token; a token without pieces borrows its left neighbour's."""
+    """First and last piece of every token; a token without pieces borrows its left neighbour's (the first, place 0)."""
     first, last = [0] * len(sentence), [0] * len(sentence)
     seen: set[int] = set()
     for place, word in enumerate(words):
@@ -74,7 +74,8 @@ def piece_batch(sentences: Sequence[Pieces], padding: int, device: torch.device 
     def table(rows: Iterable[Sequence[int]], value: int) -> Tensor:
         rows = list(rows)
         width = max(map(len, rows))
-        return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], device=device)
+        filled = [[*row, *[value] * (width - len(row))] for row in rows]
+        return torch.tensor(filled, dtype=torch.long, device=device)
 
     ids = table((sentence.ids for sentence in sentences), padding)
     mask = table(([1] * len(sentence.ids) for sentence in sentences), 0)
@@ -97,9 +98,17 @@ def new_encoder(settings: ModelSettings, sentences: Sequence[Tokens]) -> tuple[A
 def load_encoder(name: str) -> tuple[Any, Any]:
     """A pre-trained encoder and its tokenizer, by hub name or folder."""
     try:
-        return AutoModel.from_pretrained(name, dtype=torch.float32), AutoTokenizer.from_pretrained(name)
+        encoder = AutoModel.from_pretrained(name, dtype=torch.float32)
+        return without_pooler(encoder), AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         raise NqgError(f"cannot load the encoder '{name}': {error}") from error
+
+
+def without_pooler(encoder: Any) -> Any:
+    """The encoder without the layer that sums up a sentence in one vector: nothing here reads that."""
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None
+    return encoder
 
 
 def word_tokenizer(sentences: Sequence[Tokens], longest: int) -> PreTrainedTokenizerFast:

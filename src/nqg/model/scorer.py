@@ -29,7 +29,7 @@ class Scorer(nn.Module):
         last = sentences.last[spans.sentences, spans.ends]
         ends = torch.cat([pieces[spans.sentences, first], pieces[spans.sentences, last]], dim=-1)  # (S, 2D)
         scores: Tensor = self.span_network(ends) + self.rule_network(ends) @ self.rules.T
-        return scores.float()
+        return scores.to(self.rules.dtype)  # full precision, also where the encoder runs in half
 
 
 def application_scores(scores: Tensor, forest: AnchoredForest) -> Tensor:

@@ -9,6 +9,12 @@ from nqg.errors import SettingsError
 EMBEDDED = "embedded"
 
 
+def _check_positive(settings: object, *names: str) -> None:
+    for name in names:
+        if getattr(settings, name) < 1:
+            raise SettingsError(f"{name} is {getattr(settings, name)}; expected 1 or more")
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderSettings:
     """The small BERT that is trained from scratch where no pre-trained encoder is named."""
@@ -18,6 +24,13 @@ class EncoderSettings:
     heads: int = 4
     longest: int = 512
 
+    def __post_init__(self) -> None:
+        _check_positive(self, "hidden_size", "layers", "heads", "longest")
+        if self.hidden_size % self.heads:
+            raise SettingsError(
+                f"hidden_size is {self.hidden_size}; expected a multiple of heads, which is {self.heads}"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
@@ -26,6 +39,9 @@ class ModelSettings:
     encoder: str = EMBEDDED
     dimension: int = 256  # d of appendix A.3
     embedded: EncoderSettings = EncoderSettings()
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "dimension")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +57,7 @@ class TrainingSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} is {getattr(self, name)}; expected 1 or more")
+        _check_positive(self, "steps", "batch_size")
         if self.learning_rate is not None and self.learning_rate <= 0:
             raise SettingsError(f"learning_rate is {self.learning_rate}; expected more than 0")
 

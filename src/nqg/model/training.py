@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -22,10 +24,11 @@ from nqg.model.settings import TrainingSettings
 
 @dataclass(frozen=True, slots=True)
 class TrainingStep:
-    """One step of training: how many were made, and the loss of its batch in nats a sentence."""
+    """One step of training: how many were made, the loss of its batch in nats a sentence, its learning rate."""
 
     number: int
     loss: float
+    learning_rate: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class TrainingData:
     @classmethod
     def of(cls, examples: Sequence[Example], forests: Forests, tokenizer: Any) -> TrainingData:
         """Everything that training needs of examples and grammar."""
+        if len(forests) != len(examples):
+            raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
         bad = set(forests.underivable())
         good = [number for number in range(len(examples)) if number not in bad]
         if not good:
@@ -48,23 +53,67 @@ class TrainingData:
     def __len__(self) -> int:
         return len(self.sentences)
 
+    def check_lengths(self, longest: int) -> None:
+        """Refuse sentences that the encoder cannot read whole."""
+        most = max(len(sentence.ids) for sentence in self.sentences)
+        if most > longest:
+            raise NqgError(
+                f"a training sentence has {most} word pieces; the encoder reads {longest} at most: leave it out"
+            )
+
+
+class Training:
+    """A scorer on its way, with all that its next step depends on: weights, optimizer, and how many steps were `made`.
+
+    Whatever is random in a step comes from the seed and the step's number, so `nqg.model.resume` need keep no more.
+    """
+
+    def __init__(
+        self, scorer: Scorer, data: TrainingData, settings: TrainingSettings, rate: float, padding: int
+    ) -> None:
+        self.scorer, self.data, self.settings, self.rate, self.padding = scorer, data, settings, rate, padding
+        self.device = next(scorer.parameters()).device
+        self.optimizer = torch.optim.AdamW(scorer.parameters(), lr=rate, weight_decay=settings.weight_decay)
+        self.made = 0
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """Make the steps that are left, one record a step."""
+        for batch in islice(batches(len(self.data), self.settings), self.made, None):
+            yield self._step(batch)
+
+    def _step(self, batch: Sequence[int]) -> TrainingStep:
+        rate = self.rate * warm_up_and_decay(self.made, self.settings)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.scorer.train()  # in every step, for whoever takes the steps may parse in between
+        torch.manual_seed(_step_seed(self.settings.seed, self.made))
+        loss = batch_loss(self.scorer, self.data, batch, self.padding, self.device)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        record = TrainingStep(self.made + 1, float(loss.detach()), rate)
+        _check_finite(record, self.rate)
+        torch.nn.utils.clip_grad_norm_(self.scorer.parameters(), self.settings.clip)
+        self.optimizer.step()
+        self.made += 1
+        return record
+
 
 def training_steps(
     scorer: Scorer, data: TrainingData, settings: TrainingSettings, rate: float, padding: int
 ) -> Iterator[TrainingStep]:
     """Train `scorer` in place, one record a step."""
-    device = next(scorer.parameters()).device
-    optimizer = torch.optim.AdamW(scorer.parameters(), lr=rate, weight_decay=settings.weight_decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warm_up_and_decay(step, settings))
-    scorer.train()
-    for number, batch in enumerate(batches(len(data), settings), start=1):
-        loss = batch_loss(scorer, data, batch, padding, device)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(scorer.parameters(), settings.clip)
-        optimizer.step()
-        schedule.step()
-        yield TrainingStep(number, float(loss.detach()))
+    yield from Training(scorer, data, settings, rate, padding).steps()
+
+
+def _step_seed(seed: int, step: int) -> int:
+    """A seed of 32 bits, because torch's generator on CPUs looks at no more of them."""
+    return random.Random(f"{seed} {step}").getrandbits(32)
+
+
+def _check_finite(step: TrainingStep, rate: float) -> None:
+    """Refuse to go on from a loss that is no number; the weights are still those of the step before."""
+    if not math.isfinite(step.loss):
+        raise NqgError(f"the loss of step {step.number} is {step.loss}; try a learning rate below {rate:g}")
 
 
 def batch_loss(scorer: Scorer, data: TrainingData, batch: Sequence[int], padding: int, device: torch.device) -> Tensor:
