@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from nqg.data.example import Example
 from nqg.errors import FormatError, NqgError
@@ -19,7 +21,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Fitting
 from nqg.model.resume import KIND, TrainingOrigin, restored, save_state, saved_steps
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.training import Training, TrainingStep, training_steps
+from nqg.model.training import Training, TrainingStep, batch_loss, training_steps
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [
@@ -89,6 +91,19 @@ def test_parsing_between_steps_changes_nothing(
         fitting.parser.parse("jump twice")
         steps.append(step)
     assert steps == undisturbed[0]
+
+
+def test_sums_are_made_in_order_during_a_step_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def watched(*arguments: Any) -> Tensor:
+        seen.append(torch.are_deterministic_algorithms_enabled())
+        return batch_loss(*arguments)
+
+    monkeypatch.setattr("nqg.model.training.batch_loss", watched)
+    next(new_training().steps())
+    assert seen == [True]
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_dropout_differs_from_step_to_step_and_from_seed_to_seed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -87,9 +88,10 @@ class Training:
             group["lr"] = rate
         self.scorer.train()  # in every step, for whoever takes the steps may parse in between
         torch.manual_seed(_step_seed(self.settings.seed, self.made))
-        loss = batch_loss(self.scorer, self.data, batch, self.padding, self.device)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        with _sums_in_order(self.device):
+            loss = batch_loss(self.scorer, self.data, batch, self.padding, self.device)
+            loss.backward()  # type: ignore[no-untyped-call]
         record = TrainingStep(self.made + 1, float(loss.detach()), rate)
         _check_finite(record, self.rate)
         torch.nn.utils.clip_grad_norm_(self.scorer.parameters(), self.settings.clip)
@@ -108,6 +110,20 @@ def training_steps(
 def _step_seed(seed: int, step: int) -> int:
     """A seed of 32 bits, because torch's generator on CPUs looks at no more of them."""
     return random.Random(f"{seed} {step}").getrandbits(32)
+
+
+@contextmanager
+def _sums_in_order(device: torch.device) -> Iterator[None]:
+    """On a CPU, add gradients up in the same order every time, where torch would let its threads race."""
+    debugging: Any = torch.utils.deterministic
+    asked, fills = torch.are_deterministic_algorithms_enabled(), debugging.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(asked or device.type == "cpu")
+    debugging.fill_uninitialized_memory = fills and asked  # it would take time and change nothing
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(asked)
+        debugging.fill_uninitialized_memory = fills
 
 
 def _check_finite(step: TrainingStep, rate: float) -> None:
