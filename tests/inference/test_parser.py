@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from conftest import PROJECT
 from nqg.data.example import Example
 from nqg.data.scan import scan_examples
 from nqg.grammar.charts import charts
@@ -203,3 +205,10 @@ def test_a_saved_parser_says_the_same_when_loaded(trained: Parser, tmp_path: Pat
     trained.save(tmp_path / "model")
     sentences = [example.source for example in TEST[:20]]
     assert Parser.load(tmp_path / "model", device="cpu").parse_all(sentences) == trained.parse_all(sentences)
+
+
+def test_the_page_about_parsing_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testfile(str(PROJECT / "docs" / "parsing.md"), module_relative=False)
+    assert result.attempted > 20
+    assert result.failed == 0

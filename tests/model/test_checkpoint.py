@@ -247,7 +247,7 @@ def test_a_failing_rename_puts_the_old_model_back(
         rename(old, new)
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint.os, "replace", fails_for_the_new_one)
+        patched.setattr(os, "replace", fails_for_the_new_one)
         with pytest.raises(NqgError, match="cannot be written"):
             trained(seed=1).save(folder)
     assert is_same(load_model(folder, "cpu"), parser.model)
@@ -257,3 +257,12 @@ def test_a_failing_rename_puts_the_old_model_back(
 def test_missing_parents_of_a_folder_are_made(parser: Parser, tmp_path: Path) -> None:
     parser.save(tmp_path / "models" / "scan" / "first")
     assert is_same(load_model(tmp_path / "models" / "scan" / "first", "cpu"), parser.model)
+
+
+def test_what_is_no_model_is_never_replaced(parser: Parser, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
+    for place in (tmp_path / "thesis", tmp_path / "thesis" / "chapter.tex"):
+        with pytest.raises(NqgError, match=f"{place.name} exists and is no model folder: choose another name"):
+            parser.save(place)
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"

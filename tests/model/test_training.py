@@ -97,7 +97,7 @@ def test_the_gradient_for_the_rules_passes_a_numerical_check() -> None:
 
     def of_rules(rules: torch.Tensor) -> torch.Tensor:
         del scorer.rules
-        scorer.rules = rules  # a tensor in place of the parameter, so that the gradient reaches it
+        scorer.rules = rules  # type: ignore[assignment]  # no parameter, so that the gradient reaches it
         return loss(model, [0, 2, 3])
 
     assert torch.autograd.gradcheck(of_rules, scorer.rules.detach().clone().requires_grad_(), fast_mode=True)

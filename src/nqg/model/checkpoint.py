@@ -57,12 +57,18 @@ class SavedModel:
 
 
 def save_model(folder: Path, model: SavedModel) -> None:
-    """Write a model folder, whole or not at all."""
+    """Write a model folder, whole or not at all; only an older model, or nothing, may be at its place."""
+    _check_place(folder)
     try:
         with _folder_written_atomically(folder) as part:
             _write(part, model)
     except OSError as error:
         raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
+
+
+def _check_place(folder: Path) -> None:
+    if folder.exists() and not (folder / INDEX).exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise NqgError(f"{folder} exists and is no model folder: choose another name, or remove it first")
 
 
 def _write(folder: Path, model: SavedModel) -> None:
