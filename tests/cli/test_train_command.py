@@ -26,6 +26,8 @@ from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
+from nqg.model.encoder import new_encoder
+from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.model.training import Training, TrainingStep
 
 EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]
@@ -96,6 +98,21 @@ def test_the_target_grammar_becomes_part_of_the_model() -> None:
     result = nqg("train.tsv", "-o", "mine", *words)
     assert Parser.load("mine", "cpu").model.target_grammar == TargetGrammar.read("legal.txt")
     assert "2 dev examples: exact match 50.0%, coverage 50.0%, precision 100.0%" in result.stdout
+
+
+def test_an_encoder_can_be_a_folder() -> None:
+    encoder, tokenizer = new_encoder(
+        ModelSettings(embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)),
+        [example.source_tokens for example in EXAMPLES],
+    )
+    encoder.save_pretrained("tiny")
+    tokenizer.save_pretrained("tiny")
+    nqg("train.tsv", "-o", "mine", *BRIEF, "--encoder", "./tiny")
+    parser = Parser.load("mine", "cpu")
+    assert parser.model.settings.encoder == "./tiny"
+    assert parser.model.scorer.encoder.config.hidden_size == 8
+    assert parser.parse("walk twice").target == "I_WALK I_WALK"
+    assert '"learning_rate": 1e-06' in Path("mine/training.jsonl").read_text()
 
 
 def test_scores_tell_wrong_answers_from_missing_ones() -> None:
@@ -203,9 +220,11 @@ def test_a_model_is_replaced_but_nothing_else_is() -> None:
     before = files("mine")
     assert nqg("train.tsv", "-o", "mine", *BRIEF, "--seed", "1").exit_code == 0
     assert files("mine") != before
-    with pytest.raises(NqgError, match="the folder holds something that is no model; choose another with -o"):
-        nqg("train.tsv", "-o", ".", *BRIEF)
-    assert Path("train.tsv").exists()
+    Path("letters").mkdir()
+    Path("letters/mother.txt").write_text("dear mother")
+    with pytest.raises(NqgError, match="letters: the folder holds something that is no model; choose another with -o"):
+        nqg("train.tsv", "-o", "letters", *BRIEF)
+    assert Path("letters/mother.txt").read_text() == "dear mother"
 
 
 def test_a_terminal_sees_a_bar_with_loss_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +248,7 @@ def test_a_terminal_sees_a_bar_with_loss_and_speed(monkeypatch: pytest.MonkeyPat
             NqgError,
             "train.tsv: expected a folder to write the model to, found a file",
         ),
+        (("train.tsv", "-o", "."), NqgError, "expected a folder of the model's own, found the current one"),
         (("train.tsv", "-o", "m", "--grammar", "train.tsv"), FormatError, "train.tsv:1: expected 'source ### target'"),
         (("train.tsv", "-o", "m", "--like", "scam"), UnknownName, "did you mean 'scan'?"),
         (("train.tsv", "-o", "m", *BRIEF, "--learning-rate", "0"), NqgError, "learning_rate is 0.0; expected more"),

@@ -164,6 +164,8 @@ def checked_device(name: str | None) -> str | None:
 
 def _check_output(output: Path) -> None:
     """Refuse, before any work is done, to replace what is no model."""
+    if not output.name:
+        raise NqgError(f"{output}: expected a folder of the model's own, found the current one; choose another with -o")
     if output.exists() and not output.is_dir():
         raise NqgError(f"{output}: expected a folder to write the model to, found a file")
     if output.is_dir() and any(output.iterdir()) and not (output / "nqg.json").exists():
