@@ -144,7 +144,8 @@ def train(
         complain(f"interrupted; the same command goes on with what is in {unfinished}")
         raise typer.Exit(STOPPED) from None
     finally:
-        _remove_if_empty(unfinished)
+        if not any(unfinished.iterdir()):
+            unfinished.rmdir()
     _write(fitting.parser, records, output)
     shutil.rmtree(unfinished)
     _report(output, fitting, records, Scores.of(fitting.parser, dev_examples) if dev_examples else None, as_json)
@@ -170,11 +171,6 @@ def _check_output(output: Path) -> None:
         raise NqgError(f"{output}: expected a folder to write the model to, found a file")
     if output.is_dir() and any(output.iterdir()) and not (output / "nqg.json").exists():
         raise NqgError(f"{output}: the folder holds something that is no model; choose another with -o")
-
-
-def _remove_if_empty(folder: Path) -> None:
-    if not any(folder.iterdir()):
-        folder.rmdir()
 
 
 def _induced(examples: Sequence[Example], settings: InductionSettings, folder: Path) -> Grammar:
@@ -223,9 +219,8 @@ def _drawn(steps: Iterable[TrainingStep], settings: TrainingSettings, made: int)
     with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
         bar = progress.add_task("training", total=settings.steps, completed=made, loss="-", speed="-")
         for step in steps:
-            speed = progress.tasks[bar].speed or 0.0
-            shown = f"{speed * settings.batch_size:,.0f}" if speed else "-"
-            progress.update(bar, completed=step.number, loss=f"{step.loss:.4f}", speed=shown)
+            speed = (progress.tasks[bar].speed or 0.0) * settings.batch_size
+            progress.update(bar, completed=step.number, loss=f"{step.loss:.4f}", speed=f"{speed:,.0f}")
             yield step
 
 
