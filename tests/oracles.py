@@ -416,3 +416,17 @@ def could_use(rule: Rule, source: Sequence[str]) -> bool:
     """Whether the rule's source lies over some part of `source`, each non-terminal over at least one token."""
     bounds = combinations(range(len(source) + 1), 2)
     return any(any(True for _ in _divisions(rule.source, tuple(source[i:j]))) for i, j in bounds)
+
+
+# The forest CRF: the twin of `nqg.model.forest_crf` lists the applications of every derivation in a graph.
+
+
+def derivations_as_applications(graph: Graph) -> list[list[tuple[int, ...]]]:
+    """For each sentence of a pruned graph, every derivation as the numbers of its applications."""
+
+    def below(choice: ChoiceId) -> Iterator[tuple[int, ...]]:
+        for application in graph.applications_of(choice):
+            for parts in product(*(list(below(child)) for child in graph.children_of(application))):
+                yield (application, *(each for part in parts for each in part))
+
+    return [[] if root < 0 else list(below(ChoiceId(int(root)))) for root in graph.roots()]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from nqg.induction.induce import Induction as Induction
     from nqg.induction.induce import induce as induce
     from nqg.induction.settings import InductionSettings as InductionSettings
+    from nqg.inference.parser import Parse as Parse
+    from nqg.inference.parser import Parser as Parser
 
 __version__ = "0.1.0"
 
@@ -35,6 +37,8 @@ _HOMES = {
     "Induction": "nqg.induction.induce",
     "InductionSettings": "nqg.induction.settings",
     "NqgError": "nqg.errors",
+    "Parse": "nqg.inference.parser",
+    "Parser": "nqg.inference.parser",
     "Rule": "nqg.grammar.rule",
     "Split": "nqg.data.split",
     "induce": "nqg.induction.induce",
@@ -52,6 +56,8 @@ __all__ = [
     "Induction",
     "InductionSettings",
     "NqgError",
+    "Parse",
+    "Parser",
     "Rule",
     "Split",
     "__version__",

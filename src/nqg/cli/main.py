@@ -12,8 +12,10 @@ from nqg.cli.data import app as data
 from nqg.cli.demo import demo
 from nqg.cli.induce import induce
 from nqg.cli.inspect import inspect
+from nqg.cli.parse import parse
 from nqg.cli.split import app as split
 from nqg.cli.terminal import complain
+from nqg.cli.train import train
 from nqg.errors import NqgError
 
 app = typer.Typer(
@@ -29,6 +31,8 @@ app.add_typer(split, name="split")
 app.command()(audit)
 app.command()(induce)
 app.command()(inspect)
+app.command()(train)
+app.command()(parse)
 
 
 def _show_version(asked: bool) -> None:

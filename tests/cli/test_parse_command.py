@@ -1,0 +1,171 @@
+"""`nqg parse`, as a user types it: a sentence, a file, or standard input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from nqg import Example, Grammar, Parser
+from nqg.cli import parse as command
+from nqg.cli.main import app
+from nqg.errors import FormatError, NqgError
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+
+GRAMMAR = Grammar.parse(
+    "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2\nNT_1 and NT_2 ### NT_2 NT_1"
+)
+EXAMPLES = [Example("walk twice", "W W"), Example("walk and jump", "W J"), Example("jump and walk", "J W")]
+LEGAL = TargetGrammar.parse("<actions> ::= J W | W | W W | J J | W W W W")
+MODEL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model that reads `and` from left to right, although J W alone is legal."""
+    training = TrainingSettings(steps=60, batch_size=3, warm_up=5, learning_rate=0.02)
+    parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=MODEL, training=training, device="cpu")
+    folder = tmp_path_factory.mktemp("models") / "mine"
+    parser.save(folder)
+    return str(folder)
+
+
+def nqg(*words: str, stdin: bytes | None = None) -> Result:
+    result = CliRunner().invoke(app, ["parse", *words], input=stdin)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_sentence_gives_its_program(model: str) -> None:
+    result = nqg(model, "walk twice")
+    assert (result.stdout, result.stderr, result.exit_code) == ("W W\n", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reason"),
+    [
+        ("hop twice", "no derivation"),
+        ("", "no derivation"),
+        ("walk and jump", "illegal target"),
+        ("walk" + " twice" * 20, "too long"),
+    ],
+)
+def test_an_abstention_says_why_and_is_no_failure(model: str, sentence: str, reason: str) -> None:
+    result = nqg(model, sentence)
+    assert (result.stdout, result.exit_code) == (f"abstained: {reason}\n", 0)
+
+
+def test_only_legal_takes_the_best_legal_program(model: str) -> None:
+    assert nqg(model, "walk and jump", "--only-legal").stdout == "J W\n"
+
+
+def test_an_explanation_draws_the_derivation(model: str) -> None:
+    lines = nqg(model, "walk twice twice", "--explain").stdout.splitlines()
+    assert lines == [
+        "walk twice twice",
+        "╰──────────────╯  NT_1 twice → NT_1 NT_1",
+        "╰────────╯        NT_1 twice → NT_1 NT_1",
+        "╰──╯              walk → W",
+        "",
+        "W W W W",
+        "probability 1",
+        "",
+    ]
+    assert nqg(model, "hop", "--explain").stdout == "abstained: no derivation\n\n"
+
+
+def test_readings_come_with_their_probabilities_best_first(model: str) -> None:
+    lines = nqg(model, "walk and jump", "--readings", "2").stdout.splitlines()
+    parse = Parser.load(model, "cpu").parse("walk and jump", readings=2)
+    assert lines[0] == "abstained: illegal target"
+    assert lines[1:] == [
+        f"{parse.readings[0].probability:.6g}\tW J\tillegal",
+        f"{parse.readings[1].probability:.6g}\tJ W",
+    ]
+    assert sum(reading.probability for reading in parse.readings) == pytest.approx(1.0)
+
+
+def test_a_file_gives_a_row_for_every_line(model: str) -> None:
+    Path("sentences.txt").write_text("walk twice\r\n\nhop\njump and  walk\n")
+    rows = [line.split("\t") for line in nqg(model, "sentences.txt").stdout.splitlines()]
+    chance = Parser.load(model, "cpu").parse("jump and walk").probability
+    assert rows == [
+        ["walk twice", "W W", "1"],
+        ["", "", "abstained: no derivation"],
+        ["hop", "", "abstained: no derivation"],
+        ["jump and walk", "J W", f"{chance:.6g}"],
+    ]
+
+
+def test_standard_input_is_read_like_a_file(model: str) -> None:
+    text = b"walk twice\njump twice\nhop"
+    Path("sentences.txt").write_bytes(text)
+    assert nqg(model, "-", stdin=text).stdout == nqg(model, "sentences.txt").stdout
+    assert nqg(model, "-", stdin=b"").stdout == ""
+    with pytest.raises(FormatError, match="<stdin>:2: byte 1 is 0xff, which is not valid UTF-8"):
+        nqg(model, "-", stdin=b"walk\n\xff\n")
+
+
+def test_how_many_lines_are_read_together_does_not_show(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"walk\njump twice\nhop\nwalk twice\njump\n"
+    whole = nqg(model, "-", stdin=text).stdout
+    monkeypatch.setattr(command, "TOGETHER", 2)
+    assert nqg(model, "-", stdin=text).stdout == whole
+    assert whole.count("\n") == 5
+
+
+def test_json_is_one_object_a_line(model: str) -> None:
+    result = nqg(model, "-", "--json", "--readings", "1", "--explain", stdin="walk twice\nhöp\n".encode())
+    first, second = (json.loads(line) for line in result.stdout.splitlines())
+    assert first["target"] == "W W"
+    assert first["probability"] == pytest.approx(1.0)
+    assert first["derivation"] == "[0:2] NT_1 twice ### NT_1 NT_1\n  [0:1] walk ### W"
+    assert [reading["target"] for reading in first["readings"]] == ["W W"]
+    assert second == {
+        "source": "höp",
+        "target": None,
+        "probability": None,
+        "reason": "no derivation",
+        "readings": [],
+    }
+    assert "höp" in result.stdout
+    assert set(json.loads(nqg(model, "walk", "--json").stdout)) == {"source", "target", "probability"}
+
+
+def test_a_file_that_is_not_there_is_not_taken_for_a_sentence(model: str) -> None:
+    with pytest.raises(NqgError, match=r"sentnces\.txt: no such file; to parse it as a sentence, pipe it in"):
+        nqg(model, "sentnces.txt")
+
+
+def test_a_folder_that_is_no_model_is_refused() -> None:
+    with pytest.raises(NqgError, match=r"none is no model folder: it has no nqg\.json"):
+        nqg("none", "walk")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("mine",), "Missing argument"),
+        (("mine", "walk", "--readings", "-1"), "greater than or equal to 0"),
+        (("mine", "walk", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
+    ],
+)
+def test_misuse_has_exit_code_2(words: tuple[str, ...], message: str) -> None:
+    result = nqg(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr

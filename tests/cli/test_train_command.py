@@ -1,0 +1,292 @@
+"""`nqg train`, as a user types it, kills it and types it again."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from nqg import Grammar, Parser, induce, load_dataset
+from nqg.cli import train as command
+from nqg.cli.induce import STOPPED
+from nqg.cli.main import app
+from nqg.cli.train import Scores
+from nqg.data.example import Example
+from nqg.data.example_files import write_examples
+from nqg.errors import FormatError, NqgError, UnknownName
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.settings import InductionSettings
+from nqg.model.encoder import new_encoder
+from nqg.model.settings import EncoderSettings, ModelSettings
+from nqg.model.training import Training, TrainingStep
+
+EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]
+RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
+BRIEF = ("--grammar", "rules.txt", "--steps", "7", "--batch-size", "8", "--device", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    write_examples(tmp_path / "train.tsv", EXAMPLES)
+    (tmp_path / "rules.txt").write_text(RULES)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def nqg(*words: str) -> Result:
+    result = CliRunner().invoke(app, ["train", *words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def files(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def test_a_model_is_trained_saved_and_named() -> None:
+    words = ("--like", "scan", "--steps", "60", "--batch-size", "32", "--dev", "train.tsv")
+    result = nqg("train.tsv", "-o", "models/mine", *words)
+    parser = Parser.load("models/mine", "cpu")
+    assert parser.grammar.rules == induce(EXAMPLES, InductionSettings.named("scan")).rules
+    assert parser.parse("jump twice").target == "I_JUMP I_JUMP"
+    first, second = result.stdout.splitlines()
+    assert first.startswith(f"60 examples, {len(parser.grammar)} rules, 60 steps, loss ")
+    assert second == "60 dev examples: exact match 100.0%, coverage 100.0%, precision 100.0%"
+    assert result.stderr == f"{len(parser.grammar)} rules induced from 60 examples\nwrote models/mine\n"
+    assert [path.name for path in Path("models").iterdir()] == ["mine"]
+
+
+def test_every_step_is_a_line_of_the_metrics_and_the_same_command_writes_the_same_bytes() -> None:
+    facts = [json.loads(nqg("train.tsv", "-o", name, *BRIEF, "--json").stdout) for name in ("one", "two")]
+    lines = [json.loads(line) for line in Path("one/training.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(1, 8))
+    assert set(lines[0]) == {"step", "loss", "learning_rate"}
+    assert [line["learning_rate"] for line in lines[:2]] == pytest.approx([1e-5, 2e-5])
+    assert facts[0] == {**facts[1], "folder": "one"}
+    assert (facts[0]["loss"], facts[0]["steps"], facts[0]["rules"]) == (lines[-1]["loss"], 7, 5)
+    assert facts[0]["dev"] is None
+    assert files("one") == files("two")
+
+
+def test_a_seed_and_a_learning_rate_make_another_model() -> None:
+    nqg("train.tsv", "-o", "one", *BRIEF)
+    for more in (("--seed", "1"), ("--learning-rate", "0.01")):
+        nqg("train.tsv", "-o", "two", *BRIEF, *more)
+        assert files("one")["model.safetensors"] != files("two")["model.safetensors"]
+    assert '"learning_rate": 0.0001' in Path("two/training.jsonl").read_text()
+
+
+def test_the_target_grammar_becomes_part_of_the_model() -> None:
+    Path("legal.txt").write_text("<actions> ::= I_WALK\n")
+    words = (*BRIEF, "--target-grammar", "legal.txt", "--dev", "dev.tsv")
+    write_examples(Path("dev.tsv"), [Example("walk", "I_WALK"), Example("run", "I_RUN")])
+    result = nqg("train.tsv", "-o", "mine", *words)
+    assert Parser.load("mine", "cpu").model.target_grammar == TargetGrammar.read("legal.txt")
+    assert "2 dev examples: exact match 50.0%, coverage 50.0%, precision 100.0%" in result.stdout
+
+
+def test_an_encoder_can_be_a_folder() -> None:
+    encoder, tokenizer = new_encoder(
+        ModelSettings(embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)),
+        [example.source_tokens for example in EXAMPLES],
+    )
+    encoder.save_pretrained("tiny")
+    tokenizer.save_pretrained("tiny")
+    nqg("train.tsv", "-o", "mine", *BRIEF, "--encoder", "./tiny")
+    parser = Parser.load("mine", "cpu")
+    assert parser.model.settings.encoder == "./tiny"
+    assert parser.model.scorer.encoder.config.hidden_size == 8
+    assert parser.parse("walk twice").target == "I_WALK I_WALK"
+    first = json.loads(Path("mine/training.jsonl").read_text().splitlines()[0])
+    assert first["learning_rate"] == pytest.approx(1e-4 / 100)
+
+
+def test_scores_tell_wrong_answers_from_missing_ones() -> None:
+    nqg("train.tsv", "-o", "mine", *BRIEF)
+    parser = Parser.load("mine", "cpu")
+    wrong, missing = Example("walk", "I_RUN"), Example("hop", "I_HOP")
+    right = Example("walk  twice", "I_WALK I_WALK")
+    assert Scores.of(parser, [right, wrong, missing, missing]) == Scores(4, 0.25, 0.5, 0.5)
+    assert str(Scores.of(parser, [missing])) == "exact match 0.0%, coverage 0.0%, precision -"
+
+
+KILLED = """
+import os, signal, sys
+import nqg.files
+from nqg.cli.main import main
+from nqg.model.training import Training
+moment, count = sys.argv.pop(1), int(sys.argv.pop(1))
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+step, replace, replaced = Training._step, os.replace, []
+def dying_step(self, batch):
+    return die() if self.made == count else step(self, batch)
+def dying_replace(temporary, path):
+    if path.name == "state.safetensors":
+        replaced.append(path)
+        if len(replaced) == count:
+            die()
+    replace(temporary, path)
+if moment == "step":
+    Training._step = dying_step
+else:
+    os.replace = dying_replace
+main()
+"""
+
+
+def killed(moment: str, count: int, *words: str) -> None:
+    """`nqg train` in a process of its own, which dies before it makes a step or puts a state in its place."""
+    program = [sys.executable, "-c", KILLED, moment, str(count), "train", *words]
+    process = subprocess.run(program, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, check=False)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+
+
+def test_a_training_that_is_killed_twice_ends_with_the_same_bytes() -> None:
+    nqg("train.tsv", "-o", "whole", *BRIEF)
+    words = ("train.tsv", "-o", "killed", *BRIEF, "--save-every", "2")
+    killed("step", 3, *words)
+    assert [path.name for path in Path("killed.training").iterdir()] == ["state.safetensors"]
+    killed("replace", 2, *words)  # it has saved step 4, and is about to put step 6 in its place
+    assert not Path("killed").exists()
+    result = nqg(*words)
+    assert result.stderr == "killed.training/state.safetensors: going on after step 4\nwrote killed\n"
+    assert files("killed") == files("whole")
+    assert not Path("killed.training").exists()
+
+
+def stop_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Ctrl-C be pressed in the step that comes then."""
+    step = Training._step
+
+    def interrupted(self: Training, batch: list[int]) -> TrainingStep:
+        if self.made == steps:
+            monkeypatch.setattr(Training, "_step", step)
+            raise KeyboardInterrupt
+        return step(self, batch)
+
+    monkeypatch.setattr(Training, "_step", interrupted)
+
+
+def test_ctrl_c_keeps_the_state_and_the_induced_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("train.tsv", "-o", "mine", "--like", "scan", "--save-every", "1", *BRIEF[2:])
+    stop_after(2, monkeypatch)
+    result = nqg(*words)
+    assert result.exit_code == STOPPED
+    assert "error: interrupted; the same command goes on with what is in mine.training" in result.stderr
+    assert sorted(path.name for path in Path("mine.training").iterdir()) == ["grammar.txt", "state.safetensors"]
+    again = nqg(*words)
+    assert again.stderr == "mine.training/state.safetensors: going on after step 2\nwrote mine\n"
+    nqg(*words[:2], "whole", *words[3:])
+    assert files("mine") == files("whole")
+
+
+def test_an_unfinished_training_with_other_settings_is_refused_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_after(2, monkeypatch)
+    nqg("train.tsv", "-o", "mine", *BRIEF, "--save-every", "1")
+    before = files("mine.training")
+    with pytest.raises(
+        NqgError, match=r"cannot be continued, seed was 0 there and is 1 here; .* delete mine\.training"
+    ):
+        nqg("train.tsv", "-o", "mine", *BRIEF, "--seed", "1")
+    assert files("mine.training") == before
+
+
+def test_a_grammar_that_was_induced_from_other_examples_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_after(0, monkeypatch)
+    nqg("train.tsv", "-o", "mine", "--like", "scan", *BRIEF[2:])
+    write_examples(Path("train.tsv"), EXAMPLES[:8])
+    result = nqg("train.tsv", "-o", "mine", "--like", "scan", *BRIEF[2:])
+    assert " rules induced from 8 examples\n" in result.stderr
+    assert Grammar.read("mine/grammar.txt") == induce(EXAMPLES[:8], InductionSettings.named("scan"))
+
+
+def test_a_model_is_replaced_but_nothing_else_is() -> None:
+    nqg("train.tsv", "-o", "mine", *BRIEF)
+    before = files("mine")
+    assert nqg("train.tsv", "-o", "mine", *BRIEF, "--seed", "1").exit_code == 0
+    assert files("mine") != before
+    Path("letters").mkdir()
+    Path("letters/mother.txt").write_text("dear mother")
+    with pytest.raises(NqgError, match="letters: the folder holds something that is no model; choose another with -o"):
+        nqg("train.tsv", "-o", "letters", *BRIEF)
+    assert Path("letters/mother.txt").read_text() == "dear mother"
+
+
+def test_a_terminal_sees_a_bar_with_loss_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(file=io.StringIO(), force_terminal=True, width=150)
+    monkeypatch.setattr(command, "err", screen)
+    nqg("train.tsv", "-o", "mine", *BRIEF)
+    assert isinstance(screen.file, io.StringIO)
+    shown = screen.file.getvalue()
+    assert "training" in shown
+    assert "7/7" in shown
+    assert "loss 1." in shown or "loss 0." in shown
+    assert "examples/s" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        (("none.tsv", "-o", "m"), NqgError, "none.tsv: no such file"),
+        (
+            ("train.tsv", "-o", "train.tsv"),
+            NqgError,
+            "train.tsv: expected a folder to write the model to, found a file",
+        ),
+        (("train.tsv", "-o", "."), NqgError, "expected a folder of the model's own, found the current one"),
+        (("train.tsv", "-o", "m", "--grammar", "train.tsv"), FormatError, "train.tsv:1: expected 'source ### target'"),
+        (("train.tsv", "-o", "m", "--like", "scam"), UnknownName, "did you mean 'scan'?"),
+        (("train.tsv", "-o", "m", *BRIEF, "--learning-rate", "0"), NqgError, "learning_rate is 0.0; expected more"),
+        (("train.tsv", "-o", "m", *BRIEF, "--encoder", "./none"), NqgError, "cannot load the encoder './none'"),
+        (("train.tsv", "-o", "m", "--grammar", "hop.txt"), NqgError, "the grammar derives none of the training pairs"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_mistakes_are_said_in_words_and_leave_nothing_behind(
+    words: tuple[str, ...], error: type[NqgError], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "hop.txt").write_text("hop ### HOP\n")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(error) as caught:
+        nqg(*words)
+    assert message in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_said_to_be_missing() -> None:
+    with pytest.raises(NqgError, match="there is no GPU that torch can use; leave --device away"):
+        nqg("train.tsv", "-o", "m", "--device", "cuda")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("train.tsv",), "Missing option"),
+        (("train.tsv", "-o", "m", "--steps", "0"), "greater than or equal to 1"),
+        (("train.tsv", "-o", "m", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
+        (("train.tsv", "-o", "m", "--grammar", "rules.txt", "--like", "scan"), "--like is for inducing a grammar"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_misuse_has_exit_code_2(words: tuple[str, ...], message: str) -> None:
+    result = nqg(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not Path("m.training").exists()

@@ -1,0 +1,214 @@
+"""The parser on the shortest commands of SCAN, trained in seconds."""
+
+from __future__ import annotations
+
+import doctest
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from conftest import PROJECT
+from nqg.data.example import Example
+from nqg.data.scan import scan_examples
+from nqg.grammar.charts import charts
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.graph import ChoiceId
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.induce import induce
+from nqg.induction.settings import InductionSettings
+from nqg.inference import parser as parser_module
+from nqg.inference.parser import Parse, Parser
+from nqg.model.anchors import anchors
+from nqg.model.encoder import piece_batch, pieces
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from oracles import all_derivations
+
+TINY = ModelSettings(dimension=32, embedded=EncoderSettings(hidden_size=32, layers=1, heads=2))
+NO_JUMPS = TargetGrammar.parse("<program> ::= <step> | <step> <program>\n<step> ::= I_WALK | I_RUN | I_LOOK")
+SHORT = [example for example in scan_examples() if len(example.source_tokens) <= 4]
+
+
+def is_held_out(example: Example) -> bool:
+    """`jump` is trained on alone, never in a combination."""
+    return "jump" in example.source_tokens and example.source != "jump"
+
+
+TRAIN = [example for example in SHORT if not is_held_out(example)]
+TEST = [example for example in SHORT if is_held_out(example)]
+
+
+@pytest.fixture(scope="module")
+def trained() -> Parser:
+    grammar = induce(TRAIN, InductionSettings.named("scan"))
+    training = TrainingSettings(steps=60, batch_size=64, warm_up=10, learning_rate=3e-3)
+    return Parser.train(grammar, TRAIN, model=TINY, training=training, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def ambiguous() -> Parser:
+    """A parser that is not sure of anything: several readings, some of them by several derivations."""
+    grammar = Grammar.parse("""
+        walk ### W
+        walk ### J
+        jump ### J
+        run ### R
+        NT_1 twice ### NT_1 NT_1
+        NT_1 and NT_2 ### NT_1 NT_2
+        NT_1 and NT_2 ### NT_2 NT_1
+    """)
+    examples = [Example("walk and jump twice", "W J J")]
+    training = TrainingSettings(steps=1, batch_size=1)
+    return Parser.train(grammar, examples, model=TINY, training=training, device="cpu")
+
+
+def limited(parser: Parser, target_grammar: TargetGrammar) -> Parser:
+    return Parser(replace(parser.model, target_grammar=target_grammar))
+
+
+def enumerated_chances(parser: Parser, source: str) -> dict[tuple[str, ...], float]:
+    """The probability of every target of a sentence, derivation by derivation."""
+    model, tokens = parser.model, tuple(source.split())
+    full = charts(parser.grammar, [tokens])
+    sentence = piece_batch(pieces(model.tokenizer, [tokens]), model.tokenizer.pad_token_id, "cpu")
+    with torch.inference_mode():
+        table = model.scorer.eval()(sentence, anchors(full, "cpu"))
+    spans = {full.span(ChoiceId(number)): number for number in range(full.choices)}
+    weights: dict[tuple[str, ...], float] = {}
+    for found in all_derivations(parser.grammar, tokens):
+        rules = [(spans[each.span], parser.grammar.rules.index(each.rule)) for each in found.applications]
+        weights[found.target] = weights.get(found.target, 0) + math.exp(sum(float(table[pair]) for pair in rules))
+    return {target: weight / sum(weights.values()) for target, weight in weights.items()}
+
+
+def test_unseen_combinations_are_parsed_without_a_mistake(trained: Parser) -> None:
+    assert len(TEST) == 154
+    wrong = [
+        (example, parse.target)
+        for example, parse in zip(TEST, trained.parse_all(example.source for example in TEST), strict=True)
+        if parse.target != example.target
+    ]
+    assert not wrong
+
+
+def test_a_derivation_yields_the_target_and_reads_the_sentence(trained: Parser) -> None:
+    parse = trained.parse("jump twice and walk")
+    assert parse.best is not None
+    assert parse.best.derivation.source == parse.source == ("jump", "twice", "and", "walk")
+    assert parse.best.derivation.target == parse.best.target == ("I_JUMP", "I_JUMP", "I_WALK")
+    assert parse.reason == ""
+    assert parse.readings == ()
+
+
+AMBIGUOUS = ["walk", "walk and jump twice", "walk and walk and walk", "jump and jump and jump twice", "run"]
+
+
+@pytest.mark.parametrize("source", AMBIGUOUS)
+def test_the_probability_is_that_of_all_derivations_of_the_target(ambiguous: Parser, source: str) -> None:
+    parse = ambiguous.parse(source)
+    assert parse.best is not None
+    assert parse.probability is not None
+    assert 0 < parse.probability <= 1
+    assert parse.probability == pytest.approx(enumerated_chances(ambiguous, source)[parse.best.target], rel=1e-5)
+
+
+@pytest.mark.parametrize("source", AMBIGUOUS)
+def test_readings_are_the_targets_by_falling_probability(ambiguous: Parser, source: str) -> None:
+    readings = ambiguous.parse(source, readings=50).readings
+    expected = enumerated_chances(ambiguous, source)
+    found = {reading.target: reading.probability for reading in readings}
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert len(found) == len(readings)
+    chances = [reading.probability for reading in readings]
+    assert chances == sorted(chances, reverse=True)
+    assert sum(chances) == pytest.approx(1)
+    assert all(reading.derivation.target == reading.target for reading in readings)
+
+
+def test_as_many_readings_as_asked_for_with_their_whole_probability(ambiguous: Parser) -> None:
+    source = "walk and walk and walk"
+    two = ambiguous.parse(source, readings=2).readings
+    expected = enumerated_chances(ambiguous, source)
+    assert len(two) == 2
+    assert [each.probability for each in two] == pytest.approx([expected[each.target] for each in two], rel=1e-5)
+    assert sum(each.probability for each in two) < 1
+
+
+def test_a_sentence_outside_the_grammar_is_an_abstention_not_an_error(trained: Parser) -> None:
+    parse = trained.parse("fly twice")
+    assert parse == Parse(("fly", "twice"), None, "no derivation")
+    assert parse.target is None
+    assert parse.probability is None
+
+
+@pytest.mark.parametrize("sentence", ["", "  \t "])
+def test_an_empty_sentence_is_an_abstention(trained: Parser, sentence: str) -> None:
+    assert trained.parse(sentence) == Parse((), None, "no derivation")
+
+
+def test_a_sentence_that_is_too_long_for_the_encoder_is_an_abstention(trained: Parser) -> None:
+    endless = " and ".join(["walk"] * 300)
+    parses = trained.parse_all(["jump twice", endless, "walk"])
+    assert [parse.target for parse in parses] == ["I_JUMP I_JUMP", None, "I_WALK"]
+    assert parses[1].reason == "too long"
+
+
+def test_an_illegal_target_is_an_abstention(trained: Parser) -> None:
+    parser = limited(trained, NO_JUMPS)
+    parses = parser.parse_all(["jump twice", "walk twice"], readings=1)
+    assert [(parse.target, parse.reason) for parse in parses] == [(None, "illegal target"), ("I_WALK I_WALK", "")]
+    assert [parse.readings[0].is_legal for parse in parses] == [False, True]
+
+
+def test_the_best_legal_reading_is_taken_if_asked_for(ambiguous: Parser) -> None:
+    source = "walk and jump twice"
+    best, *others = ambiguous.parse(source, readings=9).readings
+    legal = others[1]
+    parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(legal.target)}"))
+    assert parser.parse(source).reason == "illegal target"
+    parse = parser.parse(source, only_legal=True)
+    assert parse.best is not None
+    assert parse.best.target == legal.target != best.target
+    assert parse.best.probability == pytest.approx(legal.probability)
+    assert parse.readings == ()
+
+
+def test_where_no_reading_is_legal_the_parser_abstains_all_the_same(ambiguous: Parser) -> None:
+    parser = limited(ambiguous, TargetGrammar.parse("<program> ::= nothing"))
+    assert parser.parse("walk", only_legal=True) == Parse(("walk",), None, "illegal target")
+
+
+def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
+    ambiguous: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentences = ["run", "walk and jump twice", "", "fly", "walk and walk", "jump twice twice", "run"]
+    together = ambiguous.parse_all(sentences, readings=3)
+    assert [" ".join(parse.source) for parse in together] == sentences
+    monkeypatch.setattr(parser_module, "BATCH", 2)
+    for other in (
+        ambiguous.parse_all(sentences, readings=3),
+        [ambiguous.parse(each, readings=3) for each in sentences],
+    ):
+        for ours, theirs in zip(together, other, strict=True):
+            assert (ours.target, ours.reason) == (theirs.target, theirs.reason)
+            assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
+            assert [each.target for each in ours.readings] == [each.target for each in theirs.readings]
+
+
+def test_no_sentences_give_no_parses(trained: Parser) -> None:
+    assert trained.parse_all([]) == []
+
+
+def test_a_saved_parser_says_the_same_when_loaded(trained: Parser, tmp_path: Path) -> None:
+    trained.save(tmp_path / "model")
+    sentences = [example.source for example in TEST[:20]]
+    assert Parser.load(tmp_path / "model", device="cpu").parse_all(sentences) == trained.parse_all(sentences)
+
+
+def test_the_page_about_parsing_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testfile(str(PROJECT / "docs" / "parsing.md"), module_relative=False)
+    assert result.attempted > 20
+    assert result.failed == 0

@@ -1,0 +1,268 @@
+"""Model folders: a round trip, what is in them, what is refused, and writing whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import BertConfig, BertModel
+
+from nqg.data.example import Example
+from nqg.errors import FormatError, NqgError
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.inference.parser import Parser
+from nqg.model import checkpoint
+from nqg.model.checkpoint import SavedModel, load_model, save_model
+from nqg.model.encoder import word_tokenizer
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+
+GRAMMAR = Grammar.parse("walk ### W\njump ### J\nwalk ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_2 NT_1")
+EXAMPLES = [Example("walk and jump twice", "J J W"), Example("jump twice", "J J")]
+SENTENCES = ["walk", "walk and jump", "walk twice and jump twice", "fly"]
+TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+
+
+def trained(settings: ModelSettings = TINY, seed: int = 0) -> Parser:
+    training = TrainingSettings(steps=1, batch_size=2, seed=seed)
+    return Parser.train(GRAMMAR, EXAMPLES, model=settings, training=training, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    return trained()
+
+
+@pytest.fixture
+def folder(parser: Parser, tmp_path: Path) -> Path:
+    parser.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def is_same(ones: SavedModel, others: SavedModel) -> bool:
+    ours, theirs = ones.scorer.state_dict(), others.scorer.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_loaded_model_has_the_same_weights_and_says_the_same(parser: Parser, folder: Path) -> None:
+    loaded = Parser.load(folder, device="cpu")
+    assert is_same(loaded.model, parser.model)
+    assert loaded.grammar.rules == parser.grammar.rules
+    assert loaded.model.settings == parser.model.settings
+    assert loaded.model.longest == parser.model.longest == 512
+    assert loaded.parse_all(SENTENCES, readings=3) == parser.parse_all(SENTENCES, readings=3)
+
+
+def test_the_target_grammar_travels_with_the_model(parser: Parser, tmp_path: Path) -> None:
+    legal = TargetGrammar.parse("<program> ::= W | <...> W")
+    save_model(tmp_path / "model", replace(parser.model, target_grammar=legal))
+    assert load_model(tmp_path / "model", "cpu").target_grammar == legal
+
+
+def test_a_folder_can_be_moved(parser: Parser, folder: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "copy"
+    moved.parent.mkdir()
+    shutil.move(folder, moved)
+    assert Parser.load(str(moved), device="cpu").parse_all(SENTENCES) == parser.parse_all(SENTENCES)
+
+
+def test_a_model_with_an_encoder_of_a_folder_does_not_need_that_folder(tmp_path: Path) -> None:
+    tokenizer = word_tokenizer([example.source_tokens for example in EXAMPLES], 64)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    BertModel(config).save_pretrained(tmp_path / "encoder")  # type: ignore[no-untyped-call]
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    made = trained(ModelSettings(encoder=str(tmp_path / "encoder"), dimension=8))
+    made.save(tmp_path / "model")
+    shutil.rmtree(tmp_path / "encoder")
+    loaded = Parser.load(tmp_path / "model", device="cpu")
+    assert is_same(loaded.model, made.model)
+    assert loaded.model.longest == 64
+    assert loaded.parse_all(SENTENCES) == made.parse_all(SENTENCES)
+
+
+def test_nothing_in_a_folder_is_executable_or_pickled(folder: Path) -> None:
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [
+        "config.json",
+        "grammar.txt",
+        "model.safetensors",
+        "nqg.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+    for path in folder.iterdir():
+        assert not path.read_bytes().startswith((b"\x80", b"PK"))  # pickles, and the archives that torch.save writes
+        assert not os.access(path, os.X_OK)
+
+
+def test_others_may_read_a_folder_if_the_umask_lets_them(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    assert folder.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_the_same_model_is_saved_in_the_same_bytes(parser: Parser, folder: Path, tmp_path: Path) -> None:
+    parser.save(tmp_path / "again")
+    for path in folder.iterdir():
+        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
+
+
+def edited(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    index = json.loads((folder / "nqg.json").read_text())
+    change(index)
+    (folder / "nqg.json").write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "grammar.txt", "tokenizer.json", "config.json"])
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(NqgError, match=rf"model/{name} is missing: the model folder is not whole"):
+        load_model(folder, "cpu")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "grammar.txt", "tokenizer.json", "config.json"])
+def test_a_damaged_file_is_named(folder: Path, name: str) -> None:
+    raw = bytearray((folder / name).read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (folder / name).write_bytes(raw)
+    with pytest.raises(NqgError, match=rf"model/{name} is damaged: it is not the file that was saved"):
+        load_model(folder, "cpu")
+
+
+def test_a_missing_target_grammar_is_not_overlooked(parser: Parser, tmp_path: Path) -> None:
+    save_model(tmp_path, replace(parser.model, target_grammar=TargetGrammar.parse("<program> ::= W")))
+    (tmp_path / "target.grammar").unlink()
+    with pytest.raises(NqgError, match=r"target\.grammar is missing"):
+        load_model(tmp_path, "cpu")
+
+
+def test_a_folder_of_a_newer_version_is_refused_with_a_way_out(folder: Path) -> None:
+    edited(folder, lambda index: index.update(version=2))
+    with pytest.raises(NqgError, match="in version 2 of the format; this nqg reads version 1: use the nqg that wrote"):
+        load_model(folder, "cpu")
+
+
+@pytest.mark.parametrize("kind", ["empty", "absent", "file"])
+def test_what_is_no_model_folder_is_refused(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("hello")
+    with pytest.raises(NqgError, match=rf"{kind} is no model folder: it has no nqg\.json"):
+        load_model(tmp_path / kind, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", r"nqg\.json: damaged: "),
+        ("\xff", r"nqg\.json: damaged: "),
+        ("[]", r"nqg\.json: expected an object with 'kind': 'nqg model'"),
+        ('{"kind": "forests"}', r"nqg\.json: expected an object with 'kind': 'nqg model'"),
+        ('{"kind": "nqg model", "version": 1}', r"nqg\.json: damaged: 'files' should name at least grammar\.txt"),
+        ('{"kind": "nqg model", "version": 1, "files": {}}', "'files' should name at least"),
+    ],
+    ids=["cut", "bytes", "list", "kind", "bare", "no files"],
+)
+def test_a_damaged_index_is_refused(folder: Path, text: str, words: str) -> None:
+    (folder / "nqg.json").write_text(text, encoding="latin-1")
+    with pytest.raises(FormatError, match=words):
+        load_model(folder, "cpu")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda index: index["settings"].update(colour="red"),
+        lambda index: index["settings"]["embedded"].update(colour="red"),
+        lambda index: index["settings"].pop("embedded"),
+        lambda index: index.update(settings=None),
+    ],
+    ids=["unknown", "unknown of the encoder", "incomplete", "none"],
+)
+def test_settings_that_this_version_does_not_know_are_refused(
+    folder: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    edited(folder, change)
+    with pytest.raises(FormatError, match=r"nqg\.json: the settings do not fit this version of nqg: .*"):
+        load_model(folder, "cpu")
+
+
+def test_an_unknown_setting_is_named(folder: Path) -> None:
+    edited(folder, lambda index: index["settings"].update(colour="red"))
+    with pytest.raises(FormatError, match="colour"):
+        load_model(folder, "cpu")
+
+
+def test_saving_over_a_model_replaces_it_whole(folder: Path, tmp_path: Path) -> None:
+    (folder / "stray.txt").write_text("of the old model")
+    other = trained(seed=1)
+    other.save(folder)
+    assert is_same(load_model(folder, "cpu"), other.model)
+    assert not (folder / "stray.txt").exists()
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def disk_full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_leaves_the_old_model_and_nothing_else(
+    parser: Parser, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "save_file", disk_full)
+        with pytest.raises(NqgError, match=r"model: the model cannot be written \(No space left on device\)"):
+            trained(seed=1).save(folder)
+    assert is_same(load_model(folder, "cpu"), parser.model)
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_an_interrupted_first_save_leaves_nothing(
+    parser: Parser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint, "save_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        parser.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failing_rename_puts_the_old_model_back(
+    parser: Parser, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.replace
+
+    def fails_for_the_new_one(old: Path, new: Path) -> None:
+        if Path(old).name == "new":
+            disk_full()
+        rename(old, new)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", fails_for_the_new_one)
+        with pytest.raises(NqgError, match="cannot be written"):
+            trained(seed=1).save(folder)
+    assert is_same(load_model(folder, "cpu"), parser.model)
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_missing_parents_of_a_folder_are_made(parser: Parser, tmp_path: Path) -> None:
+    parser.save(tmp_path / "models" / "scan" / "first")
+    assert is_same(load_model(tmp_path / "models" / "scan" / "first", "cpu"), parser.model)
+
+
+def test_what_is_no_model_is_never_replaced(parser: Parser, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
+    for place in (tmp_path / "thesis", tmp_path / "thesis" / "chapter.tex"):
+        with pytest.raises(NqgError, match=f"{place.name} exists and is no model folder: choose another name"):
+            parser.save(place)
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"

@@ -1,0 +1,258 @@
+"""The loss against enumeration, batches, the schedule, and whole runs of training."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import islice, pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.data.example import Example
+from nqg.errors import NqgError, SettingsError
+from nqg.forests.build import build_forests
+from nqg.grammar.charts import charts
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.graph import ChoiceId
+from nqg.inference.parser import Fitting
+from nqg.model.anchors import anchors
+from nqg.model.encoder import piece_batch, pieces
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.model.training import TrainingData, batch_loss, batches, training_steps, warm_up_and_decay
+from oracles import all_derivations
+
+GRAMMAR = Grammar.parse("""
+jump ### J
+walk ### W
+jump ### W
+NT_1 twice ### NT_1 NT_1
+NT_1 and NT_2 ### NT_1 NT_2
+NT_1 and NT_2 ### NT_2 NT_1
+""")
+EXAMPLES = [
+    Example("jump twice", "J J"),
+    Example("walk and jump", "W J"),
+    Example("jump and jump twice", "J J J"),
+    Example("walk and jump and walk twice", "W J W W"),
+    Example("walk", "W"),
+]
+CPU = torch.device("cpu")
+TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+
+
+def fitting(steps: int = 4, seed: int = 0, examples: list[Example] = EXAMPLES) -> Fitting:
+    training = TrainingSettings(steps=steps, batch_size=2, warm_up=2, seed=seed)
+    return Fitting(GRAMMAR, examples, model=TINY, training=training, device="cpu")
+
+
+def exact() -> Fitting:
+    """A model in float64 without dropout."""
+    found = fitting()
+    found.parser.model.scorer.double().eval()
+    return found
+
+
+def loss(model: Fitting, batch: list[int]) -> torch.Tensor:
+    saved = model.parser.model
+    return batch_loss(saved.scorer, model.data, batch, saved.tokenizer.pad_token_id, CPU)
+
+
+def enumerated_loss(model: Fitting, example: Example) -> float:
+    """-log p(target | source), derivation by derivation."""
+    saved, source = model.parser.model, example.source_tokens
+    full = charts(GRAMMAR, [source])
+    sentence = piece_batch(pieces(saved.tokenizer, [source]), saved.tokenizer.pad_token_id, CPU)
+    table = saved.scorer(sentence, anchors(full, CPU)).detach()
+    spans = {full.span(ChoiceId(number)): number for number in range(full.choices)}
+    derivations = all_derivations(GRAMMAR, source)
+    weights = [
+        math.exp(sum(float(table[spans[each.span], GRAMMAR.rules.index(each.rule)]) for each in found.applications))
+        for found in derivations
+    ]
+    right = sum(
+        weight for weight, found in zip(weights, derivations, strict=True) if found.target == example.target_tokens
+    )
+    return -math.log(right / sum(weights))
+
+
+def test_the_loss_is_what_enumeration_of_derivations_gives() -> None:
+    model = exact()
+    for number, example in enumerate(EXAMPLES):
+        assert loss(model, [number]).item() == pytest.approx(enumerated_loss(model, example), abs=1e-9)
+
+
+def test_the_loss_of_a_batch_is_the_mean_of_the_losses_of_its_parts() -> None:
+    model = exact()
+    alone = [loss(model, [number]).item() for number in range(len(EXAMPLES))]
+    assert loss(model, [0, 1, 2, 3, 4]).item() == pytest.approx(sum(alone) / 5, abs=1e-9)
+    assert loss(model, [3, 0, 3]).item() == pytest.approx((2 * alone[3] + alone[0]) / 3, abs=1e-9)
+
+
+def test_the_gradient_for_the_rules_passes_a_numerical_check() -> None:
+    model = exact()
+    scorer = model.parser.model.scorer
+
+    def of_rules(rules: torch.Tensor) -> torch.Tensor:
+        del scorer.rules
+        scorer.rules = rules  # type: ignore[assignment]  # no parameter, so that the gradient reaches it
+        return loss(model, [0, 2, 3])
+
+    assert torch.autograd.gradcheck(of_rules, scorer.rules.detach().clone().requires_grad_(), fast_mode=True)
+
+
+def test_every_weight_gets_a_gradient() -> None:
+    model = exact()
+    loss(model, [0, 1, 2, 3, 4]).backward()  # type: ignore[no-untyped-call]
+    idle = [name for name, weight in model.parser.model.scorer.named_parameters() if weight.grad is None]
+    assert not idle
+
+
+@given(st.integers(1, 20), st.integers(1, 25), st.integers(1, 12), st.integers(0, 5))
+def test_every_epoch_holds_every_example_once(examples: int, batch_size: int, steps: int, seed: int) -> None:
+    settings = TrainingSettings(steps=steps, batch_size=batch_size, seed=seed)
+    made = list(batches(examples, settings))
+    assert [len(batch) for batch in made] == [min(batch_size, examples)] * steps
+    stream = [number for batch in made for number in batch]
+    for start in range(0, len(stream) - examples + 1, examples):
+        assert sorted(stream[start : start + examples]) == list(range(examples))
+    counts = Counter(stream)
+    assert max(counts.values()) - min(counts.get(number, 0) for number in range(examples)) <= 1
+
+
+def test_the_seed_alone_decides_the_batches() -> None:
+    settings = [TrainingSettings(steps=9, batch_size=4, seed=seed) for seed in (0, 0, 1)]
+    first, again, other = (list(batches(30, each)) for each in settings)
+    assert first == again
+    assert first != other
+
+
+def test_epochs_come_in_new_orders() -> None:
+    first, second = batches(30, TrainingSettings(steps=2, batch_size=30))
+    assert first != second
+
+
+def test_the_learning_rate_rises_to_its_highest_and_falls_to_nothing() -> None:
+    settings = TrainingSettings(steps=20, warm_up=5)
+    shares = [warm_up_and_decay(step, settings) for step in range(21)]
+    assert shares[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert shares[5] == 1.0
+    falls = [before - after for before, after in pairwise(shares[5:])]
+    assert falls == pytest.approx([1 / 15] * 15)
+    assert shares[20] == 0.0
+
+
+@pytest.mark.parametrize("warm_up", [0, 20, 50])
+def test_the_schedule_bears_a_warm_up_of_nothing_and_one_longer_than_training(warm_up: int) -> None:
+    settings = TrainingSettings(steps=20, warm_up=warm_up)
+    assert all(0 < warm_up_and_decay(step, settings) <= 1 for step in range(20))
+
+
+def weights(model: Fitting) -> dict[str, torch.Tensor]:
+    return {name: weight.clone() for name, weight in model.parser.model.scorer.state_dict().items()}
+
+
+def is_same(ones: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> bool:
+    return ones.keys() == others.keys() and all(torch.equal(ones[name], others[name]) for name in ones)
+
+
+def test_the_same_seed_gives_the_same_weights_bit_for_bit() -> None:
+    made = [fitting(seed=0), fitting(seed=1)]
+    steps = [list(each.steps()) for each in made]
+    again = fitting(seed=0)
+    assert list(again.steps()) == steps[0] != steps[1]
+    assert is_same(weights(again), weights(made[0]))
+    assert not is_same(weights(made[1]), weights(made[0]))
+
+
+def test_parsing_in_the_middle_of_training_does_not_change_its_course() -> None:
+    expected = list(fitting().steps())
+    watched = fitting()
+    found = []
+    for step in watched.steps():
+        watched.parser.parse("walk and jump")
+        found.append(step)
+    assert found == expected
+
+
+def test_training_lowers_the_loss_and_numbers_its_steps() -> None:
+    model = fitting(steps=40)
+    steps = list(model.steps())
+    assert [step.number for step in steps] == list(range(1, 41))
+    assert sum(step.loss for step in steps[-5:]) < sum(step.loss for step in steps[:5]) / 1.5
+
+
+def test_a_loss_that_is_no_number_stops_training_at_its_step() -> None:
+    model = fitting(steps=9)
+    steps = model.steps()
+    list(islice(steps, 2))
+    with torch.no_grad():
+        model.parser.model.scorer.rules.fill_(math.nan)
+    before = weights(model)
+    with pytest.raises(NqgError, match=r"the loss of step 3 is nan; try a learning rate below 0\.001"):
+        next(steps)
+    after = weights(model)
+    others = [name for name in before if name != "rules"]
+    assert all(torch.equal(before[name], after[name]) for name in others)
+
+
+def test_pairs_that_the_grammar_does_not_derive_are_left_out() -> None:
+    extended = [Example("fly", "F"), *EXAMPLES, Example("walk", "J")]
+    assert len(fitting(examples=extended).data) == len(EXAMPLES)
+    data, plain = fitting(examples=extended).data, fitting().data
+    assert [len(each.ids) for each in data.sentences] == [len(each.ids) for each in plain.sentences]
+
+
+def test_repeated_pairs_are_learned_from_once() -> None:
+    assert len(fitting(examples=EXAMPLES * 3).data) == len(EXAMPLES)
+
+
+def test_examples_of_which_the_grammar_derives_none_are_refused() -> None:
+    with pytest.raises(NqgError, match="derives none of the training pairs"):
+        fitting(examples=[Example("fly", "F")])
+
+
+def test_forests_of_other_examples_are_refused() -> None:
+    tokenizer = fitting().parser.model.tokenizer
+    with pytest.raises(NqgError, match="there are 5 examples but forests of 4; expected as many"):
+        TrainingData.of(EXAMPLES, build_forests(GRAMMAR, EXAMPLES[1:]), tokenizer)
+
+
+def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
+    short = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=6))
+    with pytest.raises(NqgError, match="a training sentence has 8 word pieces; the encoder reads 6 at most"):
+        Fitting(GRAMMAR, EXAMPLES, model=short, device="cpu")
+
+
+def test_steps_can_be_taken_without_a_parser() -> None:
+    model = fitting()
+    saved = model.parser.model
+    settings = TrainingSettings(steps=1, batch_size=99)
+    (step,) = training_steps(saved.scorer, model.data, settings, 1e-3, saved.tokenizer.pad_token_id)
+    assert step.number == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (lambda: TrainingSettings(steps=0), "steps is 0; expected 1 or more"),
+        (lambda: TrainingSettings(batch_size=-1), "batch_size is -1; expected 1 or more"),
+        (lambda: TrainingSettings(learning_rate=0.0), r"learning_rate is 0\.0; expected more than 0"),
+        (lambda: ModelSettings(dimension=0), "dimension is 0; expected 1 or more"),
+        (lambda: EncoderSettings(layers=0), "layers is 0; expected 1 or more"),
+        (lambda: EncoderSettings(hidden_size=100, heads=3), "hidden_size is 100; expected a multiple of heads"),
+    ],
+    ids=["steps", "batch", "rate", "dimension", "layers", "heads"],
+)
+def test_settings_that_make_no_sense_are_refused(bad: object, words: str) -> None:
+    assert callable(bad)
+    with pytest.raises(SettingsError, match=words):
+        bad()
+
+
+def test_the_learning_rate_depends_on_the_encoder_unless_it_is_given() -> None:
+    assert TrainingSettings().rate("embedded") == 1e-3
+    assert TrainingSettings().rate("bert-base-uncased") == 1e-4
+    assert TrainingSettings(learning_rate=0.5).rate("embedded") == 0.5
