@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nqg.cli.induce import LIKE, STOPPED, chosen_settings
-from nqg.cli.terminal import complain, err, out, report_written
+from nqg.cli.terminal import complain, err, out, report_written, tracked
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.errors import NqgError
@@ -23,6 +23,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 
 if TYPE_CHECKING:
+    from nqg.forests.forest import Forests
     from nqg.inference.parser import Fitting, Parser
     from nqg.model.settings import TrainingSettings
     from nqg.model.training import TrainingStep
@@ -138,7 +139,10 @@ def train(
     unfinished.mkdir(parents=True, exist_ok=True)
     try:
         rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else _induced(examples, settings, unfinished)
-        fitting = Fitting(rules, examples, target_grammar=legal, model=model, training=training, device=place)
+        forests = _forests(rules, list(dict.fromkeys(examples)))
+        fitting = Fitting(
+            rules, examples, forests=forests, target_grammar=legal, model=model, training=training, device=place
+        )
         records = _fitted(fitting, examples, unfinished, save_every)
     except KeyboardInterrupt:
         complain(f"interrupted; the same command goes on with what is in {unfinished}")
@@ -187,6 +191,15 @@ def _induced(examples: Sequence[Example], settings: InductionSettings, folder: P
     induced.write(path)
     err.print(f"{len(induced.grammar):,} rules induced from {len(examples):,} examples")
     return induced.grammar
+
+
+def _forests(grammar: Grammar, examples: Sequence[Example]) -> Forests:
+    """The forests of the examples, with a bar while they are built."""
+    from nqg.forests.build import PART_SIZE, forest_parts
+    from nqg.forests.forest import joined
+
+    parts = tracked(forest_parts(grammar, examples), "building forests", -(-len(examples) // PART_SIZE))
+    return joined(parts)
 
 
 def _fitted(fitting: Fitting, examples: Sequence[Example], folder: Path, save_every: int) -> list[TrainingStep]:
