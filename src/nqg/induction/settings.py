@@ -49,8 +49,8 @@ class InductionSettings:
     def named(cls, dataset: str) -> InductionSettings:
         """Our settings for one of the paper's datasets: the paper's, but for an exact data term instead of a sample.
 
-        A sample of ten gives the data term less weight than it has. So does `data_weight`, without chance: with full
-        weight the search shies away from general rules early on and ends in a larger grammar (docs/performance.md).
+        A sample of ten gives the data term less weight than it has. So does `data_weight`, without chance; a quarter
+        leads to shorter grammars that cover more, at the price of more readings a sentence (docs/performance.md).
         """
         presets = {
             "geoquery": cls(data_weight=0.25, factoring=True),
