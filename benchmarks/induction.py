@@ -34,6 +34,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce
 from nqg.induction.settings import InductionSettings
+from timing import peak_megabytes
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 MIRROR = Path(os.environ.get("NQG_DATA_MIRROR", SHARED / "data"))
@@ -133,22 +134,16 @@ def measured(case: Case, runs: int) -> Measurement:
     induce([Example("a b", "x y"), Example("a", "x")], InductionSettings(factoring=True))  # loads the kernels
     train, _ = case.parts()
     gc.freeze()  # the examples are no garbage: without this the collector walks over them in the measured time
-    start_up, seconds = _peak_megabytes(), []
+    start_up, seconds = peak_megabytes(), []
     for _ in range(runs):
         start = time.process_time()
         induction = Induction(train, case.settings)
         steps = sum(1 for _ in induction.steps())
         grammar = induction.grammar
         seconds.append(time.process_time() - start)
-    peak, digest = _peak_megabytes(), hashlib.sha256(str(grammar).encode()).hexdigest()
+    peak, digest = peak_megabytes(), hashlib.sha256(str(grammar).encode()).hexdigest()
     quality = Quality.of(grammar, case)
     return Measurement(min(seconds), start_up, peak, steps, induction.searched_rules, quality, digest)
-
-
-def _peak_megabytes() -> float:
-    """The peak of this program alone: `resource.getrusage` would count the process that started it too (Linux)."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 @cache

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import resource
 import subprocess
 import sys
 import time
@@ -25,7 +24,7 @@ from nqg.splits.languages import LANGUAGES, Language
 from nqg.splits.settings import Method, TmcdSettings
 from nqg.splits.sizes import Sizes, sizes_for
 from nqg.splits.tmcd import tmcd_split
-from timing import cpu_seconds
+from timing import cpu_seconds, peak_megabytes
 
 MIRROR = Path(os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"))
 GROWTH = (1_000, 10_000, 100_000)
@@ -86,12 +85,8 @@ def growth(count: int) -> str:
     bytes_held = sum(column.nbytes for bags in (data.atoms, data.compounds) for column in bags[:4])
     return (
         f"{count:10,} {prepared:12.2f} {seconds:10.1f} {reached:12.4f} "
-        f"{bytes_held / 1e6:14.1f} {_peak_megabytes():14.0f}"
+        f"{bytes_held / 1e6:14.1f} {peak_megabytes():14.0f}"
     )
-
-
-def _peak_megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:

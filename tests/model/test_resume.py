@@ -21,7 +21,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Fitting
 from nqg.model.resume import KIND, TrainingOrigin, restored, save_state, saved_steps
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.training import Training, TrainingStep, batch_loss, training_steps
+from nqg.model.training import Training, TrainingStep, batch_loss
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [
@@ -78,7 +78,7 @@ def test_training_without_a_state_gives_the_same_weights(
     undisturbed: tuple[list[TrainingStep], dict[str, list[float]]],
 ) -> None:
     training = new_training()
-    steps = list(training_steps(training.scorer, training.data, SETTINGS, 0.01, padding=0))
+    steps = list(Training(training.scorer, training.data, SETTINGS, 0.01, padding=0).steps())
     assert (steps, weights(training)) == undisturbed
 
 

@@ -21,7 +21,7 @@ from nqg.inference.parser import Fitting
 from nqg.model.anchors import anchors
 from nqg.model.encoder import piece_batch, pieces
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.training import TrainingData, batch_loss, batches, training_steps, warm_up_and_decay
+from nqg.model.training import Training, TrainingData, batch_loss, batches, warm_up_and_decay
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""
@@ -230,7 +230,7 @@ def test_steps_can_be_taken_without_a_parser() -> None:
     model = fitting()
     saved = model.parser.model
     settings = TrainingSettings(steps=1, batch_size=99)
-    (step,) = training_steps(saved.scorer, model.data, settings, 1e-3, saved.tokenizer.pad_token_id)
+    (step,) = Training(saved.scorer, model.data, settings, 1e-3, saved.tokenizer.pad_token_id).steps()
     assert step.number == 1
 
 

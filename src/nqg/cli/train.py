@@ -205,11 +205,9 @@ def _forests(grammar: Grammar, examples: Sequence[Example]) -> Forests:
 def _fitted(fitting: Fitting, examples: Sequence[Example], folder: Path, save_every: int) -> list[TrainingStep]:
     """Train to the end, from the beginning or from the state in `folder`; the records of all steps."""
     from nqg.model.resume import TrainingOrigin, restored, saved_steps
-    from nqg.model.training import Training
 
     model, settings = fitting.parser.model, fitting.training
-    rate = settings.rate(model.settings.encoder)
-    training = Training(model.scorer, fitting.data, settings, rate, model.tokenizer.pad_token_id)
+    training = fitting.under_way
     origin = TrainingOrigin.of(model.grammar, examples, model.settings, settings)
     state = folder / "state.safetensors"
     past = restored(state, training, origin) if state.exists() else []

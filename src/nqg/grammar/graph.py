@@ -18,7 +18,6 @@ from nqg.grammar.trie import Integers
 Longs = NDArray[np.int64]
 ChoiceId = NewType("ChoiceId", int)
 ApplicationId = NewType("ApplicationId", int)
-RuleId = NewType("RuleId", int)
 NO_CHILD = -1
 NO_ROOT = -1
 

@@ -24,7 +24,7 @@ from nqg.model.checkpoint import SavedModel, load_model, save_model
 from nqg.model.encoder import new_encoder, piece_batch, pieces
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.training import TrainingData, TrainingStep, training_steps
+from nqg.model.training import Training, TrainingData, TrainingStep
 
 BATCH = 256  # sentences that are encoded together
 SEARCHED = 20  # readings among which a legal one is looked for
@@ -174,7 +174,7 @@ class Parser:
 
 
 class Fitting:
-    """A parser in the making: `steps` trains it, `parser` is what there is so far."""
+    """A parser in the making: `steps` trains it, `under_way` is that training, `parser` is what there is so far."""
 
     def __init__(
         self,
@@ -195,12 +195,12 @@ class Fitting:
         self.data = TrainingData.of(examples, forests or build_forests(grammar, examples), tokenizer)
         self.parser = Parser(SavedModel(grammar, scorer, tokenizer, model, target_grammar))
         self.data.check_lengths(self.parser.model.longest)
+        rate = training.rate(model.encoder)
+        self.under_way = Training(scorer, self.data, training, rate, tokenizer.pad_token_id)
 
     def steps(self) -> Iterator[TrainingStep]:
         """Train, one record a step."""
-        model = self.parser.model
-        rate = self.training.rate(model.settings.encoder)
-        yield from training_steps(model.scorer, self.data, self.training, rate, model.tokenizer.pad_token_id)
+        return self.under_way.steps()
 
 
 def best_device() -> str:

@@ -100,13 +100,6 @@ class Training:
         return record
 
 
-def training_steps(
-    scorer: Scorer, data: TrainingData, settings: TrainingSettings, rate: float, padding: int
-) -> Iterator[TrainingStep]:
-    """Train `scorer` in place, one record a step."""
-    yield from Training(scorer, data, settings, rate, padding).steps()
-
-
 def _step_seed(seed: int, step: int) -> int:
     """A seed of 32 bits, because torch's generator on CPUs looks at no more of them."""
     return random.Random(f"{seed} {step}").getrandbits(32)
