@@ -19,9 +19,10 @@ from nqg.data.example import Example
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Fitting
+from nqg.model.objective import batch_loss
 from nqg.model.resume import KIND, TrainingOrigin, restored, save_state, saved_steps
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.training import Training, TrainingStep, batch_loss
+from nqg.model.training import Training, TrainingStep
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [

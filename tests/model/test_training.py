@@ -20,8 +20,9 @@ from nqg.grammar.graph import ChoiceId
 from nqg.inference.parser import Fitting
 from nqg.model.anchors import anchors
 from nqg.model.encoder import piece_batch, pieces
+from nqg.model.objective import TrainingData, batch_loss
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.training import Training, TrainingData, batch_loss, batches, warm_up_and_decay
+from nqg.model.training import Training, batches, warm_up_and_decay
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""

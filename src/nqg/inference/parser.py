@@ -22,9 +22,10 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.anchors import anchors, span_numbers
 from nqg.model.checkpoint import SavedModel, load_model, save_model
 from nqg.model.encoder import new_encoder, piece_batch, pieces
+from nqg.model.objective import TrainingData
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.training import Training, TrainingData, TrainingStep
+from nqg.model.training import Training, TrainingStep
 
 BATCH = 256  # sentences that are encoded together
 SEARCHED = 20  # readings among which a legal one is looked for
