@@ -19,6 +19,7 @@ STAGES = [
     "induction",
     "forests",
     "model",
+    "seq2seq",
     "inference",
     "evaluation",
     "experiments",
