@@ -19,7 +19,7 @@ from nqg.data.example_files import read_examples
 from nqg.forests.build import build_forests
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.inference.parser import Fitting
+from nqg.inference.fitting import Fitting
 from nqg.model.settings import ModelSettings, TrainingSettings
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from nqg.data.example import Example
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
-from nqg.inference.parser import Fitting
+from nqg.inference.fitting import Fitting
 from nqg.model.objective import batch_loss
 from nqg.model.resume import KIND, TrainingOrigin, restored, save_state, saved_steps
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings

@@ -17,7 +17,7 @@ from nqg.forests.build import build_forests
 from nqg.grammar.charts import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import ChoiceId
-from nqg.inference.parser import Fitting
+from nqg.inference.fitting import Fitting
 from nqg.model.anchors import anchors
 from nqg.model.encoder import piece_batch, pieces
 from nqg.model.objective import TrainingData, batch_loss

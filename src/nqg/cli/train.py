@@ -24,7 +24,8 @@ from nqg.induction.settings import InductionSettings
 
 if TYPE_CHECKING:
     from nqg.forests.forest import Forests
-    from nqg.inference.parser import Fitting, Parser
+    from nqg.inference.fitting import Fitting
+    from nqg.inference.parser import Parser
     from nqg.model.settings import TrainingSettings
     from nqg.model.training import TrainingStep
 
@@ -130,7 +131,7 @@ def train(
     examples, dev_examples = read_examples(data), read_examples(dev) if dev else []
     legal = TargetGrammar.read(target_grammar) if target_grammar else None
 
-    from nqg.inference.parser import Fitting
+    from nqg.inference.fitting import Fitting
     from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 
     training = TrainingSettings(steps=steps, batch_size=batch_size, learning_rate=learning_rate, seed=seed)

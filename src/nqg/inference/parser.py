@@ -10,8 +10,6 @@ import numpy as np
 import torch
 
 from nqg.data.example import Example
-from nqg.forests.build import build_forests
-from nqg.forests.forest import Forests
 from nqg.grammar.best import best_derivations, k_best_derivations
 from nqg.grammar.charts import charts, goal_charts
 from nqg.grammar.derivation import Derivation, Tokens
@@ -21,11 +19,8 @@ from nqg.grammar.inside import Floats, log_inside
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.anchors import anchors, span_numbers
 from nqg.model.checkpoint import SavedModel, load_model, save_model
-from nqg.model.encoder import new_encoder, piece_batch, pieces
-from nqg.model.objective import TrainingData
-from nqg.model.scorer import Scorer
+from nqg.model.encoder import piece_batch, pieces
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.training import Training, TrainingStep
 
 BATCH = 256  # sentences that are encoded together
 SEARCHED = 20  # readings among which a legal one is looked for
@@ -79,6 +74,8 @@ class Parser:
         device: str | None = None,
     ) -> Parser:
         """A parser fitted to `examples`, whose derivations `grammar` has."""
+        from nqg.inference.fitting import Fitting  # which makes parsers, and so imports this module
+
         fitting = Fitting(
             grammar, examples, target_grammar=target_grammar, model=model, training=training, device=device
         )
@@ -172,36 +169,6 @@ class Parser:
     def _reading(self, derivation: Derivation, probability: float) -> Reading:
         target, legal = derivation.target, self.model.target_grammar
         return Reading(target, float(probability), derivation, legal is None or legal.accepts(target))
-
-
-class Fitting:
-    """A parser in the making: `steps` trains it, `under_way` is that training, `parser` is what there is so far."""
-
-    def __init__(
-        self,
-        grammar: Grammar,
-        examples: Sequence[Example],
-        *,
-        forests: Forests | None = None,
-        target_grammar: TargetGrammar | None = None,
-        model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
-        training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
-        device: str | None = None,
-    ) -> None:
-        examples = list(dict.fromkeys(examples))
-        torch.manual_seed(training.seed)
-        encoder, tokenizer = new_encoder(model, [example.source_tokens for example in examples])
-        scorer = Scorer(encoder, len(grammar), model.dimension).to(device or best_device())
-        self.training = training
-        self.data = TrainingData.of(examples, forests or build_forests(grammar, examples), tokenizer)
-        self.parser = Parser(SavedModel(grammar, scorer, tokenizer, model, target_grammar))
-        self.data.check_lengths(self.parser.model.longest)
-        rate = training.rate(model.encoder)
-        self.under_way = Training(scorer, self.data, training, rate, tokenizer.pad_token_id)
-
-    def steps(self) -> Iterator[TrainingStep]:
-        """Train, one record a step."""
-        return self.under_way.steps()
 
 
 def best_device() -> str:
