@@ -1,0 +1,112 @@
+"""Records of what was run: one small JSON file for each system, weights and seed of a recipe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from nqg.data.strict_json import strict_json
+from nqg.errors import FormatError, NqgError, Place
+from nqg.experiments.recipe import Recipe, System
+from nqg.files import write_text
+
+KIND = "nqg result"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run: a system with given weights on a recipe, with a seed.
+
+    >>> Cell("geoquery-tmcd", "nqg", "embedded", 0).file
+    PosixPath('geoquery-tmcd/nqg-embedded-0.json')
+    """
+
+    recipe: str
+    system: System
+    weights: str
+    seed: int
+
+    @property
+    def file(self) -> Path:
+        """Where its record lies in a folder of results."""
+        return Path(self.recipe) / f"{self.stem}.json"
+
+    @property
+    def stem(self) -> str:
+        """The name of its files, without an ending."""
+        return f"{self.system}-{self.weights.replace('/', '_')}-{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a run gave, and all that is needed to know how it came about."""
+
+    cell: Cell
+    figures: Mapping[str, float | None]  # per cent where they are shares; None is "undefined"
+    asked: str  # the weights that the recipe names
+    fingerprint: str  # of what the recipe says about the system
+    data: str  # fingerprint of the examples, train and test
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    commit: str = "unknown"
+    hardware: str = "unknown"
+    date: str = "unknown"
+
+    @property
+    def is_stand_in(self) -> bool:
+        """Whether other weights were used than the recipe names."""
+        return self.cell.weights != self.asked.replace("/", "_") and self.cell.weights != self.asked
+
+    def is_of(self, recipe: Recipe) -> bool:
+        """Whether the recipe still says what it said when this was run."""
+        return self.fingerprint == recipe.fingerprint(self.cell.system)
+
+    def write(self, folder: Path) -> Path:
+        """Write the record to its place in a folder of results."""
+        path = folder / self.cell.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps({"kind": KIND, "version": VERSION, **asdict(self)}, indent=1) + "\n")
+        return path
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file; anything else is refused with the reason."""
+    try:
+        values = strict_json(path.read_text(encoding="utf-8"), Place(path, 1))
+    except OSError as error:
+        raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise FormatError(f"expected UTF-8 text ({error.reason})", path) from error
+    if not isinstance(values, dict) or values.get("kind") != KIND:
+        raise FormatError(f"expected a record of kind '{KIND}'", path)
+    if values.get("version") != VERSION:
+        raise FormatError(f"expected version {VERSION}, found {values.get('version')!r}", path)
+    return _record({key: value for key, value in values.items() if key not in ("kind", "version")}, path)
+
+
+def _record(values: dict[str, Any], path: Path) -> Record:
+    expected = {each.name for each in fields(Record)}
+    if set(values) != expected:
+        odd = ", ".join(sorted(set(values) ^ expected))
+        raise FormatError(f"expected the keys of a record; missing or unknown: {odd}", path)
+    try:
+        cell = Cell(**values.pop("cell"))
+    except TypeError as error:
+        raise FormatError(f"expected recipe, system, weights and seed as 'cell' ({error})", path) from error
+    for name in ("figures", "settings", "seconds", "versions"):
+        if not isinstance(values[name], dict):
+            raise FormatError(f"expected an object as '{name}'", path)
+    return Record(cell, **values)
+
+
+def records(folder: Path) -> Iterator[Record]:
+    """Every record in a folder of results, in the order of their names."""
+    if not folder.is_dir():
+        raise NqgError(f"{folder}: no such folder; `nqg reproduce NAME --results {folder}` writes records there")
+    for path in sorted(folder.glob("*/*.json")):
+        yield read_record(path)

@@ -1,0 +1,86 @@
+"""Records put together: mean and deviation over seeds, for each recipe, system and weights."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from nqg.experiments.recipe import System
+from nqg.experiments.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A system with its weights: one row of a table.
+
+    >>> Series("hybrid", "flan-t5-small").title
+    'NQG-T5 (flan-t5-small)'
+    """
+
+    system: System
+    weights: str
+
+    @property
+    def title(self) -> str:
+        """How a table names it."""
+        return f"{ {'nqg': 'NQG', 'seq2seq': 'T5', 'hybrid': 'NQG-T5'}[self.system] } ({self.weights})"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of several seeds.
+
+    >>> print(Figure((43.4, 43.8)))
+    43.6
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over seeds."""
+        return statistics.fmean(self.values)
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation over seeds (n - 1); None for one seed."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All records of a folder, by recipe and series."""
+
+    records: tuple[Record, ...]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Results:
+        """Records in a fixed order, whatever order they came in."""
+        return cls(tuple(sorted(records, key=lambda record: (record.cell.recipe, record.cell.stem))))
+
+    def series(self, recipes: Sequence[str]) -> list[Series]:
+        """The series that have a record of one of the recipes: NQG first, then fallbacks, then hybrids."""
+        order = ("nqg", "seq2seq", "hybrid")
+        found = {Series(each.cell.system, each.cell.weights) for each in self.records if each.cell.recipe in recipes}
+        return sorted(found, key=lambda series: (order.index(series.system), series.weights))
+
+    def figure(self, recipe: str, series: Series, name: str) -> Figure | None:
+        """A figure over all seeds; None where nothing was run, or where it is undefined."""
+        found = [record.figures.get(name) for record in self._of(recipe, series)]
+        known = tuple(value for value in found if value is not None)
+        return Figure(known) if known else None
+
+    def seeds(self, recipe: str, series: Series) -> int:
+        """How many seeds were run."""
+        return len(self._of(recipe, series))
+
+    def _of(self, recipe: str, series: Series) -> list[Record]:
+        return [
+            each
+            for each in self.records
+            if (each.cell.recipe, each.cell.system, each.cell.weights) == (recipe, series.system, series.weights)
+        ]

@@ -1,0 +1,161 @@
+"""The paper's tables, with our figures beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from nqg.experiments.recipe import Recipe, read_recipe
+from nqg.experiments.summary import Figure, Results, Series
+
+UNKNOWN = "—"
+SCAN = ("scan-jump", "scan-turn-left", "scan-length", "scan-mcd1", "scan-mcd2", "scan-mcd3")
+GEOQUERY = ("geoquery-standard", "geoquery-template", "geoquery-length", "geoquery-tmcd")
+SPIDER = ("spider-ssp-random", "spider-ssp-template", "spider-ssp-length", "spider-ssp-tmcd")
+SPLITS = ("geoquery-standard", "geoquery-random", *GEOQUERY[1:], *SPIDER)
+SIZES = ("scan-length", "geoquery-standard", "spider-ssp-random")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of text; the first column names the rows."""
+
+    number: int
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def tables(results: Results) -> list[Table]:
+    """Every table of the paper for which something was run."""
+    makers: list[Callable[[Results], Table | None]] = [
+        lambda found: _accuracies(found, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
+        lambda found: _accuracies(found, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
+        lambda found: _accuracies(found, 4, "Accuracy (exact set match) on Spider-XSP", ("spider-xsp",)),
+        _coverage_and_precision,
+        _splits,
+        _grammar_sizes,
+        _deviations,
+    ]
+    return [table for make in makers if (table := make(results)) is not None]
+
+
+def _run(results: Results, names: Iterable[str]) -> list[Recipe]:
+    """The recipes among `names` of which there is a record."""
+    known = {record.cell.recipe for record in results.records}
+    return [read_recipe(name) for name in names if name in known]
+
+
+def _accuracies(results: Results, number: int, title: str, names: Sequence[str]) -> Table | None:
+    recipes = _run(results, names)
+    if not recipes:
+        return None
+    ours = _our_rows(results, recipes, "accuracy", results.series(names))
+    systems = dict.fromkeys(system for recipe in recipes for system in recipe.paper.accuracy)
+    theirs = [
+        (f"paper: {system}", *(_number(recipe.paper.accuracy.get(system)) for recipe in recipes)) for system in systems
+    ]
+    header = ("system", *(recipe.title for recipe in recipes))
+    return Table(number, title, header, (*ours, *theirs), _stand_in_notes(results, recipes))
+
+
+def _our_rows(
+    results: Results, recipes: Sequence[Recipe], name: str, series: Iterable[Series]
+) -> list[tuple[str, ...]]:
+    rows = [(each.title, *(_said(results.figure(recipe.name, each, name)) for recipe in recipes)) for each in series]
+    return [row for row in rows if any(value != UNKNOWN for value in row[1:])]
+
+
+def _said(figure: Figure | None) -> str:
+    """A mean, with its deviation where there are several seeds.
+
+    >>> _said(Figure((50.0, 52.0))), _said(Figure((100.0,))), _said(None)
+    ('51.0 ± 1.4', '100.0', '—')
+    """
+    if figure is None:
+        return UNKNOWN
+    return str(figure) if figure.deviation is None else f"{figure} ± {figure.deviation:.1f}"
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return UNKNOWN if value is None else f"{value:.{digits}f}"
+
+
+def _stand_in_notes(results: Results, recipes: Sequence[Recipe]) -> tuple[str, ...]:
+    """Which weights stand in for those that the paper used."""
+    names = {recipe.name for recipe in recipes}
+    pairs = {
+        (record.cell.weights, record.asked)
+        for record in results.records
+        if record.cell.recipe in names and record.is_stand_in
+    }
+    return tuple(f"{used} stands in for {asked}." for used, asked in sorted(pairs))
+
+
+def _coverage_and_precision(results: Results) -> Table | None:
+    recipes = [recipe for recipe in _run(results, (*SCAN, *GEOQUERY, *SPIDER)) if recipe.paper.nqg]
+    if not recipes:
+        return None
+    series = [each for each in results.series([recipe.name for recipe in recipes]) if each.system == "nqg"]
+    rows: list[tuple[str, ...]] = []
+    for name in ("coverage", "precision"):
+        ours = _our_rows(results, recipes, name, series)
+        rows += [(f"{row[0]} {name}", *row[1:]) for row in ours]
+        rows.append((f"paper: NQG {name}", *(_number(recipe.paper.nqg.get(name)) for recipe in recipes)))
+    header = ("measure", *(recipe.title for recipe in recipes))
+    return Table(5, "NQG coverage and precision", header, tuple(rows), _stand_in_notes(results, recipes))
+
+
+def _splits(results: Results) -> Table | None:
+    """Unseen atoms and divergence are facts of the split, so any record of it has them."""
+    rows = []
+    for recipe in _run(results, SPLITS):
+        fallback = next((each for each in results.series([recipe.name]) if each.system == "seq2seq"), None)
+        any_series = results.series([recipe.name])[0]
+        unseen, divergence = (results.figure(recipe.name, any_series, name) for name in ("unseen_atoms", "divergence"))
+        accuracy = results.figure(recipe.name, fallback, "accuracy") if fallback else None
+        paper = recipe.paper
+        rows.append(
+            (
+                recipe.title,
+                *(_said(unseen), _number(paper.split.get("unseen_atoms"))),
+                *(_number(divergence.mean if divergence else None, 3), _number(paper.split.get("divergence"), 2)),
+                *(_said(accuracy), _number(paper.accuracy.get("T5-Base")), fallback.title if fallback else UNKNOWN),
+            )
+        )
+    header = ("split", "unseen atoms %", "paper", "divergence", "paper", "T5 accuracy", "paper: T5-Base", "our T5")
+    return Table(6, "Splits: unseen atoms, compound divergence, accuracy of T5", header, tuple(rows)) if rows else None
+
+
+def _grammar_sizes(results: Results) -> Table | None:
+    rows = []
+    for recipe in _run(results, SIZES):
+        series = next((each for each in results.series([recipe.name]) if each.system == "nqg"), None)
+        rules, examples = (
+            results.figure(recipe.name, series, name) if series else None for name in ("rules", "train_examples")
+        )
+        if rules and examples:
+            ratio = f"{examples.mean / rules.mean:,.1f}"
+            paper = _number(recipe.paper.nqg.get("rules"), 0)
+            rows.append((recipe.title, f"{examples.mean:,.0f}", f"{rules.mean:,.0f}", ratio, paper))
+    header = ("dataset", "examples", "induced rules", "examples per rule", "paper: rules")
+    return Table(8, "Sizes of induced grammars", header, tuple(rows)) if rows else None
+
+
+def _deviations(results: Results) -> Table | None:
+    recipes = _run(results, GEOQUERY)
+    rows = []
+    for series in results.series(GEOQUERY):
+        names = ("accuracy", "coverage", "precision") if series.system == "nqg" else ("accuracy",)
+        for name in names:
+            figures = [results.figure(recipe.name, series, name) for recipe in recipes]
+            values = [_number(figure.deviation if figure else None) for figure in figures]
+            rows.append((f"{series.title} {name}", *values))
+    for name in ("NQG-T5-Base", "NQG", "coverage", "precision"):
+        label = f"paper: NQG {name}" if name in ("coverage", "precision") else f"paper: {name} accuracy"
+        rows.append((label, *(_number(recipe.paper.deviation.get(name)) for recipe in recipes)))
+    shown = tuple(row for row in rows if any(value != UNKNOWN for value in row[1:]))
+    header = ("measure", *(recipe.title for recipe in recipes))
+    title = "Standard deviation over seeds for GeoQuery"
+    return Table(9, title, header, shown) if any(not row[0].startswith("paper") for row in shown) else None
