@@ -74,6 +74,11 @@ class Results:
         known = tuple(value for value in found if value is not None)
         return Figure(known) if known else None
 
+    def split_fact(self, recipe: str, name: str) -> float | None:
+        """A figure of the split itself, which is the same in every record that has it."""
+        values = (each.figures.get(name) for each in self.records if each.cell.recipe == recipe)
+        return next((value for value in values if value is not None), None)
+
     def seeds(self, recipe: str, series: Series) -> int:
         """How many seeds were run."""
         return len(self._of(recipe, series))

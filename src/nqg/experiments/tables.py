@@ -108,24 +108,28 @@ def _coverage_and_precision(results: Results) -> Table | None:
 
 
 def _splits(results: Results) -> Table | None:
-    """Unseen atoms and divergence are facts of the split, so any record of it has them."""
-    rows = []
-    for recipe in _run(results, SPLITS):
-        fallback = next((each for each in results.series([recipe.name]) if each.system == "seq2seq"), None)
-        any_series = results.series([recipe.name])[0]
-        unseen, divergence = (results.figure(recipe.name, any_series, name) for name in ("unseen_atoms", "divergence"))
-        accuracy = results.figure(recipe.name, fallback, "accuracy") if fallback else None
-        paper = recipe.paper
-        rows.append(
-            (
-                recipe.title,
-                *(_said(unseen), _number(paper.split.get("unseen_atoms"))),
-                *(_number(divergence.mean if divergence else None, 3), _number(paper.split.get("divergence"), 2)),
-                *(_said(accuracy), _number(paper.accuracy.get("T5-Base")), fallback.title if fallback else UNKNOWN),
-            )
-        )
-    header = ("split", "unseen atoms %", "paper", "divergence", "paper", "T5 accuracy", "paper: T5-Base", "our T5")
+    """One row for each split and fallback; unseen atoms and divergence are facts of the split."""
+    rows = [
+        _split_row(results, recipe, series)
+        for recipe in _run(results, SPLITS)
+        for series in [each for each in results.series([recipe.name]) if each.system == "seq2seq"] or [None]
+    ]
+    header = ("split", "unseen atoms %", "paper", "divergence", "paper", "our T5", "accuracy", "paper: T5-Base")
     return Table(6, "Splits: unseen atoms, compound divergence, accuracy of T5", header, tuple(rows)) if rows else None
+
+
+def _split_row(results: Results, recipe: Recipe, fallback: Series | None) -> tuple[str, ...]:
+    paper = recipe.paper
+    return (
+        recipe.title,
+        _number(results.split_fact(recipe.name, "unseen_atoms")),
+        _number(paper.split.get("unseen_atoms")),
+        _number(results.split_fact(recipe.name, "divergence"), 3),
+        _number(paper.split.get("divergence"), 2),
+        fallback.weights if fallback else UNKNOWN,
+        _said(results.figure(recipe.name, fallback, "accuracy") if fallback else None),
+        _number(paper.accuracy.get("T5-Base")),
+    )
 
 
 def _grammar_sizes(results: Results) -> Table | None:

@@ -1,0 +1,97 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nqg.data.catalogue import CATALOGUE
+from nqg.errors import FormatError, NqgError, UnknownName
+from nqg.experiments.recipe import SystemPlan, Weights, read_recipe, recipe_names
+from nqg.induction.settings import InductionSettings
+
+LEAST = 'dataset = "scan"\nsplit = "length"\n'
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], str]:
+    def write(text: str) -> str:
+        path = tmp_path / "mine.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_is_of_a_known_dataset_and_split(name: str) -> None:
+    recipe = read_recipe(name)
+    assert recipe.name == name
+    entry = CATALOGUE[recipe.dataset]
+    assert recipe.split in entry.splits or recipe.random_train_size
+    assert InductionSettings.named(recipe.dataset).changed(**recipe.induction)
+
+
+def test_the_paper_is_quoted_as_printed() -> None:
+    tmcd = read_recipe("geoquery-tmcd").paper
+    assert (tmcd.accuracy["NQG"], tmcd.accuracy["T5-Base"], tmcd.accuracy["NQG-T5-Base"]) == (41.1, 54.3, 56.6)
+    assert (tmcd.nqg["coverage"], tmcd.nqg["precision"], tmcd.split["divergence"]) == (43.7, 94.1, 0.19)
+
+
+def test_a_recipe_of_ones_own_has_the_defaults_of_what_it_leaves_out(written: Callable[[str], str]) -> None:
+    recipe = read_recipe(written(LEAST))
+    assert recipe.name == "mine"
+    assert recipe.systems == ("nqg", "seq2seq", "hybrid")
+    assert recipe.nqg == SystemPlan(Weights("embedded"))
+    assert recipe.metric == "exact"
+
+
+def test_systems_come_in_the_order_in_which_they_build_on_each_other(written: Callable[[str], str]) -> None:
+    assert read_recipe(written(LEAST + 'systems = ["hybrid", "nqg"]\n')).systems == ("nqg", "hybrid")
+
+
+def test_a_near_miss_is_offered() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'scan-length'"):
+        read_recipe("scan-lenght")
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(NqgError, match=r"nowhere\.toml: cannot be read \(No such file"):
+        read_recipe("nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("dataset = ", r"mine\.toml: not valid TOML"),
+        ('split = "length"\n', "expected a string as 'dataset' of the recipe, found None"),
+        (LEAST + 'speed = "high"\n', "no key of the recipe 'speed'"),
+        (LEAST + 'metric = "bleu"\n', "expected one of exact, spider as 'metric' of the recipe, found 'bleu'"),
+        (LEAST + 'systems = ["t5"]\n', r"expected a list of nqg, seq2seq, hybrid as 'systems', found \['t5'\]"),
+        (LEAST + "systems = []\n", "expected a list of nqg"),
+        (LEAST + "random_train_size = 0\n", "expected a number of examples as 'random_train_size', found 0"),
+        (LEAST + "random_train_size = true\n", "found True"),
+        (LEAST + "nqg = 3\n", "expected a table as 'nqg' of the recipe, found 3"),
+        (LEAST + "[nqg]\nencoder = 3\n", r"expected a string as 'encoder' of \[nqg\], found 3"),
+        (LEAST + '[paper.accuracy]\nNQG = "high"\n', r"expected a number as 'NQG' of \[accuracy\], found 'high'"),
+        (LEAST + "[paper.speed]\nNQG = 3\n", r"no key of \[paper\] 'speed'"),
+    ],
+)
+def test_a_bad_recipe_is_refused_with_the_reason(written: Callable[[str], str], text: str, complaint: str) -> None:
+    with pytest.raises(FormatError, match=complaint):
+        read_recipe(written(text))
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"dataset = '\xff'")
+    with pytest.raises(FormatError, match="not valid TOML"):
+        read_recipe(str(path))
+
+
+def test_a_fingerprint_changes_with_what_the_system_depends_on_and_with_nothing_else() -> None:
+    recipe = read_recipe("geoquery-tmcd")
+    slower = replace(recipe, seq2seq=SystemPlan(recipe.seq2seq.weights, {"steps": 9}))
+    assert slower.fingerprint("nqg") == recipe.fingerprint("nqg")
+    assert slower.fingerprint("seq2seq") != recipe.fingerprint("seq2seq")
+    assert slower.fingerprint("hybrid") != recipe.fingerprint("hybrid")
+    assert replace(recipe, name="other").fingerprint("nqg") == recipe.fingerprint("nqg")

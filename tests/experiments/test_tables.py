@@ -1,0 +1,118 @@
+import math
+import statistics
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.experiments.recipe import System
+from nqg.experiments.records import Cell, Record
+from nqg.experiments.rendering import markdown, page
+from nqg.experiments.summary import Figure, Results, Series
+from nqg.experiments.tables import Table, tables
+
+
+def record(recipe: str, system: System, weights: str, seed: int, **figures: float | None) -> Record:
+    return Record(Cell(recipe, system, weights, seed), figures, "t5-base", "f", "d")
+
+
+RESULTS = Results.of(
+    [
+        record("geoquery-tmcd", "nqg", "mpnet", 0, accuracy=43.0, coverage=46.0, precision=93.0, divergence=0.19),
+        record("geoquery-tmcd", "nqg", "mpnet", 1, accuracy=45.0, coverage=48.0, precision=95.0, divergence=0.19),
+        record("geoquery-tmcd", "seq2seq", "flan", 0, accuracy=50.0, divergence=0.19, unseen_atoms=0.0),
+        record("scan-length", "nqg", "embedded", 0, accuracy=100.0, rules=20, train_examples=16990),
+    ]
+)
+
+
+def table(number: int) -> Table:
+    return next(each for each in tables(RESULTS) if each.number == number)
+
+
+def test_the_main_table_has_our_mean_and_deviation_beside_the_papers_figure() -> None:
+    main = table(2)
+    assert main.header == ("system", "scan, length", "geoquery, tmcd")
+    assert ("NQG (mpnet)", "—", "44.0 ± 1.4") in main.rows
+    assert ("NQG (embedded)", "100.0", "—") in main.rows
+    assert ("paper: NQG", "100.0", "41.1") in main.rows
+    assert ("paper: T5-Base", "14.4", "54.3") in main.rows
+
+
+def test_our_rows_come_first_and_parsers_before_fallbacks() -> None:
+    names = [row[0] for row in table(2).rows]
+    assert names[:3] == ["NQG (embedded)", "NQG (mpnet)", "T5 (flan)"]
+    assert all(name.startswith("paper") for name in names[3:])
+
+
+def test_stand_ins_are_labelled() -> None:
+    assert "flan stands in for t5-base." in table(2).notes
+
+
+def test_only_tables_of_which_something_was_run_are_made() -> None:
+    assert [each.number for each in tables(RESULTS)] == [2, 5, 6, 8, 9]
+    assert tables(Results(())) == []
+
+
+def test_coverage_and_precision_stand_beside_the_papers() -> None:
+    rows = table(5).rows
+    assert ("NQG (mpnet) coverage", "—", "47.0 ± 1.4") in rows
+    assert ("paper: NQG precision", "100.0", "94.1") in rows
+
+
+def test_the_table_of_splits_names_the_model_behind_its_accuracy() -> None:
+    assert table(6).rows == (("geoquery, tmcd", "0.0", "0.0", "0.190", "0.19", "flan", "50.0", "54.3"),)
+
+
+def test_grammar_sizes_have_their_ratio() -> None:
+    assert table(8).rows == (("scan, length", "16,990", "20", "849.5", "21"),)
+
+
+def test_deviations_need_more_than_one_seed() -> None:
+    rows = {row[0]: row[1] for row in table(9).rows}
+    assert rows["NQG (mpnet) accuracy"] == "1.4"
+    assert "T5 (flan) accuracy" not in rows
+    assert rows["paper: NQG accuracy"] == "0.4"
+
+
+def test_an_undefined_figure_is_left_out_and_not_counted_as_zero() -> None:
+    results = Results.of(
+        [
+            record("geoquery-tmcd", "nqg", "x", 0, precision=None),
+            record("geoquery-tmcd", "nqg", "x", 1, precision=90.0),
+        ]
+    )
+    assert results.figure("geoquery-tmcd", Series("nqg", "x"), "precision") == Figure((90.0,))
+    assert results.seeds("geoquery-tmcd", Series("nqg", "x")) == 2
+    assert results.figure("geoquery-tmcd", Series("nqg", "y"), "precision") is None
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=8))
+def test_mean_and_deviation_are_those_of_the_textbook(values: list[float]) -> None:
+    figure = Figure(tuple(values))
+    assert math.isclose(figure.mean, sum(values) / len(values), abs_tol=1e-9)
+    if len(values) == 1:
+        assert figure.deviation is None
+    else:
+        assert figure.deviation == statistics.stdev(values)
+
+
+@given(st.permutations(RESULTS.records))
+def test_the_order_of_the_records_does_not_matter(shuffled: list[Record]) -> None:
+    assert tables(Results.of(shuffled)) == tables(RESULTS)
+
+
+def test_text_in_a_table_cannot_break_out_of_it() -> None:
+    hostile = Table(2, "<b>", ("a|b",), (("<script>alert(1)</script>",),), ("<i>",))
+    assert "a\\|b" in markdown([hostile])
+    shown = page([hostile])
+    assert "<script>" not in shown
+    assert "<b>" not in shown
+    assert "<i>" not in shown
+    assert "&lt;script&gt;" in shown
+
+
+def test_the_page_marks_the_papers_rows_and_holds_the_pictures() -> None:
+    shown = page([Table(2, "t", ("x",), (("paper: NQG",), ("NQG",)))], ["<svg></svg>"])
+    assert '<tr class="paper"><td>paper: NQG</td></tr>' in shown
+    assert "<tr><td>NQG</td></tr>" in shown
+    assert "<figure><svg></svg></figure>" in shown
