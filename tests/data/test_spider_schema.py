@@ -12,6 +12,7 @@ PETS = {
     "db_id": "Pets_1",
     "table_names_original": ["Student", "Pets"],
     "column_names_original": [[-1, "*"], [0, "StuID"], [0, "Age"], [1, "PetID"]],
+    "foreign_keys": [],
 }
 
 

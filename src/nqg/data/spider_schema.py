@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nqg.data.spider_json import JsonEntry, read_json_entries
 from nqg.data.strict_json import json_kind
+
+STAR = -1
+"""The number that stands for the table of `*`, which belongs to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +23,16 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A column that holds the values of another; both are written `table.column`."""
+
+    column: str
+    refers_to: str
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
-    """A database and its tables; all names are in lower case, as in the dataset.
+    """A database, its tables and how they refer to each other; all names are in lower case, as in the dataset.
 
     >>> str(Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid",)))))
     'student : stuid , age | pets : petid'
@@ -29,6 +40,12 @@ class Schema:
 
     database: str
     tables: tuple[Table, ...]
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns in the order of the tables, each written `table.column`."""
+        return tuple(f"{table.name}.{column}" for table in self.tables for column in table.columns)
 
     def __str__(self) -> str:
         return " | ".join(f"{table.name} : {' , '.join(table.columns)}" for table in self.tables)
@@ -47,14 +64,14 @@ def read_schemas(path: Path) -> Mapping[str, Schema]:
 
 def _schema(entry: JsonEntry) -> Schema:
     names = [_table_name(name, entry) for name in entry.items("table_names_original")]
-    columns: list[list[str]] = [[] for _ in names]
-    for pair in entry.items("column_names_original"):
-        table, column = _column(pair, len(names), entry)
-        if table >= 0:  # -1 marks the star, which belongs to no table
-            columns[table].append(column)
-    tables = tuple(Table(name, tuple(own)) for name, own in zip(names, columns, strict=True))
+    columns = [_column(pair, len(names), entry) for pair in entry.items("column_names_original")]
+    tables = tuple(
+        Table(name, tuple(column for owner, column in columns if owner == number)) for number, name in enumerate(names)
+    )
     _check(tables, entry)
-    return Schema(entry.text("db_id").lower(), tables)
+    full_names = [None if owner == STAR else f"{names[owner]}.{column}" for owner, column in columns]
+    keys = tuple(_foreign_key(pair, full_names, entry) for pair in entry.items("foreign_keys"))
+    return Schema(entry.text("db_id").lower(), tables, keys)
 
 
 def _check(tables: tuple[Table, ...], entry: JsonEntry) -> None:
@@ -73,8 +90,20 @@ def _table_name(name: Any, entry: JsonEntry) -> str:
 
 def _column(pair: Any, tables: int, entry: JsonEntry) -> tuple[int, str]:
     match pair:
-        case [int(table), str(name)] if -1 <= table < tables and name:
+        case [int(table), str(name)] if STAR <= table < tables and name:
             return table, name.lower()
     raise entry.complaint(
         f"expected [number of a table below {tables}, name] in 'column_names_original', found {pair!r}"
+    )
+
+
+def _foreign_key(pair: Any, columns: Sequence[str | None], entry: JsonEntry) -> ForeignKey:
+    match pair:
+        case [int(number), int(other)] if min(number, other) >= 0 and max(number, other) < len(columns):
+            column, refers_to = columns[number], columns[other]
+            if column and refers_to:
+                return ForeignKey(column, refers_to)
+    raise entry.complaint(
+        f"expected [number of a column, number of a column], each below {len(columns)} and not that of '*',"
+        f" in 'foreign_keys', found {pair!r}"
     )

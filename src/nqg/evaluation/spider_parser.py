@@ -1,0 +1,244 @@
+"""Reads SQL as Spider's official metric does: what it accepts, what it skips and what it throws away.
+
+The rules are those of the metric, not those of SQL: `join` and commas between selected items may be missing, whatever
+is left over after a complete query is ignored, and a column on the right of a comparison swallows what follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from nqg.data.spider_schema import Schema
+from nqg.errors import FormatError
+from nqg.evaluation.spider_names import Names
+from nqg.evaluation.spider_query import Branch, Condition, Conditions, Expression, Item, Order, Query, Unit, Value
+from nqg.evaluation.spider_words import is_string, spider_words
+
+SET_OPERATORS = ("intersect", "union", "except")
+CLAUSE_WORDS = ("select", "from", "where", "group", "order", "limit", *SET_OPERATORS)
+JOIN_WORDS = ("join", "on", "as")
+AGGREGATES = ("max", "min", "count", "sum", "avg")
+COMPARISONS = ("between", "=", ">", "<", ">=", "<=", "!=", "in", "like", "is", "exists", "not")
+END = ""
+DEEPEST = 50  # queries inside queries; a fixed bound, so that a verdict does not depend on how much stack is left
+
+T = TypeVar("T")
+Tables = Sequence[str]
+
+
+def parse_query(sql: str, schema: Schema) -> Query:
+    """The query that the metric reads; an error says why there is none.
+
+    >>> from nqg.data.spider_schema import Table
+    >>> schema = Schema("pets_1", (Table("pets", ("id", "weight")),))
+    >>> parse_query("SELECT T1.weight FROM Pets AS T1", schema).items[0].expression.left.column
+    'pets.weight'
+    """
+    words = spider_words(sql)
+    return _Reader(words, Names(schema, words)).query()
+
+
+class _Reader:
+    """A place in the words of a query; each method reads one construct from there."""
+
+    def __init__(self, words: Sequence[str], names: Names) -> None:
+        self.words, self.names = words, names
+        self.place = self.depth = 0
+
+    def at(self, *words: str) -> bool:
+        return (self.words[self.place] if self.place < len(self.words) else END) in words
+
+    def at_end(self) -> bool:
+        return self.at(END)
+
+    def take(self, word: str) -> bool:
+        found = self.at(word)
+        self.place += found
+        return found
+
+    def one_of(self, words: Sequence[str]) -> str | None:
+        return self.word() if self.at(*words) else None
+
+    def expect(self, word: str) -> None:
+        if not self.take(word):
+            raise self.complaint(f"'{word}'")
+
+    def word(self) -> str:
+        if self.at_end():
+            raise self.complaint("a word")
+        self.place += 1
+        return self.words[self.place - 1]
+
+    def complaint(self, expected: str) -> FormatError:
+        found = "the end of the query" if self.at_end() else f"'{self.words[self.place]}'"
+        before = " ".join(self.words[max(0, self.place - 4) : self.place])
+        return FormatError(f"expected {expected} after '{before}', found {found}")
+
+    def query(self) -> Query:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise FormatError(f"expected at most {DEEPEST} queries inside each other, found more")
+        bracket = self.take("(")
+        self.expect("select")
+        query = self.selection()
+        self.skip_semicolons()
+        if bracket:
+            self.expect(")")
+        self.skip_semicolons()
+        operator = self.one_of(SET_OPERATORS)
+        branch = Branch(operator, self.query()) if operator else None
+        self.depth -= 1
+        return replace(query, branch=branch)
+
+    def selection(self) -> Query:
+        """One `select` with its clauses, without its branch."""
+        start = self.place
+        tables, on = self.tables()
+        names = [table for table in tables if isinstance(table, str)]
+        behind, self.place = self.place, start
+        is_distinct, items = self.take("distinct"), self.items(names)
+        self.place = behind
+        where = self.conditions(names) if self.take("where") else Conditions()
+        group = self.listed("group", lambda: self.unit(names)) or ()
+        having = self.conditions(names) if self.take("having") else Conditions()
+        order, limit = self.order(names), self.limit()
+        return Query(items, tables, on, where, group, having, order, limit, is_distinct=is_distinct)
+
+    def skip_semicolons(self) -> None:
+        while self.take(";"):
+            pass
+
+    def tables(self) -> tuple[tuple[str | Query, ...], Conditions]:
+        """The tables behind the next `from`, wherever it stands, and the conditions that join them."""
+        while not self.take("from"):
+            self.word()
+        tables: list[str | Query] = []
+        on: list[Condition | str] = []
+        while not self.at_end():
+            bracket = self.take("(")
+            tables.append(self.query() if self.at("select") else self.table())
+            if self.take("on"):
+                names = [table for table in tables if isinstance(table, str)]
+                on += ["and"] * bool(on) + list(self.conditions(names).parts)
+            if bracket:
+                self.expect(")")
+            if self.at(*CLAUSE_WORDS, ")", ";"):
+                break
+        return tuple(tables), Conditions(tuple(on))
+
+    def table(self) -> str:
+        self.take("join")
+        name = self.names.table(self.word())
+        if self.take("as"):
+            self.word()
+        return name
+
+    def items(self, tables: Tables) -> tuple[Item, ...]:
+        items: list[Item] = []
+        while not self.at(*CLAUSE_WORDS, END):
+            aggregate = self.one_of(AGGREGATES)
+            items.append(Item(self.expression(tables), aggregate))
+            self.take(",")
+        return tuple(items)
+
+    def expression(self, tables: Tables) -> Expression:
+        bracket = self.take("(")
+        left, operator = self.unit(tables), self.one_of("-+*/")
+        right = self.unit(tables) if operator else None
+        if bracket:
+            self.expect(")")
+        return Expression(left, operator, right)
+
+    def unit(self, tables: Tables) -> Unit:
+        bracket = self.take("(")
+        aggregate = self.one_of(AGGREGATES)
+        if aggregate:
+            self.expect("(")
+        is_distinct = self.take("distinct")
+        column = self.names.column(self.word(), tables)
+        if aggregate or bracket:  # of the two brackets in `((count(x)` only the inner one is closed here
+            self.expect(")")
+        return Unit(column, aggregate, is_distinct)
+
+    def conditions(self, tables: Tables) -> Conditions:
+        parts: list[Condition | str] = []
+        while not self.at_end():
+            parts.append(self.condition(tables))
+            if self.at(*CLAUSE_WORDS, *JOIN_WORDS, ")", ";"):
+                break
+            if connector := self.one_of(("and", "or")):
+                parts.append(connector)
+        return Conditions(tuple(parts))
+
+    def condition(self, tables: Tables) -> Condition:
+        left, is_negated = self.expression(tables), self.take("not")
+        operator = self.one_of(COMPARISONS)
+        if operator is None:
+            raise self.complaint("a comparison")
+        values = [self.value(tables)]
+        if operator == "between":
+            self.expect("and")
+            values.append(self.value(tables))
+        return Condition(left, operator, tuple(values), is_negated)
+
+    def value(self, tables: Tables) -> Value:
+        start = self.place
+        bracket = self.take("(")
+        value = self.query() if self.at("select") else self.literal()
+        if value is None:
+            self.place = start
+            return self.swallowing_column(tables)
+        if bracket:
+            self.expect(")")
+        return value
+
+    def literal(self) -> str | float | None:
+        """A string or a number, if there is one here."""
+        word = self.word()
+        if is_string(word):
+            return word
+        try:
+            return float(word)
+        except ValueError:
+            return None
+
+    def swallowing_column(self, tables: Tables) -> Unit:
+        """A column, and everything behind it up to the next word that could end a condition; `or` could not."""
+        start = self.place
+        while not self.at(",", ")", "and", *CLAUSE_WORDS, *JOIN_WORDS, END):
+            self.place += 1
+        return _Reader(self.words[start : self.place], self.names).unit(tables)
+
+    def listed(self, clause: str, item: Callable[[], T]) -> tuple[T, ...] | None:
+        """What stands behind `clause` and `by`, separated by commas, or None where there is no such clause."""
+        if not self.take(clause):
+            return None
+        self.expect("by")
+        items: list[T] = []
+        while not self.at(*CLAUSE_WORDS, ")", ";", END):
+            items.append(item())
+            if not self.take(","):
+                break
+        return tuple(items)
+
+    def order(self, tables: Tables) -> Order | None:
+        directions = ["asc"]
+
+        def ordered() -> Expression:
+            expression = self.expression(tables)
+            directions.extend(filter(None, [self.one_of(("asc", "desc"))]))
+            return expression
+
+        expressions = self.listed("order", ordered)
+        return None if expressions is None else Order(expressions, directions[-1])
+
+    def limit(self) -> int | None:
+        if not self.take("limit"):
+            return None
+        word = self.word()
+        try:
+            return int(word)
+        except ValueError:
+            raise FormatError(f"expected a whole number after 'limit', found '{word}'") from None
