@@ -1,0 +1,168 @@
+"""From predictions and references to the paper's figures: coverage, precision and accuracy, of one system or a hybrid.
+
+Usable by itself: predictions and references are strings, and an abstention is None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nqg.errors import NqgError
+from nqg.evaluation.intervals import Interval, bootstrap_interval, wilson_interval
+
+Match = Callable[[str, str], bool]
+"""Whether a prediction is as good as the reference."""
+UNDEFINED = "undefined"
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def normalised_tokens(program: str) -> tuple[str, ...]:
+    """The words and marks of a program; the white space around them, which detokenisers lose, does not count.
+
+    >>> normalised_tokens("answer(count ( m0 ))")
+    ('answer', '(', 'count', '(', 'm0', ')', ')')
+    """
+    return tuple(_TOKEN.findall(program))
+
+
+def exact_match(prediction: str, reference: str) -> bool:
+    """Whether two programs have the same tokens.
+
+    >>> exact_match("answer(state)", "answer ( state )"), exact_match("answer ( m0 )", "answer ( M0 )")
+    (True, False)
+    """
+    return normalised_tokens(prediction) == normalised_tokens(reference)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How a system does on examples, some of which it may leave unanswered.
+
+    >>> print(Scores(examples=8, answered=4, right=3))
+    accuracy 37.5 %, coverage 50.0 %, precision 75.0 %
+    >>> print(Scores(examples=8, answered=0, right=0))
+    accuracy 0.0 %, coverage 0.0 %, precision undefined
+    """
+
+    examples: int
+    answered: int
+    right: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.right <= self.answered <= self.examples or self.examples == 0:
+            counts = f"{self.right} right among {self.answered} answered among {self.examples}"
+            raise NqgError(f"expected scores of at least one example, found {counts}")
+
+    @classmethod
+    def of(cls, verdicts: Sequence[bool | None]) -> Scores:
+        """The scores of verdicts on single examples: right, wrong, or None for an abstention."""
+        answered = [verdict for verdict in verdicts if verdict is not None]
+        return cls(len(verdicts), len(answered), sum(answered))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of examples that are right; an abstention is not."""
+        return self.right / self.examples
+
+    @property
+    def coverage(self) -> float:
+        """The share of examples that are answered."""
+        return self.answered / self.examples
+
+    @property
+    def precision(self) -> float | None:
+        """The share of answers that are right; undefined where there is no answer."""
+        return self.right / self.answered if self.answered else None
+
+    def intervals(self) -> dict[str, Interval | None]:
+        """How far accuracy, coverage and precision may be off, with 95 % confidence."""
+        return {
+            "accuracy": wilson_interval(self.right, self.examples),
+            "coverage": wilson_interval(self.answered, self.examples),
+            "precision": wilson_interval(self.right, self.answered) if self.answered else None,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        ranges = {f"{name}_95": each and [each.low, each.high] for name, each in self.intervals().items()}
+        counts = {"examples": self.examples, "answered": self.answered, "right": self.right}
+        return {**counts, "accuracy": self.accuracy, "coverage": self.coverage, "precision": self.precision, **ranges}
+
+    def __str__(self) -> str:
+        shares = (percent(self.accuracy), percent(self.coverage), percent(self.precision))
+        return "accuracy {}, coverage {}, precision {}".format(*shares)
+
+
+def percent(share: float | None) -> str:
+    """A share as it is printed.
+
+    >>> percent(0.625), percent(None)
+    ('62.5 %', 'undefined')
+    """
+    return UNDEFINED if share is None else f"{share:.1%}".replace("%", " %")
+
+
+def verdicts(
+    predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match
+) -> list[bool | None]:
+    """Whether each prediction is right, or None for an abstention."""
+    _check_lengths("predictions", predictions, references)
+    pairs = zip(predictions, references, strict=True)
+    return [None if prediction is None else match(prediction, reference) for prediction, reference in pairs]
+
+
+def compute(predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match) -> Scores:
+    """The scores of predictions; None is an abstention.
+
+    >>> print(compute(["J J", None, "W"], ["J J", "W W", "J"]))
+    accuracy 33.3 %, coverage 66.7 %, precision 50.0 %
+    """
+    return Scores.of(verdicts(predictions, references, match))
+
+
+@dataclass(frozen=True, slots=True)
+class HybridScores:
+    """A grammar, the fallback alone, and both together; `gain` is how far the hybrid is above the fallback."""
+
+    grammar: Scores
+    fallback: Scores
+    hybrid: Scores
+    gain: Interval
+
+    @classmethod
+    def of(cls, grammar: Sequence[bool | None], fallback: Sequence[bool | None], *, seed: int = 0) -> HybridScores:
+        """The scores of two systems' verdicts on the same examples; the grammar's answer counts where it has one."""
+        _check_lengths("verdicts on the fallback", fallback, grammar)
+        pairs = list(zip(grammar, fallback, strict=True))
+        hybrid = [second if first is None else first for first, second in pairs]
+        gains = [float(bool(both)) - float(bool(alone)) for both, (_, alone) in zip(hybrid, pairs, strict=True)]
+        return cls(Scores.of(grammar), Scores.of(fallback), Scores.of(hybrid), bootstrap_interval(gains, seed=seed))
+
+    def __str__(self) -> str:
+        accuracies = (percent(each.accuracy) for each in (self.grammar, self.fallback, self.hybrid))
+        return "accuracy of the grammar {}, of the fallback {}, of the hybrid {}".format(*accuracies)
+
+
+def compute_hybrid(
+    grammar: Sequence[str | None],
+    fallback: Sequence[str | None],
+    references: Sequence[str],
+    match: Match = exact_match,
+    *,
+    seed: int = 0,
+) -> HybridScores:
+    """The scores of a grammar's predictions, a fallback's, and of the hybrid that asks the grammar first.
+
+    >>> print(compute_hybrid([None, "W W"], ["J", "W"], ["J", "W W"]))
+    accuracy of the grammar 50.0 %, of the fallback 50.0 %, of the hybrid 100.0 %
+    """
+    return HybridScores.of(verdicts(grammar, references, match), verdicts(fallback, references, match), seed=seed)
+
+
+def _check_lengths(what: str, found: Sequence[object], expected: Sequence[object]) -> None:
+    if len(found) != len(expected):
+        raise NqgError(f"expected {len(expected)} {what}, one for each example, found {len(found)}")
