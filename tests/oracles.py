@@ -430,3 +430,32 @@ def derivations_as_applications(graph: Graph) -> list[list[tuple[int, ...]]]:
                 yield (application, *(each for part in parts for each in part))
 
     return [[] if root < 0 else list(below(ChoiceId(int(root)))) for root in graph.roots()]
+
+
+# Gaps: the twin of `nqg.inference.gaps` tries every way of cutting a sentence into islands and lone tokens.
+
+
+def best_islands(grammar: Grammar, source: Sequence[str]) -> tuple[Span, ...]:
+    """The islands that leave the fewest tokens uncovered; then the fewest, then the longest ones first."""
+    return min(_all_islands(grammar, tuple(source), 0), key=lambda islands: _island_costs(islands, len(source)))
+
+
+def _all_islands(grammar: Grammar, source: Tokens, start: int) -> Iterator[tuple[Span, ...]]:
+    if start == len(source):
+        yield ()
+        return
+    yield from _all_islands(grammar, source, start + 1)
+    for end in range(start + 1, len(source) + 1):
+        if any(True for _ in _span_derivations(grammar, source, start, end)):
+            yield from ((Span(start, end), *rest) for rest in _all_islands(grammar, source, end))
+
+
+def _island_costs(islands: tuple[Span, ...], length: int) -> tuple[int, int, list[int]]:
+    lengths = [island.end - island.start for island in islands]
+    steps = sorted([*(span.start for span in islands), *_outside(islands, length)])
+    ends = {island.start: island.end for island in islands}
+    return length - sum(lengths), len(islands), [-ends.get(place, place + 1) for place in steps]
+
+
+def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
+    return [place for place in range(length) if not any(span.start <= place < span.end for span in islands)]

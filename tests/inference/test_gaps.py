@@ -1,0 +1,122 @@
+"""Gaps: which words a grammar lacks, and which parts of a sentence it knows but cannot join."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from nqg.data.catalogue import load_dataset
+from nqg.errors import LimitExceeded
+from nqg.grammar.charts import charts
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.graph import Span
+from nqg.inference.gaps import Gaps, gaps
+from oracles import all_derivations, best_islands
+from strategies import grammars, sentences
+
+SCAN = Grammar.parse("""
+jump ### I_JUMP
+walk ### I_WALK
+NT_1 twice ### NT_1 NT_1
+look around NT_1 ### I_LOOK NT_1
+""")
+
+
+def scan_gaps(sentence: str) -> Gaps:
+    return gaps(SCAN, sentence.split())
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("jump twice twice", "the whole sentence has a derivation"),
+        ("swim", "no rule knows 'swim'"),
+        ("swim twice or fly or swim", "no rule knows 'swim', 'or' and 'fly'"),
+        ("jump twice walk", "'jump twice' and 'walk' are known, but not how to join them"),
+        ("jump around walk", "'jump' and 'walk' are known, but not how to join them with 'around'"),
+        ("look look walk around", "'walk' is known, but not how to join it with 'look look' and 'around'"),
+        ("twice look", "every word is known, but no rule fits 'twice look'"),
+        ("", "the sentence is empty"),
+    ],
+)
+def test_a_gap_is_said_in_a_sentence(sentence: str, said: str) -> None:
+    assert str(scan_gaps(sentence)) == said
+
+
+def test_islands_leave_few_tokens_uncovered_before_they_are_few() -> None:
+    grammar = Grammar.parse("a b c ### x\na b ### x\nc d ### x")
+    assert gaps(grammar, ["a", "b", "c", "d"]).islands == (Span(0, 2), Span(2, 4))
+
+
+def test_among_equally_good_covers_the_first_island_is_the_longest() -> None:
+    grammar = Grammar.parse("a ### x\na b ### x\nb c ### x\nc ### x")
+    assert gaps(grammar, ["a", "b", "c"]).islands == (Span(0, 2), Span(2, 3))
+
+
+def test_a_word_that_only_targets_hold_is_unknown() -> None:
+    assert scan_gaps("jump I_JUMP jump").unknown == (1,)
+
+
+def test_unknown_places_are_all_there_and_unknown_tokens_once() -> None:
+    found = scan_gaps("swim jump swim")
+    assert (found.unknown, found.unknown_tokens) == ((0, 2), ("swim",))
+
+
+def test_uncovered_tokens_may_be_known() -> None:
+    found = scan_gaps("jump and look walk")
+    assert (found.uncovered, found.unknown) == ((1, 2), (1,))
+
+
+def test_the_pattern_is_the_source_of_the_rule_that_is_missing() -> None:
+    found = scan_gaps("jump twice and walk")
+    assert found.pattern == "NT_1 and NT_2"
+    mended = Grammar.parse(f"{SCAN}\n{found.pattern} ### NT_1 NT_2")
+    assert gaps(mended, found.source).is_whole
+
+
+def test_a_terminal_that_spells_a_non_terminal_is_a_word_like_any_other() -> None:
+    grammar = Grammar.parse(r"\NT_1 ### x")
+    assert str(gaps(grammar, ["NT_1", "a"])) == "no rule knows 'a'"
+    assert gaps(SCAN, ["NT_1", "jump"]).pattern == r"\NT_1 NT_1"
+
+
+def test_a_chart_that_grows_past_the_limit_is_refused() -> None:
+    grammar = Grammar.parse("a ### x\nNT_1 NT_2 ### NT_1 NT_2")
+    with pytest.raises(LimitExceeded, match="give a higher limit"):
+        gaps(grammar, ["a"] * 60, limit=100)
+
+
+@given(grammars(), sentences)
+def test_the_cover_is_the_best_of_all(grammar: Grammar, sentence: tuple[str, ...]) -> None:
+    assert gaps(grammar, sentence).islands == best_islands(grammar, sentence)
+
+
+@given(grammars(), sentences)
+def test_a_sentence_is_whole_exactly_if_it_has_a_derivation(grammar: Grammar, sentence: tuple[str, ...]) -> None:
+    assert gaps(grammar, sentence).is_whole == bool(all_derivations(grammar, sentence))
+
+
+@given(grammars(), sentences)
+def test_islands_and_uncovered_places_tile_the_sentence(grammar: Grammar, sentence: tuple[str, ...]) -> None:
+    found = gaps(grammar, sentence)
+    covered = [place for island in found.islands for place in range(island.start, island.end)]
+    assert sorted([*covered, *found.uncovered]) == list(range(len(sentence)))
+    assert set(found.unknown) <= set(found.uncovered)
+    assert str(found)
+
+
+def test_the_gaps_of_geoquery_are_where_the_published_grammar_abstains(
+    real_data: Path, reference_grammars: Path
+) -> None:
+    grammar = Grammar.read(reference_grammars / "geoquery-standard.rules.txt")
+    _, test = load_dataset("geoquery", real_data).split("standard")
+    graph = charts(grammar, [example.source_tokens for example in test])
+    found = [gaps(grammar, example.source_tokens) for example in test]
+    assert [each.is_whole for each in found] == [root >= 0 for root in graph.roots()]
+    said = {" ".join(each.source): str(each) for each in found}
+    assert said["how tall is m0"] == "no rule knows 'tall'"
+    assert said["which is the highest peak not in m0"] == (
+        "'which is the highest' and 'in m0' are known, but not how to join them with 'peak not'"
+    )
