@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nqg
-from nqg.data.catalogue import CATALOGUE, entry_named, load_dataset
+from nqg.data.catalogue import CATALOGUE, entry_named, load_dataset, load_spider_schemas
 from nqg.data.download import Cache, Mirror, RemoteFile
 from nqg.errors import DataUnavailable, FormatError, UnknownName
 
@@ -141,3 +141,7 @@ def test_what_is_missing_is_listed_without_downloading(tmp_path: Path) -> None:
     ]
     assert CATALOGUE["scan"].addresses() == ()
     assert len(CATALOGUE["scan"].addresses("mcd3")) == 2
+
+
+def test_spiders_schemas_come_from_the_mirror(real_data: Path) -> None:
+    assert len(load_spider_schemas(real_data)) == 166

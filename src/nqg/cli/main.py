@@ -11,6 +11,7 @@ from nqg.cli.audit import audit
 from nqg.cli.data import app as data
 from nqg.cli.demo import demo
 from nqg.cli.induce import induce
+from nqg.cli.init import init
 from nqg.cli.inspect import inspect
 from nqg.cli.parse import parse
 from nqg.cli.split import app as split
@@ -26,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+app.command()(init)
 app.add_typer(data, name="data")
 app.add_typer(split, name="split")
 app.command()(audit)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nqg.data import scan
 from nqg.data.dataset import Dataset
@@ -16,6 +17,9 @@ from nqg.data.progress import Report, silent
 from nqg.data.split import Provenance, Split
 from nqg.data.split_files import read_split
 from nqg.errors import UnknownName
+
+if TYPE_CHECKING:
+    from nqg.data.spider_schema import Schema
 
 _SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"
 _PUBLISHED_SPLITS = "https://raw.githubusercontent.com/google-research/language/master/language/compgen/nqg/tasks"
@@ -31,6 +35,13 @@ def load_dataset(name: str, mirror: Path | str | None = None, report: Report = s
     (16990, 3920)
     """
     return entry_named(name).load(file_store(mirror, report))
+
+
+def load_spider_schemas(mirror: Path | str | None = None, report: Report = silent) -> Mapping[str, Schema]:
+    """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as its examples."""
+    from nqg.data.spider_schema import read_schemas
+
+    return read_schemas(file_store(mirror, report).path_of(_SPIDER_TABLES))
 
 
 def entry_named(name: str) -> Entry:
@@ -129,6 +140,7 @@ _GEOQUERY_SPLITS = (
 # Spider's archive lies behind a web page that asks for a click; the split files do not.
 _SPIDER_TRAIN = RemoteFile("spider/train_spider.json", _SPIDER_PAGE, by_hand=True)
 _SPIDER_DEV = RemoteFile("spider/dev.json", _SPIDER_PAGE, by_hand=True)
+_SPIDER_TABLES = RemoteFile("spider/tables.json", _SPIDER_PAGE, by_hand=True)
 _SPIDER_SPLITS = (
     _split_file(
         "spider/splits/random_1.json", 42_686, "ac4a82f85caf636a65ead8aa452f5224be1b00acb8bf3c1d7012dd62ba5d9b9c"

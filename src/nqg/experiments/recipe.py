@@ -7,13 +7,13 @@ are the paper's; what they leave out are the defaults of each stage.
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from nqg.errors import FormatError, NqgError, UnknownName
+from nqg.errors import FormatError, UnknownName
+from nqg.toml import Table, read_toml
 
 System = Literal["nqg", "seq2seq", "hybrid"]
 SYSTEMS: tuple[System, ...] = ("nqg", "seq2seq", "hybrid")
@@ -92,55 +92,10 @@ def read_recipe(name: str) -> Recipe:
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if path.parent == FOLDER and path.stem not in recipe_names():
         raise UnknownName("recipe", name, recipe_names())
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"not valid TOML: {error}", path) from error
-    except RecursionError as error:
-        raise FormatError("nested too deeply for a recipe", path) from error
-    return _recipe(path.stem, _Table(values, path, "the recipe"))
+    return _recipe(path.stem, read_toml(path, "the recipe"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table of a TOML file on its way into a type; whatever is not as expected is refused by name."""
-
-    values: Mapping[str, Any]
-    path: Path
-    name: str
-
-    def only(self, *known: str) -> None:
-        """Refuse keys that mean nothing here."""
-        for key in self.values:
-            if key not in known:
-                raise FormatError(str(UnknownName(f"key of {self.name}", key, known)), self.path)
-
-    def text(self, key: str, default: str | None = None, among: tuple[str, ...] = ()) -> str:
-        """A string, perhaps one of few."""
-        value = self.values.get(key, default)
-        if not isinstance(value, str) or (among and value not in among):
-            expected = f"one of {', '.join(among)}" if among else "a string"
-            raise FormatError(f"expected {expected} as '{key}' of {self.name}, found {value!r}", self.path)
-        return value
-
-    def table(self, key: str) -> _Table:
-        """A table within this one; empty if it is not there."""
-        value = self.values.get(key, {})
-        if not isinstance(value, dict):
-            raise FormatError(f"expected a table as '{key}' of {self.name}, found {value!r}", self.path)
-        return _Table(value, self.path, f"[{key}]")
-
-    def numbers(self) -> dict[str, float]:
-        """This table, all of whose values are numbers."""
-        for key, value in self.values.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise FormatError(f"expected a number as '{key}' of {self.name}, found {value!r}", self.path)
-        return {key: float(value) for key, value in self.values.items()}
-
-
-def _recipe(name: str, table: _Table) -> Recipe:
+def _recipe(name: str, table: Table) -> Recipe:
     table.only("dataset", "split", "metric", "systems", "random_train_size", "induction", "nqg", "seq2seq", "paper")
     return Recipe(
         name,
@@ -156,27 +111,27 @@ def _recipe(name: str, table: _Table) -> Recipe:
     )
 
 
-def _systems(table: _Table) -> tuple[System, ...]:
+def _systems(table: Table) -> tuple[System, ...]:
     asked = table.values.get("systems", list(SYSTEMS))
     if not isinstance(asked, list) or not asked or not set(map(str, asked)) <= set(SYSTEMS):
         raise FormatError(f"expected a list of {', '.join(SYSTEMS)} as 'systems', found {asked!r}", table.path)
     return tuple(system for system in SYSTEMS if system in asked)
 
 
-def _train_size(table: _Table) -> int | None:
+def _train_size(table: Table) -> int | None:
     size = table.values.get("random_train_size")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         raise FormatError(f"expected a number of examples as 'random_train_size', found {size!r}", table.path)
     return size
 
 
-def _plan(table: _Table, weights: str) -> SystemPlan:
+def _plan(table: Table, weights: str) -> SystemPlan:
     named = Weights(table.text(weights, "embedded"), table.text("offline", "embedded"))
     training = {key: value for key, value in table.values.items() if key not in (weights, "offline")}
     return SystemPlan(named, training)
 
 
-def _paper(table: _Table) -> PaperFigures:
+def _paper(table: Table) -> PaperFigures:
     names = [each.name for each in fields(PaperFigures)]
     table.only(*names)
     return PaperFigures(**{name: table.table(name).numbers() for name in names})

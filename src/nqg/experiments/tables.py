@@ -112,10 +112,14 @@ def _splits(results: Results) -> Table | None:
     rows = [
         _split_row(results, recipe, series)
         for recipe in _run(results, SPLITS)
-        for series in [each for each in results.series([recipe.name]) if each.system == "seq2seq"] or [None]
+        for series in _fallbacks(results, recipe) or (None,)
     ]
     header = ("split", "unseen atoms %", "paper", "divergence", "paper", "our T5", "accuracy", "paper: T5-Base")
     return Table(6, "Splits: unseen atoms, compound divergence, accuracy of T5", header, tuple(rows)) if rows else None
+
+
+def _fallbacks(results: Results, recipe: Recipe) -> tuple[Series | None, ...]:
+    return tuple(each for each in results.series([recipe.name]) if each.system == "seq2seq")
 
 
 def _split_row(results: Results, recipe: Recipe, fallback: Series | None) -> tuple[str, ...]:

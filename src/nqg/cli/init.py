@@ -1,0 +1,43 @@
+"""`nqg init`: a small project to begin with."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import typer
+
+from nqg.cli.terminal import out
+from nqg.errors import NqgError
+from nqg.files import write_text
+
+FILES = ("README.md", "nqg.toml", "test.tsv", "train.tsv")
+
+FOLDER = typer.Argument(metavar="FOLDER", help="A new folder, or an empty one.", show_default=False)
+
+
+def init(folder: Path = FOLDER) -> None:
+    """Write a starter project: pairs of sentences and programs, settings, and what to type next.
+
+    Example: nqg init mine
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise NqgError(f"{folder} is there already and not empty; choose another name for the project")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NqgError(f"{folder}: cannot be made ({error.strerror})") from error
+    for name in FILES:
+        write_text(folder / name, resources.files("nqg.data").joinpath("starter", name).read_text(encoding="utf-8"))
+    out.print(f"wrote {folder} with {', '.join(FILES)}; to go on:\n")
+    for line in commands(folder):
+        out.print(f"  {line}", soft_wrap=True, highlight=False)
+
+
+def commands(folder: Path) -> list[str]:
+    """What a newcomer types next."""
+    return [
+        f"nqg train {folder}/train.tsv --settings {folder}/nqg.toml -o {folder}/model",
+        f"nqg evaluate {folder}/model {folder}/test.tsv",
+        f'nqg parse {folder}/model "could you turn off the lamp in the attic at noon" --explain',
+    ]

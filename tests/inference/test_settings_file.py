@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import pytest
+
+from nqg.errors import FormatError, NqgError
+from nqg.induction.settings import InductionSettings
+from nqg.inference.settings_file import ProjectSettings, read_settings
+from nqg.model.settings import EncoderSettings, ModelSettings
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "nqg.toml"
+    path.write_text(text)
+    return path
+
+
+def test_an_empty_file_has_the_defaults_of_every_stage(tmp_path: Path) -> None:
+    assert read_settings(written(tmp_path, "")) == ProjectSettings()
+
+
+def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
+    text = "[induction]\nterminal_bits = 32\n[model.embedded]\nlayers = 1\n[training]\nsteps = 5\nlearning_rate = 1\n"
+    found = read_settings(written(tmp_path, text))
+    assert found.induction == InductionSettings(terminal_bits=32.0)
+    assert found.model == ModelSettings(embedded=EncoderSettings(layers=1))
+    assert (found.training.steps, found.training.learning_rate, found.training.batch_size) == (5, 1.0, 256)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[training", r"nqg\.toml: not valid TOML"),
+        ("[trainings]\n", "no key of the settings 'trainings'; did you mean 'training'"),
+        ("[training]\nstep = 5\n", r"no key of \[training\] 'step'; did you mean 'steps'"),
+        ("[training]\nsteps = 5.5\n", r"expected int as 'steps' of \[training\], found 5.5"),
+        ("[training]\nsteps = true\n", "expected int as 'steps' of .*, found True"),
+        ('[training]\nlearning_rate = "high"\n', "expected float as 'learning_rate' of .*, found 'high'"),
+        ("[training]\nsteps = 0\n", r"\[training\]: steps is 0; expected 1 or more"),
+        ("[model]\nembedded = 3\n", r"expected a table as 'embedded' of \[model\], found 3"),
+        ("training = 3\n", "expected a table as 'training' of the settings, found 3"),
+        ("[induction]\nshortest = [1]\n", r"expected int as 'shortest' of \[induction\], found \[1\]"),
+    ],
+)
+def test_a_bad_file_is_refused_with_file_table_and_key(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(FormatError, match=complaint):
+        read_settings(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NqgError, match=r"none\.toml: cannot be read \(No such file"):
+        read_settings(tmp_path / "none.toml")
