@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,8 +21,10 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.model import checkpoint
+from nqg.model import folder as folders
 from nqg.model.checkpoint import SavedModel, load_model, save_model
 from nqg.model.encoder import word_tokenizer
+from nqg.model.provenance import DataPrint, Measurement, Provenance
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nwalk ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_2 NT_1")
@@ -92,12 +95,14 @@ def test_a_model_with_an_encoder_of_a_folder_does_not_need_that_folder(tmp_path:
 def test_nothing_in_a_folder_is_executable_or_pickled(folder: Path) -> None:
     names = sorted(path.name for path in folder.iterdir())
     assert names == [
+        "README.md",
         "config.json",
         "grammar.txt",
         "model.safetensors",
         "nqg.json",
         "tokenizer.json",
         "tokenizer_config.json",
+        "training.jsonl",
     ]
     for path in folder.iterdir():
         assert not path.read_bytes().startswith((b"\x80", b"PK"))  # pickles, and the archives that torch.save writes
@@ -145,8 +150,14 @@ def test_a_missing_target_grammar_is_not_overlooked(parser: Parser, tmp_path: Pa
 
 
 def test_a_folder_of_a_newer_version_is_refused_with_a_way_out(folder: Path) -> None:
-    edited(folder, lambda index: index.update(version=2))
-    with pytest.raises(NqgError, match="in version 2 of the format; this nqg reads version 1: use the nqg that wrote"):
+    edited(folder, lambda index: index.update(version=3))
+    with pytest.raises(NqgError, match=r"in version 3 of the format; this nqg reads version 2: .* or a newer one"):
+        load_model(folder, "cpu")
+
+
+def test_a_folder_of_an_older_version_is_refused_with_a_way_out(folder: Path) -> None:
+    edited(folder, lambda index: index.update(version=1))
+    with pytest.raises(NqgError, match=r"in version 1 of the format; this nqg reads version 2: .* or train again"):
         load_model(folder, "cpu")
 
 
@@ -165,8 +176,8 @@ def test_what_is_no_model_folder_is_refused(tmp_path: Path, kind: str) -> None:
         ("\xff", r"nqg\.json: damaged: "),
         ("[]", r"nqg\.json: expected an object with 'kind': 'nqg model'"),
         ('{"kind": "forests"}', r"nqg\.json: expected an object with 'kind': 'nqg model'"),
-        ('{"kind": "nqg model", "version": 1}', r"nqg\.json: damaged: 'files' should name at least grammar\.txt"),
-        ('{"kind": "nqg model", "version": 1, "files": {}}', "'files' should name at least"),
+        ('{"kind": "nqg model", "version": 2}', r"nqg\.json: damaged: 'files' should name at least grammar\.txt"),
+        ('{"kind": "nqg model", "version": 2, "files": {}}', "'files' should name at least"),
     ],
     ids=["cut", "bytes", "list", "kind", "bare", "no files"],
 )
@@ -239,7 +250,7 @@ def test_an_interrupted_first_save_leaves_nothing(
 def test_a_failing_rename_puts_the_old_model_back(
     parser: Parser, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rename = os.replace
+    rename = os.rename
 
     def fails_for_the_new_one(old: Path, new: Path) -> None:
         if Path(old).name == "new":
@@ -247,7 +258,8 @@ def test_a_failing_rename_puts_the_old_model_back(
         rename(old, new)
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", fails_for_the_new_one)
+        patched.setattr(folders, "_exchanged", lambda *_: False)
+        patched.setattr(os, "rename", fails_for_the_new_one)
         with pytest.raises(NqgError, match="cannot be written"):
             trained(seed=1).save(folder)
     assert is_same(load_model(folder, "cpu"), parser.model)
@@ -266,3 +278,94 @@ def test_what_is_no_model_is_never_replaced(parser: Parser, tmp_path: Path) -> N
         with pytest.raises(NqgError, match=f"{place.name} exists and is no model folder: choose another name"):
             parser.save(place)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
+
+
+def test_the_provenance_travels_with_the_model(folder: Path, parser: Parser, tmp_path: Path) -> None:
+    loaded = load_model(folder, "cpu").provenance
+    assert loaded == parser.model.provenance
+    assert loaded.data == DataPrint.of(EXAMPLES)
+    assert loaded.training["steps"] == 1
+    assert len(loaded.records) == 1
+    measured = Measurement(DataPrint.of(EXAMPLES[:1], "dev.tsv"), {"exact_match": 0.5, "precision": None})
+    parser.save(tmp_path / "scored", provenance=replace(loaded, measurements=(measured,)))
+    assert load_model(tmp_path / "scored", "cpu").provenance.measurements == (measured,)
+
+
+def test_a_model_without_provenance_is_a_model_all_the_same(folder: Path, parser: Parser) -> None:
+    parser.save(folder, provenance=Provenance())
+    assert not (folder / "training.jsonl").exists()
+    assert load_model(folder, "cpu").provenance == Provenance()
+
+
+def test_the_card_tells_what_was_saved_and_may_be_edited(folder: Path) -> None:
+    card = (folder / "README.md").read_text()
+    assert "- Grammar: 5 rules" in card
+    assert DataPrint.of(EXAMPLES).fingerprint in card
+    (folder / "README.md").write_text("our own words")
+    load_model(folder, "cpu")
+
+
+def test_a_stray_file_is_refused_because_a_tokenizer_might_read_it(folder: Path) -> None:
+    (folder / ".DS_Store").write_text("harmless")
+    load_model(folder, "cpu")
+    (folder / "added_tokens.json").write_text('{"walk": 99}')
+    with pytest.raises(NqgError, match=r"added_tokens\.json is unknown: nqg\.json does not name it; move it out"):
+        load_model(folder, "cpu")
+
+
+def test_more_can_be_saved_with_a_model_and_is_checked_with_it(parser: Parser, tmp_path: Path) -> None:
+    def also(part: Path) -> None:
+        (part / "notes").mkdir()
+        (part / "notes" / "why.txt").write_text("because")
+
+    parser.save(tmp_path / "model", also=also)
+    load_model(tmp_path / "model", "cpu")
+    (tmp_path / "model" / "notes" / "why.txt").write_text("why not")
+    with pytest.raises(NqgError, match=r"notes/why\.txt is damaged"):
+        load_model(tmp_path / "model", "cpu")
+
+
+def test_a_subfolder_with_an_index_of_its_own_outlives_the_model_around_it(folder: Path, parser: Parser) -> None:
+    fallback = folder / "seq2seq"
+    fallback.mkdir()
+    (fallback / "nqg.json").write_text("{}")
+    (fallback / "weights.safetensors").write_text("of hours")
+    parser.save(folder)
+    assert (fallback / "weights.safetensors").read_text() == "of hours"
+    (fallback / "weights.safetensors").write_text("of more hours")
+    load_model(folder, "cpu")
+    parser.save(folder, also=lambda part: (part / "seq2seq").mkdir())
+    assert list(fallback.iterdir()) == []
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_read_again(
+    folder: Path, parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, read, reads = trained(seed=1), checkpoint._loaded, []
+
+    def replaced_after_the_first_read(place: Path, device: str) -> SavedModel:
+        found = read(place, device)
+        reads.append(found)
+        if len(reads) == 1:
+            other.save(folder)
+        return found
+
+    monkeypatch.setattr(checkpoint, "_loaded", replaced_after_the_first_read)
+    assert is_same(load_model(folder, "cpu"), other.model)
+    assert len(reads) == 2
+    assert not is_same(reads[0], reads[1])
+
+
+def test_code_that_a_config_names_is_never_asked_for_nor_run(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "mine", "auto_map": {"AutoConfig": "code.Config", "AutoModel": "code.Model"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    checksum = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
+    edited(folder, lambda index: index["files"].update({"config.json": checksum}))
+    with pytest.raises(NqgError, match=r"config\.json: the encoder cannot be made"):
+        load_model(folder, "cpu")
+
+
+def test_loading_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    load_model(folder, "cpu")
+    assert capfd.readouterr() == ("", "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.anchors import anchors, span_numbers
 from nqg.model.checkpoint import SavedModel, load_model, save_model
 from nqg.model.encoder import piece_batch, pieces
+from nqg.model.provenance import Provenance
 from nqg.model.settings import ModelSettings, TrainingSettings
 
 BATCH = 256  # sentences that are encoded together
@@ -79,18 +80,26 @@ class Parser:
         fitting = Fitting(
             grammar, examples, target_grammar=target_grammar, model=model, training=training, device=device
         )
-        for _ in fitting.steps():
-            pass
-        return fitting.parser
+        records = [asdict(step) for step in fitting.steps()]
+        return cls(replace(fitting.parser.model, provenance=Provenance.of(examples, training, records)))
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> Parser:
         """The parser in a model folder."""
         return cls(load_model(Path(folder), device or best_device()))
 
-    def save(self, folder: Path | str) -> None:
-        """Write everything that `load` needs into a folder, whole or not at all."""
-        save_model(Path(folder), self.model)
+    def save(
+        self,
+        folder: Path | str,
+        *,
+        provenance: Provenance | None = None,
+        also: Callable[[Path], object] | None = None,
+    ) -> None:
+        """Write everything that `load` needs into a folder, whole or not at all.
+
+        `provenance` is kept with the model instead of what the parser knows of its own; see `save_model` for `also`.
+        """
+        save_model(Path(folder), self.model if provenance is None else replace(self.model, provenance=provenance), also)
 
     @property
     def grammar(self) -> Grammar:

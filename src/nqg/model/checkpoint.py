@@ -1,35 +1,42 @@
 """A trained model as a folder: weights, grammar, tokenizer, settings; nothing executable, nothing else needed.
 
-The folder is written beside its place and renamed, so that a model that was there stays until the new one is whole.
-`nqg.json` names every file with its checksum; a damaged or missing one is refused by name.
+`nqg.json` is its index: version of the format, settings, provenance, and every file with its checksum. `contents.py`
+compares the files with it, `folder.py` puts a new model in the place of an old one, `card.py` writes the README.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+import platform
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
+import nqg
 from nqg.errors import FormatError, NqgError
+from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.model.card import CardFacts, model_card
+from nqg.model.contents import CARD, INDEX, check_contents, checksums
 from nqg.model.encoder import without_pooler
+from nqg.model.folder import bring_back, folder_written_atomically
+from nqg.model.provenance import Provenance, read_records, record_lines
+from nqg.model.quiet import quiet_transformers
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EncoderSettings, ModelSettings
 
 KIND = "nqg model"
-VERSION = 1
-INDEX = "nqg.json"
+VERSION = 2
+RECORDS = "training.jsonl"
 NEEDED = ("grammar.txt", "config.json", "tokenizer.json", "model.safetensors")
 
 
@@ -42,6 +49,7 @@ class SavedModel:
     tokenizer: Any
     settings: ModelSettings
     target_grammar: TargetGrammar | None = None
+    provenance: Provenance = field(default_factory=Provenance)
 
     @property
     def device(self) -> torch.device:
@@ -56,12 +64,20 @@ class SavedModel:
         return min(positions, tokenizer_says) if positions else tokenizer_says
 
 
-def save_model(folder: Path, model: SavedModel) -> None:
-    """Write a model folder, whole or not at all; only an older model, or nothing, may be at its place."""
+def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] | None = None) -> None:
+    """Write a model folder, whole or not at all; only an older model, or nothing, may be at its place.
+
+    `also` may write more into the new folder before it is put in its place: files, which the index will name, or
+    subfolders with an index of their own. Such a subfolder of the older model stays unless `also` wrote another.
+    """
     _check_place(folder)
     try:
-        with _folder_written_atomically(folder) as part:
+        with folder_written_atomically(folder) as part:
             _write(part, model)
+            if also is not None:
+                also(part)
+            _keep_subfolders(folder, part)
+            write_text(part / INDEX, json.dumps(_index_of(part, model), indent=1) + "\n")
     except OSError as error:
         raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
 
@@ -69,6 +85,13 @@ def save_model(folder: Path, model: SavedModel) -> None:
 def _check_place(folder: Path) -> None:
     if folder.exists() and not (folder / INDEX).exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise NqgError(f"{folder} exists and is no model folder: choose another name, or remove it first")
+
+
+def _keep_subfolders(old: Path, new: Path) -> None:
+    """Take over what vouches for itself, such as a fallback that took hours to train."""
+    for index in sorted(old.glob(f"*/{INDEX}")):
+        if not (new / index.parent.name).exists():
+            shutil.copytree(index.parent, new / index.parent.name, copy_function=os.link)
 
 
 def _write(folder: Path, model: SavedModel) -> None:
@@ -79,49 +102,107 @@ def _write(folder: Path, model: SavedModel) -> None:
     model.tokenizer.save_pretrained(folder)
     weights = {name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()}
     save_file(weights, folder / "model.safetensors")
-    files = {path.name: _checksum(path) for path in sorted(folder.iterdir())}
-    index = {"kind": KIND, "version": VERSION, "settings": asdict(model.settings), "files": files}
-    (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n")
+    if model.provenance.records:
+        write_text(folder / RECORDS, record_lines(model.provenance.records))
+    write_text(folder / CARD, model_card(_card_facts(model)))
+
+
+def _index_of(folder: Path, model: SavedModel) -> dict[str, Any]:
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        "settings": asdict(model.settings),
+        "provenance": model.provenance.facts(),
+        "files": checksums(folder),
+    }
+
+
+def _card_facts(model: SavedModel) -> CardFacts:
+    return CardFacts(
+        rules=tuple(map(str, model.grammar)),
+        has_target_grammar=model.target_grammar is not None,
+        settings=model.settings,
+        provenance=model.provenance,
+        parameters=sum(parameter.numel() for parameter in model.scorer.parameters()),
+        longest=model.longest,
+        versions={
+            "nqg": nqg.__version__,
+            "format": str(VERSION),
+            "Python": platform.python_version(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        },
+    )
 
 
 def load_model(folder: Path, device: str) -> SavedModel:
     """The model in a folder; a folder that is not one, or is damaged, is refused with the reason."""
-    settings = _checked(folder)
+    bring_back(folder)
+    while True:
+        before = _index_text(folder)
+        try:
+            model = _loaded(folder, device)
+        except (NqgError, OSError):
+            if _index_text(folder) == before:
+                raise
+        else:
+            if _index_text(folder) == before:
+                return model
+        # another process replaced the model while we read it: what we have is of both, or of neither
+
+
+def _loaded(folder: Path, device: str) -> SavedModel:
+    index = _index(folder)
+    _check_version(folder, index.get("version"))
+    check_contents(folder, index.get("files"), NEEDED)
+    settings = _settings(index.get("settings"), folder / INDEX)
     grammar = Grammar.read(folder / "grammar.txt", max_non_terminals=9)
-    target = folder / "target.grammar"
-    encoder = without_pooler(AutoModel.from_config(AutoConfig.from_pretrained(folder)))  # type: ignore[no-untyped-call]
+    target, records = folder / "target.grammar", folder / RECORDS
+    encoder, tokenizer = _encoder(folder)
     scorer = Scorer(encoder, len(grammar), settings.dimension)
     scorer.load_state_dict(load_file(folder / "model.safetensors"))
+    past = read_records(records) if records.exists() else ()
     return SavedModel(
         grammar,
         scorer.to(device),
-        AutoTokenizer.from_pretrained(folder),
+        tokenizer,
         settings,
         TargetGrammar.read(target) if target.exists() else None,
+        Provenance.of_facts(index.get("provenance"), past, folder / INDEX),
     )
 
 
-def _checked(folder: Path) -> ModelSettings:
-    """The settings in the index, after every file was compared with its checksum there."""
-    index = _index(folder)
-    version, files = index.get("version"), index.get("files")
-    if version != VERSION:
-        raise NqgError(
-            f"{folder} was written in version {version} of the format; this nqg reads version {VERSION}: "
-            "use the nqg that wrote it, or train again"
-        )
-    if not isinstance(files, dict) or not files.keys() >= set(NEEDED):
-        raise FormatError(f"damaged: 'files' should name at least {', '.join(NEEDED)}", folder / INDEX)
-    for name, checksum in files.items():
-        _check_file(folder / name, checksum)
-    return _settings(index.get("settings"), folder / INDEX)
+def _encoder(folder: Path) -> tuple[Any, Any]:
+    """The encoder's shape, its weights not yet set, and its tokenizer; code that a config may name is never run."""
+    try:
+        with quiet_transformers():
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            encoder = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+            return without_pooler(encoder), AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise FormatError(f"the encoder cannot be made: {error}", folder / "config.json") from error
+
+
+def _check_version(folder: Path, version: Any) -> None:
+    if version == VERSION:
+        return
+    is_newer = isinstance(version, int) and version > VERSION
+    way_out = "use the nqg that wrote it, or a newer one" if is_newer else "use the nqg that wrote it, or train again"
+    raise NqgError(
+        f"{folder} was written in version {version} of the format; this nqg reads version {VERSION}: {way_out}"
+    )
+
+
+def _index_text(folder: Path) -> bytes:
+    try:
+        return (folder / INDEX).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NqgError(f"{folder} is no model folder: it has no {INDEX}") from None
 
 
 def _index(folder: Path) -> dict[str, Any]:
     try:
-        index = json.loads((folder / INDEX).read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise NqgError(f"{folder} is no model folder: it has no {INDEX}") from None
+        index = json.loads(_index_text(folder))
     except ValueError as error:
         raise FormatError(f"damaged: {error}", folder / INDEX) from None
     if not isinstance(index, dict) or index.get("kind") != KIND:
@@ -129,38 +210,8 @@ def _index(folder: Path) -> dict[str, Any]:
     return index
 
 
-def _check_file(path: Path, checksum: str) -> None:
-    if not path.exists():
-        raise NqgError(f"{path} is missing: the model folder is not whole")
-    if _checksum(path) != checksum:
-        raise NqgError(f"{path} is damaged: it is not the file that was saved")
-
-
 def _settings(values: Any, place: Path) -> ModelSettings:
     try:
         return ModelSettings(**{**values, "embedded": EncoderSettings(**values["embedded"])})
     except (TypeError, KeyError) as error:
         raise FormatError(f"the settings do not fit this version of nqg: {error}", place) from None
-
-
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@contextmanager
-def _folder_written_atomically(folder: Path) -> Iterator[Path]:
-    """A folder that appears at its place complete, or not at all; what was there stays until then."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part") as work:
-        new, old = Path(work) / "new", Path(work) / "old"
-        new.mkdir()
-        yield new
-        if not folder.exists():
-            os.replace(new, folder)
-            return
-        os.replace(folder, old)
-        try:
-            os.replace(new, folder)
-        except BaseException:
-            os.replace(old, folder)
-            raise

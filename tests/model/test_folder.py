@@ -1,0 +1,146 @@
+"""Folders that are written whole or not at all, by processes that are killed or get in each other's way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nqg.model import folder as folders
+from nqg.model.folder import bring_back, folder_written_atomically
+
+HEAD = "import os, signal, sys\nfrom pathlib import Path\nfrom nqg.model import folder as folders\n"
+WRITE = """
+def write(text):
+    with folders.folder_written_atomically(Path(sys.argv[1])) as new:
+        for name in ("first", "second"):
+            (new / name).write_text(text)
+"""
+
+
+def write(folder: Path, text: str) -> None:
+    with folder_written_atomically(folder) as new:
+        for name in ("first", "second"):
+            (new / name).write_text(text)
+
+
+def texts(folder: Path) -> set[str]:
+    return {path.read_text() for path in folder.iterdir()}
+
+
+def started(program: str, folder: Path, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", HEAD + WRITE + program, str(folder), *words])
+
+
+def killed(program: str, folder: Path) -> None:
+    assert started(program, folder).wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("in_one_step", [True, False], ids=["exchange", "two renames"])
+def test_a_new_folder_takes_the_place_of_an_old_one(
+    tmp_path: Path, in_one_step: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not in_one_step:
+        monkeypatch.setattr(folders, "_exchanged", lambda *_: False)
+    for text in ("one", "two", "three"):
+        write(tmp_path / "model", text)
+        assert texts(tmp_path / "model") == {text}
+        assert os.listdir(tmp_path) == ["model"]
+
+
+def test_folders_change_places_in_one_step_on_this_system(tmp_path: Path) -> None:
+    write(tmp_path / "a", "a")
+    write(tmp_path / "b", "b")
+    assert folders._exchanged(tmp_path / "a", tmp_path / "b") is (sys.platform in ("linux", "darwin"))
+    assert not folders._exchanged(tmp_path / "a", tmp_path / "nothing")
+
+
+def test_when_writing_fails_nothing_changes(tmp_path: Path) -> None:
+    write(tmp_path / "model", "one")
+
+    def fail() -> None:
+        with folder_written_atomically(tmp_path / "model") as new:
+            (new / "first").write_text("two")
+            raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        fail()
+    assert texts(tmp_path / "model") == {"one"}
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_kill_while_writing_leaves_the_old_folder_and_the_next_writer_tidies_up(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    write(folder, "one")
+    killed("with folders.folder_written_atomically(Path(sys.argv[1])) as new:\n    os.kill(os.getpid(), 9)", folder)
+    assert texts(folder) == {"one"}
+    assert len(os.listdir(tmp_path)) == 2
+    write(folder, "two")
+    assert texts(folder) == {"two"}
+    assert os.listdir(tmp_path) == ["model"]
+
+
+BETWEEN = """
+rename = os.rename
+def rename_once(old, new):
+    rename(old, new)
+    os.kill(os.getpid(), 9)
+folders._exchanged = lambda *_: False
+os.rename = rename_once
+write("two")
+"""
+
+
+def test_after_a_kill_between_the_two_renames_the_old_folder_comes_back(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    write(folder, "one")
+    killed(BETWEEN, folder)
+    assert not folder.exists()
+    bring_back(tmp_path / "mode")  # of another name: nothing of its own is there
+    assert not (tmp_path / "mode").exists()
+    bring_back(folder)
+    assert texts(folder) == {"one"}
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_after_a_kill_between_the_two_renames_the_next_writer_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    write(folder, "one")
+    killed(BETWEEN, folder)
+    write(folder, "three")
+    assert texts(folder) == {"three"}
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_folder_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
+    with folder_written_atomically(tmp_path / "model") as new:
+        (new / "first").write_text("slow")
+        write(tmp_path / "model", "quick")
+        bring_back(tmp_path / "model")
+        assert (new / "first").read_text() == "slow"
+    assert texts(tmp_path / "model") == {"slow"}
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_folders_whose_names_begin_alike_are_not_confused(tmp_path: Path) -> None:
+    write(tmp_path / "a.b", "one")
+    killed(BETWEEN, tmp_path / "a.b")
+    write(tmp_path / "a", "two")
+    bring_back(tmp_path / "a.b")
+    assert (texts(tmp_path / "a"), texts(tmp_path / "a.b")) == ({"two"}, {"one"})
+
+
+@pytest.mark.parametrize("in_one_step", [True, False], ids=["exchange", "two renames"])
+def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path: Path, in_one_step: bool) -> None:
+    folder = tmp_path / "model"
+    clumsy = "" if in_one_step else "folders._exchanged = lambda *_: False\n"
+    program = f"{clumsy}for turn in range(40):\n    write(sys.argv[2] + str(turn))"
+    writers = [started(program, folder, name) for name in ("a", "b", "c")]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    assert len(texts(folder)) == 1
+    assert texts(folder) <= {"a39", "b39", "c39"}
+    assert os.listdir(tmp_path) == ["model"]

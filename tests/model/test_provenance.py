@@ -1,0 +1,87 @@
+"""Where a model comes from, as JSON and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.data.example import Example
+from nqg.errors import FormatError
+from nqg.model.provenance import DataPrint, Measurement, Provenance, read_records, record_lines
+from nqg.model.settings import TrainingSettings
+
+PLACE = Path("nqg.json")
+EXAMPLES = [Example("jump", "J"), Example("walk", "W")]
+WHOLE = Provenance(
+    DataPrint.of(EXAMPLES, "train.tsv"),
+    {"steps": 3, "learning_rate": None},
+    (),
+    (Measurement(DataPrint.of(EXAMPLES[:1]), {"exact_match": 1.0, "precision": None}),),
+)
+
+names = st.text(min_size=1, max_size=5)
+prints = st.builds(DataPrint, st.integers(0, 10**6), st.text("0123456789abcdef"), st.text(max_size=5))
+scores = st.dictionaries(names, st.none() | st.floats(0, 1), max_size=3)
+settings = st.dictionaries(names, st.none() | st.integers() | st.floats(0, 1) | st.text(max_size=3), max_size=3)
+provenances = st.builds(
+    Provenance,
+    st.none() | prints,
+    settings,
+    st.just(()),
+    st.lists(st.builds(Measurement, prints, scores), max_size=2).map(tuple),
+)
+
+
+@given(provenances)
+def test_facts_survive_a_round_trip_through_json(provenance: Provenance) -> None:
+    facts = json.loads(json.dumps(provenance.facts()))
+    assert Provenance.of_facts(facts, (), PLACE) == provenance
+
+
+def test_a_fingerprint_tells_examples_and_their_order_apart() -> None:
+    assert DataPrint.of(EXAMPLES) == DataPrint.of(list(EXAMPLES))
+    assert DataPrint.of(EXAMPLES) != DataPrint.of(EXAMPLES[::-1])
+    assert DataPrint.of(EXAMPLES).examples == 2
+
+
+def test_a_training_is_described_by_its_data_settings_and_steps() -> None:
+    made = Provenance.of(EXAMPLES, TrainingSettings(steps=7), [{"step": 1, "loss": 0.5}])
+    assert made.data == DataPrint.of(EXAMPLES)
+    assert made.training["steps"] == 7
+    assert made.records == ({"step": 1, "loss": 0.5},)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"colour": "red"}, "'provenance' should be an object with data, training, measurements"),
+        ({"data": 5}, "'data' should be an object with examples, fingerprint, name"),
+        ({"data": {"examples": 5}}, "'data' should be an object with examples, fingerprint, name"),
+        ({"data": {"examples": "x", "fingerprint": "", "name": ""}}, "'examples' should be a number"),
+        ({"training": []}, "'training' should be an object"),
+        ({"measurements": {}}, "'measurements' should be a list"),
+        ({"measurements": [5]}, "'measurements' should be an object with data, scores"),
+    ],
+)
+def test_facts_that_do_not_fit_are_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(FormatError, match=f"nqg.json: {words}"):
+        Provenance.of_facts(WHOLE.facts() | change, (), PLACE)
+
+
+def test_no_facts_at_all_are_refused() -> None:
+    with pytest.raises(FormatError, match="'provenance' should be an object"):
+        Provenance.of_facts(None, (), PLACE)
+
+
+def test_records_are_lines_of_json(tmp_path: Path) -> None:
+    records = ({"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25, "dev": None})
+    (tmp_path / "training.jsonl").write_text(record_lines(records))
+    assert read_records(tmp_path / "training.jsonl") == records
+    (tmp_path / "training.jsonl").write_text('{"step": 1}\n[]\n')
+    with pytest.raises(FormatError, match=r"training\.jsonl:2: expected a JSON object"):
+        read_records(tmp_path / "training.jsonl")
