@@ -1,9 +1,11 @@
 import math
 import statistics
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nqg.experiments.plot import pictures, write_plot
 from nqg.experiments.recipe import System
 from nqg.experiments.records import Cell, Record
 from nqg.experiments.rendering import markdown, page
@@ -116,3 +118,17 @@ def test_the_page_marks_the_papers_rows_and_holds_the_pictures() -> None:
     assert '<tr class="paper"><td>paper: NQG</td></tr>' in shown
     assert "<tr><td>NQG</td></tr>" in shown
     assert "<figure><svg></svg></figure>" in shown
+
+
+def test_the_picture_is_the_same_bytes_every_time_and_can_stand_in_a_page(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.svg", tmp_path / "b.svg"
+    write_plot(first, RESULTS)
+    write_plot(second, RESULTS)
+    assert first.read_bytes() == second.read_bytes()
+    shown = page(tables(RESULTS), pictures(RESULTS))
+    assert shown.count("<svg") == 1
+    assert "<?xml" not in shown
+
+
+def test_nothing_run_is_no_picture() -> None:
+    assert pictures(Results(())) == []

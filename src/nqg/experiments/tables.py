@@ -41,14 +41,14 @@ def tables(results: Results) -> list[Table]:
     return [table for make in makers if (table := make(results)) is not None]
 
 
-def _run(results: Results, names: Iterable[str]) -> list[Recipe]:
+def recipes_run(results: Results, names: Iterable[str]) -> list[Recipe]:
     """The recipes among `names` of which there is a record."""
     known = {record.cell.recipe for record in results.records}
     return [read_recipe(name) for name in names if name in known]
 
 
 def _accuracies(results: Results, number: int, title: str, names: Sequence[str]) -> Table | None:
-    recipes = _run(results, names)
+    recipes = recipes_run(results, names)
     if not recipes:
         return None
     ours = _our_rows(results, recipes, "accuracy", results.series(names))
@@ -94,7 +94,7 @@ def _stand_in_notes(results: Results, recipes: Sequence[Recipe]) -> tuple[str, .
 
 
 def _coverage_and_precision(results: Results) -> Table | None:
-    recipes = [recipe for recipe in _run(results, (*SCAN, *GEOQUERY, *SPIDER)) if recipe.paper.nqg]
+    recipes = [recipe for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER)) if recipe.paper.nqg]
     if not recipes:
         return None
     series = [each for each in results.series([recipe.name for recipe in recipes]) if each.system == "nqg"]
@@ -111,7 +111,7 @@ def _splits(results: Results) -> Table | None:
     """One row for each split and fallback; unseen atoms and divergence are facts of the split."""
     rows = [
         _split_row(results, recipe, series)
-        for recipe in _run(results, SPLITS)
+        for recipe in recipes_run(results, SPLITS)
         for series in _fallbacks(results, recipe) or (None,)
     ]
     header = ("split", "unseen atoms %", "paper", "divergence", "paper", "our T5", "accuracy", "paper: T5-Base")
@@ -138,7 +138,7 @@ def _split_row(results: Results, recipe: Recipe, fallback: Series | None) -> tup
 
 def _grammar_sizes(results: Results) -> Table | None:
     rows = []
-    for recipe in _run(results, SIZES):
+    for recipe in recipes_run(results, SIZES):
         series = next((each for each in results.series([recipe.name]) if each.system == "nqg"), None)
         rules, examples = (
             results.figure(recipe.name, series, name) if series else None for name in ("rules", "train_examples")
@@ -152,7 +152,7 @@ def _grammar_sizes(results: Results) -> Table | None:
 
 
 def _deviations(results: Results) -> Table | None:
-    recipes = _run(results, GEOQUERY)
+    recipes = recipes_run(results, GEOQUERY)
     rows = []
     for series in results.series(GEOQUERY):
         names = ("accuracy", "coverage", "precision") if series.system == "nqg" else ("accuracy",)

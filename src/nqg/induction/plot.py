@@ -1,4 +1,4 @@
-"""The steps of a search as a picture; Matplotlib is optional and loads late."""
+"""The steps of a search as a picture."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from nqg.errors import MissingExtra, NqgError
-from nqg.files import written_atomically
 from nqg.induction.search import Phase
 from nqg.induction.trace import Trace
+from nqg.plotting import write_picture
 
-FORMATS = (".png", ".svg")
-UNDATED = {".svg": {"Date": None}}
 COLOURS = {"total": "#bbbbcc", "grammar": "#4477aa", "data": "#ee6677", "rules": "#444455"}
 WIDTHS = {"total": 4.0, "grammar": 1.4, "data": 1.4}
 SHADES = {Phase.SPLITTING: "#ffffff", Phase.FACTORING: "#fdf0c8", Phase.PRUNING: "#d5ead5"}
@@ -24,18 +21,13 @@ SHADE_NAMES = {Phase.FACTORING: "yellow", Phase.PRUNING: "green"}
 
 def write_plot(path: Path, trace: Trace) -> None:
     """Draw description length and number of rules over the steps, as PNG or SVG by the name of the file."""
-    if path.suffix not in FORMATS:
-        raise NqgError(f"{path}: a plot is written as {' or '.join(FORMATS)}, found '{path.suffix}'")
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError as error:
-        raise MissingExtra("drawing a plot", "plots") from error
-    # Without a date and with a fixed salt for its ids, the same trace gives the same bytes.
-    with matplotlib.rc_context({"svg.hashsalt": "nqg"}), written_atomically(path) as file:
-        figure = matplotlib.figure.Figure(figsize=(9, 5.5), layout="constrained")
-        _draw(figure, trace)
-        figure.savefig(file, format=path.suffix[1:], dpi=150, metadata=UNDATED.get(path.suffix))
+    write_picture(path, lambda figure_class: _drawn(trace, figure_class))
+
+
+def _drawn(trace: Trace, figure_class: Any) -> Any:
+    figure = figure_class(figsize=(9, 5.5), layout="constrained")
+    _draw(figure, trace)
+    return figure
 
 
 def _draw(figure: Any, trace: Trace) -> None:

@@ -1,4 +1,4 @@
-"""Audits as a picture that compares several splits of a dataset; Matplotlib is optional and loads late."""
+"""Audits as a picture that compares several splits of a dataset."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nqg.errors import MissingExtra, NqgError
-from nqg.files import written_atomically
+from nqg.plotting import write_picture
 from nqg.splits.audit import Audit, Histogram
 from nqg.splits.length import Side
-
-FORMATS = (".png", ".svg")
-UNDATED = {".svg": {"Date": None}}
 
 COLOURS = {"train": "#4477aa", "dev": "#ccbb44", "test": "#ee6677"}
 BAR_COLOUR = "#777788"
@@ -27,17 +23,7 @@ MEASURES: dict[str, tuple[str, Callable[[Audit], float]]] = {
 
 def write_plot(path: Path, audits: Sequence[Audit]) -> None:
     """Draw the figures and the lengths of all `audits`, as PNG or SVG by the name of the file."""
-    if path.suffix not in FORMATS:
-        raise NqgError(f"{path}: a plot is written as {' or '.join(FORMATS)}, found '{path.suffix}'")
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError as error:
-        raise MissingExtra("drawing a plot", "plots") from error
-    # Without a date and with a fixed salt for its ids, the same audits give the same bytes.
-    with matplotlib.rc_context({"svg.hashsalt": "nqg"}), written_atomically(path) as file:
-        drawn = _drawn(audits, matplotlib.figure.Figure)
-        drawn.savefig(file, format=path.suffix[1:], dpi=150, metadata=UNDATED.get(path.suffix))
+    write_picture(path, lambda figure_class: _drawn(audits, figure_class))
 
 
 def _drawn(audits: Sequence[Audit], figure_class: Any) -> Any:
