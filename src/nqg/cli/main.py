@@ -10,10 +10,12 @@ from nqg import __version__
 from nqg.cli.audit import audit
 from nqg.cli.data import app as data
 from nqg.cli.demo import demo
+from nqg.cli.evaluate import evaluate
 from nqg.cli.induce import induce
 from nqg.cli.init import init
 from nqg.cli.inspect import inspect
 from nqg.cli.parse import parse
+from nqg.cli.serve import serve
 from nqg.cli.split import app as split
 from nqg.cli.terminal import complain
 from nqg.cli.train import train
@@ -35,6 +37,8 @@ app.command()(induce)
 app.command()(inspect)
 app.command()(train)
 app.command()(parse)
+app.command()(serve)
+app.command()(evaluate)
 
 
 def _show_version(asked: bool) -> None:

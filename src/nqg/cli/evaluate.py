@@ -1,0 +1,147 @@
+"""`nqg evaluate`: how right a model, or another system's predictions, are on examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table
+
+from nqg.cli.data import MIRROR, drawn_downloads
+from nqg.cli.terminal import out, report_written, tracked
+from nqg.cli.train import DEVICE, checked_device
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples
+from nqg.errors import NqgError
+from nqg.files import write_text
+
+if TYPE_CHECKING:
+    from nqg.evaluation.evaluation import Evaluation, Reply
+    from nqg.evaluation.metrics import Scores
+    from nqg.evaluation.spider_report import SpiderReport
+
+TOGETHER = 256  # sentences that are parsed before the bar moves
+SHOWN = ("accuracy", "coverage", "precision")
+
+PATHS = typer.Argument(
+    metavar="[MODEL] TEST", help="A folder that `nqg train` wrote, and examples to try it on.", show_default=False
+)
+FROM = typer.Option(
+    None, "--predictions-from", metavar="FILE", help="Score these predictions, .tsv or .jsonl, instead of a model's."
+)
+FALLBACK = typer.Option(
+    None, "--fallback", metavar="FILE", help="Predictions of another system, which answers where the first abstains."
+)
+METRIC = typer.Option("exact", "--metric", metavar="exact|spider|denotation", help="What counts as right.")
+ONLY_LEGAL = typer.Option(False, "--only-legal", help="Where the best program is illegal, take the best legal one.")
+PREDICTIONS = typer.Option(
+    None, "--predictions", metavar="FILE", help="Write every prediction there, a line of JSON each."
+)
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+def evaluate(
+    paths: list[Path] = PATHS,
+    predictions_from: Path | None = FROM,
+    fallback: Path | None = FALLBACK,
+    metric: str = METRIC,
+    only_legal: bool = ONLY_LEGAL,
+    device: str | None = DEVICE,
+    predictions: Path | None = PREDICTIONS,
+    mirror: Path | None = MIRROR,
+    as_json: bool = JSON,
+) -> None:
+    """Try a model on examples: the share that it gets right, the share that it answers, the share of answers right.
+
+    Example: nqg evaluate models/mine test.tsv --predictions predictions.jsonl
+
+    Ranges are 95 % confidence intervals. The metrics `spider` and `denotation` need files of Spider and GeoQuery.
+    """
+    from nqg.evaluation.evaluation import Evaluation
+    from nqg.evaluation.judges import judge_named
+
+    *model, test = _checked_paths(paths, with_model=predictions_from is None)
+    with drawn_downloads() as report:
+        judge = judge_named(metric, mirror, report)
+    examples = read_examples(test)
+    if not examples:
+        raise NqgError(f"{test}: expected at least one example, found none")
+    if predictions_from:
+        replies = _read(predictions_from, examples)
+    else:
+        replies = list(_parsed(model[0], examples, checked_device(device), only_legal))
+    found = Evaluation(judge, examples, replies, _read(fallback, examples) if fallback else None)
+    if as_json:
+        out.print_json(data={"metric": metric, **found.facts()})
+    else:
+        _show(found)
+    if predictions:
+        write_text(predictions, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in found.lines()))
+        report_written(predictions)
+
+
+def _checked_paths(paths: Sequence[Path], with_model: bool) -> Sequence[Path]:
+    if len(paths) != 1 + with_model:
+        expected = "MODEL and TEST" if with_model else "TEST alone beside --predictions-from"
+        raise typer.BadParameter(f"expected {expected}, found {len(paths)} paths", param_hint="[MODEL] TEST")
+    return paths
+
+
+def _parsed(model: Path, examples: Sequence[Example], device: str | None, only_legal: bool) -> Iterator[Reply]:
+    """What the model says, with a bar while it does."""
+    from nqg.evaluation.evaluation import Reply
+    from nqg.inference.parser import Parser
+
+    parser = Parser.load(model, device)
+    starts = range(0, len(examples), TOGETHER)
+    for start in tracked(starts, "parsing", len(starts)):
+        sentences = [example.source for example in examples[start : start + TOGETHER]]
+        for parse in parser.parse_all(sentences, only_legal=only_legal):
+            yield Reply(parse.target, "grammar", parse.probability, parse.reason)
+
+
+def _read(path: Path, examples: Sequence[Example]) -> list[Reply]:
+    """What a file says of every example."""
+    from nqg.evaluation.evaluation import Reply
+    from nqg.inference.fallback import PredictionFile
+
+    said = PredictionFile.read(path, refuses_unknown=True).predict([example.source for example in examples])
+    return [Reply(target, path.name, reason="" if target else "no prediction") for target in said]
+
+
+def _show(found: Evaluation) -> None:
+    table = Table(f"{len(found.examples):,} examples", *SHOWN, box=None, pad_edge=False)
+    for name, scores in found.systems.items():
+        table.add_row(name, *_cells(scores))
+    out.print(table)
+    if found.gain:
+        out.print(f"\ntogether they are above the second alone by {found.gain} points of accuracy")
+    if found.spider:
+        _show_spider(found.spider)
+
+
+def _cells(scores: Scores) -> Iterator[str]:
+    """A share and its interval for each column."""
+    from nqg.evaluation.metrics import percent
+
+    intervals = scores.intervals()
+    for name in SHOWN:
+        interval = intervals[name]
+        yield percent(getattr(scores, name)) + (f" ({interval})" if interval else "")
+
+
+def _show_spider(report: SpiderReport) -> None:
+    from nqg.evaluation.metrics import percent
+
+    levels = Table("hardness", "examples", "accuracy", box=None, pad_edge=False)
+    for level, scores in report.levels.items():
+        levels.add_row(level, f"{scores.examples:,}", next(_cells(scores)))
+    parts = Table("component", "precision", "recall", "F1", box=None, pad_edge=False)
+    for each in report.components:
+        parts.add_row(each.name, percent(each.precision), percent(each.recall), percent(each.f1))
+    for table in (levels, parts):
+        out.print()
+        out.print(table)
