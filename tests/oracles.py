@@ -16,6 +16,8 @@ from nqg.grammar.graph import ChoiceId, Graph, Span
 from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
 from nqg.grammar.rule import Rule, Symbols
 from nqg.grammar.symbols import NonTerminal, Symbol
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.inference.gate import Gate, Trial
 
 # Target grammars: the twin of `nqg.grammar.target_chart` enumerates languages, string by string.
 
@@ -459,3 +461,53 @@ def _island_costs(islands: tuple[Span, ...], length: int) -> tuple[int, int, lis
 
 def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
     return [place for place in range(length) if not any(span.start <= place < span.end for span in islands)]
+
+
+# The hybrid: the twin of `nqg.inference.gate` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
+
+
+def best_threshold(trials: Sequence[Trial]) -> float:
+    """The lowest of the thresholds with which most trials are right."""
+    thresholds = {0.0, 2.0, *(trial.probability for trial in trials if trial.probability is not None)}
+    return max(sorted(thresholds), key=lambda threshold: sum(trial.is_right(Gate(threshold)) for trial in trials))
+
+
+def is_legal_beginning(grammar: TargetGrammar, text: str) -> bool:
+    """Whether some legal target, written with single spaces and perhaps one before it, begins with `text`."""
+    *whole, begun = text.removeprefix(" ").split(" ")
+    named = {symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)}
+    last = {token for token in named if token.startswith(begun)} | {begun or "unknown"}
+    cut = prefix_productions(grammar.productions)
+    return all(whole) and any(derives_target(cut, cut[0].left, [*whole, token]) for token in sorted(last))
+
+
+# Evaluation: intervals by their definitions, ranks by sorting.
+
+
+def wilson_bounds(successes: int, trials: int, z: float = 1.959963984540054) -> list[float]:
+    """The shares p at which the observed one is just `z` standard errors away, found by halving."""
+    share = successes / trials
+
+    def is_near(p: float) -> bool:
+        return (share - p) ** 2 <= z * z * p * (1 - p) / trials + 1e-15
+
+    def edge(outside: float) -> float:
+        inside = share
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if is_near(middle) else (inside, middle)
+        return inside
+
+    return [edge(0.0), edge(1.0)]
+
+
+def bootstrap_means(values: Sequence[float], rng: Any, resamples: int) -> list[float]:
+    """The means of samples that are drawn value by value."""
+    samples = (rng.integers(len(values), size=len(values)) for _ in range(resamples))
+    return [sum(values[place] for place in sample.tolist()) / len(values) for sample in samples]
+
+
+def sorted_ranks(figures: Sequence[float]) -> list[int]:
+    """Where each figure first stands among all, the largest first."""
+    ordered = sorted(figures, reverse=True)
+    return [1 + ordered.index(figure) for figure in figures]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.spider_schema import Schema, Table, read_schemas
+from nqg.data.spider_schema import ForeignKey, Schema, Table, read_schemas
 from nqg.errors import FormatError
 
 PETS = {
@@ -41,12 +41,29 @@ def test_names_are_in_lower_case_and_the_star_is_no_column(tmp_path: Path) -> No
         ({"column_names_original": [["Age", 0]]}, r"found \['Age', 0\]"),
         ({"column_names_original": [[-2, "Age"]]}, r"found \[-2, 'Age'\]"),
         ({"column_names_original": [[0, ""]]}, r"found \[0, ''\]"),
+        ({"foreign_keys": [[1, 4]]}, r"number of a column\], each below 4 and not that of '\*', .* found \[1, 4\]"),
+        ({"foreign_keys": [[0, 3]]}, r"in 'foreign_keys', found \[0, 3\]"),
+        ({"foreign_keys": [[-1, 3]]}, r"found \[-1, 3\]"),
+        ({"foreign_keys": [[1, 2, 3]]}, r"found \[1, 2, 3\]"),
+        ({"foreign_keys": {}}, "expected a list as 'foreign_keys', found an object"),
         ({"column_names_original": "Age"}, "expected a list as 'column_names_original', found a string"),
     ],
 )
 def test_a_schema_that_makes_no_sense_is_refused(tmp_path: Path, change: dict[str, object], complaint: str) -> None:
     with pytest.raises(FormatError, match=rf"tables\.json: entry 1 \(counted from 0\): .*{complaint}"):
         read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "other", **change}))
+
+
+def test_foreign_keys_name_their_columns(tmp_path: Path) -> None:
+    schema = read_schemas(_written(tmp_path, {**PETS, "foreign_keys": [[3, 1]]}))["pets_1"]
+    assert schema.foreign_keys == (ForeignKey("pets.petid", refers_to="student.stuid"),)
+    assert schema.columns == ("student.stuid", "student.age", "pets.petid")
+
+
+def test_foreign_keys_must_be_told_even_if_there_are_none(tmp_path: Path) -> None:
+    without = {key: value for key, value in PETS.items() if key != "foreign_keys"}
+    with pytest.raises(FormatError, match="expected the key 'foreign_keys', found 'db_id'"):
+        read_schemas(_written(tmp_path, without))
 
 
 def test_a_database_may_stand_there_once(tmp_path: Path) -> None:
@@ -57,6 +74,7 @@ def test_a_database_may_stand_there_once(tmp_path: Path) -> None:
 def test_the_published_schemas_are_read(real_data: Path) -> None:
     schemas = read_schemas(real_data / "spider/tables.json")
     assert len(schemas) == 166
+    assert sum(len(schema.foreign_keys) for schema in schemas.values()) == 795
     assert str(schemas["perpetrator"]) == (
         "perpetrator : perpetrator_id , people_id , date , year , location , country , killed , injured"
         " | people : people_id , name , height , weight , home town"

@@ -1,0 +1,150 @@
+"""Coverage, precision and accuracy: identities, abstentions, and the words of errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.errors import NqgError
+from nqg.evaluation.metrics import (
+    HybridScores,
+    Scores,
+    compute,
+    compute_hybrid,
+    exact_match,
+    normalised_tokens,
+    verdicts,
+)
+
+VERDICTS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40)
+PAIRS = st.lists(st.tuples(*[st.sampled_from([True, False, None])] * 2), min_size=1, max_size=40)
+
+
+@given(VERDICTS)
+def test_accuracy_is_coverage_times_precision(found: list[bool | None]) -> None:
+    scores = Scores.of(found)
+    assert scores.accuracy == pytest.approx(scores.coverage * (scores.precision or 0.0))
+    assert scores.accuracy <= scores.coverage
+    assert (scores.precision is None) == (scores.answered == 0)
+
+
+@given(VERDICTS)
+def test_every_figure_lies_in_its_interval(found: list[bool | None]) -> None:
+    scores = Scores.of(found)
+    for name, interval in scores.intervals().items():
+        figure = getattr(scores, name)
+        assert (figure is None and interval is None) or (interval is not None and figure in interval)
+
+
+@given(VERDICTS)
+def test_the_order_of_examples_does_not_matter(found: list[bool | None]) -> None:
+    assert Scores.of(found) == Scores.of(sorted(found, key=str))
+
+
+@given(PAIRS)
+def test_a_hybrid_is_right_where_the_grammar_is_or_abstains_and_the_fallback_is(
+    pairs: list[tuple[bool | None, bool | None]],
+) -> None:
+    grammar, fallback = [list(side) for side in zip(*pairs, strict=True)]
+    scores = HybridScores.of(grammar, fallback)
+    assert scores.hybrid.right == sum(own is True or (own is None and other is True) for own, other in pairs)
+    assert scores.hybrid.answered == sum(own is not None or other is not None for own, other in pairs)
+    assert scores.hybrid.accuracy >= scores.grammar.accuracy
+    assert scores.hybrid.accuracy - scores.fallback.accuracy == pytest.approx(
+        scores.grammar.accuracy - sum(own is not None and bool(other) for own, other in pairs) / len(pairs)
+    )
+
+
+def test_the_gain_is_that_over_the_fallback() -> None:
+    always = HybridScores.of([True] * 30, [False] * 30)
+    never = HybridScores.of([False] * 30, [True] * 30)
+    mixed = HybridScores.of([True, None, False, None] * 25, [False, True, True, False] * 25)
+    assert (always.gain.low, always.gain.high) == (1.0, 1.0)
+    assert (never.gain.low, never.gain.high) == (-1.0, -1.0)
+    assert mixed.gain.low < 0 < mixed.gain.high
+
+
+def test_a_parser_that_always_abstains_has_an_undefined_precision() -> None:
+    scores = compute([None, None], ["a", "b"])
+    assert scores.precision is None
+    assert str(scores) == "accuracy 0.0 %, coverage 0.0 %, precision undefined"
+    assert scores.facts()["precision"] is None
+    assert scores.facts()["precision_95"] is None
+
+
+def test_predictions_are_compared_with_their_own_reference() -> None:
+    assert verdicts(["a", None, "a"], ["a", "a", "b"]) == [True, None, False]
+    assert compute(["a", None, "a"], ["a", "a", "b"]) == Scores(examples=3, answered=2, right=1)
+
+
+def test_what_counts_as_right_can_be_chosen() -> None:
+    scores = compute(["A", "b"], ["a", "c"], match=lambda found, wanted: found.lower() == wanted)
+    assert scores.right == 1
+    hybrid = compute_hybrid([None, "B"], ["A", None], ["a", "b"], match=lambda found, wanted: found.lower() == wanted)
+    assert (hybrid.grammar.right, hybrid.fallback.right, hybrid.hybrid.right) == (1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "same"),
+    [
+        ("answer ( count ( m0 ) )", True),
+        ("answer(count(m0))", True),
+        ("  answer (count( m0 ) )\n", True),
+        ("answer ( count ( m1 ) )", False),
+        ("Answer ( count ( m0 ) )", False),
+        ("answer ( count m0 )", False),
+        ("answer ( co unt ( m0 ) )", False),
+        ("", False),
+    ],
+)
+def test_exact_match_sees_tokens_and_not_the_space_between_them(prediction: str, same: bool) -> None:
+    assert exact_match(prediction, "answer ( count ( m0 ) )") is same
+
+
+@given(st.text())
+def test_normalising_loses_white_space_alone(text: str) -> None:
+    tokens = normalised_tokens(text)
+    assert "".join(tokens) == "".join(text.split())
+    assert normalised_tokens(" ".join(tokens)) == tokens
+
+
+def test_lengths_that_differ_are_an_error() -> None:
+    with pytest.raises(NqgError, match="expected 2 predictions, one for each example, found 1"):
+        compute(["a"], ["a", "b"])
+    with pytest.raises(NqgError, match="expected 1 verdicts on the fallback, one for each example, found 2"):
+        HybridScores.of([True], [True, False])
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0), (2, 3, 1), (3, 1, 2), (3, 1, -1)])
+def test_counts_that_make_no_sense_are_refused(counts: tuple[int, int, int]) -> None:
+    examples, answered, right = counts
+    with pytest.raises(NqgError, match=f"found {right} right among {answered} answered among {examples}"):
+        Scores(*counts)
+
+
+def test_facts_are_complete() -> None:
+    facts = Scores(examples=4, answered=2, right=1).facts()
+    assert facts["accuracy"] == 0.25
+    assert facts["coverage_95"] == pytest.approx([0.15003899, 0.84996101])
+    assert list(facts) == [
+        "examples",
+        "answered",
+        "right",
+        "accuracy",
+        "coverage",
+        "precision",
+        "accuracy_95",
+        "coverage_95",
+        "precision_95",
+    ]
+
+
+def test_metrics_do_not_need_torch() -> None:
+    modules = "metrics, seeds, ranks, spider_match, spider_report, judges, evaluation"
+    program = f"import sys; from nqg.evaluation import {modules}; print('torch' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "False"
