@@ -1,0 +1,57 @@
+"""`nqg serve`: a trained model as a web page and a JSON API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from nqg.cli.terminal import err
+from nqg.cli.train import DEVICE, checked_device
+from nqg.errors import MissingExtra
+
+MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
+HOST = typer.Option("127.0.0.1", "--host", help="The address to listen at; beyond this machine, a token is asked for.")
+PORT = typer.Option(8000, "--port", min=0, max=65535, help="The port to listen at; 0 takes a free one.")
+TOKEN = typer.Option(
+    None, "--token", envvar="NQG_TOKEN", help="What clients must show; made up and printed where one is needed."
+)
+NAMES = typer.Option([], "--name", help="Another host name that this server answers for; may be repeated.")
+EXAMPLES = typer.Option(
+    None, "--examples", metavar="FILE", help="Examples (.tsv, .jsonl): the page shows which rules they use."
+)
+
+
+def serve(
+    model: Path = MODEL,
+    host: str = HOST,
+    port: int = PORT,
+    token: str | None = TOKEN,
+    names: list[str] = NAMES,
+    examples: Path | None = EXAMPLES,
+    device: str | None = DEVICE,
+) -> None:
+    """Serve a trained model: a page to try it, and a JSON API beside it.
+
+    Example: nqg serve models/mine --examples train.tsv
+
+    The page is at http://127.0.0.1:8000, the API's description at /docs. Stop with Ctrl-C: requests that are under way
+    are still answered. On any other address than this machine's own, every request must show a token.
+    """
+    try:
+        from nqg.web.server import Server
+    except ModuleNotFoundError as error:
+        raise MissingExtra("nqg serve", "web") from error
+    from nqg.data.example_files import read_examples
+    from nqg.inference.parser import Parser
+    from nqg.web.security import access_to
+    from nqg.web.service import Service
+
+    access = access_to(host, token, names)
+    sentences = [example.source for example in read_examples(examples)] if examples else []
+    service = Service(model.resolve().name, Parser.load(model, checked_device(device)))
+    server = Server(service, access, sentences, host, port)
+    err.print(f"serving {model} at {server.address} (Ctrl-C stops)")
+    if token is None and access.token is not None:
+        err.print(f"token: {access.token}")
+    server.run()

@@ -1,0 +1,239 @@
+"""The JSON of the API: what comes in, checked, and what goes out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nqg.grammar.pictures import derivation_outline, derivation_picture, rule_picture
+from nqg.grammar.symbols import spelled
+from nqg.inference.parser import Reading
+from nqg.web.batch import Row, Score
+from nqg.web.drawing import chart_picture, gaps_picture
+from nqg.web.service import Explained
+from nqg.web.span_chart import SpanCell
+from nqg.web.usage import Listed
+
+MOST_READINGS = 10
+By = Literal["grammar", "fallback"]
+
+
+class Message(BaseModel):
+    """Exact types, no unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Problem(Message):
+    """Why a request was not answered."""
+
+    error: str
+
+
+class ParseRequest(Message):
+    """A sentence to parse."""
+
+    sentence: str = Field(examples=["walk twice"], description="Words separated by spaces.")
+    readings: Annotated[int, Field(ge=0, le=MOST_READINGS)] = 0
+    explain: bool = Field(default=False, description="Also send derivations, drawings, the chart and the gaps.")
+
+
+class BatchRequest(Message):
+    """Sentences to parse, as the text of a TSV file."""
+
+    text: str = Field(examples=["walk twice\tI_WALK I_WALK\njump\n"], description="sentence, or sentence<TAB>program.")
+
+
+class Step(Message):
+    """A rule and the words [start, end) that it covers; `depth` 0 is the root."""
+
+    rule: str
+    start: int
+    end: int
+    depth: int
+
+
+class ReadingFound(Message):
+    """A program that the sentence may mean."""
+
+    target: str
+    probability: float
+    is_legal: bool
+    derivation: list[Step] | None = None
+    drawing: str | None = Field(default=None, description="HTML with SVG; all text in it is escaped.")
+    outline: str | None = Field(default=None, description="The derivation as a nested HTML list.")
+
+    @classmethod
+    def of(cls, reading: Reading, explain: bool) -> ReadingFound:
+        """The message about `reading`."""
+        derivation = reading.derivation
+        facts = cls(target=" ".join(reading.target), probability=reading.probability, is_legal=reading.is_legal)
+        if not explain:
+            return facts
+        pairs = zip(derivation.applications, derivation.depths(), strict=True)
+        facts.derivation = [
+            Step(rule=str(each.rule), start=each.span.start, end=each.span.end, depth=depth) for each, depth in pairs
+        ]
+        facts.drawing, facts.outline = derivation_picture(derivation), derivation_outline(derivation)
+        return facts
+
+
+class Cell(Message):
+    """A span that the grammar derives: its best rule and score, and how probable it is in a derivation of the whole."""
+
+    start: int
+    end: int
+    rule: str
+    score: float
+    probability: float
+
+    @classmethod
+    def of(cls, cell: SpanCell) -> Cell:
+        """The message about `cell`."""
+        start, end = cell.span.start, cell.span.end
+        return cls(start=start, end=end, rule=str(cell.rule), score=cell.score, probability=cell.probability)
+
+
+class Missing(Message):
+    """What the grammar lacks for a sentence: places of unknown words, and the spans [start, end) that it does know."""
+
+    unknown: list[int]
+    islands: list[tuple[int, int]]
+
+
+class ParseResponse(Message):
+    """The answer to a sentence; no `target` is an abstention, and `reason` says why."""
+
+    source: list[str]
+    target: str | None
+    answered_by: By | None
+    probability: float | None = Field(description="Of the grammar's program among all that it derives.")
+    reason: str
+    best: ReadingFound | None
+    readings: list[ReadingFound]
+    chart: list[Cell] | None = None
+    chart_drawing: str | None = None
+    gaps: Missing | None = None
+    gaps_drawing: str | None = None
+
+    @classmethod
+    def of(cls, found: Explained, explain: bool) -> ParseResponse:
+        """The message about an answer."""
+        answer, parse = found.answer, found.answer.parse
+        response = cls(
+            source=list(parse.source),
+            target=answer.target,
+            answered_by=answer.by,
+            probability=parse.probability,
+            reason=answer.reason,
+            best=ReadingFound.of(parse.best, explain) if parse.best else None,
+            readings=[ReadingFound.of(reading, explain) for reading in parse.readings],
+        )
+        if found.chart is not None:
+            response.chart = [Cell.of(cell) for cell in found.chart]
+            response.chart_drawing = chart_picture(parse.source, found.chart)
+        if found.gaps is not None:
+            islands = [(span.start, span.end) for span in found.gaps.islands]
+            response.gaps = Missing(unknown=list(found.gaps.unknown), islands=islands)
+            response.gaps_drawing = gaps_picture(found.gaps)
+        return response
+
+
+class BatchRow(Message):
+    """A line of a batch and its answer."""
+
+    sentence: str
+    expected: str | None
+    target: str | None
+    answered_by: By | None
+    probability: float | None
+    reason: str
+    is_right: bool | None
+
+    @classmethod
+    def of(cls, row: Row) -> BatchRow:
+        """The message about `row`."""
+        line, answer = row.line, row.answer
+        return cls(
+            sentence=line.sentence,
+            expected=line.expected,
+            target=answer.target,
+            answered_by=answer.by,
+            probability=answer.parse.probability,
+            reason=answer.reason,
+            is_right=row.is_right,
+        )
+
+
+class BatchResponse(Message):
+    """The answers to a batch, and how it went; rates are null where there is nothing to divide by."""
+
+    rows: list[BatchRow]
+    sentences: int
+    answered: int
+    expected: int
+    right: int
+    coverage: float | None
+    exact_match: float | None
+
+    @classmethod
+    def of(cls, rows: list[Row]) -> BatchResponse:
+        """The message about a batch."""
+        score = Score.of(rows)
+        return cls(
+            rows=[BatchRow.of(row) for row in rows],
+            sentences=score.sentences,
+            answered=score.answered,
+            expected=score.expected,
+            right=score.right,
+            coverage=score.coverage,
+            exact_match=score.exact_match,
+        )
+
+
+class RuleFound(Message):
+    """A rule of the grammar, and how often it was part of a best derivation."""
+
+    number: int
+    source: str
+    target: str
+    arity: int
+    uses: int
+    examples: list[str]
+    drawing: str
+
+    @classmethod
+    def of(cls, listed: Listed) -> RuleFound:
+        """The message about a rule."""
+        source, target = (" ".join(map(spelled, side)) for side in (listed.rule.source, listed.rule.target))
+        return cls(
+            number=listed.number,
+            source=source,
+            target=target,
+            arity=listed.rule.arity,
+            uses=listed.use.count,
+            examples=list(listed.use.examples),
+            drawing=rule_picture(listed.rule),
+        )
+
+
+class RulesResponse(Message):
+    """A page of the grammar: `found` rules match, `rules` are those from `offset` on."""
+
+    found: int
+    offset: int
+    rules: list[RuleFound]
+
+
+class ModelResponse(Message):
+    """What is being served, and its limits."""
+
+    name: str
+    rules: int
+    has_target_grammar: bool
+    has_fallback: bool
+    suggestions: list[str]
+    most_tokens: int
+    most_sentences: int
+    most_bytes: int

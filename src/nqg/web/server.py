@@ -1,0 +1,64 @@
+"""A server process: its socket, uvicorn with our limits, and an orderly end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+import uvicorn
+
+from nqg.errors import NqgError
+from nqg.web.app import create_app
+from nqg.web.patience import patient_for
+from nqg.web.security import Access
+from nqg.web.service import Service
+
+HEAD_BYTES = 16_384  # of a request's line and headers
+
+
+class Server:
+    """A model at an address; the socket is bound at once, so that a port in use is an error before anything starts."""
+
+    def __init__(self, service: Service, access: Access, examples: Sequence[str], host: str, port: int) -> None:
+        self._socket = _bound(host, port)
+        limits = service.limits
+        config = uvicorn.Config(
+            create_app(service, access, examples),
+            http=patient_for(limits.patience),
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=int(limits.patience),
+            timeout_graceful_shutdown=int(limits.seconds),
+            h11_max_incomplete_event_size=HEAD_BYTES,
+        )
+        self._server = uvicorn.Server(config)
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds it."""
+        host, port = self._socket.getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def run(self) -> None:
+        """Serve until a signal says stop; requests under way are finished."""
+        self._server.run([self._socket])
+
+    def stop(self) -> None:
+        """Ask a server that runs in another thread to stop."""
+        self._server.should_exit = True
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        raise NqgError(f"cannot listen at {host}:{port} ({error.strerror}); choose another --host or --port") from error
+    return bound

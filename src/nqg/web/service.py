@@ -1,0 +1,141 @@
+"""What the routes ask for: answers with their explanations, whole files, and rules with their uses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from nqg.inference.gaps import Gaps, gaps
+from nqg.inference.hybrid import Answer, Hybrid
+from nqg.inference.parser import Parser
+from nqg.web.batch import Line, Row
+from nqg.web.batching import Batcher
+from nqg.web.limits import Limits, checked_sentence
+from nqg.web.span_chart import SpanCell, span_chart
+from nqg.web.usage import Usage
+
+
+class Answerer(Protocol):
+    """What turns sentences into programs and says who did it: a `Hybrid`, or a grammar alone."""
+
+    def answers(self, sentences: Iterable[str], *, readings: int = 0) -> list[Answer]:
+        """The programs of several sentences."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarAlone:
+    """A parser without a fallback, in the words of a hybrid."""
+
+    parser: Parser
+
+    def answers(self, sentences: Iterable[str], *, readings: int = 0) -> list[Answer]:
+        """The grammar's programs; nobody answers where it abstains."""
+        return [
+            Answer(" ".join(parse.source), parse.target, "grammar" if parse.best else None, parse, reason=parse.reason)
+            for parse in self.parser.parse_all(sentences, readings=readings)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A sentence, how many readings of it are wanted, and whether with chart and gaps."""
+
+    sentence: str
+    readings: int = 0
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An answer and, if asked for, the chart behind it and what the grammar lacks."""
+
+    answer: Answer
+    chart: tuple[SpanCell, ...] | None = None
+    gaps: Gaps | None = None
+
+
+class Service:
+    """A model in service; every sentence goes through one queue."""
+
+    def __init__(self, name: str, parser: Parser, hybrid: Hybrid | None = None, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+        self.name = name
+        self.parser = parser
+        self.limits = limits
+        self.usage = Usage(parser.grammar)
+        self.has_fallback = hybrid is not None
+        self.suggestions: list[str] = []
+        self._answerer: Answerer = hybrid or GrammarAlone(parser)
+        self._batcher: Batcher[Question, Explained] | None = None
+        self._learning: asyncio.Task[None] | None = None
+
+    async def start(self, examples: Sequence[str] = ()) -> None:
+        """Begin to answer; the uses of rules in `examples` are counted on the side."""
+        self._batcher = Batcher(self._explained, together=self.limits.together, waiting=self.limits.waiting)
+        await self._batcher.start()
+        self.suggestions = _suggestions(examples)
+        self._learning = asyncio.create_task(self._learn(examples))
+
+    async def stop(self) -> None:
+        """Finish what was asked, then stop."""
+        if self._learning is not None:
+            self._learning.cancel()
+        await self._queue.stop()
+
+    async def explained(self, question: Question) -> Explained:
+        """The answer to one question."""
+        checked_sentence(question.sentence, self.limits)
+        found = await self._queue.ask(question)
+        self.usage.count(found.answer.parse)
+        return found
+
+    async def rows(self, lines: Sequence[Line]) -> list[Row]:
+        """The answers to a batch, a part at a time so that other clients get their turn in between."""
+        rows: list[Row] = []
+        for start in range(0, len(lines), self.limits.together):
+            part = lines[start : start + self.limits.together]
+            answers = await self._queue.ask_all([Question(line.sentence) for line in part])
+            rows += [Row(line, found.answer) for line, found in zip(part, answers, strict=True)]
+        for row in rows:
+            self.usage.count(row.answer.parse)
+        return rows
+
+    @property
+    def _queue(self) -> Batcher[Question, Explained]:
+        if self._batcher is None:
+            raise RuntimeError("the service was not started")
+        return self._batcher
+
+    async def _learn(self, examples: Sequence[str]) -> None:
+        few = max(1, self.limits.together // 4)  # leaves room for people
+        for start in range(0, len(examples), few):
+            for found in await self._queue.ask_all([Question(each) for each in examples[start : start + few]]):
+                self.usage.count(found.answer.parse, is_example=True)
+
+    def _explained(self, questions: Sequence[Question]) -> list[Explained]:
+        """Runs in the worker thread."""
+        groups: dict[int, list[int]] = defaultdict(list)
+        for place, question in enumerate(questions):
+            groups[question.readings].append(place)
+        found: dict[int, Answer] = {}
+        for readings, places in groups.items():
+            sentences = [questions[place].sentence for place in places]
+            found.update(zip(places, self._answerer.answers(sentences, readings=readings), strict=True))
+        return [self._with_reasons(question, found[place]) for place, question in enumerate(questions)]
+
+    def _with_reasons(self, question: Question, answer: Answer) -> Explained:
+        if not question.explain:
+            return Explained(answer)
+        source = answer.parse.source
+        chart = span_chart(self.parser, source, self.limits.chart_entries)
+        lacking = gaps(self.parser.grammar, source, limit=self.limits.chart_entries)
+        return Explained(answer, chart, None if lacking.is_whole else lacking)
+
+
+def _suggestions(examples: Sequence[str], count: int = 4) -> list[str]:
+    """A few examples from all over the list, longer ones too."""
+    ordered = sorted(dict.fromkeys(examples), key=lambda each: (len(each.split()), each))
+    return [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(min(count, len(ordered)))]
