@@ -66,7 +66,7 @@ def test_a_missing_file_is_named() -> None:
         ('split = "length"\n', "expected a string as 'dataset' of the recipe, found None"),
         (LEAST + 'speed = "high"\n', "no key of the recipe 'speed'"),
         (LEAST + 'metric = "bleu"\n', "expected one of exact, spider as 'metric' of the recipe, found 'bleu'"),
-        (LEAST + 'systems = ["t5"]\n', r"expected a list of nqg, seq2seq, hybrid as 'systems', found \['t5'\]"),
+        (LEAST + 'systems = ["t5"]\n', r"expected a list of nqg, seq2seq, hybrid, gated as 'systems', found \['t5'\]"),
         (LEAST + "systems = []\n", "expected a list of nqg"),
         (LEAST + "random_train_size = 0\n", "expected a number of examples as 'random_train_size', found 0"),
         (LEAST + "random_train_size = true\n", "found True"),

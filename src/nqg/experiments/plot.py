@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nqg.evaluation.seeds import Spread
 from nqg.experiments.recipe import Recipe
-from nqg.experiments.summary import Figure, Results
+from nqg.experiments.summary import Results
 from nqg.experiments.tables import GEOQUERY, SCAN, SPIDER, recipes_run
 from nqg.plotting import svg, write_picture
 
-COLOURS = {"nqg": "#4477aa", "seq2seq": "#ccbb44", "hybrid": "#228833"}
-PAPER = {"nqg": "NQG", "seq2seq": "T5-Base", "hybrid": "NQG-T5-Base"}
+COLOURS = {"nqg": "#4477aa", "seq2seq": "#ccbb44", "hybrid": "#228833", "gated": "#66ccee"}
+PAPER = {"nqg": "NQG", "seq2seq": "T5-Base", "hybrid": "NQG-T5-Base", "gated": "NQG-T5-Base"}
 GROUPS = {"SCAN": SCAN, "GeoQuery": GEOQUERY, "Spider-SSP": SPIDER}
 
 
@@ -23,7 +24,7 @@ class Bar:
 
     title: str
     colour: str
-    figure: Figure
+    figure: Spread
     paper: float | None
 
 
@@ -63,8 +64,8 @@ def _bars(results: Results, recipe: Recipe) -> Iterator[Bar]:
 def _draw(panel: Any, recipe: Recipe, bars: Sequence[Bar]) -> None:
     """The bars of one recipe, the first on top; whiskers are standard deviations over seeds."""
     for place, bar in enumerate(bars):
-        whisker = {"xerr": bar.figure.deviation} if bar.figure.deviation else {}
-        drawn = panel.barh(place, bar.figure.mean, color=bar.colour, height=0.75, **whisker)
+        whisker = {"xerr": 100 * bar.figure.deviation} if bar.figure.deviation else {}
+        drawn = panel.barh(place, 100 * bar.figure.mean, color=bar.colour, height=0.75, **whisker)
         panel.bar_label(drawn, fmt="%.1f", padding=4, fontsize=7)
         if bar.paper is not None:
             panel.plot([bar.paper, bar.paper], [place - 0.42, place + 0.42], color="black", linewidth=2)

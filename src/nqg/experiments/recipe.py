@@ -15,8 +15,8 @@ from typing import Any, Literal
 from nqg.errors import FormatError, UnknownName
 from nqg.toml import Table, read_toml
 
-System = Literal["nqg", "seq2seq", "hybrid"]
-SYSTEMS: tuple[System, ...] = ("nqg", "seq2seq", "hybrid")
+System = Literal["nqg", "seq2seq", "hybrid", "gated"]
+SYSTEMS: tuple[System, ...] = ("nqg", "seq2seq", "hybrid", "gated")
 METRICS = ("exact", "spider")
 FOLDER = Path(__file__).with_name("recipes")
 
@@ -73,7 +73,7 @@ class Recipe:
 
     def fingerprint(self, system: System) -> str:
         """SHA-256 of everything in the recipe that a result of `system` depends on."""
-        plans = {"nqg": (self.nqg,), "seq2seq": (self.seq2seq,), "hybrid": (self.nqg, self.seq2seq)}[system]
+        plans = {"nqg": (self.nqg,), "seq2seq": (self.seq2seq,)}.get(system, (self.nqg, self.seq2seq))
         facts = (self.dataset, self.split, self.metric, self.random_train_size, self.induction, plans)
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
@@ -112,7 +112,7 @@ def _recipe(name: str, table: Table) -> Recipe:
 
 
 def _systems(table: Table) -> tuple[System, ...]:
-    asked = table.values.get("systems", list(SYSTEMS))
+    asked = table.values.get("systems", ["nqg", "seq2seq", "hybrid"])
     if not isinstance(asked, list) or not asked or not set(map(str, asked)) <= set(SYSTEMS):
         raise FormatError(f"expected a list of {', '.join(SYSTEMS)} as 'systems', found {asked!r}", table.path)
     return tuple(system for system in SYSTEMS if system in asked)

@@ -46,7 +46,7 @@ class Record:
     """What a run gave, and all that is needed to know how it came about."""
 
     cell: Cell
-    figures: Mapping[str, float | None]  # per cent where they are shares; None is "undefined"
+    figures: Mapping[str, float | None]  # shares, counts; None is "undefined"
     asked: str  # the weights that the recipe names
     fingerprint: str  # of what the recipe says about the system
     data: str  # fingerprint of the examples, train and test

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nqg.experiments.recipe import System
+from nqg.evaluation.seeds import Spread, spread
+from nqg.experiments.recipe import SYSTEMS, System
 from nqg.experiments.records import Record
+
+TITLES: dict[System, str] = {"nqg": "NQG", "seq2seq": "T5", "hybrid": "NQG-T5", "gated": "NQG-T5 with a gate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +30,6 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of several seeds.
-
-    >>> print(Figure((43.4, 43.8)))
-    43.6
-    """
-
-    values: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        """The mean over seeds."""
-        return statistics.fmean(self.values)
-
-    @property
-    def deviation(self) -> float | None:
-        """The standard deviation over seeds (n - 1); None for one seed."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
-
-    def __str__(self) -> str:
-        return f"{self.mean:.1f}"
-
-
-@dataclass(frozen=True, slots=True)
 class Results:
     """All records of a folder, by recipe and series."""
 
@@ -63,16 +41,15 @@ class Results:
         return cls(tuple(sorted(records, key=lambda record: (record.cell.recipe, record.cell.stem))))
 
     def series(self, recipes: Sequence[str]) -> list[Series]:
-        """The series that have a record of one of the recipes: NQG first, then fallbacks, then hybrids."""
-        order = ("nqg", "seq2seq", "hybrid")
+        """The series that have a record of one of the recipes: in the order of systems."""
         found = {Series(each.cell.system, each.cell.weights) for each in self.records if each.cell.recipe in recipes}
-        return sorted(found, key=lambda series: (order.index(series.system), series.weights))
+        return sorted(found, key=lambda series: (SYSTEMS.index(series.system), series.weights))
 
-    def figure(self, recipe: str, series: Series, name: str) -> Figure | None:
+    def figure(self, recipe: str, series: Series, name: str) -> Spread | None:
         """A figure over all seeds; None where nothing was run, or where it is undefined."""
         found = [record.figures.get(name) for record in self._of(recipe, series)]
-        known = tuple(value for value in found if value is not None)
-        return Figure(known) if known else None
+        known = [value for value in found if value is not None]
+        return spread(known) if known else None
 
     def split_fact(self, recipe: str, name: str) -> float | None:
         """A figure of the split itself, which is the same in every record that has it."""

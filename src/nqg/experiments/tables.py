@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from nqg.evaluation.seeds import Spread
 from nqg.experiments.recipe import Recipe, read_recipe
-from nqg.experiments.summary import Figure, Results, Series
+from nqg.experiments.summary import Results, Series
 
 UNKNOWN = "—"
 SCAN = ("scan-jump", "scan-turn-left", "scan-length", "scan-mcd1", "scan-mcd2", "scan-mcd3")
@@ -67,19 +68,24 @@ def _our_rows(
     return [row for row in rows if any(value != UNKNOWN for value in row[1:])]
 
 
-def _said(figure: Figure | None) -> str:
-    """A mean, with its deviation where there are several seeds.
+def _said(figure: Spread | None) -> str:
+    """A mean share in per cent, with its deviation where there are several seeds.
 
-    >>> _said(Figure((50.0, 52.0))), _said(Figure((100.0,))), _said(None)
+    >>> _said(Spread(0.51, 0.014, 2)), _said(Spread(1.0, None, 1)), _said(None)
     ('51.0 ± 1.4', '100.0', '—')
     """
     if figure is None:
         return UNKNOWN
-    return str(figure) if figure.deviation is None else f"{figure} ± {figure.deviation:.1f}"
+    mean = f"{100 * figure.mean:.1f}"
+    return mean if figure.deviation is None else f"{mean} ± {100 * figure.deviation:.1f}"
 
 
 def _number(value: float | None, digits: int = 1) -> str:
     return UNKNOWN if value is None else f"{value:.{digits}f}"
+
+
+def _percent(share: float | None) -> str:
+    return _number(None if share is None else 100 * share)
 
 
 def _stand_in_notes(results: Results, recipes: Sequence[Recipe]) -> tuple[str, ...]:
@@ -126,7 +132,7 @@ def _split_row(results: Results, recipe: Recipe, fallback: Series | None) -> tup
     paper = recipe.paper
     return (
         recipe.title,
-        _number(results.split_fact(recipe.name, "unseen_atoms")),
+        _percent(results.split_fact(recipe.name, "unseen_atoms")),
         _number(paper.split.get("unseen_atoms")),
         _number(results.split_fact(recipe.name, "divergence"), 3),
         _number(paper.split.get("divergence"), 2),
@@ -158,7 +164,7 @@ def _deviations(results: Results) -> Table | None:
         names = ("accuracy", "coverage", "precision") if series.system == "nqg" else ("accuracy",)
         for name in names:
             figures = [results.figure(recipe.name, series, name) for recipe in recipes]
-            values = [_number(figure.deviation if figure else None) for figure in figures]
+            values = [_percent(figure.deviation if figure else None) for figure in figures]
             rows.append((f"{series.title} {name}", *values))
     for name in ("NQG-T5-Base", "NQG", "coverage", "precision"):
         label = f"paper: NQG {name}" if name in ("coverage", "precision") else f"paper: {name} accuracy"

@@ -1,4 +1,4 @@
-"""A recipe's data, as each system reads it, and the judge of its predictions."""
+"""A recipe's data, as each system reads it, and the judges of what they predict."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from nqg.data.progress import Report, silent
 from nqg.data.spider import database_of, nqg_examples, with_schemas
 from nqg.data.spider_schema import Schema
 from nqg.data.split import Split
-from nqg.data.sql import sql_text
 from nqg.data.sql_target_grammar import SqlConstants, sql_target_grammar
+from nqg.evaluation.judges import Judge, judge_named
 from nqg.experiments.recipe import Recipe
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.splits.audit import audit
@@ -35,6 +35,7 @@ class Task:
     train: tuple[Example, ...]
     test: tuple[Example, ...]
     split_facts: Mapping[str, float]
+    judges: Mapping[str, Judge]  # the first is the recipe's
     schemas: Mapping[str, Schema] = field(default_factory=dict)
 
     @property
@@ -78,20 +79,6 @@ class Task:
 
         return lambda example: lambda target: grammar(database_of(example.source)).accepts(target.split())
 
-    def program(self, grammars: str | None) -> str | None:
-        """A program as people write it, from the tokens in which the grammar writes it."""
-        return sql_text(grammars.split()) if self.is_sql and grammars is not None else grammars
-
-    def is_right(self, prediction: str | None, example: Example) -> bool:
-        """Whether a program is the right one, by the metric of the recipe."""
-        if prediction is None:
-            return False
-        if self.recipe.metric == "exact":
-            return prediction.split() == example.target.split()
-        from nqg.evaluation.spider_match import spider_match
-
-        return spider_match(prediction, example.target, self.schemas[database_of(example.source)]).is_match
-
 
 def prepared(recipe: Recipe, mirror: Path | str | None = None, report: Report = silent) -> Task:
     """The task of a recipe, its data downloaded or taken from a mirror."""
@@ -99,7 +86,9 @@ def prepared(recipe: Recipe, mirror: Path | str | None = None, report: Report = 
     split = _split(recipe, dataset)
     parts = split.parts(dataset.examples)
     schemas = load_spider_schemas(mirror, report) if recipe.dataset.startswith("spider") else {}
-    return Task(recipe, tuple(parts.train), tuple(parts.test), _split_facts(dataset, split), schemas)
+    metrics = [recipe.metric, *(["denotation"] if recipe.dataset == "geoquery" else [])]
+    judges = {name: judge_named(name, None if mirror is None else Path(mirror), report) for name in metrics}
+    return Task(recipe, tuple(parts.train), tuple(parts.test), _split_facts(dataset, split), judges, schemas)
 
 
 def _split(recipe: Recipe, dataset: Dataset) -> Split:
@@ -114,4 +103,4 @@ def _split_facts(dataset: Dataset, split: Split) -> dict[str, float]:
     if dataset.name == "scan":
         return {}  # the paper has none; SCAN's programs have no compounds but their tokens
     found = audit(dataset.examples, split, likely_language(dataset.examples))
-    return {"unseen_atoms": 100 * found.unseen_atom_share, "divergence": found.compound_divergence}
+    return {"unseen_atoms": found.unseen_atom_share, "divergence": found.compound_divergence}

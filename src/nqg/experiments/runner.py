@@ -1,0 +1,160 @@
+"""Recipes run cell by cell: what is finished is not run again, what was interrupted goes on.
+
+A cell is a system with its weights and a seed. `nqg` and `seq2seq` train and predict; `hybrid` puts their replies
+together; `gated` does so with a gate that is calibrated on examples held out from training (two more trainings).
+"""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from nqg.evaluation.evaluation import Evaluation, Reply
+from nqg.experiments.machine import commit, hardware, versions
+from nqg.experiments.outcome import Outcome, Progress, Stopwatch, Workplace, read_replies, write_replies
+from nqg.experiments.recipe import Recipe, System
+from nqg.experiments.records import Cell, Record, read_record
+from nqg.experiments.task import Task
+from nqg.experiments.weights import UsedWeights
+from nqg.inference.calibration import HeldOut, held_out
+from nqg.inference.gate import Calibration, Gate, Trial
+
+Run = Callable[[Task, str, int, Workplace], Outcome]
+Tell = Callable[[Cell, Progress], None]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """One recipe's cells, with the folder of results in which their records are, or will be."""
+
+    task: Task
+    results: Path
+    weights: UsedWeights
+    runs: Mapping[System, Run]  # of the systems that train
+    device: str | None = None
+    tell: Tell = field(default=lambda cell, progress: None)
+
+    @property
+    def recipe(self) -> Recipe:
+        """What is run."""
+        return self.task.recipe
+
+    def records(self, systems: Sequence[System], seeds: Sequence[int]) -> Iterator[Record]:
+        """The record of each system and seed, read where it is there already, else made and written."""
+        for seed in seeds:
+            for system in systems:
+                yield self.record(self.cell(system, seed))
+
+    def cell(self, system: System, seed: int) -> Cell:
+        """The cell of a system, with the weights that are used."""
+        return Cell(self.recipe.name, system, self.weights.label(system), seed)
+
+    def finished(self, cell: Cell) -> Record | None:
+        """The record of a cell that was run as the recipe is now, on the same data."""
+        path = self.results / cell.file
+        if not path.exists():
+            return None
+        record = read_record(path)
+        return record if record.is_of(self.recipe) and record.data == self.task.fingerprint else None
+
+    def record(self, cell: Cell) -> Record:
+        """The record of a cell."""
+        return self.finished(cell) or self._made(cell)
+
+    def _made(self, cell: Cell) -> Record:
+        outcome = self._outcome(cell)
+        write_replies(self._replies(cell), self.task, outcome.replies)
+        record = Record(
+            cell,
+            self._figures(outcome),
+            self.weights.asked(cell.system),
+            self.recipe.fingerprint(cell.system),
+            self.task.fingerprint,
+            outcome.settings,
+            outcome.seconds,
+            versions(),
+            commit(),
+            hardware(self.device or "cpu"),
+            datetime.date.today().isoformat(),
+        )
+        record.write(self.results)
+        shutil.rmtree(self._unfinished(cell), ignore_errors=True)
+        return record
+
+    def _figures(self, outcome: Outcome) -> dict[str, float | None]:
+        """What the judges say of the replies, beside the facts of the run and of the split."""
+        evaluations = {
+            name: Evaluation(judge, self.task.test, outcome.replies) for name, judge in self.task.judges.items()
+        }
+        main, *others = evaluations
+        scores = next(iter(evaluations[main].systems.values()))
+        shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
+        more = {f"{name}_accuracy": next(iter(evaluations[name].systems.values())).accuracy for name in others}
+        return {**shares, **more, **outcome.figures, **self.task.split_facts, "test_examples": len(self.task.test)}
+
+    def _outcome(self, cell: Cell) -> Outcome:
+        match cell.system:
+            case "nqg" | "seq2seq":
+                return self._trained(self.task, cell, cell.system, self._unfinished(cell))
+            case "hybrid":
+                return self._together(cell, Gate(), {})
+            case "gated":
+                calibration = self._calibration(cell)
+                facts = {f"held_out_{name}": value for name, value in asdict(calibration).items() if name != "gate"}
+                return self._together(cell, calibration.gate, {"threshold": calibration.gate.threshold, **facts})
+
+    def _trained(self, task: Task, cell: Cell, system: System, folder: Path) -> Outcome:
+        folder.mkdir(parents=True, exist_ok=True)
+        place = Workplace(folder, self.device, lambda progress: self.tell(cell, progress))
+        return self.runs[system](task, self.weights.path(system), cell.seed, place)
+
+    def _together(self, cell: Cell, gate: Gate, figures: Mapping[str, float]) -> Outcome:
+        """The grammar's reply where it has one that passes the gate, else the fallback's."""
+        watch = Stopwatch()
+        with watch.timing("training and predicting of the parts"):
+            own, other = (self._part(system, cell.seed) for system in ("nqg", "seq2seq"))
+        pairs = zip(own, other, strict=True)
+        return Outcome(tuple(_chosen(first, second, gate) for first, second in pairs), figures, {}, watch.seconds)
+
+    def _part(self, system: System, seed: int) -> tuple[Reply, ...]:
+        """The replies of a part of the hybrid; a record without its replies, as they are not kept in git, is redone."""
+        cell = self.cell(system, seed)
+        self.record(cell)
+        if not self._replies(cell).exists():
+            self._made(cell)
+        return read_replies(self._replies(cell), self.task)
+
+    def _calibration(self, cell: Cell) -> Calibration:
+        """The gate that is best on examples held out from training, of which neither part has seen the templates."""
+        parts = held_out(self.task.train, HeldOut.TEMPLATE).parts(list(dict.fromkeys(self.task.train)))
+        task = replace(self.task, train=tuple(parts.train), test=tuple(parts.test))
+        verdicts = []
+        for system in ("nqg", "seq2seq"):
+            outcome = self._trained(task, cell, system, self._unfinished(cell) / system)
+            judge = next(iter(task.judges.values()))
+            verdicts.append(
+                [
+                    (reply, reply.target is not None and judge.is_right(reply.target, example))
+                    for reply, example in zip(outcome.replies, task.test, strict=True)
+                ]
+            )
+        return Calibration.of(
+            [
+                Trial(own.probability, right, other_right)
+                for (own, right), (_, other_right) in zip(*verdicts, strict=True)
+            ]
+        )
+
+    def _replies(self, cell: Cell) -> Path:
+        return self.results / ".replies" / cell.recipe / f"{cell.stem}.jsonl"
+
+    def _unfinished(self, cell: Cell) -> Path:
+        return self.results / ".unfinished" / cell.recipe / cell.stem
+
+
+def _chosen(own: Reply, other: Reply, gate: Gate) -> Reply:
+    passes = own.target is not None and gate.lets_pass(own.probability or 0.0)
+    return own if passes or other.target is None else other
