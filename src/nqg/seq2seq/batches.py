@@ -1,0 +1,128 @@
+"""Examples as pieces on a device, and the plan which of them each step looks at: few shapes, little padding."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from nqg.seq2seq.settings import FineTuningSettings
+
+IGNORED = -100  # the label that torch's cross entropy leaves out
+ROUND = 8  # widths are multiples of it: few shapes, and those that matrix units like
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A source and a target as numbers of pieces."""
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """What examples are sorted by: decoders take longer than encoders."""
+        return len(self.target), len(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Examples side by side: B of them, S and T the longest source and target, rounded up."""
+
+    sources: Tensor  # (B, S)
+    mask: Tensor  # (B, S)
+    inputs: Tensor  # (B, T), what the decoder has written before each piece
+    labels: Tensor  # (B, T)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of it, in the order of the constructor."""
+        return self.sources, self.mask, self.inputs, self.labels
+
+
+class Corpus:
+    """All examples on a device, from which batches are cut without a copy from the host."""
+
+    def __init__(self, examples: Sequence[Pieces], padding: int, start: int, device: torch.device) -> None:
+        self.examples = examples
+        written = [(start, *example.target[:-1]) for example in examples]
+        self.sources = _table([example.source for example in examples], padding).to(device)
+        self.inputs = _table(written, padding).to(device)
+        self.labels = _table([example.target for example in examples], IGNORED).to(device)
+        self.lengths = torch.tensor([len(example.source) for example in examples], device=device)
+        self.places = torch.arange(self.sources.shape[1], device=device)
+
+    def number(self, value: float) -> Tensor:
+        """A number on the device, without waiting for what the device is doing."""
+        return torch.full((), value, dtype=torch.float32, device=self.lengths.device)
+
+    def rows(self, part: Sequence[int]) -> Tensor:
+        """The numbers of examples on the device, without waiting; the copy is from memory that cannot move."""
+        rows = torch.tensor(part)
+        return (rows.pin_memory() if self.lengths.is_cuda else rows).to(self.lengths.device, non_blocking=True)
+
+    def batch(self, part: Sequence[int]) -> Batch:
+        """The examples of a part of a step, side by side."""
+        rows = self.rows(part)
+        source = _rounded(max(len(self.examples[number].source) for number in part))
+        target = _rounded(max(len(self.examples[number].target) for number in part))
+        return Batch(
+            sources=self.sources[rows, :source].long(),
+            mask=(self.places[:source] < self.lengths[rows, None]).long(),
+            inputs=self.inputs[rows, :target].long(),
+            labels=self.labels[rows, :target].long(),
+        )
+
+
+def _rounded(length: int) -> int:
+    return -(-length // ROUND) * ROUND
+
+
+def _table(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    table = torch.full((len(rows), _rounded(max(map(len, rows)))), value, dtype=torch.int32)
+    for number, row in enumerate(rows):
+        table[number, : len(row)] = torch.tensor(row, dtype=torch.int32)
+    return table
+
+
+def planned_steps(sizes: Sequence[tuple[int, int]], settings: FineTuningSettings) -> list[list[int]]:
+    """The examples of every step, which the seed alone decides.
+
+    Every epoch comes in a new order. As many examples as fill `pool` batches are sorted by size and cut into batches,
+    which come in any order; a pool never reaches beyond one epoch's worth, so that no batch repeats an example.
+
+    >>> planned_steps([(9, 1), (1, 1), (8, 1), (2, 1)], FineTuningSettings(steps=3, batch_size=2, pool=2))
+    [[1, 3], [2, 0], [2, 0]]
+    """
+    rng = random.Random(settings.seed)
+    count = len(sizes)
+    size = min(settings.batch_size, count)
+    pool = size * max(1, min(settings.pool, count // size))
+    stream = _epochs(count, rng)
+    steps: list[list[int]] = []
+    while len(steps) < settings.steps:
+        drawn = sorted((next(stream) for _ in range(pool)), key=lambda number: sizes[number])
+        batches = [drawn[start : start + size] for start in range(0, pool, size)]
+        rng.shuffle(batches)
+        steps += batches
+    return steps[: settings.steps]
+
+
+def _epochs(count: int, rng: random.Random) -> Iterator[int]:
+    while True:
+        yield from rng.sample(range(count), count)
+
+
+def parts(step: Iterable[int], sizes: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
+    """A step's examples, sorted by size and cut into `count` parts as equal as can be, some perhaps empty.
+
+    >>> parts([0, 1, 2], [(5, 1), (1, 1), (3, 1)], 2)
+    [[1], [2, 0]]
+    """
+    ordered = sorted(step, key=lambda number: sizes[number])
+    ends = [len(ordered) * number // count for number in range(count + 1)]
+    return [ordered[start:end] for start, end in pairwise(ends)]

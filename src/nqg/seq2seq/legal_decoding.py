@@ -1,0 +1,270 @@
+"""Decoding that cannot go wrong: after every word piece the text is still the beginning of a legal target.
+
+The grammar of legal targets speaks of tokens, the model of word pieces; a piece may end a token, be a part of one, or
+hold several. So a place in a text is a legal prefix of whole tokens and the beginning of one more (`Place`), and a
+piece is the tokens that it ends and what it begins (`Piece`). A piece may follow if the tokens that it ends may, and if
+what is then begun is the beginning of a token that may come next *and* that other pieces can bring to its end. Hence
+there is always a way on, and the end may be written exactly where the target is complete.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import LogitsProcessor
+
+from nqg.errors import NqgError
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.target_recogniser import Expected, Prefix
+from nqg.seq2seq.spelling import Spelling, written
+
+Ids = NDArray[np.int64]
+Ended = tuple[str, ...]
+
+_DAMAGED = "\N{REPLACEMENT CHARACTER}"  # what tokenizers write for a part of a character
+
+
+class Piece(NamedTuple):
+    """What a word piece adds to a text: the ends of tokens (the first may have begun before), and a beginning."""
+
+    ended: Ended
+    begun: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The word pieces of a tokenizer by what they add to a text; those that no target can contain are left out."""
+
+    pieces: Mapping[int, Piece]
+    by_ended: Mapping[Ended, Mapping[str, list[int]]]
+    end: int  # the piece that ends a text
+    may_lead: bool  # whether a text may begin with the sign between tokens, as T5's do
+
+    @classmethod
+    def of(cls, tokenizer: Any, spelling: Spelling) -> Vocabulary:
+        """The vocabulary of a tokenizer whose texts are read with `spelling`."""
+        texts = ((number, _without_spaces(text, spelling.space)) for number, text in _added_texts(tokenizer))
+        pieces = {number: piece for number, text in texts if (piece := _piece(text, spelling.space or " "))}
+        by_ended: dict[Ended, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for number, piece in pieces.items():
+            by_ended[piece.ended][piece.begun].append(number)
+        plain = {ended: dict(numbers) for ended, numbers in by_ended.items()}
+        return cls(pieces, plain, tokenizer.eos_token_id, spelling.space is None)
+
+    def can_finish(self, text: str) -> list[bool]:
+        """For each position of a token whether pieces that end nothing can write the rest."""
+        inside = self.by_ended.get((), {})
+        finishes = [False] * len(text) + [True]
+        for start in reversed(range(len(text))):
+            ends = (end for end in range(start + 1, len(text) + 1) if finishes[end])
+            finishes[start] = any(text[start:end] in inside for end in ends)
+        return finishes
+
+
+def _added_texts(tokenizer: Any) -> Iterator[tuple[int, str]]:
+    """What each piece adds to a text that has begun; nothing is said of pieces that add nothing."""
+    numbers = range(len(tokenizer))
+    alone = written(tokenizer, [[number] for number in numbers])
+    first = next(number for number in numbers if alone[number].strip() and _DAMAGED not in alone[number])
+    for number, text in zip(numbers, written(tokenizer, [[first, number] for number in numbers]), strict=True):
+        added = text.removeprefix(alone[first])
+        if added and added != text and _DAMAGED not in added:
+            yield number, added
+
+
+def _without_spaces(text: str, mark: str | None) -> str:
+    """`text` as it is, or less its spaces where they mean nothing because a mark stands between tokens."""
+    return text if mark is None else "".join(text.split())
+
+
+def _piece(text: str, separator: str) -> Piece | None:
+    """The piece of a text; None where it holds other white space, or an empty token."""
+    *ended, begun = text.split(separator)
+    if not text or not all(ended[1:]) or any(character.isspace() for part in (*ended, begun) for character in part):
+        return None
+    return Piece(tuple(ended), begun)
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """A legal prefix with the ones that were found to follow it, so that the rows of a batch share their beginnings."""
+
+    prefix: Prefix
+    expected: Expected
+    following: dict[str, Step | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, prefix: Prefix) -> Step:
+        """The step that has read `prefix`."""
+        return cls(prefix, prefix.expected)
+
+    def then(self, token: str) -> Step | None:
+        """One more token; None where no legal target goes on so."""
+        if token not in self.following:
+            prefix = self.prefix.then(token) if self.expected.allows(token) else None
+            self.following[token] = None if prefix is None else Step.of(prefix)
+        return self.following[token]
+
+
+class Place(NamedTuple):
+    """Where a text stands: its whole tokens, the beginning of the next, and whether nothing was written yet."""
+
+    step: Step
+    begun: str = ""
+    is_start: bool = False
+
+
+class LegalTargets:
+    """The legal targets of a grammar in the word pieces of a model."""
+
+    def __init__(self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling) -> None:
+        self.grammar, self.spelling = grammar, spelling
+        self.vocabulary = Vocabulary.of(tokenizer, spelling)
+        self._spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
+        self._finishes = {text: self.vocabulary.can_finish(text) for text in self._spelled.values()}
+        self._continuations: dict[tuple[Ended, tuple[str, ...], str], Ids] = {}
+        self._check_tokens()
+
+    def start(self) -> Place:
+        """The place before the first piece; all that is learned of prefixes lives as long as the places after it."""
+        prefix = self.grammar.prefix()
+        assert prefix is not None  # every grammar derives something
+        return Place(Step.of(prefix), is_start=True)
+
+    def after(self, place: Place, number: int) -> Place | None:
+        """The place after one more piece; None where the text is then no beginning of a legal target."""
+        piece = self.vocabulary.pieces.get(number)
+        reached = piece and self._ended(place, piece.ended)
+        if piece is None or reached is None:
+            return None
+        longer = Place(reached.step, reached.begun + piece.begun)
+        return longer if self._is_beginning(longer) else None
+
+    def allowed(self, place: Place) -> Ids:
+        """The pieces that may follow."""
+        found = [self._after_ended(place, ended) for ended in self.vocabulary.by_ended]
+        if self.is_complete(place):
+            found.append(np.array([self.vocabulary.end]))
+        return np.concatenate(found)
+
+    def is_complete(self, place: Place) -> bool:
+        """Whether the text is a whole legal target."""
+        last = place.step.then(self.spelling.read(place.begun)) if place.begun else None
+        return last is not None and last.expected.end
+
+    def _ended(self, place: Place, parts: Ended) -> Place | None:
+        """The place after the ends of tokens; one separator stands between two tokens, one or none before the first."""
+        for part in parts:
+            token = place.begun + part
+            if token:
+                step = place.step.then(self.spelling.read(token))
+            else:
+                step = place.step if place.is_start and self.vocabulary.may_lead else None
+            if step is None or not (step.expected.tokens or step.expected.any_token):
+                return None
+            place = Place(step)
+        return place
+
+    def _is_beginning(self, place: Place) -> bool:
+        expected, begun = place.step.expected, place.begun
+        texts = (self._spelled[token] for token in expected.tokens)
+        return expected.any_token or any(text.startswith(begun) and self._finishes[text][len(begun)] for text in texts)
+
+    def _after_ended(self, place: Place, ended: Ended) -> Ids:
+        """The pieces that end the tokens `ended` and may follow."""
+        reached = self._ended(place, ended)
+        if reached is None:
+            return _NONE
+        if reached.step.expected.any_token:
+            return self._any[ended]
+        key = (ended, reached.step.expected.tokens, reached.begun)
+        if key not in self._continuations:
+            self._continuations[key] = np.array(sorted(set(self._named(*key))), dtype=np.int64)
+        return self._continuations[key]
+
+    def _named(self, ended: Ended, tokens: Sequence[str], begun: str) -> Iterator[int]:
+        """The pieces that end `ended` and go on with one of `tokens`, of which `begun` is written already."""
+        numbers, length = self.vocabulary.by_ended[ended], len(begun)
+        for text in (self._spelled[token] for token in tokens):
+            ends = range(length, len(text) + 1) if text.startswith(begun) else ()
+            for end in ends:
+                if self._finishes[text][end]:
+                    yield from numbers.get(text[length:end], ())
+
+    @cached_property
+    def _any(self) -> Mapping[Ended, Ids]:
+        """The pieces that may follow where any token may: all, but for a bare separator that nothing could follow."""
+        kinds = self.vocabulary.by_ended
+        return {
+            ended: np.array([number for begun, same in numbers.items() if begun or () in kinds for number in same])
+            for ended, numbers in kinds.items()
+        }
+
+    def _check_tokens(self) -> None:
+        unwritable = [token for token, text in self._spelled.items() if not self._can_write(text)]
+        if unwritable:
+            shown = ", ".join(f"'{token}'" for token in unwritable[:3])
+            raise NqgError(
+                f"the model's word pieces cannot write {len(unwritable)} of the target grammar's "
+                f"{len(self._spelled)} tokens, among them {shown}; decode without the grammar, or train the model on "
+                "targets that contain them"
+            )
+
+    def _can_write(self, text: str) -> bool:
+        """Whether a token can be written after a separator."""
+        after_separator = self.vocabulary.by_ended.get(("",), {})
+        return any(can and text[:end] in after_separator for end, can in enumerate(self._finishes[text]))
+
+
+_NONE = np.array([], dtype=np.int64)
+
+
+class LegalContinuations(LogitsProcessor):
+    """For `generate`: pieces that lead out of the legal targets get no chance, in every row and beam on its own.
+
+    One `LegalTargets` for all sentences, or one for each. A row's place is looked up by its pieces, never by its
+    number, because beams change rows from step to step.
+    """
+
+    def __init__(self, legal: LegalTargets | Sequence[LegalTargets]) -> None:
+        self.legal = [legal] if isinstance(legal, LegalTargets) else list(legal)
+        self._places: dict[tuple[int, ...], Place | None] = {}
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        """The scores, with minus infinity for all pieces that may not follow: (rows, vocabulary)."""
+        rows: list[list[int]] = input_ids.tolist()
+        sentences = [row * len(self.legal) // len(rows) for row in range(len(rows))]
+        self._places = self._places_after(rows, sentences)
+        allowed = [
+            self._allowed(self.legal[sentence], self._places[sentence, *row])
+            for sentence, row in zip(sentences, rows, strict=True)
+        ]
+        numbers = torch.from_numpy(np.concatenate(allowed)).to(scores.device)
+        owners = torch.repeat_interleave(torch.tensor([len(each) for each in allowed])).to(scores.device)
+        masked = torch.full_like(scores, -torch.inf)
+        masked[owners, numbers] = scores[owners, numbers]
+        return masked  # type: ignore[return-value]
+
+    def _allowed(self, legal: LegalTargets, place: Place | None) -> Ids:
+        """A text that has ended, or a beam that has no chance any more, can only end again."""
+        return np.array([legal.vocabulary.end]) if place is None else legal.allowed(place)
+
+    def _places_after(
+        self, rows: Sequence[Sequence[int]], sentences: Sequence[int]
+    ) -> dict[tuple[int, ...], Place | None]:
+        if len(rows[0]) == 1:  # only the piece that every text starts from
+            starts = [legal.start() for legal in self.legal]
+            return {(sentence, *row): starts[sentence] for sentence, row in zip(sentences, rows, strict=True)}
+        return {(sentence, *row): self._place(sentence, row) for sentence, row in zip(sentences, rows, strict=True)}
+
+    def _place(self, sentence: int, row: Sequence[int]) -> Place | None:
+        """The place after the last piece of a row, from that of the step before."""
+        before = self._places[sentence, *row[:-1]]
+        return before and self.legal[sentence].after(before, row[-1])

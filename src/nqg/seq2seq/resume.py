@@ -1,0 +1,93 @@
+"""Fine-tuning that survives being killed: its state on disk, and the way back into it.
+
+A state is one safetensors file, replaced in one rename: the weights that learn, the optimizer's numbers, the weights
+that did best on dev examples, the records so far and, as JSON in its header, what the training began with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from nqg.errors import FormatError, NqgError
+from nqg.files import written_atomically
+from nqg.model.records import TrainingStep, columns_of, steps_in
+from nqg.model.resume import TrainingOrigin
+from nqg.seq2seq.training import Best, FineTuning, put
+
+KIND = "nqg fine-tuning"
+WEIGHTS, BEST, OPTIMIZER, RECORDS = "weights.", "best.", "optimizer.", "records."
+
+
+def saved_steps(tuning: FineTuning, path: Path, origin: TrainingOrigin, save_every: int) -> Iterator[TrainingStep]:
+    """Make the steps that are left, and write the state to `path` when `save_every` were made, and after the last.
+
+    On a GPU a step's record comes when others were made already, so the state is that of the next pause.
+    """
+    saved = tuning.made
+    for step in tuning.steps():
+        is_due = tuning.made - saved >= save_every or tuning.is_finished
+        if step.number == tuning.made and is_due:
+            saved = tuning.made
+            if tuning.processes.is_main:
+                save_state(path, tuning, origin)
+        yield step
+
+
+def save_state(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:
+    """Write the state of a fine-tuning, whole or not at all."""
+    tensors = {WEIGHTS + name: weight.detach() for name, weight in tuning.weights.items()}
+    tensors |= {BEST + name: weight for name, weight in (tuning.best.weights if tuning.best else {}).items()}
+    for number, values in tuning.optimizer.state_dict()["state"].items():
+        tensors |= {f"{OPTIMIZER}{number}.{name}": tensor for name, tensor in values.items()}
+    for name, column in columns_of(tuning.records).items():
+        tensors[RECORDS + name] = torch.tensor(column, dtype=torch.float64)
+    best = {"step": tuning.best.step, "exact_match": tuning.best.exact_match} if tuning.best else None
+    header = {"kind": KIND, "origin": json.dumps(dict(origin.facts)), "best": json.dumps(best)}
+    with written_atomically(path) as file:
+        file.write(save({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, header))
+
+
+def restore(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:
+    """Put a fine-tuning into the state at `path`; that of another one is refused."""
+    header, tensors = _read(path)
+    if difference := origin.difference(TrainingOrigin(json.loads(header["origin"]))):
+        raise NqgError(
+            f"{path}: this unfinished fine-tuning cannot be continued, {difference}; "
+            f"repeat what began it, or delete {path} to begin anew"
+        )
+    put(_part(tensors, WEIGHTS), tuning.weights)
+    groups = tuning.optimizer.state_dict()["param_groups"]
+    tuning.optimizer.load_state_dict({"state": _by_weight(_part(tensors, OPTIMIZER)), "param_groups": groups})
+    tuning.records = steps_in({name: column.tolist() for name, column in _part(tensors, RECORDS).items()})
+    best = json.loads(header["best"])
+    tuning.best = Best(best["exact_match"], best["step"], _part(tensors, BEST)) if best else None
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            if header.get("kind") != KIND:
+                raise FormatError(f"expected the state of a fine-tuning, found kind '{header.get('kind')}'", path)
+            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except SafetensorError as error:
+        raise FormatError(f"damaged: {error}; delete it to begin the fine-tuning anew", path) from error
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _by_weight(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        weight, value = name.split(".")
+        state.setdefault(int(weight), {})[value] = tensor
+    return state

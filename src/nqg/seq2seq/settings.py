@@ -1,0 +1,124 @@
+"""The settings of the sequence-to-sequence model and of its fine-tuning; the defaults are the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from nqg.errors import SettingsError, UnknownName
+from nqg.model.settings import EMBEDDED
+
+Optimizer = Literal["adafactor", "adamw"]
+Schedule = Literal["constant", "linear"]
+Precision = Literal["auto", "bf16", "float32"]
+
+
+def _check_at_least(least: float, settings: object, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and value < least:
+            raise SettingsError(f"{name} is {value}; expected {least} or more")
+
+
+@dataclass(frozen=True, slots=True)
+class SmallT5Settings:
+    """The small T5 that is trained from scratch where no pre-trained model is named."""
+
+    width: int = 128
+    layers: int = 3  # in the encoder and in the decoder each
+    heads: int = 4
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, self, "width", "layers", "heads")
+        if self.width % self.heads:
+            raise SettingsError(f"width is {self.width}; expected a multiple of heads, which is {self.heads}")
+        if not 0 <= self.dropout < 1:
+            raise SettingsError(f"dropout is {self.dropout}; expected at least 0 and less than 1")
+
+
+@dataclass(frozen=True, slots=True)
+class LoraSettings:
+    """Low-rank updates beside frozen weights (package peft): their rank, scale and dropout."""
+
+    rank: int = 16
+    scale: float = 2.0  # "alpha" is this times the rank
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, self, "rank")
+
+
+@dataclass(frozen=True, slots=True)
+class Seq2seqSettings:
+    """Which model (a Hugging Face name or folder, or the embedded one), what it reads and how it writes."""
+
+    model: str = EMBEDDED
+    prefix: str = "semanticparse: "
+    longest_source: int = 512
+    longest_target: int = 256
+    beams: int = 1  # 1 is greedy
+    embedded: SmallT5Settings = SmallT5Settings()
+    lora: LoraSettings | None = None
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, self, "longest_source", "longest_target", "beams")
+        if self.lora is not None and self.model == EMBEDDED:
+            raise SettingsError("lora freezes pre-trained weights, and the embedded model has none; name a model")
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuningSettings:
+    """How the model is fitted. `learning_rate` None: 1e-4 for pre-trained models, 1e-3 from scratch.
+
+    A step looks at `batch_size` examples in all, in `accumulate` parts and divided among the processes.
+    """
+
+    steps: int = 3000
+    batch_size: int = 128
+    accumulate: int = 1
+    optimizer: Optimizer = "adafactor"
+    learning_rate: float | None = None
+    scale_by_weights: bool = False  # Adafactor: steps relative to the size of the weights, as mesh-tensorflow's
+    weight_decay: float = 0.0
+    schedule: Schedule = "constant"
+    warm_up: int = 0
+    clip: float | None = None
+    label_smoothing: float = 0.0
+    precision: Precision = "auto"
+    gradient_checkpointing: bool = False
+    record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.gradients`
+    pool: int = 4  # batches whose examples are sorted by length together; 1 leaves them as they come
+    evaluate_every: int | None = None
+    patience: int = 5  # evaluations without a better one until training stops
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, self, "steps", "batch_size", "accumulate", "pool", "evaluate_every", "patience")
+        _check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing")
+        for name, kind in (("optimizer", Optimizer), ("schedule", Schedule), ("precision", Precision)):
+            if getattr(self, name) not in get_args(kind):
+                raise UnknownName(name, getattr(self, name), get_args(kind))
+        for name in ("learning_rate", "clip"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise SettingsError(f"{name} is {value}; expected more than 0")
+        if self.label_smoothing >= 1:
+            raise SettingsError(f"label_smoothing is {self.label_smoothing}; expected less than 1")
+
+    def rate(self, model: str) -> float:
+        """The learning rate at its highest."""
+        return self.learning_rate or (1e-3 if model == EMBEDDED else 1e-4)
+
+    def share_of_rate(self, step: int) -> float:
+        """The share of the highest learning rate in a step, counted from 0.
+
+        >>> settings = FineTuningSettings(steps=10, schedule="linear", warm_up=4)
+        >>> [settings.share_of_rate(step) for step in (0, 3, 4, 7)]
+        [0.25, 1.0, 1.0, 0.5]
+        """
+        if step < self.warm_up:
+            return (step + 1) / self.warm_up
+        if self.schedule == "constant":
+            return 1.0
+        return max(self.steps - step, 0) / max(self.steps - self.warm_up, 1)
