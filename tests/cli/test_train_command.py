@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from nqg import Grammar, Parser, induce, load_dataset
-from nqg.cli import train as command
+from nqg.cli import training_run
 from nqg.cli.induce import STOPPED
 from nqg.cli.main import app
 from nqg.cli.train import Scores
@@ -27,8 +27,9 @@ from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.model.encoder import new_encoder
+from nqg.model.records import TrainingStep
 from nqg.model.settings import EncoderSettings, ModelSettings
-from nqg.model.training import Training, TrainingStep
+from nqg.model.training import Training
 
 EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]
 RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
@@ -36,7 +37,10 @@ BRIEF = ("--grammar", "rules.txt", "--steps", "7", "--batch-size", "8", "--devic
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_folder(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     write_examples(tmp_path / "train.tsv", EXAMPLES)
@@ -66,7 +70,7 @@ def test_a_model_is_trained_saved_and_named() -> None:
     assert parser.parse("jump twice").target == "I_JUMP I_JUMP"
     first, second = result.stdout.splitlines()
     assert first.startswith(f"60 examples, {len(parser.grammar)} rules, 60 steps, loss ")
-    assert second == "60 dev examples: exact match 100.0%, coverage 100.0%, precision 100.0%"
+    assert second == "60 dev examples, best after step 60: exact match 100.0%, coverage 100.0%, precision 100.0%"
     assert result.stderr == f"{len(parser.grammar)} rules induced from 60 examples\nwrote models/mine\n"
     assert [path.name for path in Path("models").iterdir()] == ["mine"]
 
@@ -97,7 +101,7 @@ def test_the_target_grammar_becomes_part_of_the_model() -> None:
     write_examples(Path("dev.tsv"), [Example("walk", "I_WALK"), Example("run", "I_RUN")])
     result = nqg("train.tsv", "-o", "mine", *words)
     assert Parser.load("mine", "cpu").model.target_grammar == TargetGrammar.read("legal.txt")
-    assert "2 dev examples: exact match 50.0%, coverage 50.0%, precision 100.0%" in result.stdout
+    assert "2 dev examples, best after step 7: exact match 50.0%, coverage 50.0%, precision 100.0%" in result.stdout
 
 
 def test_an_encoder_can_be_a_folder() -> None:
@@ -230,7 +234,7 @@ def test_a_model_is_replaced_but_nothing_else_is() -> None:
 
 def test_a_terminal_sees_a_bar_with_loss_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=150)
-    monkeypatch.setattr(command, "err", screen)
+    monkeypatch.setattr(training_run, "err", screen)
     nqg("train.tsv", "-o", "mine", *BRIEF)
     assert isinstance(screen.file, io.StringIO)
     shown = screen.file.getvalue()

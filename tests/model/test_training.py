@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.example import Example
-from nqg.errors import NqgError, SettingsError
+from nqg.errors import NqgError, SettingsError, UnknownName
 from nqg.forests.build import build_forests
 from nqg.grammar.charts import charts
 from nqg.grammar.grammar import Grammar
@@ -21,8 +21,10 @@ from nqg.inference.fitting import Fitting
 from nqg.model.anchors import anchors
 from nqg.model.encoder import piece_batch, pieces
 from nqg.model.objective import TrainingData, batch_loss
+from nqg.model.records import DevScores
+from nqg.model.schedule import batches, warm_up_and_decay
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.training import Training, batches, warm_up_and_decay
+from nqg.model.training import Diverged, Training, precision, weights_of
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""
@@ -192,11 +194,112 @@ def test_a_loss_that_is_no_number_stops_training_at_its_step() -> None:
     with torch.no_grad():
         model.parser.model.scorer.rules.fill_(math.nan)
     before = weights(model)
-    with pytest.raises(NqgError, match=r"the loss of step 3 is nan; try a learning rate below 0\.001"):
+    with pytest.raises(Diverged) as caught:
         next(steps)
+    third = list(batches(5, model.training))[2]
+    assert str(caught.value) == (
+        "the loss of step 3 is nan, at learning rate 0.001 and for a batch of 2 examples "
+        f"('{EXAMPLES[third[0]].source}', '{EXAMPLES[third[1]].source}'); try a learning rate below 0.001"
+    )
     after = weights(model)
     others = [name for name in before if name != "rules"]
     assert all(torch.equal(before[name], after[name]) for name in others)
+
+
+def test_a_gradient_that_is_no_number_stops_training_too() -> None:
+    model = fitting(steps=9)
+    before = weights(model)
+    model.parser.model.scorer.rules.register_hook(lambda gradient: gradient * math.inf)  # type: ignore[no-untyped-call]
+    with pytest.raises(
+        Diverged, match=r"the gradient of step 1 is (inf|nan), at learning rate 0\.0005 and for a batch"
+    ):
+        next(model.steps())
+    assert is_same(weights(model), before)
+    assert model.under_way.made == 0
+
+
+def test_an_error_names_a_few_sentences_of_a_large_batch_only() -> None:
+    model = fitting()
+    model.under_way.settings = TrainingSettings(batch_size=5)
+    with torch.no_grad():
+        model.parser.model.scorer.rules.fill_(math.nan)
+    with pytest.raises(Diverged) as caught:
+        next(model.steps())
+    named = ", ".join(f"'{EXAMPLES[number].source}'" for number in next(batches(5, model.under_way.settings))[:3])
+    assert f"for a batch of 5 examples ({named}, …); try" in str(caught.value)
+
+
+def test_half_precision_changes_the_loss_by_rounding_and_leaves_weights_in_full() -> None:
+    losses = {}
+    for name in ("float32", "auto", "bf16"):
+        training = TrainingSettings(steps=3, batch_size=5, precision=name)
+        model = Fitting(GRAMMAR, EXAMPLES, model=TINY, training=training, device="cpu")
+        losses[name] = [step.loss for step in model.steps()]
+        assert all(weight.dtype == torch.float32 for weight in model.parser.model.scorer.state_dict().values())
+    assert losses["auto"] == losses["float32"] != losses["bf16"]
+    assert losses["bf16"] == pytest.approx(losses["float32"], rel=0.02)
+
+
+def test_forests_are_summed_up_in_full_precision_whatever_the_encoder_does() -> None:
+    model = exact()
+    scorer = model.parser.model.scorer.float()
+    with precision("bf16", CPU):
+        found = loss(model, [0, 1, 2, 3, 4])
+        assert scorer.span_network(torch.zeros(1, 32)).dtype == torch.bfloat16
+    assert found.dtype == torch.float32
+
+
+def tried(scores: list[DevScores], steps: int = 20) -> Training:
+    """A training whose trials on dev examples come out as `scores` say."""
+    model = fitting()
+    saved, answers = model.parser.model, iter(scores)
+    wanted = TrainingSettings(steps, batch_size=2, evaluate_every=2, patience=2)
+    return Training(saved.scorer, model.data, wanted, 1e-3, 0, evaluate=lambda: next(answers))
+
+
+def exact_matches(*shares: float) -> list[DevScores]:
+    return [DevScores(share, 1.0) for share in shares]
+
+
+def test_training_ends_when_trials_get_no_better_and_takes_the_best_weights() -> None:
+    training = tried(exact_matches(0.2, 0.5, 0.5, 0.4, 1.0))
+    after = {step.number: weights_of(training.scorer) for step in training.steps()}
+    assert max(after) == 8  # the trials after steps 6 and 8 were no better than that after step 4
+    assert [step.number for step in training.records if step.dev] == [2, 4, 6, 8]
+    assert training.is_finished
+    assert training.best is not None
+    assert (training.best.number, training.best.scores) == (4, DevScores(0.5, 1.0))
+    assert is_same(weights_of(training.scorer), after[4])
+    assert not is_same(after[8], after[4])
+
+
+def test_a_lower_loss_decides_between_equal_shares_of_right_answers() -> None:
+    training = tried([DevScores(0.5, loss) for loss in (3.0, 2.0, 2.5, 1.0, 1.0, 1.5, 0.5)])
+    list(training.steps())
+    assert training.made == 12
+    assert training.best is not None
+    assert training.best.number == 8
+
+
+def test_trials_without_a_loss_go_by_right_answers_alone() -> None:
+    training = tried([DevScores(share, None) for share in (0.0, 0.5, 0.5, 0.5)])
+    list(training.steps())
+    assert training.best is not None
+    assert (training.made, training.best.number) == (8, 4)
+
+
+def test_the_last_step_is_tried_wherever_it_falls() -> None:
+    training = tried(exact_matches(0.1, 0.2, 0.3), steps=5)
+    assert [step.number for step in training.steps() if step.dev] == [2, 4, 5]
+    assert training.best is not None
+    assert training.best.number == 5
+
+
+def test_trials_do_not_change_the_course_of_training() -> None:
+    plain = [step.loss for step in fitting(steps=6).steps()]
+    settings = TrainingSettings(steps=6, batch_size=2, warm_up=2, evaluate_every=1)
+    watched = Fitting(GRAMMAR, EXAMPLES, dev=EXAMPLES, model=TINY, training=settings, device="cpu")
+    assert [step.loss for step in watched.steps()] == plain
 
 
 def test_pairs_that_the_grammar_does_not_derive_are_left_out() -> None:
@@ -241,16 +344,27 @@ def test_steps_can_be_taken_without_a_parser() -> None:
         (lambda: TrainingSettings(steps=0), "steps is 0; expected 1 or more"),
         (lambda: TrainingSettings(batch_size=-1), "batch_size is -1; expected 1 or more"),
         (lambda: TrainingSettings(learning_rate=0.0), r"learning_rate is 0\.0; expected more than 0"),
+        (lambda: TrainingSettings(learning_rate=math.nan), "learning_rate is nan; expected more than 0"),
+        (lambda: TrainingSettings(warm_up=-1), "warm_up is -1; expected 0 or more"),
+        (lambda: TrainingSettings(weight_decay=-0.1), r"weight_decay is -0\.1; expected 0 or more"),
+        (lambda: TrainingSettings(clip=0.0), r"clip is 0\.0; expected more than 0"),
+        (lambda: TrainingSettings(patience=0), "patience is 0; expected 1 or more"),
+        (lambda: TrainingSettings(evaluate_every=0), "evaluate_every is 0; expected 1 or more"),
         (lambda: ModelSettings(dimension=0), "dimension is 0; expected 1 or more"),
         (lambda: EncoderSettings(layers=0), "layers is 0; expected 1 or more"),
         (lambda: EncoderSettings(hidden_size=100, heads=3), "hidden_size is 100; expected a multiple of heads"),
     ],
-    ids=["steps", "batch", "rate", "dimension", "layers", "heads"],
+    ids=lambda value: value.split(" ")[0] if isinstance(value, str) else "",
 )
 def test_settings_that_make_no_sense_are_refused(bad: object, words: str) -> None:
     assert callable(bad)
     with pytest.raises(SettingsError, match=words):
         bad()
+
+
+def test_an_unknown_precision_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match=r"no precision 'float'; did you mean 'float32'\? Known: auto, bf16, float32"):
+        TrainingSettings(precision="float")
 
 
 def test_the_learning_rate_depends_on_the_encoder_unless_it_is_given() -> None:

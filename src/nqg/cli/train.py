@@ -2,78 +2,67 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nqg.cli.induce import LIKE, STOPPED, chosen_settings
-from nqg.cli.terminal import complain, err, out, report_written, tracked
+from nqg.cli.terminal import complain, out, report_written
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.errors import NqgError
-from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.induction.settings import InductionSettings
+from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 
 if TYPE_CHECKING:
-    from nqg.forests.forest import Forests
     from nqg.inference.fitting import Fitting
     from nqg.inference.parser import Parser
-    from nqg.model.settings import TrainingSettings
-    from nqg.model.training import TrainingStep
 
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
-METRICS = "training.jsonl"
 
 FILES, MODEL, FITTING = "Files", "The model", "How it is fitted"
+STOPPING, RUNNING = "When it is best", "How it runs"
 DATA = typer.Argument(metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False)
 OUTPUT = typer.Option(..., "-o", "--output", metavar="FOLDER", help="Where to write the model.", rich_help_panel=FILES)
-DEV = typer.Option(
-    None, "--dev", metavar="FILE", help="Examples to try the model on at the end.", rich_help_panel=FILES
+
+
+def _option(flag: str, metavar: str | None, words: str, panel: str | None, default: Any = None, **more: Any) -> Any:
+    """An option; its default is said in its help, where it has one, so that it takes one line."""
+    return typer.Option(default, flag, metavar=metavar, help=words, rich_help_panel=panel, show_default=False, **more)
+
+
+def _setting(name: str, metavar: str, words: str, panel: str = FITTING, **more: Any) -> Any:
+    """An option for a setting of the training, with its default."""
+    default = getattr(TrainingSettings(), name)
+    said = words if default is None else f"{words} Default: {default}."
+    return _option(f"--{name.replace('_', '-')}", metavar, said, panel, default, **more)
+
+
+GRAMMAR = _option("--grammar", "FILE", "Rules from `nqg induce`. Default: induced here.", MODEL)
+TARGET_GRAMMAR = _option("--target-grammar", "FILE", "Which programs are legal; others are no answers.", MODEL)
+ENCODER = _option(
+    "--encoder", "NAME|FOLDER", "A pre-trained encoder of Hugging Face's. Default: a small one, from scratch.", MODEL
 )
-GRAMMAR = typer.Option(
-    None, "--grammar", metavar="FILE", help="Rules from `nqg induce`. Default: induced here.", rich_help_panel=MODEL
-)
-TARGET_GRAMMAR = typer.Option(
-    None,
-    "--target-grammar",
-    metavar="FILE",
-    help="Which programs are legal; others are no answers.",
-    rich_help_panel=MODEL,
-)
-ENCODER = typer.Option(
-    None,
-    "--encoder",
-    metavar="NAME|FOLDER",
-    help="A pre-trained encoder of Hugging Face's. Default: a small one, trained from scratch.",
-    rich_help_panel=MODEL,
-)
-STEPS = typer.Option(
-    256, "--steps", metavar="N", min=1, help="How many batches to learn from.", rich_help_panel=FITTING
-)
-BATCH_SIZE = typer.Option(256, "--batch-size", metavar="N", min=1, help="Examples a step.", rich_help_panel=FITTING)
-LEARNING_RATE = typer.Option(
-    None,
-    "--learning-rate",
-    metavar="R",
-    help="At its highest. Default: 0.001 from scratch, 0.0001 with --encoder.",
-    rich_help_panel=FITTING,
-    show_default=False,
-)
-SEED = typer.Option(0, "--seed", metavar="S", help="Another seed, another model.", rich_help_panel=FITTING)
-DEVICE = typer.Option(
-    None, "--device", metavar="cpu|cuda", help="Default: cuda where there is one.", show_default=False
-)
-SAVE_EVERY = typer.Option(
-    32, "--save-every", metavar="N", min=1, help="Steps that a kill can cost at most.", rich_help_panel=FITTING
-)
+STEPS = _setting("steps", "N", "How many batches to learn from.", min=1)
+BATCH_SIZE = _setting("batch_size", "N", "Examples a step.", min=1)
+LEARNING_RATE = _setting("learning_rate", "R", "At its highest. Default: 0.001 from scratch, 0.0001 with --encoder.")
+WARM_UP = _setting("warm_up", "N", "Steps until the learning rate is at its highest.", min=0)
+WEIGHT_DECAY = _setting("weight_decay", "R", "How strongly weights are pulled to 0.")
+CLIP = _setting("clip", "NORM", "Longer gradients are cut to this.")
+SEED = _setting("seed", "S", "Another seed, another model.")
+DEV = _option("--dev", "FILE", "Examples to try the model on: the best weights are kept.", STOPPING)
+EVALUATE_EVERY = _setting("evaluate_every", "N", "Steps between two trials.", STOPPING, min=1)
+PATIENCE = _setting("patience", "N", "Stop after this many trials that were no better.", STOPPING, min=1)
+DEVICE = _option("--device", "cpu|cuda", "Default: cuda where there is one.", None)
+PRECISION = _setting("precision", "auto|bf16|float32", "Of the encoder. auto: bf16 on GPUs.", RUNNING)
+SAVE_EVERY = _option("--save-every", "N", "Steps that a kill can cost at most. Default: 32.", RUNNING, 32, min=1)
+NO_CACHE = _option("--no-cache", None, "Build forests anew, and keep none for next time.", RUNNING, False)
+TENSORBOARD = _option("--tensorboard", "FOLDER", "Draw curves there while it runs.", RUNNING)
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
@@ -104,7 +93,6 @@ class Scores:
 def train(
     data: Path = DATA,
     output: Path = OUTPUT,
-    dev: Path | None = DEV,
     grammar: Path | None = GRAMMAR,
     like: str | None = LIKE,
     target_grammar: Path | None = TARGET_GRAMMAR,
@@ -112,8 +100,17 @@ def train(
     steps: int = STEPS,
     batch_size: int = BATCH_SIZE,
     learning_rate: float | None = LEARNING_RATE,
+    warm_up: int = WARM_UP,
+    weight_decay: float = WEIGHT_DECAY,
+    clip: float = CLIP,
     seed: int = SEED,
+    dev: Path | None = DEV,
+    evaluate_every: int = EVALUATE_EVERY,
+    patience: int = PATIENCE,
+    precision: str = PRECISION,
     save_every: int = SAVE_EVERY,
+    no_cache: bool = NO_CACHE,
+    tensorboard: Path | None = TENSORBOARD,
     device: str | None = DEVICE,
     as_json: bool = JSON,
 ) -> None:
@@ -128,33 +125,28 @@ def train(
     if grammar and like:
         raise typer.BadParameter("--like is for inducing a grammar; leave it away with --grammar", param_hint="--like")
     settings = chosen_settings(like, {})
-    examples, dev_examples = read_examples(data), read_examples(dev) if dev else []
+    training = TrainingSettings(
+        steps, batch_size, learning_rate, warm_up, weight_decay, clip, seed, precision, evaluate_every, patience
+    )
+    examples, held_out = read_examples(data), read_examples(dev) if dev else []
     legal = TargetGrammar.read(target_grammar) if target_grammar else None
+    rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else settings
 
-    from nqg.inference.fitting import Fitting
-    from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
+    from nqg.cli.training_run import Task, TrainingRun
 
-    training = TrainingSettings(steps=steps, batch_size=batch_size, learning_rate=learning_rate, seed=seed)
-    model, place = ModelSettings(encoder or EMBEDDED), checked_device(device)
-    unfinished = output.with_name(f"{output.name}.training")
-    unfinished.mkdir(parents=True, exist_ok=True)
+    task = Task(examples, held_out, rules, legal, ModelSettings(encoder or EMBEDDED), training, checked_device(device))
+    run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     try:
-        rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else _induced(examples, settings, unfinished)
-        forests = _forests(rules, list(dict.fromkeys(examples)))
-        fitting = Fitting(
-            rules, examples, forests=forests, target_grammar=legal, model=model, training=training, device=place
-        )
-        records = _fitted(fitting, examples, unfinished, save_every)
+        fitting = run.fitted(task)
     except KeyboardInterrupt:
-        complain(f"interrupted; the same command goes on with what is in {unfinished}")
+        complain(f"interrupted; the same command goes on with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
-    finally:
-        if not any(unfinished.iterdir()):
-            unfinished.rmdir()
-    _write(fitting.parser, records, output)
-    shutil.rmtree(unfinished)
-    _report(output, fitting, records, Scores.of(fitting.parser, dev_examples) if dev_examples else None, as_json)
-    report_written(output)
+    if run.processes.is_main:
+        _write(fitting, examples, output)
+        shutil.rmtree(run.folder)
+        _report(output, fitting, Scores.of(fitting.parser, held_out) if held_out else None, as_json)
+        report_written(output)
+    run.processes.part()
 
 
 def checked_device(name: str | None) -> str | None:
@@ -178,79 +170,22 @@ def _check_output(output: Path) -> None:
         raise NqgError(f"{output}: the folder holds something that is no model; choose another with -o")
 
 
-def _induced(examples: Sequence[Example], settings: InductionSettings, folder: Path) -> Grammar:
-    """The grammar of the examples; a training that goes on finds it where it left it."""
-    from nqg.cli.induction_run import run
-    from nqg.induction.origin import Origin
-
-    path, origin = folder / "grammar.txt", Origin.of(examples, settings)
-    if path.exists() and path.read_text().startswith("\n".join(origin.comments()) + "\n"):
-        return Grammar.read(path, MOST_NON_TERMINALS)
-    induced = run(examples, settings)
-    if not induced.is_finished:
-        raise KeyboardInterrupt
-    induced.write(path)
-    err.print(f"{len(induced.grammar):,} rules induced from {len(examples):,} examples")
-    return induced.grammar
-
-
-def _forests(grammar: Grammar, examples: Sequence[Example]) -> Forests:
-    """The forests of the examples, with a bar while they are built."""
-    from nqg.forests.build import PART_SIZE, forest_parts
-    from nqg.forests.forest import joined
-
-    parts = tracked(forest_parts(grammar, examples), "building forests", -(-len(examples) // PART_SIZE))
-    return joined(parts)
-
-
-def _fitted(fitting: Fitting, examples: Sequence[Example], folder: Path, save_every: int) -> list[TrainingStep]:
-    """Train to the end, from the beginning or from the state in `folder`; the records of all steps."""
-    from nqg.model.resume import TrainingOrigin, restored, saved_steps
-
-    model, settings = fitting.parser.model, fitting.training
-    training = fitting.under_way
-    origin = TrainingOrigin.of(model.grammar, examples, model.settings, settings)
-    state = folder / "state.safetensors"
-    past = restored(state, training, origin) if state.exists() else []
-    if past:
-        err.print(f"{state}: going on after step {len(past):,}")
-    steps = saved_steps(training, state, origin, past, save_every)
-    return [*past, *_drawn(steps, settings, len(past))]
-
-
-def _drawn(steps: Iterable[TrainingStep], settings: TrainingSettings, made: int) -> Iterator[TrainingStep]:
-    """The steps, with a bar on stderr; nothing is drawn where stderr is no terminal."""
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]}"),
-        TextColumn("{task.fields[speed]} examples/s"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
-        bar = progress.add_task("training", total=settings.steps, completed=made, loss="-", speed="-")
-        for step in steps:
-            speed = (progress.tasks[bar].speed or 0.0) * settings.batch_size
-            progress.update(bar, completed=step.number, loss=f"{step.loss:.4f}", speed=f"{speed:,.0f}")
-            yield step
-
-
-def _write(parser: Parser, records: Sequence[TrainingStep], output: Path) -> None:
+def _write(fitting: Fitting, examples: Sequence[Example], output: Path) -> None:
     """The model folder, and in it a line of JSON for every step."""
-    parser.save(output)
-    lines = ({"step": step.number, "loss": step.loss, "learning_rate": step.learning_rate} for step in records)
-    write_text(output / METRICS, "".join(f"{json.dumps(line)}\n" for line in lines))
+    from nqg.model.provenance import Provenance
+
+    lines = (step.facts for step in fitting.under_way.records)
+    fitting.parser.save(output, provenance=Provenance.of(examples, fitting.training, lines))
 
 
-def _report(
-    output: Path, fitting: Fitting, records: Sequence[TrainingStep], scores: Scores | None, as_json: bool
-) -> None:
+def _report(output: Path, fitting: Fitting, scores: Scores | None, as_json: bool) -> None:
+    records, best = fitting.under_way.records, fitting.under_way.best
     facts: dict[str, Any] = {
         "rules": len(fitting.parser.grammar),
         "examples": len(fitting.data),
         "steps": len(records),
         "loss": records[-1].loss,
+        "best_step": best.number if best else None,
         "dev": asdict(scores) if scores else None,
         "folder": str(output),
     }
@@ -259,4 +194,4 @@ def _report(
         return
     out.print("{examples:,} examples, {rules:,} rules, {steps:,} steps, loss {loss:.4f} in the last".format(**facts))
     if scores:
-        out.print(f"{scores.examples:,} dev examples: {scores}")
+        out.print(f"{scores.examples:,} dev examples, best after step {facts['best_step']:,}: {scores}")

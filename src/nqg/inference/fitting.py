@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -13,38 +14,102 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser, best_device
 from nqg.model.checkpoint import SavedModel
-from nqg.model.encoder import new_encoder
-from nqg.model.objective import TrainingData
+from nqg.model.encoder import new_encoder, pieces
+from nqg.model.objective import TrainingData, batch_loss
+from nqg.model.processes import Processes
+from nqg.model.records import DevScores, TrainingStep
+from nqg.model.resume import TrainingOrigin
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.training import Training, TrainingStep
+from nqg.model.training import Training
 
 
 class Fitting:
-    """A parser in the making: `steps` trains it, `under_way` is that training, `parser` is what there is so far."""
+    """A parser in the making: `steps` trains it, `under_way` is that training, `parser` is what there is so far.
+
+    With `dev`, examples that are not learned from, the parser ends with the weights that did best on them. Under
+    `accelerate launch` every process makes the same Fitting, and all of them train it together.
+    """
 
     def __init__(
         self,
         grammar: Grammar,
         examples: Sequence[Example],
         *,
+        dev: Sequence[Example] = (),
         forests: Forests | None = None,
         target_grammar: TargetGrammar | None = None,
         model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
         training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
         device: str | None = None,
+        processes: Processes | None = None,
     ) -> None:
+        processes = Processes.launched(device) if processes is None else processes
+        self.origin = TrainingOrigin.of(
+            grammar, examples, model, training, dev=dev, target_grammar=target_grammar, processes=processes.count
+        )
         examples = list(dict.fromkeys(examples))
+        forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
         encoder, tokenizer = new_encoder(model, [example.source_tokens for example in examples])
-        scorer = Scorer(encoder, len(grammar), model.dimension).to(device or best_device())
+        scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
         self.training = training
-        self.data = TrainingData.of(examples, forests or build_forests(grammar, examples), tokenizer)
+        self.data = TrainingData.of(examples, forests, tokenizer)
         self.parser = Parser(SavedModel(grammar, scorer, tokenizer, model, target_grammar))
         self.data.check_lengths(self.parser.model.longest)
-        rate = training.rate(model.encoder)
-        self.under_way = Training(scorer, self.data, training, rate, tokenizer.pad_token_id)
+        underivable = set(forests.underivable())
+        self.under_way = Training(
+            scorer,
+            self.data,
+            training,
+            training.rate(model.encoder),
+            tokenizer.pad_token_id,
+            sources=[example.source for number, example in enumerate(examples) if number not in underivable],
+            evaluate=DevSet.of(self.parser, dev, training.batch_size).scores if dev else None,
+            processes=processes,
+        )
 
     def steps(self) -> Iterator[TrainingStep]:
         """Train, one record a step."""
         return self.under_way.steps()
+
+
+@dataclass(frozen=True, slots=True)
+class DevSet:
+    """Examples that a parser does not learn from, and how it does on them."""
+
+    parser: Parser
+    examples: Sequence[Example]
+    data: TrainingData | None  # of those with a loss, which the grammar derives and the encoder can read
+    batch_size: int
+
+    @classmethod
+    def of(cls, parser: Parser, examples: Sequence[Example], batch_size: int) -> DevSet:
+        """Everything that trials on `examples` need."""
+        model = parser.model
+        lengths = [len(each.ids) for each in pieces(model.tokenizer, [example.source_tokens for example in examples])]
+        short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.longest]
+        forests = build_forests(parser.grammar, short)
+        has_loss = len(forests.underivable()) < len(short)
+        data = TrainingData.of(short, forests, model.tokenizer) if has_loss else None
+        return cls(parser, examples, data, batch_size)
+
+    def scores(self) -> DevScores:
+        """The scores of the parser as it is."""
+        parses = self.parser.parse_all(example.source for example in self.examples)
+        right = sum(
+            parse.best is not None and parse.best.target == example.target_tokens
+            for parse, example in zip(parses, self.examples, strict=True)
+        )
+        return DevScores(right / len(self.examples), self._loss(self.data) if self.data else None)
+
+    @torch.no_grad()
+    def _loss(self, data: TrainingData) -> float:
+        """The mean loss, without dropout."""
+        model, total = self.parser.model, 0.0
+        model.scorer.eval()
+        for start in range(0, len(data), self.batch_size):
+            batch = range(start, min(start + self.batch_size, len(data)))
+            loss = batch_loss(model.scorer, data, batch, model.tokenizer.pad_token_id, model.device)
+            total += len(batch) * float(loss)
+        return total / len(data)

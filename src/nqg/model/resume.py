@@ -1,7 +1,8 @@
 """Training that survives being killed: its state on disk, and the way back into it.
 
-A state is one safetensors file, replaced in one rename: weights, optimizer, the records of the steps so far and, as
-JSON in its header, what the training began with. Nothing random is kept: see `nqg.model.training.Training`.
+A state is one safetensors file, replaced in one rename: weights, optimizer, the weights that did best on dev examples,
+the records of the steps so far and, as JSON in its header, what the training began with. Nothing random is kept: see
+`nqg.model.training.Training`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from nqg.data.example import Example
 from nqg.errors import FormatError, NqgError
 from nqg.files import written_atomically
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.model.records import TrainingStep, columns_of, steps_in
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.training import Training, TrainingStep
+from nqg.model.training import Best, Diverged, Training
 
 KIND = "nqg training"
-WEIGHTS, OPTIMIZER, RECORDS = "weights.", "optimizer.", "records."
+WEIGHTS, BEST, OPTIMIZER, RECORDS = "weights.", "best.", "optimizer.", "records."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +49,25 @@ class TrainingOrigin:
 
     @classmethod
     def of(
-        cls, grammar: Grammar, examples: Sequence[Example], model: ModelSettings, training: TrainingSettings
+        cls,
+        grammar: Grammar,
+        examples: Sequence[Example],
+        model: ModelSettings,
+        training: TrainingSettings,
+        *,
+        dev: Sequence[Example] = (),
+        target_grammar: TargetGrammar | None = None,
+        processes: int = 1,
     ) -> TrainingOrigin:
         """The origin of a training by this version of nqg."""
         facts = {
             "the fingerprint of the examples": Dataset("examples", examples).fingerprint,
-            "the fingerprint of the grammar": hashlib.sha256(str(grammar).encode()).hexdigest(),
+            "the fingerprint of the dev examples": Dataset("dev", dev).fingerprint,
+            "the fingerprint of the grammar": _fingerprint(str(grammar)),
+            "the fingerprint of the target grammar": _fingerprint(str(target_grammar)),
             **asdict(model),
             **asdict(training),
+            "the number of processes": processes,
             "the version of nqg": nqg.__version__,
         }
         return cls(facts)
@@ -67,33 +81,43 @@ class TrainingOrigin:
         return None
 
 
-def saved_steps(
-    training: Training, path: Path, origin: TrainingOrigin, past: Sequence[TrainingStep], save_every: int
-) -> Iterator[TrainingStep]:
+def _fingerprint(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def saved_steps(training: Training, path: Path, origin: TrainingOrigin, save_every: int) -> Iterator[TrainingStep]:
     """Make the steps that are left, and write the state to `path` after every few of them and after the last."""
-    records = list(past)
-    for step in training.steps():
-        records.append(step)
-        if step.number % save_every == 0 or step.number == training.settings.steps:
-            save_state(path, training, origin, records)
-        yield step
+    saved = training.made  # only a state at `path` can have led to more than none
+    try:
+        for step in training.steps():
+            if step.number % save_every == 0 or training.is_finished:
+                saved = step.number
+                if training.processes.is_main:
+                    save_state(path, training, origin)
+            yield step
+    except Diverged as error:
+        kept = f"the last good state, after step {saved}, is in {path}" if saved else "no state was saved yet"
+        raise Diverged(f"{error}; {kept}") from error
 
 
-def save_state(path: Path, training: Training, origin: TrainingOrigin, records: Sequence[TrainingStep]) -> None:
+def save_state(path: Path, training: Training, origin: TrainingOrigin) -> None:
     """Write the state of `training`, whole or not at all."""
     tensors = {WEIGHTS + name: tensor for name, tensor in training.scorer.state_dict().items()}
+    tensors |= {BEST + name: tensor for name, tensor in (training.best.weights if training.best else {}).items()}
     for parameter, values in training.optimizer.state_dict()["state"].items():
         tensors |= {f"{OPTIMIZER}{parameter}.{name}": tensor for name, tensor in values.items()}
-    for name in ("loss", "learning_rate"):
-        tensors[RECORDS + name] = torch.tensor([getattr(step, name) for step in records], dtype=torch.float64)
-    header = {"kind": KIND, "origin": json.dumps(dict(origin.facts))}
+    for name, column in columns_of(training.records).items():
+        tensors[RECORDS + name] = torch.tensor(column, dtype=torch.float64)
+    best = training.best.number if training.best else 0
+    header = {"kind": KIND, "origin": json.dumps(dict(origin.facts)), "best": str(best)}
     with written_atomically(path) as file:
         file.write(save({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, header))
 
 
-def restored(path: Path, training: Training, origin: TrainingOrigin) -> list[TrainingStep]:
-    """Put `training` into the state at `path`, and return the records of its steps; a state of another is refused."""
-    there, tensors = _read(path)
+def restore(path: Path, training: Training, origin: TrainingOrigin) -> None:
+    """Put `training` into the state at `path`; that of another training is refused."""
+    header, tensors = _read(path)
+    there = TrainingOrigin(json.loads(header["origin"]))
     if difference := origin.difference(there):
         raise NqgError(
             f"{path}: this unfinished training cannot be continued, {difference}; "
@@ -102,14 +126,13 @@ def restored(path: Path, training: Training, origin: TrainingOrigin) -> list[Tra
     training.scorer.load_state_dict(_part(tensors, WEIGHTS))
     groups = training.optimizer.state_dict()["param_groups"]
     training.optimizer.load_state_dict({"state": _by_parameter(_part(tensors, OPTIMIZER)), "param_groups": groups})
-    records = _part(tensors, RECORDS)
-    pairs = zip(records["loss"].tolist(), records["learning_rate"].tolist(), strict=True)
-    steps = [TrainingStep(number, loss, rate) for number, (loss, rate) in enumerate(pairs, start=1)]
-    training.made = len(steps)
-    return steps
+    training.records = steps_in({name: column.tolist() for name, column in _part(tensors, RECORDS).items()})
+    training.best = None
+    if (best := int(header["best"])) and (scores := training.records[best - 1].dev):
+        training.best = Best(best, scores, _part(tensors, BEST))
 
 
-def _read(path: Path) -> tuple[TrainingOrigin, dict[str, Tensor]]:
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
@@ -118,7 +141,7 @@ def _read(path: Path) -> tuple[TrainingOrigin, dict[str, Tensor]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except SafetensorError as error:
         raise FormatError(f"damaged: {error}; delete {path.parent} to begin the training anew", path) from error
-    return TrainingOrigin(json.loads(header["origin"])), tensors
+    return header, tensors
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

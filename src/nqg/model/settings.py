@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from nqg.errors import SettingsError
+from nqg.errors import SettingsError, UnknownName
 
 EMBEDDED = "embedded"
+PRECISIONS = ("auto", "bf16", "float32")  # auto: bf16 on GPUs that have it
 
 
 def _check_positive(settings: object, *names: str) -> None:
     for name in names:
         if getattr(settings, name) < 1:
             raise SettingsError(f"{name} is {getattr(settings, name)}; expected 1 or more")
+
+
+def _check_number(settings: object, is_right: bool, name: str, expected: str) -> None:
+    if not is_right:
+        raise SettingsError(f"{name} is {getattr(settings, name)}; expected {expected}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,11 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How the model is fitted. `learning_rate` None: 1e-4 for pre-trained encoders, 1e-3 from scratch."""
+    """How the model is fitted. `learning_rate` None: 1e-4 for pre-trained encoders, 1e-3 from scratch.
+
+    With dev examples, the model is tried on them every `evaluate_every` steps, and training ends early after
+    `patience` trials in a row that were no better than the best.
+    """
 
     steps: int = 256
     batch_size: int = 256
@@ -55,11 +66,19 @@ class TrainingSettings:
     weight_decay: float = 0.01
     clip: float = 1.0
     seed: int = 0
+    precision: str = "auto"
+    evaluate_every: int = 32
+    patience: int = 5
 
     def __post_init__(self) -> None:
-        _check_positive(self, "steps", "batch_size")
-        if self.learning_rate is not None and self.learning_rate <= 0:
-            raise SettingsError(f"learning_rate is {self.learning_rate}; expected more than 0")
+        _check_positive(self, "steps", "batch_size", "evaluate_every", "patience")
+        _check_number(self, self.warm_up >= 0, "warm_up", "0 or more")
+        _check_number(self, 0 <= self.weight_decay < math.inf, "weight_decay", "0 or more")
+        _check_number(self, self.clip > 0, "clip", "more than 0")
+        if self.learning_rate is not None:
+            _check_number(self, 0 < self.learning_rate < math.inf, "learning_rate", "more than 0")
+        if self.precision not in PRECISIONS:
+            raise UnknownName("precision", self.precision, PRECISIONS)
 
     def rate(self, encoder: str) -> float:
         """The learning rate at its highest."""

@@ -1,0 +1,86 @@
+"""The processes that train together, as `accelerate launch` starts them; usually one alone.
+
+Every process learns from its share of each batch; losses and gradients are added up, so that all take the same step.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+LONGEST_WAIT = timedelta(days=1)  # of the others, while the main process induces a grammar or tries dev examples
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """How many processes train together, which of them this is, and on which device.
+
+    >>> [Processes(count=3, rank=rank).share([10, 11, 12, 13]) for rank in range(3)]
+    [[10, 13], [11], [12]]
+    """
+
+    count: int = 1
+    rank: int = 0
+    device: str | None = None  # none where this process is alone and may choose
+    state: Any = None  # accelerate's
+
+    @classmethod
+    def launched(cls, device: str | None = None) -> Processes:
+        """The processes that a launcher started together with this one, on the device that is wanted."""
+        if int(os.environ.get("WORLD_SIZE") or 1) == 1:
+            return cls()
+        from accelerate import PartialState  # type: ignore[import-untyped]
+
+        state = PartialState(cpu=device == "cpu" or not torch.cuda.is_available(), timeout=LONGEST_WAIT)
+        place = "cpu" if state.device.type == "cpu" else str(state.device)
+        return cls(state.num_processes, state.process_index, place, state)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is the process that draws, writes and tries dev examples."""
+        return self.rank == 0
+
+    def share(self, batch: Sequence[int]) -> Sequence[int]:
+        """The part of a batch that is this process's; there may be none."""
+        return batch[self.rank :: self.count]
+
+    def add_up(self, loss: Tensor, weights: Sequence[nn.Parameter]) -> Tensor:
+        """Add up the losses and the gradients of all; a weight that no process used keeps no gradient."""
+        if self.count == 1:
+            return loss
+        used = torch.tensor([float(weight.grad is not None) for weight in weights], device=loss.device)
+        gradients = [(torch.zeros_like(weight) if weight.grad is None else weight.grad).flatten() for weight in weights]
+        sums = torch.cat([loss.reshape(1), used, *gradients])
+        torch.distributed.all_reduce(sums)
+        total, used, *parts = torch.split(sums, [1, len(weights), *(weight.numel() for weight in weights)])
+        for weight, is_used, part in zip(weights, used.tolist(), parts, strict=True):
+            weight.grad = part.view_as(weight) if is_used else None
+        return total.squeeze()
+
+    def make_equal(self, *tensors: Tensor) -> None:
+        """Give every process the main one's values."""
+        if self.count > 1:
+            for tensor in tensors:
+                torch.distributed.broadcast(tensor, 0)
+
+    @contextmanager
+    def main_first(self) -> Iterator[None]:
+        """A block that the others enter when the main process has left it, and find its files."""
+        if self.count == 1:
+            yield
+        else:
+            with self.state.main_process_first():
+                yield
+
+    def part(self) -> None:
+        """Wait for one another, and go separate ways."""
+        if self.count > 1:
+            self.state.wait_for_everyone()
+            self.state.destroy_process_group()
