@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
 from nqg.data.example import Example
 from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, Term
 from nqg.data.funql_conversion import ALL, BY_COUNT, BY_MEASURE, CLASSES
+from nqg.data.spider_schema import ForeignKey, Schema, Table
 from nqg.data.tree import Tree
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
@@ -374,3 +376,66 @@ def induction_settings(*, exact: bool = False) -> st.SearchStrategy[InductionSet
         minimum_gain=st.sampled_from([0.0, 0.0, 5.0]),
         seed=st.integers(0, 3),
     )
+
+
+# Spider's metric: queries over two tables as parts, so that a test can rearrange them and know what must not matter.
+
+PET_SCHEMA = Schema(
+    "pets_1",
+    (
+        Table("student", ("stuid", "name", "age")),
+        Table("has_pet", ("stuid", "petid")),
+        Table("pets", ("petid", "kind", "weight")),
+    ),
+    (ForeignKey("has_pet.stuid", "student.stuid"), ForeignKey("has_pet.petid", "pets.petid")),
+)
+_PET_COLUMNS = st.sampled_from(["student.name", "student.age", "student.stuid", "has_pet.stuid", "has_pet.petid"])
+_PET_VALUES = st.sampled_from(["1", "2.5", "'a b'", '"C"'])
+
+
+@dataclass(frozen=True)
+class QueryParts:
+    """A query over `student` and `has_pet`, in parts; `{}` in a condition is the place of its value."""
+
+    items: tuple[str, ...]
+    conditions: tuple[str, ...]
+    values: tuple[str, ...]
+    connector: str = "and"
+    tail: str = ""
+    tables: tuple[str, ...] = ("student", "has_pet")
+
+    def __str__(self) -> str:
+        compared = [form.format(value) for form, value in zip(self.conditions, self.values, strict=True)]
+        where = f" where {f' {self.connector} '.join(compared)}" if compared else ""
+        return f"select {' , '.join(self.items)} from {' join '.join(self.tables)}{where}{self.tail}"
+
+
+@st.composite
+def query_parts(draw: st.DrawFn, depth: int = 1) -> QueryParts:
+    """A query that Spider's metric can read."""
+    items = st.builds("{}({})".format, st.sampled_from(["", "max", "count", "avg"]), _PET_COLUMNS)
+    forms = st.builds("{} {} {{}}".format, _PET_COLUMNS, st.sampled_from(["=", "!=", ">", "<=", "like", "not in"]))
+    conditions, connector = draw(st.lists(forms, max_size=3)), draw(st.sampled_from(["and", "or"]))
+    values = _PET_VALUES if connector == "or" else _PET_VALUES | _PET_COLUMNS  # a column would swallow an `or`
+    if depth:
+        values |= st.builds("(select max({}) from student join has_pet)".format, _PET_COLUMNS)
+    grouped = st.builds(" group by {} having count(*) > 1".format, _PET_COLUMNS)
+    ordered = st.builds(" order by {} {} limit 3".format, _PET_COLUMNS, st.sampled_from(["", "asc", "desc"]))
+    combined = (
+        st.builds(" {} {}".format, st.sampled_from(["union", "except"]), query_parts(0)) if depth else st.just("")
+    )
+    return QueryParts(
+        tuple(draw(st.lists(items, min_size=1, max_size=3))),
+        tuple(conditions),
+        tuple(draw(st.lists(values, min_size=len(conditions), max_size=len(conditions)))),
+        connector,
+        draw(st.just("") | grouped) + draw(st.just("") | ordered) + draw(st.just("") | combined),
+    )
+
+
+_SCRAPS = """
+    select select from where group by having order limit union except ( ( ) ) , ; * = != > not in like between and or
+    on as join distinct count max student has_pet t1 student.name t1.age age stuid 'a' " 3 -1 desc . - + <>
+"""
+SQL_SCRAPS = st.lists(st.sampled_from(_SCRAPS.split()), max_size=25).map(" ".join)
+"""Words of SQL in any order."""

@@ -112,8 +112,9 @@ class _Reader:
 
     def tables(self) -> tuple[tuple[str | Query, ...], Conditions]:
         """The tables behind the next `from`, wherever it stands, and the conditions that join them."""
-        while not self.take("from"):
-            self.word()
+        if "from" not in self.words[self.place :]:
+            raise FormatError("expected 'from' behind 'select', found none")
+        self.place = self.words.index("from", self.place) + 1
         tables: list[str | Query] = []
         on: list[Condition | str] = []
         while not self.at_end():
