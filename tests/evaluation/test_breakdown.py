@@ -99,7 +99,12 @@ def sequence_finding(gold: str, prediction: str | None) -> Finding:
 def test_an_error_of_the_grammar_has_its_cause(source: str, gold: str, reply: Reply, cause: Cause, detail: str) -> None:
     found = finding(source, gold, reply)
     assert (found.cause, found.detail) == (cause, detail)
-    assert found.traits == (cause,)
+
+
+def test_an_abstention_also_tells_whether_the_right_program_was_among_the_derivations() -> None:
+    there, not_there = (finding("jump", gold, by_grammar(None, "illegal target")) for gold in ("I_JUMP", "I_RUN"))
+    assert there.traits == (Cause.ILLEGAL_TARGET, Cause.WRONG_DERIVATION)
+    assert not_there.traits == (Cause.ILLEGAL_TARGET, Cause.GOLD_NOT_DERIVABLE)
 
 
 def test_an_error_of_another_system_has_every_cause_that_holds() -> None:

@@ -1,7 +1,7 @@
 """Every wrong or missing prediction by its cause: of a grammar what it lacks, of other systems what training lacked.
 
-Causes of a grammar's errors exclude each other. Those of other systems do not: the paper counts each by itself. The
-`cause` of an error is the first that holds, so that the counts add up; `traits` are all that hold.
+Causes do not exclude each other, and the paper counts each by itself. The `cause` of an error is the first that holds,
+so that the counts add up; `traits` are all that hold.
 """
 
 from __future__ import annotations
@@ -212,12 +212,12 @@ def _gap_finding(example: Example, reply: Reply, found: Gaps) -> Finding:
 
 
 def _forest_finding(example: Example, reply: Reply, *, gold_is_derivable: bool) -> Finding:
-    """An error though the sentence has derivations."""
+    """An error though the sentence has derivations: the right program is among them or not."""
     where = Cause.WRONG_DERIVATION if gold_is_derivable else Cause.GOLD_NOT_DERIVABLE
     if reply.target is None:
         derivable = "can" if gold_is_derivable else "cannot"
         detail = f"{reply.reason or 'no answer'}; the grammar {derivable} derive the right program"
-        return Finding(example, reply, (ABSTENTIONS.get(reply.reason, Cause.WITHHELD),), detail)
+        return Finding(example, reply, (ABSTENTIONS.get(reply.reason, Cause.WITHHELD), where), detail)
     difference = first_difference(reply.target, example.target)
     return Finding(example, reply, (where,), str(difference or ""), difference=difference)
 

@@ -1,4 +1,4 @@
-"""Causes of errors as stacked bars, one bar a system; Matplotlib is optional and loads late."""
+"""Causes of errors as stacked bars, one bar a system."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nqg.errors import MissingExtra, NqgError
+from nqg.errors import NqgError
 from nqg.evaluation.breakdown import Breakdown, Cause
-from nqg.files import written_atomically
+from nqg.plotting import write_picture
 
-FORMATS = (".png", ".svg")
-UNDATED = {".svg": {"Date": None}}
 RIGHT, RIGHT_COLOUR = "right", "#dddddd"
 COLOURS = {
     Cause.UNKNOWN_WORD: "#223b66",
@@ -33,21 +31,10 @@ COLOURS = {
 
 def write_plot(path: Path, breakdowns: Mapping[str, Breakdown]) -> None:
     """Draw the errors of all systems of named evaluations, as PNG or SVG by the name of the file."""
-    if path.suffix not in FORMATS:
-        raise NqgError(f"{path}: a plot is written as {' or '.join(FORMATS)}, found '{path.suffix}'")
     bars = list(_bars(breakdowns))
     if not bars:
         raise NqgError(f"{path}: expected at least one evaluation to draw, found none")
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError as error:
-        raise MissingExtra("drawing a plot", "plots") from error
-    # Without a date and with a fixed salt for its ids, the same breakdowns give the same bytes.
-    with matplotlib.rc_context({"svg.hashsalt": "nqg"}), written_atomically(path) as file:
-        figure = matplotlib.figure.Figure(figsize=(9, 2.4 + 0.45 * len(bars)), layout="constrained")
-        _draw(figure, bars)
-        figure.savefig(file, format=path.suffix[1:], dpi=150, metadata=UNDATED.get(path.suffix))
+    write_picture(path, lambda figure_class: _drawn(bars, figure_class))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +57,8 @@ def _bars(breakdowns: Mapping[str, Breakdown]) -> Iterator[_Bar]:
             yield _Bar(f"{name}: {by}", asked, {line.cause: line.errors for line in table if line.by == by})
 
 
-def _draw(figure: Any, bars: list[_Bar]) -> None:
+def _drawn(bars: list[_Bar], figure_class: Any) -> Any:
+    figure = figure_class(figsize=(9, 2.4 + 0.45 * len(bars)), layout="constrained")
     panel = figure.subplots()
     left = _draw_part(panel, RIGHT, RIGHT_COLOUR, [100 * bar.right / bar.asked for bar in bars], [0.0] * len(bars))
     for cause, colour in COLOURS.items():
@@ -84,6 +72,7 @@ def _draw(figure: Any, bars: list[_Bar]) -> None:
     panel.tick_params(labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=2, fontsize=7, frameon=False)
+    return figure
 
 
 def _draw_part(panel: Any, label: str, colour: str, widths: list[float], left: list[float]) -> list[float]:

@@ -15,6 +15,7 @@ from nqg.errors import NqgError
 from nqg.evaluation.funql_execution import executed
 from nqg.evaluation.funql_operations import Amounts
 from nqg.evaluation.geography import Geography
+from nqg.evaluation.metrics import exact_match
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def denotation_matches(prediction: str, gold: str, entities: Sequence[Entity], g
 
     The same program always matches, so that denotation accuracy is never below exact match.
     """
-    if prediction.split() == gold.split():
+    if exact_match(prediction, gold):
         return True
     found = target_denotation(prediction, entities, geography)
     return found.failure is None and found == target_denotation(gold, entities, geography)
@@ -97,6 +98,6 @@ def denotation_scores(
     exact = same = 0
     for prediction, each in zip(predictions, gold, strict=True):
         if prediction is not None:
-            exact += prediction.split() == each.example.target.split()
+            exact += exact_match(prediction, each.example.target)
             same += denotation_matches(prediction, each.example.target, each.entities, geography)
     return DenotationScores(len(gold), exact, same)
