@@ -12,7 +12,9 @@ from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, 
 from nqg.data.funql_conversion import ALL, BY_COUNT, BY_MEASURE, CLASSES
 from nqg.data.spider_schema import ForeignKey, Schema, Table
 from nqg.data.tree import Tree
+from nqg.grammar.derivation import Application, Derivation
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.graph import Span
 from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
 from nqg.grammar.rule import Rule
 from nqg.grammar.symbols import NonTerminal, Symbol
@@ -439,3 +441,27 @@ _SCRAPS = """
 """
 SQL_SCRAPS = st.lists(st.sampled_from(_SCRAPS.split()), max_size=25).map(" ".join)
 """Words of SQL in any order."""
+
+
+# Derivations
+
+
+@st.composite
+def derivations(draw: st.DrawFn, start: int = 0, depth: int = 3) -> Derivation:
+    """Derivations whose applications are told apart by their words, with repeated and swapped non-terminals."""
+    arity = draw(st.integers(0, 2)) if depth else 0
+    place, source, children = start, list[str | NonTerminal](), list[Derivation]()
+    for index in range(arity + 1):
+        for _ in range(draw(st.integers(1 if index == arity else 0, 2))):
+            source.append(f"w{place}")
+            place += 1
+        if index < arity:
+            child = draw(derivations(start=place, depth=depth - 1))
+            children.append(child)
+            source.append(NonTerminal(index + 1))
+            place = child.root.span.end
+    non_terminals: list[Symbol] = [NonTerminal(index + 1) for index in range(arity)]
+    extra = draw(st.lists(st.sampled_from([*non_terminals, "t"]), max_size=3))
+    target = draw(st.permutations([*non_terminals, *extra, "t"]))
+    root = Application(Rule(tuple(source), tuple(target)), Span(start, place))
+    return Derivation((root, *(each for child in children for each in child.applications)))

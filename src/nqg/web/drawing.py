@@ -91,9 +91,13 @@ def gaps_picture(gaps: Gaps) -> Markup:
     """The sentence with its islands underlined and its unknown words marked, and the same in words."""
     pieces = sorted([*((span.start, span.end) for span in gaps.islands), *((at, at + 1) for at in gaps.uncovered)])
     shown = (_piece(" ".join(gaps.source[start:end]), _kind(start, gaps)) for start, end in pieces)
-    wanted = element("p", "A rule that would help: ", element("code", f"{gaps.pattern} → …"))
-    joins = [wanted] if gaps.islands else []
-    return element("div", element("p", *shown, class_="sentence"), element("p", f"{gaps}."), *joins, class_="nqg-gaps")
+    said = str(gaps)
+    return element(
+        "div",
+        element("p", *shown, class_="sentence"),
+        element("p", f"{said[:1].upper()}{said[1:]}."),
+        class_="nqg-gaps",
+    )
 
 
 def _kind(start: int, gaps: Gaps) -> str:

@@ -30,7 +30,7 @@ function show(found) {
   showAnswer(found);
   const readings = withBest(found);
   showReadings(readings);
-  byId("derivation-card").hidden = readings.length === 0;
+  byId("derivation-part").hidden = readings.length === 0;
   if (readings.length) showDerivation(readings[0]);
   byId("chart-card").hidden = !found.chart?.length;
   byId("chart").replaceChildren(...drawn(found.chart_drawing));
@@ -43,15 +43,18 @@ function showAnswer({ target, answered_by: by, probability, reason, gaps_drawing
   byId("answer-title").textContent = target === null ? "No answer" : "Program";
   byId("program").textContent = target ?? "The parser abstains rather than guess.";
   byId("program").classList.toggle("abstained", target === null);
+  byId("program").classList.toggle("hidden", by === "grammar"); // the drawing shows it, in colours
   byId("by").textContent = by ? `by the ${by}` : "abstained";
   byId("by").className = `badge ${by ?? "nobody"}`;
-  byId("sure").textContent = by === "grammar" ? `${percent(probability)} sure` : "";
+  byId("sure").textContent = by === "grammar" ? sureness(probability) : "";
   byId("copy").hidden = target === null;
   byId("reason").textContent = by === "fallback" ? `The grammar did not answer: ${reason}.` : `Reason: ${reason}.`;
   byId("reason").hidden = !reason;
   byId("gaps").hidden = !gaps;
   byId("gaps").replaceChildren(...drawn(gaps));
 }
+
+const sureness = (probability) => `${percent(probability)} sure`;
 
 function showReadings(readings) {
   byId("readings-card").hidden = readings.length === 0;
@@ -67,6 +70,9 @@ function readingItem(reading, at) {
   button.setAttribute("aria-pressed", String(at === 0));
   button.addEventListener("click", () => {
     for (const other of byId("readings").querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
+    byId("answer-title").textContent = at === 0 ? "Program" : `Reading ${at + 1}`;
+    byId("program").textContent = reading.target;
+    byId("sure").textContent = sureness(reading.probability);
     showDerivation(reading);
   });
   return make("li", {}, button);
@@ -75,7 +81,6 @@ function readingItem(reading, at) {
 function showDerivation({ drawing, outline }) {
   byId("derivation").replaceChildren(...drawn(drawing));
   byId("outline").replaceChildren(...drawn(outline));
-  byId("rule").textContent = "";
   lightUp(byId("derivation").firstElementChild, byId("rule"));
 }
 

@@ -1,6 +1,8 @@
 // Lights up what belongs together in a drawing: the numbers from a box's data-node to its data-last are its subtree.
 
 export function lightUp(figure, caption) {
+  const hint = "Point at a box, or move to it with Tab: its words, its rule and its part of the program light up. ① ② are the parts below it.";
+  caption.textContent = hint;
   const nodes = new Map([...figure.querySelectorAll(".node")].map((node) => [Number(node.dataset.node), node]));
   const parts = [...figure.querySelectorAll("[data-node]")];
   let chosen = null;
@@ -16,7 +18,8 @@ export function lightUp(figure, caption) {
       part.classList.toggle("lit", Boolean(node) && at >= number && at <= last);
       part.classList.toggle("own", Boolean(node) && at === number);
     }
-    caption.textContent = node ? `${node.dataset.rule.replace(" ### ", "  →  ")}` : "";
+    caption.textContent = node ? node.dataset.rule.replace(" ### ", "  →  ") : hint;
+    caption.classList.toggle("lit", Boolean(node));
   }
 
   const numberOf = (target) => {
