@@ -1,0 +1,322 @@
+"""Decoding under a grammar of legal targets: what may follow, beside brute force, and what models then write."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    ByT5Tokenizer,
+    LogitsProcessorList,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from nqg.data.funql_grammar import funql_target_grammar
+from nqg.errors import NqgError
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.seq2seq.legal_decoding import LegalContinuations, LegalTargets, Place
+from nqg.seq2seq.spelling import Spelling
+from oracles import is_legal_beginning
+from strategies import random_target, target_grammars
+
+PAD, END, UNKNOWN = 0, 1, 2
+LETTERS = ("a", "b", " ")
+TOKENS = ("a", "b", "ab", "abb", "ba")
+CALLS = TargetGrammar.parse("<s> ::= f ( <s> ) | near ( <s> , <s> ) | x_1 | x_2")
+
+
+@dataclass(frozen=True)
+class FakeTokenizer:
+    """Word pieces that are written one after the other; the first of a text loses its space, as T5's does."""
+
+    pieces: tuple[str, ...]
+    eos_token_id: int = END
+
+    @classmethod
+    def of(cls, pieces: Iterable[str]) -> FakeTokenizer:
+        return cls(("", "", "", *dict.fromkeys(pieces)))
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def text(self, ids: Sequence[int]) -> str:
+        return "".join(self.pieces[number] for number in ids)
+
+    def batch_decode(self, rows: Sequence[Sequence[int]], **_: bool) -> list[str]:
+        return [self.text(row).removeprefix(" ") for row in rows]
+
+
+def vocabularies() -> st.SearchStrategy[FakeTokenizer]:
+    """Every letter and the space alone, so that every text can be written, and some longer pieces."""
+    longer = st.lists(st.text("ab ", min_size=2, max_size=4), max_size=12)
+    return longer.map(lambda pieces: FakeTokenizer.of([*LETTERS, *pieces]))
+
+
+def poor_vocabularies() -> st.SearchStrategy[FakeTokenizer]:
+    """All tokens as whole words, and some pieces after which there may be no way to the end of a token."""
+    whole = [f" {token}" for token in TOKENS]
+    some = st.lists(st.text("ab ", min_size=1, max_size=3), max_size=8)
+    return some.map(lambda pieces: FakeTokenizer.of(["x", *whole, *pieces]))
+
+
+def grammars() -> st.SearchStrategy[TargetGrammar]:
+    return target_grammars(terminals=st.sampled_from(TOKENS))
+
+
+def place_after(legal: LegalTargets, ids: Iterable[int]) -> Place:
+    place = legal.start()
+    for number in ids:
+        after = legal.after(place, number)
+        assert after is not None
+        place = after
+    return place
+
+
+# What may follow
+
+
+@settings(max_examples=80)
+@given(grammars(), vocabularies(), st.randoms(use_true_random=False))
+def test_exactly_the_pieces_may_follow_that_leave_a_beginning_of_a_legal_target(
+    grammar: TargetGrammar, tokenizer: FakeTokenizer, rng: random.Random
+) -> None:
+    legal = LegalTargets(grammar, tokenizer, Spelling())
+    place, ids = legal.start(), list[int]()
+    for _ in range(5):
+        allowed = set(legal.allowed(place).tolist())
+        text = tokenizer.text(ids)
+        pieces = range(3, len(tokenizer))
+        assert allowed - {END} == {
+            number for number in pieces if is_legal_beginning(grammar, text + tokenizer.pieces[number])
+        }
+        assert (END in allowed) == (grammar.accepts(text.split()) and not text.endswith(" "))
+        if not allowed - {END}:
+            break
+        ids.append(rng.choice(sorted(allowed - {END})))
+        place = place_after(legal, ids)
+
+
+@settings(max_examples=150)
+@given(grammars(), poor_vocabularies(), st.randoms(use_true_random=False))
+def test_there_is_always_a_way_on_even_where_letters_are_missing(
+    grammar: TargetGrammar, tokenizer: FakeTokenizer, rng: random.Random
+) -> None:
+    legal = LegalTargets(grammar, tokenizer, Spelling())
+    place, ids = legal.start(), list[int]()
+    for _ in range(12):
+        ids.append(rng.choice(legal.allowed(place).tolist()))
+        if ids[-1] == END:
+            assert grammar.accepts(tokenizer.text(ids).split())
+            break
+        place = place_after(legal, ids)
+
+
+@settings(max_examples=50)
+@given(grammars(), vocabularies(), st.randoms(use_true_random=False))
+def test_every_legal_target_can_be_written_however_it_is_cut(
+    grammar: TargetGrammar, tokenizer: FakeTokenizer, rng: random.Random
+) -> None:
+    legal = LegalTargets(grammar, tokenizer, Spelling())
+    target = " ".join(random_target(grammar, 8, rng)).replace("unknown", "bb")
+    place, start = legal.start(), 0
+    while start < len(target):
+        fitting = [number for number in range(3, len(tokenizer)) if target.startswith(tokenizer.pieces[number], start)]
+        if not fitting:
+            return  # a wildcard's token in letters that nothing writes
+        chosen = rng.choice(fitting)
+        assert chosen in legal.allowed(place)
+        after = legal.after(place, chosen)
+        assert after is not None
+        place, start = after, start + len(tokenizer.pieces[chosen])
+    assert END in legal.allowed(place)
+
+
+def test_a_piece_that_leads_into_a_blind_alley_may_not_follow() -> None:
+    tokenizer = FakeTokenizer.of(["z", " ne", " near", " n", "ar", " (", " x_1", " )", " ,", " f", " x_2"])
+    legal = LegalTargets(CALLS, tokenizer, Spelling())
+    allowed = {tokenizer.pieces[number] for number in legal.allowed(legal.start())}
+    assert allowed == {" ne", " near", " x_1", " x_2", " f"}  # nothing could end what " n" begins
+
+
+def test_the_end_of_a_token_is_not_the_end_of_a_target() -> None:
+    tokenizer = FakeTokenizer.of([*"near(),f x_12", " x", " ("])
+    legal = LegalTargets(CALLS, tokenizer, Spelling())
+    number = {piece: at for at, piece in enumerate(tokenizer.pieces)}
+    complete = place_after(legal, [number[piece] for piece in (" x", "_", "1")])
+    assert legal.allowed(complete).tolist() == [END]
+    unfinished = place_after(legal, [number[piece] for piece in "f ("])
+    assert {tokenizer.pieces[each] for each in legal.allowed(unfinished)} == {" ", " x"}
+
+
+# Spellings
+
+
+def test_stand_ins_are_written_and_read() -> None:
+    grammar = TargetGrammar.parse("<s> ::= x < <.>")
+    tokenizer = FakeTokenizer.of([*"x• 3", "<"])
+    legal = LegalTargets(grammar, tokenizer, Spelling({"<": "•"}))
+    ids = [tokenizer.pieces.index(letter) for letter in "x • •"]
+    assert END in legal.allowed(place_after(legal, ids))
+    before = place_after(legal, ids[:2])
+    assert {tokenizer.pieces[number] for number in legal.allowed(before)} == {"•"}
+
+
+def test_where_a_mark_stands_between_tokens_spaces_mean_nothing() -> None:
+    spelling = Spelling(space="–")
+    tokenizer = FakeTokenizer.of(["f", " f", "(", " (", "–", " –", "x_", "1", " 1", "2", ")", "near", ",", " "])
+    legal = LegalTargets(CALLS, tokenizer, spelling)
+    ids = [tokenizer.pieces.index(piece) for piece in (" f", " –", "(", "–", "x_", " 1", "–", ")")]
+    for end in range(len(ids)):
+        assert ids[end] in legal.allowed(place_after(legal, ids[:end]))
+    assert END in legal.allowed(place_after(legal, ids))
+    assert spelling.read(tokenizer.text(ids)) == "f ( x_1 )"
+    assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {"f", " f", "near", "x_"}
+
+
+def test_a_token_that_the_pieces_cannot_write_is_refused_by_name() -> None:
+    tokenizer = FakeTokenizer.of([" f", " (", " )", " ,", " near", " x_", "1"])
+    with pytest.raises(NqgError, match="cannot write 1 of the target grammar's 7 tokens, among them 'x_2'; decode"):
+        LegalTargets(CALLS, tokenizer, Spelling())
+
+
+def test_pieces_that_are_parts_of_characters_never_follow_a_wildcard() -> None:
+    grammar = TargetGrammar.parse("<s> ::= <...>")
+    tokenizer = FakeTokenizer.of(["a", " a", "\N{REPLACEMENT CHARACTER}", "\n", "  a"])
+    legal = LegalTargets(grammar, tokenizer, Spelling())
+    assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {"a", " a"}
+
+
+# Tokenizers
+
+
+def trained_tokenizer(model: Any, trainer: Any, pre_tokenizer: Any, decoder: Any, targets: Sequence[str]) -> Any:
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoder
+    tokenizer.train_from_iterator(targets, trainer(special_tokens=["<pad>", "</s>", "<unk>"], show_progress=False))
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        (models.BPE, trainers.BpeTrainer, pre_tokenizers.Metaspace, decoders.Metaspace),
+        (models.Unigram, trainers.UnigramTrainer, pre_tokenizers.Metaspace, decoders.Metaspace),
+        (models.BPE, trainers.BpeTrainer, pre_tokenizers.ByteLevel, decoders.ByteLevel),
+        (models.WordLevel, trainers.WordLevelTrainer, pre_tokenizers.WhitespaceSplit, lambda: None),
+        None,
+    ],
+    ids=["BPE", "unigram", "bytes", "words", "ByT5"],
+)
+def test_what_any_tokenizer_makes_of_a_legal_target_may_be_written(kind: Any) -> None:
+    rng = random.Random(0)
+    grammar = funql_target_grammar()
+    targets = [" ".join(random_target(grammar, 12, rng)) for _ in range(200)]
+    named = [" ".join(grammar.recogniser.terminals)]
+    tokenizer = (
+        ByT5Tokenizer()
+        if kind is None
+        else trained_tokenizer(kind[0](), kind[1], kind[2](), kind[3](), targets + named)
+    )
+    legal = LegalTargets(grammar, tokenizer, Spelling())
+    for ids in tokenizer(targets).input_ids[:10]:
+        pieces = [number for number in ids if number != tokenizer.eos_token_id]
+        for end in range(len(pieces)):
+            assert pieces[end] in legal.allowed(place_after(legal, pieces[:end]))
+        assert tokenizer.eos_token_id in legal.allowed(place_after(legal, pieces))
+
+
+# Models
+
+
+def random_model(tokenizer: FakeTokenizer, seed: int) -> Any:
+    """A tiny T5 that was never trained, with weights large enough that it has clear, absurd preferences."""
+    config = T5Config(  # type: ignore[call-arg]
+        vocab_size=len(tokenizer) + 2,  # T5's table of embeddings is larger than its vocabulary
+        d_model=8,
+        d_kv=4,
+        d_ff=8,
+        num_layers=1,
+        num_heads=2,
+        pad_token_id=PAD,
+        eos_token_id=END,
+        decoder_start_token_id=PAD,
+    )
+    model: Any = T5ForConditionalGeneration(config)
+    model.eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.normal_(0, 1, generator=generator)
+    return model
+
+
+def generated(model: Any, legal: LegalTargets | Sequence[LegalTargets], sentences: int, beams: int) -> list[list[int]]:
+    source = torch.arange(3 * sentences).reshape(sentences, 3) % model.config.vocab_size
+    rows = model.generate(
+        input_ids=source,
+        attention_mask=torch.ones_like(source),
+        logits_processor=LogitsProcessorList([LegalContinuations(legal)]),
+        max_new_tokens=20,
+        num_beams=beams,
+        do_sample=False,
+    )
+    return [row[1:] for row in rows.tolist()]
+
+
+@settings(max_examples=25)
+@given(grammars(), vocabularies(), st.integers(0, 1000), st.sampled_from([1, 3]))
+def test_whatever_a_model_finishes_is_legal(
+    grammar: TargetGrammar, tokenizer: FakeTokenizer, seed: int, beams: int
+) -> None:
+    legal = LegalTargets(grammar, tokenizer, Spelling())
+    for ids in generated(random_model(tokenizer, seed), legal, sentences=2, beams=beams):
+        if END in ids:
+            assert grammar.accepts(tokenizer.text(ids[: ids.index(END)]).split())
+        else:
+            place_after(legal, ids)
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_each_sentence_may_have_a_grammar_of_its_own(beams: int) -> None:
+    tokenizer = FakeTokenizer.of(LETTERS)
+    of_each = [TargetGrammar.parse("<s> ::= a b"), TargetGrammar.parse("<s> ::= b | b a")]
+    legal = [LegalTargets(grammar, tokenizer, Spelling()) for grammar in of_each]
+    rows = generated(random_model(tokenizer, seed=3), legal, sentences=2, beams=beams)
+    texts = [tokenizer.text(row[: row.index(END)]).split() for row in rows]
+    assert [grammar.accepts(text) for grammar, text in zip(of_each, texts, strict=True)] == [True, True]
+
+
+def test_a_row_is_known_by_its_pieces_not_by_its_number() -> None:
+    tokenizer = FakeTokenizer.of(LETTERS)
+    a, b, space = (tokenizer.pieces.index(letter) for letter in LETTERS)
+    process = LegalContinuations(LegalTargets(TargetGrammar.parse("<s> ::= a b | b"), tokenizer, Spelling()))
+    scores = torch.zeros(2, len(tokenizer))
+
+    def allowed(*rows: Sequence[int]) -> list[list[int]]:
+        masked = process(torch.tensor(rows), scores)  # type: ignore[arg-type]
+        return [torch.nonzero(row == 0).flatten().tolist() for row in masked]
+
+    assert allowed([PAD], [PAD]) == [sorted([a, b, space])] * 2
+    assert allowed([PAD, a], [PAD, b]) == [[space], [END]]
+    assert allowed([PAD, b, END], [PAD, a, space]) == [[END], [b]]
+
+
+def test_scores_of_pieces_that_may_follow_stay_as_they_are() -> None:
+    tokenizer = FakeTokenizer.of(LETTERS)
+    process = LegalContinuations(LegalTargets(TargetGrammar.parse("<s> ::= a"), tokenizer, Spelling()))
+    scores = torch.randn(1, len(tokenizer), generator=torch.Generator().manual_seed(0))
+    masked = process(torch.tensor([[PAD]]), scores.clone())  # type: ignore[arg-type]
+    kept = [number for number in range(len(tokenizer)) if masked[0, number] > -torch.inf]
+    assert [tokenizer.pieces[number] for number in kept] == ["a", " "]
+    assert torch.equal(masked[0, kept], scores[0, kept])
