@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import doctest
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -15,14 +17,15 @@ from nqg.data.example import Example
 from nqg.data.scan import scan_examples
 from nqg.grammar.charts import charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import ChoiceId
+from nqg.grammar.graph import ChoiceId, Graph
+from nqg.grammar.inside import Floats
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
 from nqg.inference import parser as parser_module
 from nqg.inference.parser import Parse, Parser
 from nqg.model.anchors import anchors
-from nqg.model.encoder import piece_batch, pieces
+from nqg.model.encoder import Pieces, piece_batch, pieces
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from oracles import all_derivations
 
@@ -195,6 +198,70 @@ def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
             assert (ours.target, ours.reason) == (theirs.target, theirs.reason)
             assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
             assert [each.target for each in ours.readings] == [each.target for each in theirs.readings]
+
+
+@pytest.mark.parametrize(("name", "value"), [("TABLE", 1), ("WINDOW", 3), ("BATCH", 1)])
+def test_how_the_work_is_cut_into_pieces_does_not_show(
+    ambiguous: Parser, monkeypatch: pytest.MonkeyPatch, name: str, value: int
+) -> None:
+    sentences = ["run", "walk and jump twice", "", "fly", "walk and walk", "jump twice twice", "run", "walk"]
+    together = ambiguous.parse_all(sentences)
+    monkeypatch.setattr(parser_module, name, value)
+    for ours, theirs in zip(together, ambiguous.parse_all(sentences), strict=True):
+        assert (ours.source, ours.target, ours.reason) == (theirs.source, theirs.target, theirs.reason)
+        assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
+
+
+def test_an_endless_stream_is_parsed_as_it_comes(trained: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_module, "WINDOW", 4)
+    taken: list[str] = []
+
+    def endless() -> Iterator[str]:
+        for sentence in cycle(["jump twice", "walk", "fly"]):
+            taken.append(sentence)
+            yield sentence
+
+    first = list(islice(trained.parses(endless()), 6))
+    assert [parse.target for parse in first] == ["I_JUMP I_JUMP", "I_WALK", None] * 2
+    assert len(taken) == 8
+
+
+def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    scores = Parser._scores
+
+    def counted(self: Parser, sentences: Sequence[Pieces], full: Graph) -> Floats:
+        read.append(len(sentences))
+        return scores(self, sentences, full)
+
+    monkeypatch.setattr(Parser, "_scores", counted)
+    trained.parse_all(["fly", "jump", "fly twice", "", "walk twice"])
+    trained.parse_all(["fly"])
+    assert read == [2]
+
+
+@pytest.mark.parametrize("source", AMBIGUOUS)
+def test_every_application_has_its_score_and_if_asked_for_its_marginal(ambiguous: Parser, source: str) -> None:
+    plain = ambiguous.parse(source, readings=2)
+    asked = ambiguous.parse(source, readings=2, marginals=True)
+    for before, reading in zip((plain.best, *plain.readings), (asked.best, *asked.readings), strict=True):
+        assert before is not None
+        assert reading is not None
+        size = len(reading.derivation.applications)
+        assert len(reading.scores) == len(reading.marginals) == size
+        assert before == replace(reading, marginals=())
+        assert all(0 < chance <= 1 for chance in reading.marginals)
+    better, *others = (sum(reading.scores) for reading in (asked.best, *asked.readings) if reading is not None)
+    assert all(better >= other - 1e-9 for other in others)
+
+
+def test_a_legal_reading_that_is_asked_for_comes_with_its_scores(ambiguous: Parser) -> None:
+    legal = ambiguous.parse("walk and jump twice", readings=9).readings[2]
+    parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(legal.target)}"))
+    found = parser.parse("walk and jump twice", only_legal=True, marginals=True).best
+    assert found is not None
+    assert found.scores == pytest.approx(legal.scores)
+    assert len(found.marginals) == len(found.scores)
 
 
 def test_no_sentences_give_no_parses(trained: Parser) -> None:

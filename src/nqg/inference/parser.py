@@ -4,57 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from nqg.data.example import Example
-from nqg.grammar.best import best_derivations, k_best_derivations
-from nqg.grammar.charts import charts, goal_charts
-from nqg.grammar.derivation import Derivation, Tokens
+from nqg.grammar.charts import charts
+from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import Graph
-from nqg.grammar.inside import Floats, log_inside
+from nqg.grammar.inside import Floats
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.model.anchors import anchors, span_numbers
+from nqg.inference.answers import Wish, answers
+from nqg.inference.reading import NO_DERIVATION, TOO_LONG, Parse, Reading
+from nqg.inference.scored_charts import ScoredCharts
+from nqg.model.anchors import anchors
 from nqg.model.checkpoint import SavedModel, load_model, save_model
-from nqg.model.encoder import piece_batch, pieces
+from nqg.model.encoder import Pieces, piece_batch, pieces
 from nqg.model.provenance import Provenance
 from nqg.model.settings import ModelSettings, TrainingSettings
 
+__all__ = ["Parse", "Parser", "Reading", "best_device"]
+
+WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
 BATCH = 256  # sentences that are encoded together
-SEARCHED = 20  # readings among which a legal one is looked for
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A target that a sentence may mean, its probability, and the best derivation that yields it."""
-
-    target: Tokens
-    probability: float
-    derivation: Derivation
-    is_legal: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Parse:
-    """What the parser says of a sentence; no `best` is an abstention, and `reason` says why."""
-
-    source: Tokens
-    best: Reading | None
-    reason: str = ""
-    readings: tuple[Reading, ...] = ()  # the best ones, if asked for, illegal ones included
-
-    @property
-    def target(self) -> str | None:
-        """The program, tokens separated by spaces, or None."""
-        return None if self.best is None else " ".join(self.best.target)
-
-    @property
-    def probability(self) -> float | None:
-        """The probability of the program given the sentence, under the grammar."""
-        return None if self.best is None else self.best.probability
+TABLE = 1 << 25  # scores of spans and rules that are computed together: bounds the memory that large grammars take
 
 
 @dataclass(frozen=True)
@@ -106,94 +82,94 @@ class Parser:
         """The rules that it knows."""
         return self.model.grammar
 
-    def parse(self, sentence: str, *, readings: int = 0, only_legal: bool = False) -> Parse:
-        """What a sentence means; see `parse_all`."""
-        return self.parse_all([sentence], readings=readings, only_legal=only_legal)[0]
+    def parse(self, sentence: str, *, readings: int = 0, only_legal: bool = False, marginals: bool = False) -> Parse:
+        """What a sentence means; see `parses`."""
+        return next(self.parses([sentence], readings=readings, only_legal=only_legal, marginals=marginals))
 
-    def parse_all(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> list[Parse]:
-        """What each of several sentences means, in batches.
+    def parse_all(
+        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
+    ) -> list[Parse]:
+        """What each of several sentences means; see `parses`."""
+        return list(self.parses(sentences, readings=readings, only_legal=only_legal, marginals=marginals))
 
-        `readings` asks for that many of the best targets beside the best. The paper's parser abstains if the best
-        target is illegal; with `only_legal` the best of the legal readings is taken instead.
+    def parses(
+        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
+    ) -> Iterator[Parse]:
+        """What each sentence of a stream means, in their order; the stream may be endless.
+
+        `readings` asks for that many of the most probable targets beside the best: those found among four times as many
+        best derivations. The paper's parser abstains if the best target is illegal; with `only_legal` the most probable
+        legal target of the 80 best derivations is taken instead. `marginals` asks for those of every application.
         """
-        return list(self._parses([tuple(sentence.split()) for sentence in sentences], readings, only_legal))
+        wish = Wish(readings, only_legal, marginals)
+        stream = (tuple(sentence.split()) for sentence in sentences)
+        while window := list(islice(stream, WINDOW)):
+            yield from self._window(window, wish)
 
-    def _parses(self, sources: Sequence[Tokens], readings: int, only_legal: bool) -> Iterator[Parse]:
-        for start in range(0, len(sources), BATCH):
-            yield from self._batch(sources[start : start + BATCH], readings, only_legal)
+    def _window(self, sources: Sequence[Tokens], wish: Wish) -> list[Parse]:
+        """The parses of some sentences; those of similar length go through the encoder together."""
+        order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
+        parses: dict[int, Parse] = {}
+        for start in range(0, len(order), BATCH):
+            batch = order[start : start + BATCH]
+            found = self._batch([sources[number] for number in batch], wish)
+            parses.update(zip(batch, found, strict=True))
+        return [parses[number] for number in range(len(sources))]
 
-    def _batch(self, sources: Sequence[Tokens], readings: int, only_legal: bool) -> Iterator[Parse]:
-        fits = [len(each.ids) <= self.model.longest for each in pieces(self.model.tokenizer, sources)]
-        readable = [source if fit else () for source, fit in zip(sources, fits, strict=True)]
-        full = charts(self.grammar, readable)
-        scores = self._scores(readable, full)
-        best = best_derivations(self.grammar, full, scores)
-        chances = self._chances(full, scores, [found.derivation.target if found else () for found in best])
-        for number, (source, found) in enumerate(zip(sources, best, strict=True)):
-            if found is None:
-                yield Parse(source, None, "no derivation" if fits[number] else "too long")
-                continue
-            reading = self._reading(found.derivation, chances[number])
-            searched = max(readings, SEARCHED if only_legal and not reading.is_legal else 0)
-            others = self._readings(full[number], scores[_applications(full, number)], searched)
-            legal = (each for each in (reading, *(others if only_legal else ())) if each.is_legal)
-            answer = next(legal, None)
-            yield Parse(source, answer, "" if answer else "illegal target", others[:readings])
+    def _batch(self, sources: Sequence[Tokens], wish: Wish) -> list[Parse]:
+        """The parses of sentences; only those that have a derivation are encoded."""
+        longest = self.model.longest
+        long = {number for number, source in enumerate(sources) if len(source) > longest}
+        full = charts(self.grammar, [() if number in long else source for number, source in enumerate(sources)])
+        derivable = np.flatnonzero(np.diff(full.first_choice)).tolist()
+        sentences = dict(zip(derivable, self.pieces([sources[number] for number in derivable]), strict=True))
+        long |= {number for number in derivable if len(sentences[number].ids) > longest}
+        read = [number for number in derivable if number not in long]
+        scored = self.scored([sentences[number] for number in read], full.select(read))
+        found = answers([sources[number] for number in read], scored, self.model.target_grammar, wish)
+        parses = dict(zip(read, found, strict=True))
+        return [
+            parses.get(number) or Parse(source, None, TOO_LONG if number in long else NO_DERIVATION)
+            for number, source in enumerate(sources)
+        ]
 
-    def _scores(self, sources: Sequence[Tokens], full: Graph) -> Floats:
-        """The score of every application: (A,)."""
-        if full.choices == 0:
-            return np.zeros(0)
+    def pieces(self, sources: Sequence[Tokens]) -> list[Pieces]:
+        """Sentences as the encoder reads them."""
+        return pieces(self.model.tokenizer, sources) if sources else []
+
+    def scored(self, sentences: Sequence[Pieces], full: Graph) -> ScoredCharts:
+        """The charts of sentences with a score for every application."""
+        parts = [
+            self._scores([sentences[number] for number in part], full.select(part))
+            for part in _parts(full, TABLE // max(len(self.grammar), 1))
+        ]
+        return ScoredCharts(self.grammar, full, np.concatenate([np.empty(0), *parts]))
+
+    def _scores(self, sentences: Sequence[Pieces], full: Graph) -> Floats:
         model = self.model
-        sentences = piece_batch(pieces(model.tokenizer, sources), model.tokenizer.pad_token_id, model.device)
+        batch = piece_batch(sentences, model.tokenizer.pad_token_id, model.device)
+        places = (torch.from_numpy(each.astype(np.int64)).to(model.device) for each in (full.owners(), full.rules))
         model.scorer.eval()
         with torch.inference_mode():
-            table = model.scorer(sentences, anchors(full, model.device)).double().cpu().numpy()  # (S, R)
-        scores: Floats = table[full.owners(), full.rules]
+            table = model.scorer(batch, anchors(full, model.device))  # (S, R)
+            scores: Floats = table[tuple(places)].double().cpu().numpy()
         return scores
 
-    def _chances(self, full: Graph, scores: Floats, targets: Sequence[Tokens]) -> Floats:
-        """The probability of a target of each sentence, all of its derivations together: (B,)."""
-        goal = goal_charts(self.grammar, full, targets)
-        everything, right = (
-            np.append(log_inside(graph, weights), -np.inf)[graph.roots()]
-            for graph, weights in ((full, scores), (goal, _goal_scores(goal, full, scores)))
-        )
-        with np.errstate(invalid="ignore"):
-            chances: Floats = np.minimum(np.exp(right - everything), 1.0)  # rounding may lead past 1
-        return chances
 
-    def _readings(self, full: Graph, scores: Floats, count: int) -> tuple[Reading, ...]:
-        """The targets of one sentence's best derivations, the most probable first."""
-        if count == 0:
-            return ()
-        derivations: dict[Tokens, Derivation] = {}
-        for each in k_best_derivations(self.grammar, full, scores, 4 * count)[0]:
-            derivations.setdefault(each.derivation.target, each.derivation)
-        repeated = full.select([0] * len(derivations))
-        chances = self._chances(repeated, np.tile(scores, len(derivations)), list(derivations))
-        found = map(self._reading, derivations.values(), chances)
-        return tuple(sorted(found, key=lambda reading: (-reading.probability, reading.target))[:count])
-
-    def _reading(self, derivation: Derivation, probability: float) -> Reading:
-        target, legal = derivation.target, self.model.target_grammar
-        return Reading(target, float(probability), derivation, legal is None or legal.accepts(target))
+def _parts(full: Graph, most: int) -> Iterator[list[int]]:
+    """The sentences of a graph in groups of at most `most` spans, or of one sentence."""
+    part: list[int] = []
+    spans = 0
+    for sentence, size in enumerate(np.diff(full.first_choice).tolist()):
+        if part and spans + size > most:
+            yield part
+            part, spans = [], 0
+        part.append(sentence)
+        spans += size
+    if part:
+        yield part
 
 
 def best_device() -> str:
     """The GPU where there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _applications(graph: Graph, sentence: int) -> slice:
-    low, high = graph.first_choice[sentence], graph.first_choice[sentence + 1]
-    return slice(int(graph.first_application[low]), int(graph.first_application[high]))
-
-
-def _goal_scores(goal: Graph, full: Graph, scores: Floats) -> Floats:
-    """The scores of a goal graph's applications, looked up in the full graph by span and rule."""
-    width = int(max(full.rules.max(initial=0), goal.rules.max(initial=0))) + 1
-    known = full.owners().astype(np.int64) * width + full.rules
-    asked = span_numbers(goal, full)[goal.owners()] * width + goal.rules
-    order = np.argsort(known, kind="stable")
-    return scores[order[np.searchsorted(known[order], asked)]]

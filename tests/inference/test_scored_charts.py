@@ -1,0 +1,125 @@
+"""Scored charts against enumeration of all derivations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.grammar.charts import charts
+from nqg.grammar.derivation import Application, Derivation
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.graph import ChoiceId
+from nqg.inference.marginals import marginals
+from nqg.inference.scored_charts import ScoredCharts
+from oracles import all_derivations
+
+GRAMMAR = Grammar.parse("""
+    walk ### W
+    walk ### J
+    jump ### J
+    NT_1 twice ### NT_1 NT_1
+    NT_1 NT_2 ### NT_1 NT_2
+    NT_1 and NT_2 ### NT_1 NT_2
+    NT_1 and NT_2 ### NT_2 NT_1
+""")
+SENTENCES = ["walk", "walk and jump twice", "walk jump twice walk", "jump and walk and jump and walk"]
+
+sentences = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3)
+
+
+def scored(sources: list[str], seed: int) -> ScoredCharts:
+    """Charts whose scores depend on span and rule alone, as the model's do."""
+    full = charts(GRAMMAR, [source.split() for source in sources])
+    table = np.random.default_rng(seed).normal(0, 2, (full.choices, len(GRAMMAR)))
+    return ScoredCharts(GRAMMAR, full, table[full.owners(), full.rules])
+
+
+def score(charted: ScoredCharts, sentence: int, application: Application) -> float:
+    """The score of an application, by looking at each of the chart."""
+    full = charted.full
+    for choice in map(ChoiceId, range(full.first_choice[sentence], full.first_choice[sentence + 1])):
+        for each in full.applications_of(choice):
+            if full.span(choice) == application.span and GRAMMAR[full.rules[each]] == application.rule:
+                return float(charted.scores[each])
+    raise AssertionError(f"{application} is not in the chart")
+
+
+def weighted(charted: ScoredCharts, sentence: int, source: str) -> Iterator[tuple[Derivation, float]]:
+    """Every derivation of a sentence with its probability."""
+    found = list(all_derivations(GRAMMAR, tuple(source.split())))
+    totals = [sum(score(charted, sentence, each) for each in derivation.applications) for derivation in found]
+    everything = math.log(sum(map(math.exp, totals)))
+    return ((derivation, math.exp(total - everything)) for derivation, total in zip(found, totals, strict=True))
+
+
+@given(sentences, st.integers(0, 99))
+def test_the_best_derivation_and_its_scores_are_those_of_the_enumeration(sources: list[str], seed: int) -> None:
+    charted = scored(sources, seed)
+    best = charted.best()
+    scores = charted.application_scores(best)
+    for sentence, source in enumerate(sources):
+        expected, _ = max(weighted(charted, sentence, source), key=lambda pair: pair[1])
+        assert best[sentence] == expected
+        assert list(scores[sentence]) == [score(charted, sentence, each) for each in expected.applications]
+
+
+@given(sentences, st.integers(0, 99))
+def test_the_marginal_of_a_rule_over_a_span_is_the_probability_of_all_derivations_that_use_it(
+    sources: list[str], seed: int
+) -> None:
+    charted = scored(sources, seed)
+    best = charted.best()
+    found = charted.application_marginals(best)
+    for sentence, source in enumerate(sources):
+        derivations = list(weighted(charted, sentence, source))
+        expected = [
+            sum(chance for derivation, chance in derivations if each in derivation.applications)
+            for each in best[sentence].applications
+        ]
+        assert found[sentence] == pytest.approx(expected, rel=1e-9)
+        assert found[sentence][0] <= 1.0
+
+
+@given(sentences, st.integers(0, 99))
+def test_the_applications_that_cover_a_whole_sentence_share_its_probability(sources: list[str], seed: int) -> None:
+    charted = scored(sources, seed)
+    chances, full = marginals(charted.full, charted.scores), charted.full
+    for root in full.roots():
+        low, high = full.first_application[root], full.first_application[root + 1]
+        assert chances[low:high].sum() == pytest.approx(1)
+
+
+@given(sentences, st.integers(0, 99))
+def test_the_probability_of_a_target_is_that_of_all_its_derivations(sources: list[str], seed: int) -> None:
+    charted = scored(sources, seed)
+    targets = [derivation.target for derivation in charted.best()]
+    expected = [
+        sum(chance for derivation, chance in weighted(charted, sentence, source) if derivation.target == target)
+        for sentence, (source, target) in enumerate(zip(sources, targets, strict=True))
+    ]
+    assert charted.probabilities(targets) == pytest.approx(expected, rel=1e-9)
+    assert charted.probabilities([("nothing",)] * len(sources)).tolist() == [0.0] * len(sources)
+
+
+def test_selected_charts_keep_their_scores() -> None:
+    charted = scored(SENTENCES, 5)
+    again = charted.select([2, 0, 2])
+    assert again.best() == [charted.best()[number] for number in (2, 0, 2)]
+    assert again.application_scores(again.best())[1] == charted.application_scores(charted.best())[0]
+    assert charted.select([]).best() == []
+
+
+def test_targets_come_in_the_order_of_their_best_derivations() -> None:
+    charted = scored(["walk and jump twice"], 3)
+    found = charted.best_of_targets(100)
+    ranked = sorted(weighted(charted, 0, "walk and jump twice"), key=lambda pair: -pair[1])
+    expected = list({derivation.target: derivation for derivation, _ in reversed(ranked)}.values())
+    assert {derivation.target for derivation in found} == {derivation.target for derivation, _ in ranked}
+    assert sorted(map(str, found)) == sorted(map(str, expected))
+    assert found[0] == ranked[0][0]
+    assert charted.best_of_targets(1) == found[:1]
