@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
+from nqg.cli.causes import BREAKDOWN, ERRORS, PLOT, TRAIN, Asked, broken_down, causes_facts, show_causes
 from nqg.cli.data import MIRROR, drawn_downloads
 from nqg.cli.terminal import out, report_written, tracked
 from nqg.cli.train import DEVICE, checked_device
@@ -51,6 +52,10 @@ def evaluate(
     only_legal: bool = ONLY_LEGAL,
     device: str | None = DEVICE,
     predictions: Path | None = PREDICTIONS,
+    breakdown: bool = BREAKDOWN,
+    train: Path | None = TRAIN,
+    errors: Path | None = ERRORS,
+    plot: Path | None = PLOT,
     mirror: Path | None = MIRROR,
     as_json: bool = JSON,
 ) -> None:
@@ -64,6 +69,8 @@ def evaluate(
     from nqg.evaluation.judges import judge_named
 
     *model, test = _checked_paths(paths, with_model=predictions_from is None)
+    asked = Asked(breakdown, train, errors, plot)
+    asked.check(only_a_grammar=predictions_from is None and fallback is None)
     with drawn_downloads() as report:
         judge = judge_named(metric, mirror, report)
     examples = read_examples(test)
@@ -74,10 +81,13 @@ def evaluate(
     else:
         replies = list(_parsed(model[0], examples, checked_device(device), only_legal))
     found = Evaluation(judge, examples, replies, _read(fallback, examples) if fallback else None)
+    causes = broken_down(found, *model, asked=asked) if asked else None
     if as_json:
-        out.print_json(data={"metric": metric, **found.facts()})
+        out.print_json(data={"metric": metric, **found.facts(), **(causes_facts(causes) if causes else {})})
     else:
         _show(found)
+        if causes and breakdown:
+            show_causes(causes)
     if predictions:
         write_text(predictions, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in found.lines()))
         report_written(predictions)

@@ -1,0 +1,104 @@
+"""`nqg evaluate --breakdown`, as a user types it: why predictions are wrong or missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from nqg import Example, Grammar, Parser
+from nqg.cli.main import app
+from nqg.data.example_files import write_examples
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+
+GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1")
+TRAIN = [Example("walk twice", "W W"), Example("jump", "J")]
+TEST = [Example("jump twice", "J J"), Example("swim", "S"), Example("walk jump", "W J"), Example("walk", "X")]
+MODEL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("COLUMNS", "240")
+    monkeypatch.chdir(tmp_path)
+    write_examples("train.tsv", TRAIN)
+    write_examples("test.tsv", TEST)
+    write_examples("fallback.tsv", [Example(each.source, "W W") for each in TEST])
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    training = TrainingSettings(steps=2, batch_size=2, warm_up=1)
+    folder = tmp_path_factory.mktemp("models") / "mine"
+    Parser.train(GRAMMAR, TRAIN, model=MODEL, training=training, device="cpu").save(folder)
+    return str(folder)
+
+
+def nqg(*words: str) -> Result:
+    result = CliRunner().invoke(app, ["evaluate", *words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_the_causes_stand_below_the_scores(model: str) -> None:
+    shown = nqg(model, "test.tsv", "--breakdown").stdout
+    lines = [line.split("  ")[0].strip() for line in shown.splitlines()]
+    assert lines[0] == "4 examples"
+    assert "no derivation: a word that no rule knows" in shown
+    assert "swim: no rule knows 'swim'" in shown
+    assert "walk: symbol 1 is 'W', expected 'X'" in shown
+    assert shown.endswith("the grammar lacks, by the sentences that need it: NT_1 NT_2 (1), swim (1)\n")
+
+
+def test_without_the_question_there_is_no_answer(model: str) -> None:
+    assert "no rule knows" not in nqg(model, "test.tsv").stdout
+
+
+def test_json_has_the_causes_too(model: str) -> None:
+    found = json.loads(nqg(model, "test.tsv", "--breakdown", "--json").stdout)
+    assert found["causes"] == [
+        {"by": "grammar", "cause": "gold_not_derivable", "errors": 1, "holds_for": 1},
+        {"by": "grammar", "cause": "unknown_construction", "errors": 1, "holds_for": 1},
+        {"by": "grammar", "cause": "unknown_word", "errors": 1, "holds_for": 1},
+    ]
+    assert found["lacks"] == {"NT_1 NT_2": 1, "swim": 1}
+
+
+def test_errors_and_picture_are_written_and_named(model: str) -> None:
+    result = nqg(model, "test.tsv", "--errors", "errors.jsonl", "--plot", "causes.svg")
+    assert result.stderr == "wrote errors.jsonl\nwrote causes.svg\n"
+    records = [json.loads(line) for line in Path("errors.jsonl").read_text().splitlines()]
+    assert [record["source"] for record in records] == ["swim", "walk jump", "walk"]
+    assert Path("causes.svg").read_text().startswith("<?xml")
+
+
+def test_the_errors_of_a_fallback_are_explained_by_its_training(model: str) -> None:
+    shown = nqg(model, "test.tsv", "--breakdown", "--fallback", "fallback.tsv", "--train", "train.tsv").stdout
+    assert "swim: symbol 1 is 'W', expected 'S'; training lacks S; training never has 'S' there" in shown
+
+
+def test_predictions_of_another_system_need_no_model() -> None:
+    words = ["test.tsv", "--predictions-from", "fallback.tsv", "--train", "train.tsv", "--breakdown"]
+    shown = nqg(*words).stdout
+    assert "fallback.tsv" in shown
+    assert "no derivation" not in shown
+
+
+def test_without_training_examples_a_fallback_cannot_be_explained(model: str) -> None:
+    result = nqg(model, "test.tsv", "--fallback", "fallback.tsv", "--breakdown")
+    assert result.exit_code == 2
+    assert "name the training examples" in result.stderr
+
+
+def test_a_faultless_system_has_no_causes(model: str) -> None:
+    write_examples("easy.tsv", TEST[:1])
+    assert nqg(model, "easy.tsv", "--breakdown").stdout.endswith("no prediction is wrong or missing\n")
