@@ -20,7 +20,7 @@ class Table:
     """A table of a TOML file; `name` is how errors call it."""
 
     values: Mapping[str, Any]
-    path: Path
+    path: Path | None
     name: str
 
     def only(self, *known: str) -> None:

@@ -15,6 +15,8 @@ from nqg.cli.induce import induce
 from nqg.cli.init import init
 from nqg.cli.inspect import inspect
 from nqg.cli.parse import parse
+from nqg.cli.report import report
+from nqg.cli.reproduce import reproduce
 from nqg.cli.serve import serve
 from nqg.cli.split import app as split
 from nqg.cli.terminal import complain
@@ -37,8 +39,10 @@ app.command()(induce)
 app.command()(inspect)
 app.command()(train)
 app.command()(parse)
-app.command()(serve)
 app.command()(evaluate)
+app.command()(serve)
+app.command()(reproduce)
+app.command()(report)
 
 
 def _show_version(asked: bool) -> None:
@@ -62,7 +66,7 @@ def main() -> None:
         app()
     except NqgError as error:
         complain(str(error))
-        sys.exit(1)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away, as `| head` does
         sys.exit(1)

@@ -44,7 +44,7 @@ def induced(recipe: Recipe, train: list[Example]) -> Grammar:
 
 def training_settings(recipe: Recipe, seed: int) -> TrainingSettings:
     """How the recipe trains the parser."""
-    return TrainingSettings(**{**recipe.nqg.training, "seed": seed})
+    return recipe.nqg.settings(TrainingSettings, seed, f"[nqg] of {recipe.name}")
 
 
 def _trained(task: Task, grammar: Grammar, train: list[Example], weights: str, seed: int, place: Workplace) -> Parser:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nqg.errors import FormatError, UnknownName
-from nqg.toml import Table, read_toml
+from nqg.toml import Settings, Table, read_toml
 
 System = Literal["nqg", "seq2seq", "hybrid", "gated"]
 SYSTEMS: tuple[System, ...] = ("nqg", "seq2seq", "hybrid", "gated")
@@ -35,6 +35,10 @@ class SystemPlan:
 
     weights: Weights
     training: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self, kind: type[Settings], seed: int, name: str) -> Settings:
+        """The settings of the training, with a seed; an unknown one is refused, and the table called `name`."""
+        return Table({**self.training, "seed": seed}, None, name).settings(kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Runner:
     results: Path
     weights: UsedWeights
     runs: Mapping[System, Run]  # of the systems that train
-    device: str | None = None
+    device: str = "cpu"
     tell: Tell = field(default=lambda cell, progress: None)
 
     @property
@@ -77,7 +77,7 @@ class Runner:
             outcome.seconds,
             versions(),
             commit(),
-            hardware(self.device or "cpu"),
+            hardware(self.device),
             datetime.date.today().isoformat(),
         )
         record.write(self.results)

@@ -52,11 +52,11 @@ class Task:
         """Examples as the grammar reads them: SQL and questions about it cut into tokens."""
         return nqg_examples(examples) if self.is_sql else list(examples)
 
-    def for_seq2seq(self, examples: Sequence[Example], limit: int, length: Callable[[str], int]) -> list[Example]:
-        """Examples as T5 reads them: questions about a database with its schema, cut to `limit` by `length`."""
+    def for_seq2seq(self, examples: Sequence[Example]) -> list[Example]:
+        """Examples as T5 reads them: questions about a database with its whole schema, which the model may cut."""
         if not self.is_sql:
             return list(examples)
-        return list(with_schemas(examples, self.schemas, limit=limit, length=length).examples)
+        return list(with_schemas(examples, self.schemas, limit=1, length=lambda source: 0).examples)
 
     @property
     def target_grammar(self) -> TargetGrammar | None:

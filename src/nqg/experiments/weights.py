@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nqg.experiments.recipe import Recipe, System, Weights
+from nqg.experiments.recipe import SYSTEMS, Recipe, System, Weights
 from nqg.model.settings import EMBEDDED
 
 PATIENCE = 3.0  # seconds to wait for the hub, so that a run without a network begins soon
@@ -51,19 +51,24 @@ def used_weights(
     recipe: Recipe,
     encoder: str | None = None,
     seq2seq: str | None = None,
+    *,
+    systems: Sequence[System] = SYSTEMS,
     is_reachable: Callable[[str], bool] | None = None,
 ) -> UsedWeights:
-    """The weights that the user names, else the recipe's where they can be had, else what stands in for them."""
+    """The weights that the user names, else the recipe's where they can be had, else what stands in for them.
+
+    Nobody is asked for weights that none of the `systems` needs.
+    """
     reachable = is_reachable or can_be_had
+
+    def reached(weights: Weights, needless: System) -> str:
+        return weights.name if {*systems} == {needless} or reachable(weights.name) else weights.offline
+
     return UsedWeights(
         recipe,
-        encoder or _reached(recipe.nqg.weights, reachable),
-        seq2seq or _reached(recipe.seq2seq.weights, reachable),
+        encoder or reached(recipe.nqg.weights, "seq2seq"),
+        seq2seq or reached(recipe.seq2seq.weights, "nqg"),
     )
-
-
-def _reached(weights: Weights, is_reachable: Callable[[str], bool]) -> str:
-    return weights.name if is_reachable(weights.name) else weights.offline
 
 
 def can_be_had(name: str) -> bool:

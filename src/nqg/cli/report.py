@@ -1,0 +1,56 @@
+"""`nqg report`: the paper's tables, from records of what was run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from rich.table import Table as RichTable
+
+from nqg.cli.terminal import out, report_written
+from nqg.errors import NqgError
+from nqg.files import write_text
+
+FOLDER = typer.Argument(Path("results"), metavar="RESULTS", help="A folder that `nqg reproduce` wrote records to.")
+MARKDOWN = typer.Option(None, "--markdown", metavar="FILE", help="Write the tables as Markdown.")
+PAGE = typer.Option(None, "--html", metavar="FILE", help="Write the tables and a picture as one HTML page.")
+PLOT = typer.Option(None, "--plot", metavar="FILE", help="Draw accuracies beside the paper's, .png or .svg.")
+
+
+def report(
+    folder: Path = FOLDER, markdown: Path | None = MARKDOWN, page: Path | None = PAGE, plot: Path | None = PLOT
+) -> None:
+    """Print the paper's tables with our figures beside the paper's.
+
+    Example: nqg report results --markdown tables.md
+    """
+    from nqg.experiments import rendering
+    from nqg.experiments.plot import pictures, write_plot
+    from nqg.experiments.records import records
+    from nqg.experiments.summary import Results
+    from nqg.experiments.tables import tables
+
+    results = Results.of(records(folder))
+    found = tables(results)
+    if not found:
+        raise NqgError(f"{folder}: no records of the paper's tables; `nqg reproduce NAME` writes some")
+    if markdown:
+        write_text(markdown, rendering.markdown(found))
+        report_written(markdown)
+    if page:
+        write_text(page, rendering.page(found, pictures(results)))
+        report_written(page)
+    if plot:
+        write_plot(plot, results)
+        report_written(plot)
+    if not (markdown or page or plot):
+        for table in found:
+            shown = RichTable(
+                *table.header, title=f"Table {table.number}: {table.title}", title_justify="left", box=None
+            )
+            for row in table.rows:
+                shown.add_row(*row, style="dim" if row[0].startswith("paper") else None)
+            out.print(shown)
+            for note in table.notes:
+                out.print(note)
+            out.print()

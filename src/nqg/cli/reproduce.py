@@ -1,0 +1,155 @@
+"""`nqg reproduce`: a recipe from data to its row of the paper's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table
+
+from nqg.cli.terminal import complain, err, out
+from nqg.cli.train import DEVICE, checked_device
+from nqg.errors import UnknownName
+
+if TYPE_CHECKING:
+    from nqg.experiments.outcome import Progress
+    from nqg.experiments.recipe import Recipe, System
+    from nqg.experiments.records import Cell, Record
+    from nqg.experiments.weights import UsedWeights
+
+STOPPED = 130
+
+NAME = typer.Argument(None, metavar="NAME", help="A recipe, or the path of one of your own; --list shows all.")
+SEEDS = typer.Option(1, "--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1.")
+SYSTEMS = typer.Option(None, "--systems", metavar="A,B", help="nqg, seq2seq, hybrid, gated. Default: the recipe's.")
+ENCODER = typer.Option(None, "--encoder", metavar="NAME|FOLDER", help="Another encoder than the recipe's.")
+SEQ2SEQ = typer.Option(None, "--seq2seq", metavar="NAME|FOLDER", help="Another sequence-to-sequence model.")
+RESULTS = typer.Option(Path("results"), "--results", metavar="FOLDER", help="Where records are read and written.")
+MIRROR = typer.Option(None, "--mirror", metavar="FOLDER", help="Take data files from here instead of the network.")
+LIST = typer.Option(False, "--list", help="List the recipes and stop.")
+JSON = typer.Option(False, "--json", help="Print the records as JSON.")
+
+
+def reproduce(
+    name: str | None = NAME,
+    seeds: int = SEEDS,
+    systems: str | None = SYSTEMS,
+    encoder: str | None = ENCODER,
+    seq2seq: str | None = SEQ2SEQ,
+    results: Path = RESULTS,
+    mirror: Path | None = MIRROR,
+    device: str | None = DEVICE,
+    list_recipes: bool = LIST,
+    as_json: bool = JSON,
+) -> None:
+    """Run a recipe, and print our figures beside the paper's.
+
+    Example: nqg reproduce scan-length
+
+    What was finished before is not run again; what was interrupted goes on. Where the weights of a recipe cannot be
+    had, as without a network, a stand-in is used, and said to be one.
+    """
+    from nqg.experiments.recipe import read_recipe, recipe_names
+
+    if list_recipes or name is None:
+        out.print("\n".join(recipe_names()))
+        return
+    recipe = read_recipe(name)
+    asked = _systems(systems) or recipe.systems
+    records = _run(recipe, asked, seeds, encoder, seq2seq, results, mirror, checked_device(device))
+    if as_json:
+        from dataclasses import asdict
+
+        out.print_json(data=[asdict(record) for record in records])
+    else:
+        out.print(_row(recipe, records))
+
+
+def _systems(text: str | None) -> tuple[System, ...]:
+    from nqg.experiments.recipe import SYSTEMS
+
+    asked = [name.strip() for name in (text or "").split(",") if name.strip()]
+    for name in asked:
+        if name not in SYSTEMS:
+            raise UnknownName("system", name, SYSTEMS)
+    return tuple(system for system in SYSTEMS if system in asked)
+
+
+def _run(
+    recipe: Recipe,
+    systems: tuple[System, ...],
+    seeds: int,
+    encoder: str | None,
+    seq2seq: str | None,
+    results: Path,
+    mirror: Path | None,
+    device: str | None,
+) -> list[Record]:
+    from nqg.experiments.reproduce import runner
+    from nqg.experiments.weights import used_weights
+
+    weights = used_weights(recipe, encoder, seq2seq, systems=systems)
+    _label_stand_ins(weights, systems)
+    try:
+        with _bar() as tell:
+            prepared = runner(recipe, weights, results, device=device, mirror=mirror, tell=tell)
+            return list(prepared.records(systems, range(seeds)))
+    except KeyboardInterrupt:
+        complain("interrupted; the same command goes on where it stopped")
+        raise typer.Exit(STOPPED) from None
+
+
+def _label_stand_ins(weights: UsedWeights, systems: tuple[System, ...]) -> None:
+    for system in systems:
+        if weights.label(system) != weights.asked(system) and system in ("nqg", "seq2seq"):
+            err.print(f"{system}: {weights.label(system)} stands in for {weights.asked(system)}")
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[Cell, Progress], None]]:
+    """A bar on stderr for whatever cell is being run; nothing is drawn where stderr is no terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[loss]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=err, disable=not err.is_terminal, transient=True) as bars:
+        bar = bars.add_task("preparing", total=None, loss="")
+
+        def tell(cell: Cell, progress: Progress) -> None:
+            loss = "" if progress.loss is None else f"loss {progress.loss:.4f}"
+            words = f"{cell.recipe} {cell.system} seed {cell.seed}: {progress.part}"
+            bars.update(bar, description=words, completed=progress.done, total=progress.total, loss=loss)
+
+        yield tell
+
+
+def _row(recipe: Recipe, records: list[Record]) -> Table:
+    """Our figures over all seeds that were run now, and the paper's."""
+    from nqg.experiments.summary import Results
+
+    results = Results.of(records)
+    table = Table(title=f"{recipe.title}: per cent", title_justify="left", box=None, pad_edge=False)
+    for column in ("system", "accuracy", "coverage", "precision", "seeds"):
+        table.add_column(column, justify="left" if column == "system" else "right")
+    for series in results.series([recipe.name]):
+        spreads = [results.figure(recipe.name, series, name) for name in ("accuracy", "coverage", "precision")]
+        shown = ["undefined" if each is None else _percent(each.mean, each.deviation) for each in spreads]
+        table.add_row(series.title, *shown, str(results.seeds(recipe.name, series)))
+    for system, accuracy in recipe.paper.accuracy.items():
+        facts = recipe.paper.nqg if system == "NQG" else {}
+        shown = [f"{facts[name]:.1f}" if name in facts else "" for name in ("coverage", "precision")]
+        table.add_row(f"paper: {system}", f"{accuracy:.1f}", *shown, "", style="dim")
+    return table
+
+
+def _percent(mean: float, deviation: float | None) -> str:
+    return f"{100 * mean:.1f}" if deviation is None else f"{100 * mean:.1f} ± {100 * deviation:.1f}"

@@ -1,0 +1,158 @@
+"""Runs with systems that answer from memory instead of training: who is run, when, and what is kept."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nqg.data.example import Example
+from nqg.errors import FormatError
+from nqg.evaluation.evaluation import Reply
+from nqg.evaluation.judges import ExactJudge
+from nqg.experiments.outcome import Outcome, Progress, Workplace, read_replies, write_replies
+from nqg.experiments.recipe import SystemPlan, read_recipe
+from nqg.experiments.records import Cell
+from nqg.experiments.runner import Run, Runner
+from nqg.experiments.task import Task
+from nqg.experiments.weights import UsedWeights
+
+RECIPE = read_recipe("geoquery-tmcd")
+TRAIN = tuple(Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )") for number in range(8))
+TEST = (Example("a", "A"), Example("b", "B"), Example("c", "C"), Example("d", "D"))
+TASK = Task(RECIPE, TRAIN, TEST, {"divergence": 0.19}, {"exact": ExactJudge()})
+SURE_AND_RIGHT, UNSURE_AND_WRONG, SILENT = ("A", 1.0), ("X", 0.4), (None, None)
+
+
+class Memory:
+    """A system that knows its replies; `asked` are the training examples of each run."""
+
+    def __init__(self, by: str, *known: tuple[str | None, float | None]) -> None:
+        self.by, self.known, self.asked = by, known, list[int]()
+
+    def run(self, task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
+        self.asked.append(len(task.train))
+        (place.folder / "state").write_text("half a training")
+        place.tell(Progress("training", 1, 2, 0.5))
+        if task is TASK:
+            replies = [Reply(target, self.by, chance) for target, chance in self.known]
+        else:
+            replies = [Reply(example.target if self.by == "fallback" else "X", self.by, 0.5) for example in task.test]
+        return Outcome(tuple(replies), {"rules": 7.0}, {"steps": 2}, {"training": 1.0})
+
+
+GRAMMAR = (SURE_AND_RIGHT, UNSURE_AND_WRONG, SILENT, SILENT)
+FALLBACK = (("A", None), ("B", None), ("C", None), ("X", None))
+
+
+@pytest.fixture
+def systems() -> dict[str, Memory]:
+    return {"nqg": Memory("grammar", *GRAMMAR), "seq2seq": Memory("fallback", *FALLBACK)}
+
+
+@pytest.fixture
+def made(tmp_path: Path, systems: dict[str, Memory]) -> Callable[[Task], Runner]:
+    runs: dict[str, Run] = {name: system.run for name, system in systems.items()}
+    weights = UsedWeights(RECIPE, "embedded", "embedded")
+    return lambda task: Runner(task, tmp_path, weights, runs)  # type: ignore[arg-type]
+
+
+def test_the_hybrid_takes_the_grammars_reply_where_there_is_one(made: Callable[[Task], Runner]) -> None:
+    nqg, seq2seq, hybrid = made(TASK).records(("nqg", "seq2seq", "hybrid"), [0])
+    assert (nqg.figures["accuracy"], nqg.figures["coverage"], nqg.figures["precision"]) == (0.25, 0.5, 0.5)
+    assert (seq2seq.figures["accuracy"], seq2seq.figures["coverage"]) == (0.75, 1.0)
+    assert hybrid.figures["accuracy"] == 0.5
+    assert hybrid.cell == Cell("geoquery-tmcd", "hybrid", "embedded+embedded", 0)
+
+
+def test_the_gate_hands_over_where_the_grammar_was_unsure_and_wrong_on_held_out_examples(
+    made: Callable[[Task], Runner], systems: dict[str, Memory]
+) -> None:
+    (gated,) = made(TASK).records(("gated",), [0])
+    assert gated.figures["threshold"] == 2.0
+    assert gated.figures["accuracy"] == 0.75
+    assert gated.figures["held_out_trials"] == 2
+    assert systems["nqg"].asked == [6, 8]
+
+
+def test_a_record_says_how_it_came_about(made: Callable[[Task], Runner]) -> None:
+    (record,) = made(TASK).records(("nqg",), [3])
+    assert record.cell.seed == 3
+    assert record.asked == "bert-base-uncased"
+    assert record.is_stand_in
+    assert record.figures["rules"] == 7.0
+    assert record.figures["divergence"] == 0.19
+    assert record.settings == {"steps": 2}
+    assert record.versions["nqg"]
+
+
+def test_what_is_finished_is_not_run_again(made: Callable[[Task], Runner], systems: dict[str, Memory]) -> None:
+    first = list(made(TASK).records(("nqg", "seq2seq", "hybrid"), [0, 1]))
+    again = list(made(TASK).records(("nqg", "seq2seq", "hybrid"), [0, 1]))
+    assert first == again
+    assert systems["nqg"].asked == [8, 8]
+
+
+def test_another_recipe_or_other_data_is_run_again(made: Callable[[Task], Runner], systems: dict[str, Memory]) -> None:
+    list(made(TASK).records(("nqg",), [0]))
+    longer = replace(RECIPE, nqg=SystemPlan(RECIPE.nqg.weights, {"steps": 9}))
+    assert made(replace(TASK, recipe=longer)).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
+    assert made(replace(TASK, train=TRAIN[1:])).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
+    assert made(TASK).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is not None
+    assert made(TASK).finished(Cell("geoquery-tmcd", "nqg", "embedded", 1)) is None
+
+
+def test_records_without_their_replies_as_git_has_them_are_made_again_for_the_hybrid(
+    made: Callable[[Task], Runner], tmp_path: Path, systems: dict[str, Memory]
+) -> None:
+    list(made(TASK).records(("nqg",), [0]))
+    for file in (tmp_path / ".replies").rglob("*.jsonl"):
+        file.unlink()
+    (hybrid,) = made(TASK).records(("hybrid",), [0])
+    assert hybrid.figures["accuracy"] == 0.5
+    assert systems["nqg"].asked == [8, 8]
+
+
+def test_unfinished_work_is_cleared_away_when_it_is_finished_and_kept_when_it_is_not(
+    made: Callable[[Task], Runner], tmp_path: Path, systems: dict[str, Memory]
+) -> None:
+    list(made(TASK).records(("nqg",), [0]))
+    assert not list((tmp_path / ".unfinished").rglob("state"))
+
+    def interrupted(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
+        (place.folder / "state").write_text("half a training")
+        raise KeyboardInterrupt
+
+    runner = replace(made(TASK), runs={"nqg": interrupted})
+    with pytest.raises(KeyboardInterrupt):
+        list(runner.records(("nqg",), [1]))
+    assert list((tmp_path / ".unfinished").rglob("state"))
+    assert runner.finished(runner.cell("nqg", 1)) is None
+
+
+def test_progress_is_told_with_its_cell(made: Callable[[Task], Runner]) -> None:
+    told: list[tuple[Cell, Progress]] = []
+    runner = replace(made(TASK), tell=lambda cell, progress: told.append((cell, progress)))
+    list(runner.records(("nqg",), [0]))
+    assert told == [(runner.cell("nqg", 0), Progress("training", 1, 2, 0.5))]
+
+
+def test_replies_survive_a_round_trip(tmp_path: Path) -> None:
+    replies = tuple(Reply(target, "grammar", chance, "why") for target, chance in GRAMMAR)
+    write_replies(tmp_path / "r.jsonl", TASK, replies)
+    assert read_replies(tmp_path / "r.jsonl", TASK) == replies
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "expected 4 replies, found 0"),
+        ('{"source": "a"}\n' * 4, r"r\.jsonl:1: expected a reply with its parts"),
+        ("[]\n" * 4, r"r\.jsonl:1: expected a reply to 'a'"),
+        ('{"source": "z"}\n' * 4, r"r\.jsonl:1: expected a reply to 'a'"),
+    ],
+)
+def test_replies_to_other_sentences_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "r.jsonl").write_text(text)
+    with pytest.raises(FormatError, match=complaint):
+        read_replies(tmp_path / "r.jsonl", TASK)
