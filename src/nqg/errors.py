@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,14 @@ class Place:
         return f"{self.path}:{self.line}"
 
 
+FAILED, MISUSED = 1, 2
+"""How the command line ends: the work could not be done, or something else should have been asked for."""
+
+
 class NqgError(Exception):
     """Base of everything that nqg raises on purpose; its text is meant for the user."""
+
+    exit_code: ClassVar[int] = FAILED
 
 
 class FormatError(NqgError):
@@ -51,6 +58,8 @@ class UnknownName(NqgError):
     no dataset 'geo'; did you mean 'geoquery'? Known: geoquery, scan, spider-ssp
     """
 
+    exit_code = MISUSED
+
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
         starts = [candidate for candidate in known if name and candidate.startswith(name)]
@@ -61,6 +70,8 @@ class UnknownName(NqgError):
 
 class SettingsError(NqgError):
     """A setting that is unknown, or a value that makes no sense."""
+
+    exit_code = MISUSED
 
 
 class LimitExceeded(NqgError):

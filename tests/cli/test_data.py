@@ -134,10 +134,10 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         nqg("prepare", "scan", "-o", "taken")
 
 
-def test_a_mistake_is_one_line_on_stderr_and_exit_code_1() -> None:
+def test_a_mistake_is_one_line_on_stderr_and_exit_code_2() -> None:
     command = [sys.executable, "-c", "from nqg.cli.main import main; main()", "data", "prepare", "geo"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert run.stdout == ""
     assert run.stderr.splitlines() == [
         "error: no dataset 'geo'; did you mean 'geoquery'? Known: geoquery, scan, spider-ssp, spider-xsp"
