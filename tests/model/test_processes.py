@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from nqg.data.example import Example
+from nqg.grammar.grammar import Grammar
+from nqg.inference.fitting import Fitting
 from nqg.model.processes import Processes
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 6))
@@ -60,3 +64,24 @@ def test_losses_and_gradients_are_added_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert second.grad is not None
     assert second.grad.tolist() == [7.0]
     assert idle.grad is None
+
+
+def test_a_process_without_examples_takes_the_step_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar, example = Grammar.parse("jump ### J\njump ### K"), Example("jump", "J")
+    model = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
+
+    def fitting(processes: Processes) -> Fitting:
+        return Fitting(
+            grammar, [example], model=model, training=TrainingSettings(steps=1), device="cpu", processes=processes
+        )
+
+    busy = fitting(Processes())
+    (expected,) = busy.steps()
+    weights = list(busy.parser.model.scorer.parameters())
+    gradients = [number for weight in weights if weight.grad is not None for number in weight.grad.flatten().tolist()]
+    monkeypatch.setattr(torch.distributed, "all_reduce", plus([expected.loss, *[1.0] * len(weights), *gradients]))
+    monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: None)
+    idle = fitting(Processes(count=2, rank=1))
+    assert list(idle.steps()) == [expected]
+    for ours, theirs in zip(idle.parser.model.scorer.parameters(), weights, strict=True):
+        torch.testing.assert_close(ours, theirs)
