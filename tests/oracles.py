@@ -9,7 +9,8 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from typing import Any
 
-from nqg.data.funql import Call, Name, Number, Placeholder, Term
+from nqg.data.funql import Call, Entity, Name, Number, Placeholder, Term
+from nqg.evaluation.geography import Geography
 from nqg.grammar.derivation import Application, Derivation
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import ChoiceId, Graph, Span
@@ -511,3 +512,58 @@ def sorted_ranks(figures: Sequence[float]) -> list[int]:
     """Where each figure first stands among all, the largest first."""
     ordered = sorted(figures, reverse=True)
     return [1 + ordered.index(figure) for figure in figures]
+
+
+# FunQL: the twin of `nqg.evaluation.funql_execution` asks of every thing in the world whether a program denotes it.
+
+MEASURED_BY = {"largest": "size", "smallest": "size", "longest": "len", "shortest": "len"} | dict.fromkeys(
+    ("highest", "lowest", "higher_2", "lower_2"), "elevation_1"
+)
+DOWNWARDS = {"smallest", "shortest", "lowest", "lower_2", "smallest_one", "fewest"}
+
+
+def denoted(term: Term, geography: Geography, world: Sequence[Entity]) -> frozenset[Entity]:
+    """The things in `world` that a program, without `answer`, denotes."""
+    return frozenset(thing for thing in world if _denotes(term, thing, geography, world))
+
+
+def _denotes(term: Term, thing: Entity, geography: Geography, world: Sequence[Entity]) -> bool:
+    match term:
+        case Entity(kind, name, state):
+            return (thing.kind, thing.name) == (kind, name) and state in (None, thing.state)
+        case Name(name):
+            return thing in geography.classes[name]
+        case Call("intersection", (left, right)):
+            return thing in denoted(left, geography, world) and thing in denoted(right, geography, world)
+        case Call("exclude", (left, right)):
+            return thing in denoted(left, geography, world) and thing not in denoted(right, geography, world)
+        case Call("largest_one" | "smallest_one" as name, (Name(measure), things)):
+            return _is_first(thing, name, _measured(measure, denoted(things, geography, world), geography))
+        case Call("most" | "fewest" as name, (Name(members), Name(relation), things)):
+            found = denoted(things, geography, world)
+            pairs = [(one, sum(one in geography.relations[relation].get(each, ()) for each in found)) for one in world]
+            counts = [(one, count) for one, count in pairs if one in geography.classes[members] and count]
+            return _is_first(thing, name, counts)
+        case Call("higher_2" | "lower_2" as name, (things,)):
+            sign = -1 if name in DOWNWARDS else 1
+            bounds = _measured("elevation_1", denoted(things, geography, world), geography)
+            own = _measured("elevation_1", {thing} & geography.classes["place"], geography)
+            return any(sign * value > sign * bound for _, value in own for _, bound in bounds)
+        case Call(name, (things,)) if name in MEASURED_BY:
+            return _is_first(thing, name, _measured(MEASURED_BY[name], denoted(things, geography, world), geography))
+        case Call(relation, (things,)):
+            others = denoted(things, geography, world)
+            return any(thing in geography.relations[relation].get(other, ()) for other in others)
+        case _:
+            raise AssertionError(f"no program of things: {term}")
+
+
+def _measured(measure: str, things: Iterable[Entity], geography: Geography) -> list[tuple[Entity, float]]:
+    return [(thing, value) for thing in things for value in geography.measures[measure].get(thing, ())]
+
+
+def _is_first(thing: Entity, name: str, ranked: Sequence[tuple[Entity, float]]) -> bool:
+    """Whether nothing in `ranked` is ahead of `thing` by value or, where that is the same, by name."""
+    sign = 1 if name in DOWNWARDS else -1
+    places = [(each, (sign * value, each.name, each.state or "")) for each, value in ranked]
+    return any(each == thing and all(place <= other for _, other in places) for each, place in places)
