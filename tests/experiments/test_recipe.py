@@ -8,6 +8,7 @@ from nqg.data.catalogue import CATALOGUE
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.experiments.recipe import SystemPlan, Weights, read_recipe, recipe_names
 from nqg.induction.settings import InductionSettings
+from nqg.model.settings import TrainingSettings
 
 LEAST = 'dataset = "scan"\nsplit = "length"\n'
 
@@ -95,3 +96,11 @@ def test_a_fingerprint_changes_with_what_the_system_depends_on_and_with_nothing_
     assert slower.fingerprint("seq2seq") != recipe.fingerprint("seq2seq")
     assert slower.fingerprint("hybrid") != recipe.fingerprint("hybrid")
     assert replace(recipe, name="other").fingerprint("nqg") == recipe.fingerprint("nqg")
+
+
+def test_other_weights_may_have_settings_of_their_own(written: Callable[[str], str]) -> None:
+    text = LEAST + "[nqg]\nsteps = 9\nclip = 2.0\n[nqg.other.tiny]\nsteps = 3\n"
+    plan = read_recipe(written(text)).nqg
+    usual, tiny = (plan.settings(TrainingSettings, weights, 1, "[nqg]") for weights in ("bert", "models/tiny"))
+    assert (usual.steps, usual.clip, usual.seed) == (9, 2.0, 1)
+    assert (tiny.steps, tiny.clip) == (3, 2.0)

@@ -33,7 +33,7 @@ def nqg_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Outcom
     legal = task.legality()
     replies = tuple(_reply(parse, legal(example)) for parse, example in zip(parses, test, strict=True))
     figures = {"rules": float(len(grammar)), "train_examples": float(len(task.train))}
-    settings = asdict(training_settings(task.recipe, seed)) | {"induction": dict(task.recipe.induction)}
+    settings = asdict(training_settings(task.recipe, weights, seed)) | {"induction": dict(task.recipe.induction)}
     return Outcome(replies, figures, settings, watch.seconds)
 
 
@@ -42,13 +42,13 @@ def induced(recipe: Recipe, train: list[Example]) -> Grammar:
     return induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
 
 
-def training_settings(recipe: Recipe, seed: int) -> TrainingSettings:
+def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettings:
     """How the recipe trains the parser."""
-    return recipe.nqg.settings(TrainingSettings, seed, f"[nqg] of {recipe.name}")
+    return recipe.nqg.settings(TrainingSettings, weights, seed, f"[nqg] of {recipe.name}")
 
 
 def _trained(task: Task, grammar: Grammar, train: list[Example], weights: str, seed: int, place: Workplace) -> Parser:
-    settings = training_settings(task.recipe, seed)
+    settings = training_settings(task.recipe, weights, seed)
     fitting = Fitting(
         grammar,
         train,

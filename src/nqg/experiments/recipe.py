@@ -31,14 +31,19 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class SystemPlan:
-    """The weights that a system begins with, and settings of its training that differ from the defaults."""
+    """The weights that a system begins with, and settings of its training that differ from the defaults.
+
+    Other weights may want other settings: `others` has them by the name of the weights.
+    """
 
     weights: Weights
     training: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def settings(self, kind: type[Settings], seed: int, name: str) -> Settings:
-        """The settings of the training, with a seed; an unknown one is refused, and the table called `name`."""
-        return Table({**self.training, "seed": seed}, None, name).settings(kind)
+    def settings(self, kind: type[Settings], weights: str, seed: int, name: str) -> Settings:
+        """The settings of a training from `weights`, with a seed; an unknown one is refused, with the table's `name`."""
+        values = {**self.training, **self.others.get(Path(weights).name, {}), "seed": seed}
+        return Table(values, None, name).settings(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +136,9 @@ def _train_size(table: Table) -> int | None:
 
 def _plan(table: Table, weights: str) -> SystemPlan:
     named = Weights(table.text(weights, "embedded"), table.text("offline", "embedded"))
-    training = {key: value for key, value in table.values.items() if key not in (weights, "offline")}
-    return SystemPlan(named, training)
+    others = table.table("other")
+    training = {key: value for key, value in table.values.items() if key not in (weights, "offline", "other")}
+    return SystemPlan(named, training, {name: others.table(name).values for name in others.values})
 
 
 def _paper(table: Table) -> PaperFigures:

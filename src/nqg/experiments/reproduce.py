@@ -28,5 +28,5 @@ def runner(
     tell: Tell = lambda cell, progress: None,
 ) -> Runner:
     """A runner of a recipe; its settings are checked and its data prepared before anything is run."""
-    training_settings(recipe, 0), fine_tuning_settings(recipe, 0)
+    training_settings(recipe, weights.encoder, 0), fine_tuning_settings(recipe, weights.seq2seq, 0)
     return Runner(prepared(recipe, mirror, report), results, weights, RUNS, device or best_device(), tell)

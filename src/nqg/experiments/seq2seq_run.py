@@ -15,7 +15,7 @@ from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 def seq2seq_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
     """What a model that begins with the given weights makes of a task."""
     watch = Stopwatch()
-    settings = fine_tuning_settings(task.recipe, seed)
+    settings = fine_tuning_settings(task.recipe, weights, seed)
     train, test = task.for_seq2seq(task.train), task.for_seq2seq(task.test)
     with watch.timing("training"):
         fitting = Seq2seqFitting(train, Seq2seqSettings(model=weights), settings, device=place.device)
@@ -28,6 +28,6 @@ def seq2seq_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Ou
     return Outcome(replies, figures, asdict(settings), watch.seconds)
 
 
-def fine_tuning_settings(recipe: Recipe, seed: int) -> FineTuningSettings:
+def fine_tuning_settings(recipe: Recipe, weights: str, seed: int) -> FineTuningSettings:
     """How the recipe fine-tunes the model."""
-    return recipe.seq2seq.settings(FineTuningSettings, seed, f"[seq2seq] of {recipe.name}")
+    return recipe.seq2seq.settings(FineTuningSettings, weights, seed, f"[seq2seq] of {recipe.name}")
