@@ -41,7 +41,7 @@ class SystemPlan:
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def settings(self, kind: type[Settings], weights: str, seed: int, name: str) -> Settings:
-        """The settings of a training from `weights`, with a seed; an unknown one is refused, with the table's `name`."""
+        """The settings of a training from `weights`; an unknown one is refused with the `name` of the table."""
         values = {**self.training, **self.others.get(Path(weights).name, {}), "seed": seed}
         return Table(values, None, name).settings(kind)
 

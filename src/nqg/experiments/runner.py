@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from nqg.data.example import Example
 from nqg.evaluation.evaluation import Evaluation, Reply
 from nqg.experiments.machine import commit, hardware, versions
 from nqg.experiments.outcome import Outcome, Progress, Stopwatch, Workplace, read_replies, write_replies
@@ -20,7 +21,7 @@ from nqg.experiments.records import Cell, Record, read_record
 from nqg.experiments.task import Task
 from nqg.experiments.weights import UsedWeights
 from nqg.inference.calibration import HeldOut, held_out
-from nqg.inference.gate import Calibration, Gate, Trial
+from nqg.inference.gate import Gate, Trial, calibrated_gate
 
 Run = Callable[[Task, str, int, Workplace], Outcome]
 Tell = Callable[[Cell, Progress], None]
@@ -102,9 +103,10 @@ class Runner:
             case "hybrid":
                 return self._together(cell, Gate(), {})
             case "gated":
-                calibration = self._calibration(cell)
-                facts = {f"held_out_{name}": value for name, value in asdict(calibration).items() if name != "gate"}
-                return self._together(cell, calibration.gate, {"threshold": calibration.gate.threshold, **facts})
+                gate = self._calibrated_gate(cell)
+                held_out = asdict(gate.calibration) if gate.calibration else {}
+                facts = {f"held_out_{name}": value for name, value in held_out.items()}
+                return self._together(cell, gate, {"threshold": gate.threshold, **facts})
 
     def _trained(self, task: Task, cell: Cell, system: System, folder: Path) -> Outcome:
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,24 +129,17 @@ class Runner:
             self._made(cell)
         return read_replies(self._replies(cell), self.task)
 
-    def _calibration(self, cell: Cell) -> Calibration:
+    def _calibrated_gate(self, cell: Cell) -> Gate:
         """The gate that is best on examples held out from training, of which neither part has seen the templates."""
         parts = held_out(self.task.train, HeldOut.TEMPLATE).parts(list(dict.fromkeys(self.task.train)))
         task = replace(self.task, train=tuple(parts.train), test=tuple(parts.test))
-        verdicts = []
-        for system in ("nqg", "seq2seq"):
-            outcome = self._trained(task, cell, system, self._unfinished(cell) / system)
-            judge = next(iter(task.judges.values()))
-            verdicts.append(
-                [
-                    (reply, reply.target is not None and judge.is_right(reply.target, example))
-                    for reply, example in zip(outcome.replies, task.test, strict=True)
-                ]
-            )
-        return Calibration.of(
+        own, other = (
+            self._trained(task, cell, system, self._unfinished(cell) / system).replies for system in ("nqg", "seq2seq")
+        )
+        return calibrated_gate(
             [
-                Trial(own.probability, right, other_right)
-                for (own, right), (_, other_right) in zip(*verdicts, strict=True)
+                Trial(first.probability, _is_right(task, example, first), _is_right(task, example, second))
+                for example, first, second in zip(task.test, own, other, strict=True)
             ]
         )
 
@@ -158,3 +153,8 @@ class Runner:
 def _chosen(own: Reply, other: Reply, gate: Gate) -> Reply:
     passes = own.target is not None and gate.lets_pass(own.probability or 0.0)
     return own if passes or other.target is None else other
+
+
+def _is_right(task: Task, example: Example, reply: Reply) -> bool:
+    judge = next(iter(task.judges.values()))
+    return reply.target is not None and judge.is_right(reply.target, example)
