@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nqg.data.example import Example
+from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.inference.fitting import Fitting
 from nqg.model.processes import Processes
@@ -44,6 +45,13 @@ def test_alone_nothing_is_added() -> None:
     assert weight.grad.tolist() == [1.0, 2.0]
 
 
+def fitting(processes: Processes) -> Fitting:
+    """A training of one example and one step."""
+    grammar, once = Grammar.parse("jump ### J\njump ### K"), TrainingSettings(steps=1)
+    model = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
+    return Fitting(grammar, [Example("jump", "J")], model=model, training=once, device="cpu", processes=processes)
+
+
 def plus(other: list[float]) -> Callable[[Tensor], None]:
     """A sum over two processes, of which the other has these numbers."""
 
@@ -66,15 +74,13 @@ def test_losses_and_gradients_are_added_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert idle.grad is None
 
 
+def test_processes_that_are_not_after_the_same_step_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: tensor.fill_(32))
+    with pytest.raises(NqgError, match="process 1 would go on after step 0 and the main one after step 32: the folder"):
+        next(fitting(Processes(count=2, rank=1)).steps())
+
+
 def test_a_process_without_examples_takes_the_step_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    grammar, example = Grammar.parse("jump ### J\njump ### K"), Example("jump", "J")
-    model = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
-
-    def fitting(processes: Processes) -> Fitting:
-        return Fitting(
-            grammar, [example], model=model, training=TrainingSettings(steps=1), device="cpu", processes=processes
-        )
-
     busy = fitting(Processes())
     (expected,) = busy.steps()
     weights = list(busy.parser.model.scorer.parameters())

@@ -229,7 +229,7 @@ def test_an_error_names_a_few_sentences_of_a_large_batch_only() -> None:
     assert f"for a batch of 5 examples ({named}, …); try" in str(caught.value)
 
 
-def test_half_precision_changes_the_loss_by_rounding_and_leaves_weights_in_full() -> None:
+def test_a_setting_decides_about_half_precision_and_weights_stay_in_full() -> None:
     losses = {}
     for name in ("float32", "auto", "bf16"):
         training = TrainingSettings(steps=3, batch_size=5, precision=name)
@@ -237,16 +237,19 @@ def test_half_precision_changes_the_loss_by_rounding_and_leaves_weights_in_full(
         losses[name] = [step.loss for step in model.steps()]
         assert all(weight.dtype == torch.float32 for weight in model.parser.model.scorer.state_dict().values())
     assert losses["auto"] == losses["float32"] != losses["bf16"]
-    assert losses["bf16"] == pytest.approx(losses["float32"], rel=0.02)
+    assert losses["bf16"] == pytest.approx(losses["float32"], rel=0.2)  # dropout is drawn in another way
 
 
-def test_forests_are_summed_up_in_full_precision_whatever_the_encoder_does() -> None:
+def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_in_full() -> None:
     model = exact()
     scorer = model.parser.model.scorer.float()
+    expected = loss(model, [0, 1, 2, 3, 4])
     with precision("bf16", CPU):
         found = loss(model, [0, 1, 2, 3, 4])
         assert scorer.span_network(torch.zeros(1, 32)).dtype == torch.bfloat16
     assert found.dtype == torch.float32
+    assert found.item() != expected.item()
+    assert found.item() == pytest.approx(expected.item(), rel=0.01)
 
 
 def tried(scores: list[DevScores], steps: int = 20) -> Training:

@@ -81,7 +81,7 @@ class Training:
 
         Whoever takes no more steps before that has the weights of the last step taken.
         """
-        self.processes.make_equal(*self.scorer.state_dict().values())
+        self._begin_together()
         left = islice(batches(len(self.data), self.settings), self.made, None)
         while not self.is_finished:
             step = self._step(next(left))
@@ -91,6 +91,16 @@ class Training:
             yield step
         if self.best:
             self.scorer.load_state_dict(self.best.weights)
+
+    def _begin_together(self) -> None:
+        """Give every process the main one's weights, if they are after the same step."""
+        made = torch.tensor(self.made, device=self.device)
+        self.processes.make_equal(made, *self.scorer.state_dict().values())
+        if made != self.made:
+            raise NqgError(
+                f"process {self.processes.rank} would go on after step {self.made} and the main one after step "
+                f"{int(made)}: the folder of the unfinished training must be one that all processes see"
+            )
 
     def _step(self, batch: Sequence[int]) -> TrainingStep:
         rate = self.rate * warm_up_and_decay(self.made, self.settings)
