@@ -6,7 +6,7 @@ Everything that can be lit up carries `data-node`, the number of its application
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from itertools import groupby
 
@@ -34,11 +34,11 @@ def in_notebook(*pictures: str) -> str:
     return element("div", element("style", Markup(style())), *pictures, class_="nqg")
 
 
-def derivation_picture(derivation: Derivation) -> Markup:
-    """The target on top, the tree of applications under it, the source words below."""
+def derivation_picture(derivation: Derivation, scores: Sequence[float] = ()) -> Markup:
+    """The target on top, the tree of applications under it, the source words below; `scores` are a model's."""
     origin = origins(derivation)
     tree = (
-        _tree(derivation, origin)
+        _tree(derivation, origin, scores)
         if len(derivation.applications) <= MOST_APPLICATIONS
         else element("p", f"{len(derivation.applications):,} applications: too many to draw.")
     )
@@ -60,14 +60,15 @@ def _spaced(parts: Iterable[Markup]) -> Iterator[Markup]:
     return (Markup(f"{part} ") for part in parts)
 
 
-def _tree(derivation: Derivation, origin: Origins) -> Markup:
+def _tree(derivation: Derivation, origin: Origins, scores: Sequence[float]) -> Markup:
     layout = tree_layout(derivation, origin)
-    pairs = list(enumerate(derivation.applications))
+    notes = [f", score {score:.2f}" for score in scores] or [""] * len(derivation.applications)
+    numbered = enumerate(zip(derivation.applications, layout.boxes, notes, strict=True))
     return element(
         "svg",
         element("g", *_child_edges(derivation, layout), *_word_edges(origin, layout), class_="edges"),
         *(_word(word, at, origin, layout) for at, word in enumerate(derivation.source)),
-        *(_box(number, application, origin, layout.boxes[number]) for number, application in pairs),
+        *(_box(number, each, box, origin.lasts[number], note) for number, (each, box, note) in numbered),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {layout.width:.1f} {layout.height:.1f}",
         width=layout.width,
@@ -112,9 +113,9 @@ def _word(word: str, at: int, origin: Origins, layout: TreeLayout) -> Markup:
     return element("text", word, **place, class_=f"word hue-{number % HUES}", data_node=number)
 
 
-def _box(number: int, application: Application, origin: Origins, box: Box) -> Markup:
+def _box(number: int, application: Application, box: Box, last: int, note: str) -> Markup:
     source, target = box.lines
-    spoken = f"{application.rule}, words {application.span.start + 1} to {application.span.end}"
+    spoken = f"{application.rule}, words {application.span.start + 1} to {application.span.end}{note}"
     return element(
         "g",
         element("title", spoken),
@@ -126,9 +127,8 @@ def _box(number: int, application: Application, origin: Origins, box: Box) -> Ma
         role="img",
         aria_label=spoken,
         data_node=number,
-        data_last=origin.lasts[number],
-        data_rule=str(application.rule),
-        data_span=str(application.span),
+        data_last=last,
+        data_rule=f"{application.rule}{note}",
     )
 
 

@@ -151,7 +151,7 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if part != "body")
+        place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query")) or "the body"
         is_json = first["type"] != "json_invalid"
         said = f"{place[:80]}: {first['msg']}" if is_json else f"the body is no JSON: {first['ctx']['error']}"
         return refusal(Refused(422 if is_json else 400, said.encode("utf-8", "replace").decode()))

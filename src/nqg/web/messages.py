@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from nqg.grammar.pictures import derivation_outline, derivation_picture, rule_picture
 from nqg.grammar.symbols import spelled
-from nqg.inference.parser import Reading
+from nqg.inference.reading import Reading
 from nqg.web.batch import Row, Score
 from nqg.web.drawing import chart_picture, gaps_picture
 from nqg.web.service import Explained
@@ -17,6 +18,17 @@ from nqg.web.usage import Listed
 
 MOST_READINGS = 10
 By = Literal["grammar", "fallback"]
+
+
+def _whole(text: str) -> str:
+    """`text`, unless it holds halves of characters, which JSON can write and nothing else can."""
+    for character in text:
+        if "\ud800" <= character <= "\udfff":
+            raise ValueError(f"the text holds U+{ord(character):04X}, which is half a character")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole)]
 
 
 class Message(BaseModel):
@@ -34,7 +46,7 @@ class Problem(Message):
 class ParseRequest(Message):
     """A sentence to parse."""
 
-    sentence: str = Field(examples=["walk twice"], description="Words separated by spaces.")
+    sentence: Text = Field(examples=["walk twice"], description="Words separated by spaces.")
     readings: Annotated[int, Field(ge=0, le=MOST_READINGS)] = 0
     explain: bool = Field(default=False, description="Also send derivations, drawings, the chart and the gaps.")
 
@@ -42,16 +54,17 @@ class ParseRequest(Message):
 class BatchRequest(Message):
     """Sentences to parse, as the text of a TSV file."""
 
-    text: str = Field(examples=["walk twice\tI_WALK I_WALK\njump\n"], description="sentence, or sentence<TAB>program.")
+    text: Text = Field(examples=["walk twice\tI_WALK I_WALK\njump\n"], description="sentence, or sentence<TAB>program.")
 
 
 class Step(Message):
-    """A rule and the words [start, end) that it covers; `depth` 0 is the root."""
+    """A rule, the words [start, end) that it covers, and the model's score of it there; `depth` 0 is the root."""
 
     rule: str
     start: int
     end: int
     depth: int
+    score: float
 
 
 class ReadingFound(Message):
@@ -67,16 +80,19 @@ class ReadingFound(Message):
     @classmethod
     def of(cls, reading: Reading, explain: bool) -> ReadingFound:
         """The message about `reading`."""
-        derivation = reading.derivation
         facts = cls(target=" ".join(reading.target), probability=reading.probability, is_legal=reading.is_legal)
         if not explain:
             return facts
-        pairs = zip(derivation.applications, derivation.depths(), strict=True)
-        facts.derivation = [
-            Step(rule=str(each.rule), start=each.span.start, end=each.span.end, depth=depth) for each, depth in pairs
-        ]
-        facts.drawing, facts.outline = derivation_picture(derivation), derivation_outline(derivation)
+        facts.derivation = list(_steps(reading))
+        facts.drawing = derivation_picture(reading.derivation, reading.scores)
+        facts.outline = derivation_outline(reading.derivation)
         return facts
+
+
+def _steps(reading: Reading) -> Iterator[Step]:
+    applications, depths = reading.derivation.applications, reading.derivation.depths()
+    for each, depth, score in zip(applications, depths, reading.scores, strict=True):
+        yield Step(rule=str(each.rule), start=each.span.start, end=each.span.end, depth=depth, score=score)
 
 
 class Cell(Message):

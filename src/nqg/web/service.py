@@ -21,7 +21,7 @@ from nqg.web.usage import Usage
 class Answerer(Protocol):
     """What turns sentences into programs and says who did it: a `Hybrid`, or a grammar alone."""
 
-    def answers(self, sentences: Iterable[str], *, readings: int = 0) -> list[Answer]:
+    def answers(self, sentences: Iterable[str], *, readings: int = 0) -> Iterable[Answer]:
         """The programs of several sentences."""
         ...
 

@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from nqg.grammar.charts import charts
 from nqg.grammar.derivation import Tokens
-from nqg.grammar.graph import Graph, Span
-from nqg.grammar.inside import Floats, log_inside, max_inside
+from nqg.grammar.graph import ChoiceId, Graph, Span
+from nqg.grammar.inside import Floats, max_inside
 from nqg.grammar.rule import Rule
+from nqg.inference.marginals import marginals
 from nqg.inference.parser import Parser
-from nqg.model.anchors import anchors
-from nqg.model.encoder import piece_batch, pieces
 
 
 @dataclass(frozen=True, slots=True)
 class SpanCell:
-    """A span, the rule and the score of its best derivation, and the share of the sentence's derivations that use it.
+    """A span, the first rule and the score of its best derivation, and the probability that the sentence's has it.
 
-    The share is that of probability; it is 0 for a span that no derivation of the whole sentence uses.
+    The probability is 0 for a span that no derivation of the whole sentence uses.
     """
 
     span: Span
@@ -32,49 +30,23 @@ class SpanCell:
 
 def span_chart(parser: Parser, source: Tokens, limit: int | None = None) -> tuple[SpanCell, ...]:
     """The derivable spans of a sentence, short ones first; nothing where the encoder cannot read it."""
-    model = parser.model
-    encoded = pieces(model.tokenizer, [source])
     graph = charts(parser.grammar, [source], prune=False, limit=limit)
-    if graph.choices == 0 or len(encoded[0].ids) > model.longest:
+    sentence = parser.pieces([source])
+    if graph.choices == 0 or len(sentence[0].ids) > parser.model.longest:
         return ()
-    batch = piece_batch(encoded, model.tokenizer.pad_token_id, model.device)
-    model.scorer.eval()
-    with torch.inference_mode():
-        table = model.scorer(batch, anchors(graph, model.device)).double().cpu().numpy()  # (S, R)
-    scores: Floats = table[graph.owners(), graph.rules]
-    return _cells(parser, graph, scores, len(source))
-
-
-def _cells(parser: Parser, graph: Graph, scores: Floats, words: int) -> tuple[SpanCell, ...]:
+    scores = parser.scored(sentence, graph).scores
     best, first = max_inside(graph, scores)
-    chances = span_probabilities(graph, scores, words)
+    chances = span_probabilities(graph, scores, len(source))
     cells = (
-        SpanCell(
-            graph.span(choice), parser.grammar[int(graph.rules[first[choice]])], float(best[choice]), float(chance)
-        )
-        for choice, chance in zip(graph.choice_ids(), chances, strict=True)
+        SpanCell(graph.span(at), parser.grammar[int(graph.rules[first[at]])], float(best[at]), float(chances[at]))
+        for at in graph.choice_ids()
     )
     return tuple(sorted(cells, key=lambda cell: (cell.span.end - cell.span.start, cell.span)))
 
 
 def span_probabilities(graph: Graph, scores: Floats, words: int) -> Floats:
-    """For every choice of one sentence's chart the probability that a derivation of the sentence uses it: (N,).
-
-    An outside pass: from the whole sentence down, what surrounds a choice is what surrounds the application over it,
-    times that application and the choice's siblings.
-    """
-    inside = log_inside(graph, scores)
-    outside = np.full(graph.choices, -np.inf)
-    root = (graph.starts == 0) & (graph.ends == words)
-    outside[root] = 0.0
-    for choice in reversed(list(graph.choice_ids())):
-        if outside[choice] == -np.inf:
-            continue
-        for application in graph.applications_of(choice):
-            children = graph.children_of(application)
-            whole = outside[choice] + scores[application] + sum(inside[child] for child in children)
-            for child in children:
-                outside[child] = np.logaddexp(outside[child], whole - inside[child])
-    total = inside[root][0] if root.any() else 0.0  # without a root every outside is -inf, whatever the total
-    chances: Floats = np.minimum(np.exp(outside + inside - total), 1.0)
-    return chances
+    """For every choice of one sentence's chart the probability that a derivation of the sentence has it: (N,)."""
+    if graph.span(ChoiceId(graph.choices - 1)) != Span(0, words):
+        return np.zeros(graph.choices)
+    chances = np.bincount(graph.owners(), marginals(graph, scores), minlength=graph.choices)
+    return np.minimum(chances, 1.0)  # rounding may lead past 1

@@ -8,7 +8,7 @@ from typing import Literal
 
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.rule import Rule
-from nqg.inference.parser import Parse
+from nqg.inference.reading import Parse
 
 MOST_EXAMPLES = 3  # sentences that are kept for a rule
 
