@@ -20,12 +20,15 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from nqg.data.example import Example
 from nqg.data.funql_grammar import funql_target_grammar
 from nqg.errors import NqgError
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.seq2seq.legal_decoding import LegalContinuations, LegalTargets, Place
+from nqg.seq2seq.legal_decoding import LegalContinuations, LegalSeq2seq, LegalTargets, Place, restricted
+from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling
-from oracles import is_legal_beginning
+from oracles import is_legal_beginning, target_languages
 from strategies import random_target, target_grammars
 
 PAD, END, UNKNOWN = 0, 1, 2
@@ -182,10 +185,34 @@ def test_where_a_mark_stands_between_tokens_spaces_mean_nothing() -> None:
     assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {"f", " f", "near", "x_"}
 
 
-def test_a_token_that_the_pieces_cannot_write_is_refused_by_name() -> None:
-    tokenizer = FakeTokenizer.of([" f", " (", " )", " ,", " near", " x_", "1"])
-    with pytest.raises(NqgError, match="cannot write 1 of the target grammar's 7 tokens, among them 'x_2'; decode"):
+def test_targets_with_tokens_that_the_pieces_cannot_write_are_left_out() -> None:
+    tokenizer = FakeTokenizer.of([" f", " (", " )", " near", " x_", "1"])
+    legal = LegalTargets(CALLS, tokenizer, Spelling())
+    assert str(legal.grammar) == "<s> ::= f ( <s> ) | x_1\n"
+
+
+def test_a_language_that_the_pieces_cannot_write_at_all_is_refused_with_what_they_lack() -> None:
+    tokenizer = FakeTokenizer.of([" f", " (", " )", " near", " x_"])
+    with pytest.raises(NqgError, match=r"no legal target can be written in the .* pieces: they lack ',', 'x_1', 'x_2'"):
         LegalTargets(CALLS, tokenizer, Spelling())
+
+
+@settings(max_examples=50)
+@given(grammars(), st.sets(st.sampled_from(TOKENS)))
+def test_a_restricted_grammar_derives_exactly_the_targets_of_the_tokens_left(
+    grammar: TargetGrammar, kept: set[str]
+) -> None:
+    named = {symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)}
+    whole = target_languages(grammar.productions, TOKENS, longest=2)[grammar.start]
+    try:
+        fewer = restricted(grammar, kept)
+    except NqgError:
+        assert not any(set(target) <= kept or not named for target in whole)
+        return
+    assert fewer.start == grammar.start
+    assert {target for target in whole if set(target) <= kept} <= {target for target in whole if fewer.accepts(target)}
+    left = {symbol for each in fewer.productions for symbol in each.right if isinstance(symbol, str)}
+    assert left <= kept
 
 
 def test_pieces_that_are_parts_of_characters_never_follow_a_wildcard() -> None:
@@ -320,3 +347,14 @@ def test_scores_of_pieces_that_may_follow_stay_as_they_are() -> None:
     kept = [number for number in range(len(tokenizer)) if masked[0, number] > -torch.inf]
     assert [tokenizer.pieces[number] for number in kept] == ["a", " "]
     assert torch.equal(masked[0, kept], scores[0, kept])
+
+
+def test_a_model_under_a_grammar_says_nothing_rather_than_something_unfinished() -> None:
+    examples = [Example("walk", "WALK"), Example("walk twice", "WALK WALK")]
+    training = FineTuningSettings(steps=1, batch_size=2)
+    small = SmallT5Settings(width=8, layers=1, heads=2)
+    untrained = Seq2seq.train(examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu")
+    endless = TargetGrammar.parse("<s> ::= WALK <s> | WALK WALK WALK WALK WALK WALK WALK")
+    assert LegalSeq2seq(untrained, endless).predict(["walk", "run"]) == [None, None]
+    short = TargetGrammar.parse("<s> ::= WALK twice")
+    assert LegalSeq2seq(untrained, short).predict(["walk", "run"]) == ["WALK twice"] * 2

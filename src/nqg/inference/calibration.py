@@ -14,7 +14,7 @@ from enum import StrEnum
 from nqg.data.example import Example
 from nqg.data.split import Split
 from nqg.inference.fallback import Fallback, spaced
-from nqg.inference.gate import Calibration, Trial
+from nqg.inference.gate import Gate, Trial, calibrated_gate
 from nqg.inference.hybrid import GrammarParser, predictions
 from nqg.splits.languages import likely_language
 from nqg.splits.length import length_split
@@ -73,8 +73,8 @@ def cross_fitted(
     trained_parser: Callable[[Sequence[Example]], GrammarParser],
     trained_fallback: Callable[[Sequence[Example]], Fallback],
     is_right: Correctness = same_tokens,
-) -> Calibration:
+) -> Gate:
     """The gate that is best on the test part of `split` for two parts of a hybrid that are fitted to its train part."""
     parts = split.parts(list(dict.fromkeys(examples)))
     parser, fallback = trained_parser(parts.train), trained_fallback(parts.train)
-    return Calibration.of(list(trials(parser, fallback, parts.test, is_right)))
+    return calibrated_gate(list(trials(parser, fallback, parts.test, is_right)))

@@ -10,16 +10,33 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from nqg.data.strict_json import strict_json
 from nqg.errors import FormatError, NqgError, Place, SettingsError
-from nqg.files import write_text
+from nqg.files import numbered_lines, write_text
 
 NEVER = 2.0  # more than any probability
 _DECIMALS = 6  # so that 1 - 1e-12, which is rounding, counts as 1
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How many held-out sentences each way of answering gets right."""
+
+    trials: int
+    grammar_alone: int
+    fallback_alone: int
+    grammar_first: int  # the paper's hybrid
+    gated: int
+
+    def __str__(self) -> str:
+        ways = [field.name for field in fields(self)[1:]]
+        shares = (f"{way.replace('_', ' ')} {getattr(self, way) / self.trials:.1%}" for way in ways)
+        return f"right on {self.trials:,} held-out examples: {', '.join(shares)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,7 @@ class Gate:
     """
 
     threshold: float = 0.0
+    calibration: Calibration | None = None  # what it was chosen on
 
     def __post_init__(self) -> None:
         if not self.threshold >= 0:
@@ -46,6 +64,31 @@ class Gate:
         if self.threshold > 1:
             return "the fallback answers always"
         return f"the grammar answers where its probability is at least {self.threshold:g}"
+
+    def write(self, path: Path) -> None:
+        """Write the gate as JSON; `read` gives it back."""
+        write_text(path, json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Gate:
+        """What `write` wrote; anything else is refused with the reason."""
+        text = "\n".join(line for _, line in numbered_lines(path))
+        facts = strict_json(text, Place(path, 1))
+        if not isinstance(facts, dict) or not _is_number(facts.get("threshold")):
+            raise FormatError("expected an object with a number as 'threshold'", path)
+        figures = facts.get("calibration")
+        return cls(facts["threshold"], None if figures is None else _calibration(figures, path))
+
+
+def _calibration(figures: Any, path: Path) -> Calibration:
+    names = [field.name for field in fields(Calibration)]
+    if not isinstance(figures, dict) or sorted(figures) != sorted(names) or not all(map(_is_number, figures.values())):
+        raise FormatError(f"expected numbers for {', '.join(names)} as 'calibration'", path)
+    return Calibration(**figures)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,74 +109,28 @@ def calibrated_gate(trials: Sequence[Trial]) -> Gate:
     """The gate with which most trials are right; among equals the lowest threshold, "grammar first".
 
     >>> wrong_when_unsure = [Trial(0.4, False, True), Trial(0.7, True, True), Trial(1.0, True, False)]
-    >>> calibrated_gate(wrong_when_unsure)
-    Gate(threshold=0.7)
+    >>> calibrated_gate(wrong_when_unsure).threshold
+    0.7
     """
+    if not trials:
+        raise NqgError("a gate is calibrated on held-out examples, found none; hold out a larger share")
+    gate = Gate(_best_threshold(trials))
+    calibration = Calibration(
+        len(trials),
+        grammar_alone=sum(trial.grammar_is_right for trial in trials),
+        fallback_alone=sum(trial.fallback_is_right for trial in trials),
+        grammar_first=sum(trial.is_right(Gate()) for trial in trials),
+        gated=sum(trial.is_right(gate) for trial in trials),
+    )
+    return replace(gate, calibration=calibration)
+
+
+def _best_threshold(trials: Sequence[Trial]) -> float:
     gains: Counter[float] = Counter()  # of handing over, by the grammar's probability
     for trial in trials:
         if trial.probability is not None:
             gains[round(trial.probability, _DECIMALS)] += trial.fallback_is_right - trial.grammar_is_right
     levels = sorted(gains)
     handed_over = accumulate((gains[level] for level in levels), initial=0)  # all that lies below a threshold
-    best = max(zip(handed_over, [0.0, *levels[1:], NEVER], strict=False), key=lambda choice: (choice[0], -choice[1]))
-    return Gate(best[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """A gate, and how many of the trials it was chosen on each way of answering gets right."""
-
-    gate: Gate
-    trials: int
-    grammar_alone: int
-    fallback_alone: int
-    grammar_first: int
-    gated: int
-
-    @classmethod
-    def of(cls, trials: Sequence[Trial]) -> Calibration:
-        """The best gate for `trials`, with its figures."""
-        if not trials:
-            raise NqgError("a gate is calibrated on held-out examples, found none; hold out a larger share")
-        gate = calibrated_gate(trials)
-        return cls(
-            gate,
-            len(trials),
-            grammar_alone=sum(trial.grammar_is_right for trial in trials),
-            fallback_alone=sum(trial.fallback_is_right for trial in trials),
-            grammar_first=sum(trial.is_right(Gate()) for trial in trials),
-            gated=sum(trial.is_right(gate) for trial in trials),
-        )
-
-    def __str__(self) -> str:
-        shares = (f"{name} {right / self.trials:.1%}" for name, right in self._right.items())
-        return f"{self.gate}; right on {self.trials:,} held-out examples: {', '.join(shares)}"
-
-    @property
-    def _right(self) -> dict[str, int]:
-        return {
-            "grammar alone": self.grammar_alone,
-            "fallback alone": self.fallback_alone,
-            "grammar first": self.grammar_first,
-            "with the gate": self.gated,
-        }
-
-    def write(self, path: Path) -> None:
-        """Write the gate and its figures as JSON; `read` gives them back."""
-        figures = asdict(self) | {"gate": self.gate.threshold}
-        write_text(path, json.dumps(figures, indent=1) + "\n")
-
-    @classmethod
-    def read(cls, path: Path) -> Calibration:
-        """What `write` wrote; anything else is refused with the reason."""
-        place = Place(path, 1)
-        try:
-            figures = strict_json(path.read_text("utf-8"), place)
-        except (OSError, UnicodeDecodeError) as error:
-            raise NqgError(f"{path}: cannot be read ({error})") from error
-        names = [field.name for field in fields(cls)]
-        if not isinstance(figures, dict) or sorted(figures) != sorted(names):
-            raise FormatError(f"expected an object with the keys {', '.join(names)}", place)
-        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in figures.values()):
-            raise FormatError("expected nothing but numbers as values", place)
-        return cls(**figures | {"gate": Gate(figures["gate"])})
+    choices = zip(handed_over, [0.0, *levels[1:], NEVER], strict=False)
+    return max(choices, key=lambda choice: (choice[0], -choice[1]))[1]

@@ -1,21 +1,28 @@
 """NQG-T5: the grammar's answer where it has one, another system's where it has none, and always who answered.
 
 Section 4 of the paper. With a gate (`nqg.inference.gate`) the other system is also asked where the grammar is not sure
-of its answer. It is asked about no other sentences, and about all of them at once.
+of its answer. It is asked about no other sentences, and about many at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import Literal, Protocol
 
 from nqg.errors import NqgError
 from nqg.inference.fallback import Fallback, spaced
 from nqg.inference.gate import Gate
-from nqg.inference.parser import Parse
+from nqg.inference.parser import Parser
+from nqg.inference.reading import Parse
+from nqg.seq2seq.legal_decoding import LegalSeq2seq
+from nqg.seq2seq.seq2seq import Seq2seq
 
 Answerer = Literal["grammar", "fallback"]
+FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
+WINDOW = 1024  # sentences that are parsed before the fallback is asked about some of them
 
 
 class GrammarParser(Protocol):
@@ -48,12 +55,15 @@ class Hybrid:
 
     def answer(self, sentence: str, *, readings: int = 0, only_legal: bool = False) -> Answer:
         """The program of a sentence."""
-        return self.answers([sentence], readings=readings, only_legal=only_legal)[0]
+        return next(self.answers([sentence], readings=readings, only_legal=only_legal))
 
-    def answers(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> list[Answer]:
-        """The programs of several sentences; `readings` and `only_legal` are those of `Parser.parse_all`."""
-        sentences = list(sentences)
-        parses = self.parser.parse_all(sentences, readings=readings, only_legal=only_legal)
+    def answers(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> Iterator[Answer]:
+        """The program of each sentence of a stream; `readings` and `only_legal` are those of `Parser.parses`."""
+        stream = iter(sentences)
+        while window := list(islice(stream, WINDOW)):
+            yield from self._window(window, self.parser.parse_all(window, readings=readings, only_legal=only_legal))
+
+    def _window(self, sentences: Sequence[str], parses: Sequence[Parse]) -> list[Answer]:
         doubts = [doubt(parse, self.gate) for parse in parses]
         handed_over = [sentence for sentence, reason in zip(sentences, doubts, strict=True) if reason]
         said = predictions(self.fallback, handed_over)
@@ -61,6 +71,45 @@ class Hybrid:
             _answer(sentence, parse, reason, said.get(sentence))
             for sentence, parse, reason in zip(sentences, parses, doubts, strict=True)
         ]
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str | None = None, *, is_free: bool = False) -> Hybrid:
+        """The hybrid in a model folder.
+
+        Where the folder has a grammar of legal targets, the fallback can write no others, unless it `is_free` to.
+        """
+        folder = Path(folder)
+        parser = Parser.load(folder, device)
+        if not has_fallback(folder):
+            raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
+        seq2seq, legal = Seq2seq.load(folder / FALLBACK, device), parser.model.target_grammar
+        fallback = LegalSeq2seq(seq2seq, legal) if legal and not is_free else seq2seq
+        gate = folder / GATE
+        return cls(parser, fallback, Gate.read(gate) if gate.exists() else None)
+
+    def save(self, folder: Path | str) -> None:
+        """Write everything that `load` needs into a folder, whole or not at all."""
+        if not isinstance(self.parser, Parser):
+            raise NqgError(f"a model folder holds a Parser, found {type(self.parser).__name__}")
+        self.parser.save(folder, also=lambda part: write_fallback(part, self.fallback, self.gate))
+
+
+def has_fallback(folder: Path | str) -> bool:
+    """Whether a model folder holds a hybrid."""
+    return (Path(folder) / FALLBACK).is_dir()
+
+
+def write_fallback(folder: Path, fallback: Fallback, gate: Gate | None) -> None:
+    """Write into the model folder of a parser what makes it that of a hybrid."""
+    seq2seq = fallback.seq2seq if isinstance(fallback, LegalSeq2seq) else fallback
+    if not isinstance(seq2seq, Seq2seq):
+        raise NqgError(
+            f"a model folder holds a Seq2seq as fallback, found {type(seq2seq).__name__}; "
+            "save the parser alone, and join them again with Hybrid(parser, fallback)"
+        )
+    seq2seq.save(folder / FALLBACK)
+    if gate is not None:
+        gate.write(folder / GATE)
 
 
 def doubt(parse: Parse, gate: Gate | None) -> str:

@@ -2,15 +2,15 @@
 
 The grammar of legal targets speaks of tokens, the model of word pieces; a piece may end a token, be a part of one, or
 hold several. So a place in a text is a legal prefix of whole tokens and the beginning of one more (`Place`), and a
-piece is the tokens that it ends and what it begins (`Piece`). A piece may follow if the tokens that it ends may, and if
-what is then begun is the beginning of a token that may come next *and* that other pieces can bring to its end. Hence
-there is always a way on, and the end may be written exactly where the target is complete.
+piece is the tokens that it ends and what it begins (`nqg.seq2seq.word_pieces`). A piece may follow if the tokens that
+it ends may, and if what is then begun is the beginning of a token that may come next *and* that other pieces can bring
+to its end. Hence there is always a way on, and the end may be written exactly where the target is complete. Targets
+with tokens that the model has no pieces for cannot be written and count as illegal (`restricted`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,75 +21,14 @@ from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
 from nqg.errors import NqgError
+from nqg.grammar.production import Category, TargetSymbol
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.target_recogniser import Expected, Prefix
-from nqg.seq2seq.spelling import Spelling, written
+from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.spelling import Spelling
+from nqg.seq2seq.word_pieces import Ended, Vocabulary
 
 Ids = NDArray[np.int64]
-Ended = tuple[str, ...]
-
-_DAMAGED = "\N{REPLACEMENT CHARACTER}"  # what tokenizers write for a part of a character
-
-
-class Piece(NamedTuple):
-    """What a word piece adds to a text: the ends of tokens (the first may have begun before), and a beginning."""
-
-    ended: Ended
-    begun: str
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """The word pieces of a tokenizer by what they add to a text; those that no target can contain are left out."""
-
-    pieces: Mapping[int, Piece]
-    by_ended: Mapping[Ended, Mapping[str, list[int]]]
-    end: int  # the piece that ends a text
-    may_lead: bool  # whether a text may begin with the sign between tokens, as T5's do
-
-    @classmethod
-    def of(cls, tokenizer: Any, spelling: Spelling) -> Vocabulary:
-        """The vocabulary of a tokenizer whose texts are read with `spelling`."""
-        texts = ((number, _without_spaces(text, spelling.space)) for number, text in _added_texts(tokenizer))
-        pieces = {number: piece for number, text in texts if (piece := _piece(text, spelling.space or " "))}
-        by_ended: dict[Ended, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for number, piece in pieces.items():
-            by_ended[piece.ended][piece.begun].append(number)
-        plain = {ended: dict(numbers) for ended, numbers in by_ended.items()}
-        return cls(pieces, plain, tokenizer.eos_token_id, spelling.space is None)
-
-    def can_finish(self, text: str) -> list[bool]:
-        """For each position of a token whether pieces that end nothing can write the rest."""
-        inside = self.by_ended.get((), {})
-        finishes = [False] * len(text) + [True]
-        for start in reversed(range(len(text))):
-            ends = (end for end in range(start + 1, len(text) + 1) if finishes[end])
-            finishes[start] = any(text[start:end] in inside for end in ends)
-        return finishes
-
-
-def _added_texts(tokenizer: Any) -> Iterator[tuple[int, str]]:
-    """What each piece adds to a text that has begun; nothing is said of pieces that add nothing."""
-    numbers = range(len(tokenizer))
-    alone = written(tokenizer, [[number] for number in numbers])
-    first = next(number for number in numbers if alone[number].strip() and _DAMAGED not in alone[number])
-    for number, text in zip(numbers, written(tokenizer, [[first, number] for number in numbers]), strict=True):
-        added = text.removeprefix(alone[first])
-        if added and added != text and _DAMAGED not in added:
-            yield number, added
-
-
-def _without_spaces(text: str, mark: str | None) -> str:
-    """`text` as it is, or less its spaces where they mean nothing because a mark stands between tokens."""
-    return text if mark is None else "".join(text.split())
-
-
-def _piece(text: str, separator: str) -> Piece | None:
-    """The piece of a text; None where it holds other white space, or an empty token."""
-    *ended, begun = text.split(separator)
-    if not text or not all(ended[1:]) or any(character.isspace() for part in (*ended, begun) for character in part):
-        return None
-    return Piece(tuple(ended), begun)
 
 
 @dataclass(slots=True, eq=False)
@@ -125,12 +64,12 @@ class LegalTargets:
     """The legal targets of a grammar in the word pieces of a model."""
 
     def __init__(self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling) -> None:
-        self.grammar, self.spelling = grammar, spelling
+        self.spelling = spelling
         self.vocabulary = Vocabulary.of(tokenizer, spelling)
         self._spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
         self._finishes = {text: self.vocabulary.can_finish(text) for text in self._spelled.values()}
+        self.grammar = restricted(grammar, {token for token, text in self._spelled.items() if self._can_write(text)})
         self._continuations: dict[tuple[Ended, tuple[str, ...], str], Ids] = {}
-        self._check_tokens()
 
     def start(self) -> Place:
         """The place before the first piece; all that is learned of prefixes lives as long as the places after it."""
@@ -207,16 +146,6 @@ class LegalTargets:
             for ended, numbers in kinds.items()
         }
 
-    def _check_tokens(self) -> None:
-        unwritable = [token for token, text in self._spelled.items() if not self._can_write(text)]
-        if unwritable:
-            shown = ", ".join(f"'{token}'" for token in unwritable[:3])
-            raise NqgError(
-                f"the model's word pieces cannot write {len(unwritable)} of the target grammar's "
-                f"{len(self._spelled)} tokens, among them {shown}; decode without the grammar, or train the model on "
-                "targets that contain them"
-            )
-
     def _can_write(self, text: str) -> bool:
         """Whether a token can be written after a separator."""
         after_separator = self.vocabulary.by_ended.get(("",), {})
@@ -224,6 +153,36 @@ class LegalTargets:
 
 
 _NONE = np.array([], dtype=np.int64)
+
+
+def restricted(grammar: TargetGrammar, tokens: Collection[str]) -> TargetGrammar:
+    """The grammar of those targets that need no other named tokens than `tokens`.
+
+    >>> print(restricted(TargetGrammar.parse("<s> ::= a <t> | a <u> | a\\n<t> ::= b\\n<u> ::= c"), {"a", "c"}), end="")
+    <s> ::= a <u> | a
+    <u> ::= c
+    """
+    known: set[Category] = set()
+    while True:
+        kept = [each for each in grammar.productions if all(_is_known(symbol, known, tokens) for symbol in each.right)]
+        if known == {production.left for production in kept}:
+            break
+        known = {production.left for production in kept}
+    if grammar.start not in known:
+        needed = sorted({symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)})
+        shown = ", ".join(f"'{token}'" for token in needed if token not in tokens)
+        raise NqgError(f"no legal target can be written in the model's word pieces: they lack {shown}")
+    return TargetGrammar(tuple(sorted(kept, key=lambda production: production.left != grammar.start)))
+
+
+def _is_known(symbol: TargetSymbol, categories: Collection[Category], tokens: Collection[str]) -> bool:
+    match symbol:
+        case Category():
+            return symbol in categories
+        case str():
+            return symbol in tokens
+        case _:
+            return True
 
 
 class LegalContinuations(LogitsProcessor):
@@ -268,3 +227,21 @@ class LegalContinuations(LogitsProcessor):
         """The place after the last piece of a row, from that of the step before."""
         before = self._places[sentence, *row[:-1]]
         return before and self.legal[sentence].after(before, row[-1])
+
+
+@dataclass(frozen=True)
+class LegalSeq2seq:
+    """A sequence-to-sequence model that answers with legal targets or, where it comes to no end, with none."""
+
+    seq2seq: Seq2seq
+    grammar: TargetGrammar
+
+    @cached_property
+    def legal(self) -> LegalTargets:
+        """The grammar in the model's pieces, made on first use."""
+        return LegalTargets(self.grammar, self.seq2seq.tokenizer, self.seq2seq.spelling)
+
+    def predict(self, sources: Sequence[str]) -> list[str | None]:
+        """The legal target of every source."""
+        said = self.seq2seq.predict(sources, allowed=LegalContinuations(self.legal))
+        return [target if self.grammar.accepts(target.split()) else None for target in said]

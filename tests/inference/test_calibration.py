@@ -1,0 +1,113 @@
+"""Held-out examples, and the gate that comes of fitting both parts to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from nqg.data.example import Example
+from nqg.data.split import Split
+from nqg.errors import SettingsError
+from nqg.grammar.derivation import Derivation
+from nqg.inference.calibration import HeldOut, cross_fitted, held_out, trials
+from nqg.inference.gate import Trial
+from nqg.inference.reading import Parse, Reading
+
+DERIVATION = Derivation.parse("[0:1] a ### b")
+EXAMPLES = [
+    Example(f"{word} of m{number} {'please ' * number}", f"answer ( {word} ( m{number} ) )")
+    for word in ("size", "area", "capital", "river")
+    for number in range(5)
+]
+
+
+class Memory:
+    """As a parser and as a fallback: knows what it was shown, and guesses `guess` otherwise."""
+
+    def __init__(self, examples: Iterable[Example], guess: str | None, probability: float = 0.3) -> None:
+        self.known = {example.source: example.target for example in examples}
+        self.guess, self.probability = guess, probability
+
+    def predict(self, sources: Sequence[str]) -> list[str | None]:
+        return [self.known.get(source, self.guess) for source in sources]
+
+    def parse_all(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> list[Parse]:
+        return [self._parse(sentence) for sentence in sentences]
+
+    def _parse(self, sentence: str) -> Parse:
+        source, target = tuple(sentence.split()), self.known.get(sentence, self.guess)
+        if target is None:
+            return Parse(source, None, "no derivation")
+        probability = 1.0 if sentence in self.known else self.probability
+        return Parse(source, Reading(tuple(target.split()), probability, DERIVATION))
+
+
+@pytest.mark.parametrize("kind", HeldOut)
+def test_every_example_is_on_one_side(kind: HeldOut) -> None:
+    split = held_out([*EXAMPLES, EXAMPLES[0]], kind, share=0.25, seed=3)
+    assert sorted(split.train + split.test) == list(range(20))
+    assert len(split.test) == 5
+    assert split.made_by["method"] == kind
+
+
+def test_no_template_is_on_both_sides() -> None:
+    parts = held_out(EXAMPLES, HeldOut.TEMPLATE).parts(EXAMPLES)
+    kinds = [{example.target_tokens[2] for example in part} for part in (parts.train, parts.test)]
+    assert not kinds[0] & kinds[1]
+
+
+def test_the_longest_are_held_out_by_length() -> None:
+    parts = held_out(EXAMPLES, HeldOut.LENGTH, share=4).parts(EXAMPLES)
+    shortest, longest = (min(len(each.source_tokens) for each in part) for part in (parts.test, parts.train))
+    assert shortest > longest
+
+
+def test_the_seed_decides_what_is_held_out() -> None:
+    splits = [held_out(EXAMPLES, HeldOut.RANDOM, seed=seed) for seed in (1, 1, 2)]
+    assert splits[0] == splits[1] != splits[2]
+
+
+def test_one_template_cannot_be_held_out() -> None:
+    with pytest.raises(SettingsError, match="1 template cannot fill two parts"):
+        held_out(EXAMPLES[:5], HeldOut.TEMPLATE)
+
+
+def test_trials_say_who_is_right_and_how_sure_the_grammar_was() -> None:
+    one, two, three = EXAMPLES[:3]
+    parser = Memory([one], guess="wrong")
+    assert list(trials(parser, Memory([one, two], guess=None), [one, two, three])) == [
+        Trial(1.0, True, True),
+        Trial(0.3, False, True),
+        Trial(0.3, False, False),
+    ]
+
+
+def test_where_the_fallback_is_silent_handing_over_changes_nothing() -> None:
+    one = EXAMPLES[0]
+    assert list(trials(Memory([one], None), Memory([], None), [one])) == [Trial(1.0, True, True)]
+    assert list(trials(Memory([], None), Memory([], None), [one])) == [Trial(None, False, False)]
+
+
+def test_what_counts_as_right_is_the_callers_choice() -> None:
+    one = EXAMPLES[0]
+    (trial,) = trials(Memory([], one.target.upper()), Memory([], None), [one], lambda a, b: a.lower() == b.lower())
+    assert trial.grammar_is_right
+
+
+def test_both_parts_are_fitted_to_what_is_not_held_out_and_judged_on_what_is() -> None:
+    shown: list[list[Example]] = []
+
+    def parser(examples: Sequence[Example]) -> Memory:
+        shown.append(list(examples))
+        return Memory(examples, guess="wrong", probability=0.6)
+
+    def fallback(examples: Sequence[Example]) -> Memory:
+        shown.append(list(examples))
+        return Memory(EXAMPLES[:4], guess=None)
+
+    gate = cross_fitted([*EXAMPLES[:4], EXAMPLES[0]], Split(train=(0, 1), test=(2, 3)), parser, fallback)
+    assert shown == [EXAMPLES[:2]] * 2
+    assert gate.calibration is not None
+    assert (gate.calibration.trials, gate.calibration.grammar_first, gate.calibration.gated) == (2, 0, 2)
+    assert not gate.lets_pass(0.6)

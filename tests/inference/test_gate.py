@@ -1,0 +1,117 @@
+"""The gate: which threshold, beside trying them all, and what it means for answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.errors import NqgError, SettingsError
+from nqg.inference.gate import NEVER, Calibration, Gate, Trial, calibrated_gate
+from oracles import best_threshold
+
+PROBABILITIES = (
+    st.none() | st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9, 1.0]) | st.floats(0, 1).map(lambda p: round(p, 6))
+)
+
+
+def trials() -> st.SearchStrategy[list[Trial]]:
+    return st.lists(st.builds(Trial, PROBABILITIES, st.booleans(), st.booleans()).map(abstained), min_size=1)
+
+
+def abstained(trial: Trial) -> Trial:
+    """Who says nothing is not right."""
+    return Trial(None, False, trial.fallback_is_right) if trial.probability is None else trial
+
+
+def right(trials: list[Trial], gate: Gate) -> int:
+    return sum(trial.is_right(gate) for trial in trials)
+
+
+@given(trials())
+def test_no_threshold_gets_more_trials_right_than_the_calibrated_one(trials: list[Trial]) -> None:
+    assert right(trials, calibrated_gate(trials)) == right(trials, Gate(best_threshold(trials)))
+
+
+@given(trials())
+def test_the_calibrated_threshold_is_as_low_as_any_that_does_as_well(trials: list[Trial]) -> None:
+    best = best_threshold(trials)
+    threshold = calibrated_gate(trials).threshold
+    between = [trial.probability for trial in trials if trial.probability is not None]
+    assert [p >= threshold for p in between] == [p >= best for p in between]
+
+
+@given(trials())
+def test_on_the_trials_the_hybrid_is_at_least_as_good_as_the_better_of_its_parts(trials: list[Trial]) -> None:
+    figures = calibrated_gate(trials).calibration
+    assert figures is not None
+    assert figures.gated >= max(figures.grammar_alone, figures.fallback_alone, figures.grammar_first)
+
+
+def test_the_figures_count_what_each_way_gets_right() -> None:
+    found = calibrated_gate([Trial(0.3, False, True), Trial(0.9, True, False), Trial(None, False, True)])
+    assert found.calibration == Calibration(3, grammar_alone=1, fallback_alone=2, grammar_first=2, gated=3)
+    assert str(found) == "the grammar answers where its probability is at least 0.9"
+    assert str(found.calibration) == (
+        "right on 3 held-out examples: grammar alone 33.3%, fallback alone 66.7%, grammar first 66.7%, gated 100.0%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("trials", "threshold", "words"),
+    [
+        ([Trial(0.2, True, True)], 0.0, "the grammar answers whenever it can"),
+        ([Trial(None, False, True)], 0.0, "the grammar answers whenever it can"),
+        ([Trial(1.0, False, True)], NEVER, "the fallback answers always"),
+        ([Trial(0.2, False, True), Trial(1 - 1e-12, True, False)], 1.0, "probability is at least 1"),
+    ],
+    ids=["a tie", "only abstentions", "a grammar that is never right", "nearly one is one"],
+)
+def test_extremes(trials: list[Trial], threshold: float, words: str) -> None:
+    gate = calibrated_gate(trials)
+    assert gate.threshold == threshold
+    assert words in str(gate)
+
+
+def test_rounding_errors_do_not_close_the_gate() -> None:
+    assert Gate(1.0).lets_pass(1 - 1e-12)
+    assert not Gate(1.0).lets_pass(0.999)
+    assert not Gate(NEVER).lets_pass(1.0)
+    assert Gate().lets_pass(0.0)
+
+
+def test_a_gate_without_trials_is_refused() -> None:
+    with pytest.raises(NqgError, match="calibrated on held-out examples, found none"):
+        calibrated_gate([])
+
+
+@pytest.mark.parametrize("threshold", [-0.1, float("nan")])
+def test_a_threshold_that_makes_no_sense_is_refused(threshold: float) -> None:
+    with pytest.raises(SettingsError, match=r"expected 0 \(always the grammar\) or more"):
+        Gate(threshold)
+
+
+@given(trials())
+def test_a_gate_survives_its_file(tmp_path_factory: pytest.TempPathFactory, trials: list[Trial]) -> None:
+    path = tmp_path_factory.mktemp("gate") / "gate.json"
+    for gate in (calibrated_gate(trials), Gate(0.5)):
+        gate.write(path)
+        assert Gate.read(path) == gate
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    {
+        "[]": "expected an object with a number as 'threshold'",
+        '{"threshold": true}': "expected an object with a number as 'threshold'",
+        '{"threshold": 0.5, "calibration": {"trials": 3}}': "expected numbers for trials, grammar_alone, ",
+        "{": "not valid JSON",
+    }.items(),
+)
+def test_a_damaged_file_is_refused_with_the_reason(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "gate.json"
+    path.write_text(text)
+    with pytest.raises(NqgError, match=rf"gate.json.*{reason}"):
+        Gate.read(path)

@@ -1,0 +1,224 @@
+"""The hybrid: who answers, why, and that the fallback is asked about nothing else; its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.data.example import Example
+from nqg.errors import NqgError
+from nqg.grammar.derivation import Derivation
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.inference import hybrid as hybrid_module
+from nqg.inference.fallback import PredictionFile
+from nqg.inference.gate import NEVER, Gate
+from nqg.inference.hybrid import Answer, Hybrid, has_fallback
+from nqg.inference.parser import Parser
+from nqg.inference.reading import Parse, Reading
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.seq2seq.legal_decoding import LegalSeq2seq
+from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+
+DERIVATION = Derivation.parse("[0:1] a ### b")
+TINY = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+TINY_T5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2))
+WALKS = [Example("walk", "WALK"), Example("walk twice", "WALK WALK")]
+
+
+@dataclass(frozen=True)
+class FakeParser:
+    """Knows the probability of some sentences; its program is the sentence in capitals."""
+
+    probabilities: dict[str, float]
+
+    def parse_all(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> list[Parse]:
+        return [self._parse(sentence) for sentence in sentences]
+
+    def _parse(self, sentence: str) -> Parse:
+        source = tuple(sentence.split())
+        if sentence not in self.probabilities:
+            return Parse(source, None, "no derivation")
+        target = tuple(sentence.upper().split())
+        return Parse(source, Reading(target, self.probabilities[sentence], DERIVATION))
+
+
+@dataclass
+class FakeFallback:
+    """Answers from a list, and remembers what it was asked."""
+
+    targets: dict[str, str]
+    asked: list[list[str]] = field(default_factory=list)
+
+    def predict(self, sources: Sequence[str]) -> list[str | None]:
+        self.asked.append(list(sources))
+        return [self.targets.get(source) for source in sources]
+
+
+@pytest.fixture
+def parser() -> FakeParser:
+    return FakeParser({"walk": 1.0, "run": 0.4})
+
+
+def told(answers: Iterable[Answer]) -> list[tuple[str | None, str | None]]:
+    return [(answer.target, answer.by) for answer in answers]
+
+
+# Who answers
+
+
+def test_without_a_gate_the_grammar_is_first_and_the_fallback_answers_the_rest(parser: FakeParser) -> None:
+    fallback = FakeFallback({"swim": "SWIM  SWIM", "walk": "WRONG", "run": "WRONG"})
+    answers = list(Hybrid(parser, fallback).answers(["walk", "swim", "run", "fly"]))
+    assert told(answers) == [("WALK", "grammar"), ("SWIM SWIM", "fallback"), ("RUN", "grammar"), (None, None)]
+    assert [answer.reason for answer in answers] == [
+        "",
+        "no derivation",
+        "",
+        "no derivation, and the fallback has no answer",
+    ]
+    assert [answer.said for answer in answers] == [None, "SWIM SWIM", None, None]
+    assert fallback.asked == [["swim", "fly"]]
+
+
+def test_a_gate_hands_over_where_the_grammar_is_not_sure(parser: FakeParser) -> None:
+    fallback = FakeFallback({"run": "RUN RUN"})
+    answer = Hybrid(parser, fallback, Gate(0.5)).answer("run")
+    assert (answer.target, answer.by, answer.said) == ("RUN RUN", "fallback", "RUN RUN")
+    assert answer.parse.target == "RUN"
+    assert answer.reason == "probability 0.4 is below 0.5"
+
+
+def test_where_the_fallback_has_nothing_to_say_the_grammars_doubtful_answer_stands(parser: FakeParser) -> None:
+    answer = Hybrid(parser, FakeFallback({"run": " "}), Gate(0.5)).answer("run")
+    assert (answer.target, answer.by) == ("RUN", "grammar")
+    assert answer.reason == "probability 0.4 is below 0.5, and the fallback has no answer"
+
+
+@pytest.mark.parametrize(("gate", "asked"), [(Gate(), []), (Gate(NEVER), [["walk", "run"]])], ids=["always", "never"])
+def test_the_extremes_of_the_gate(gate: Gate, asked: list[list[str]], parser: FakeParser) -> None:
+    fallback = FakeFallback({})
+    list(Hybrid(parser, fallback, gate).answers(["walk", "run"]))
+    assert fallback.asked == asked
+
+
+def test_the_fallback_is_asked_once_about_sentences_that_repeat(parser: FakeParser) -> None:
+    fallback = FakeFallback({"swim": "SWIM"})
+    answers = Hybrid(parser, fallback).answers(["swim", "walk", "swim"])
+    assert told(answers) == [("SWIM", "fallback"), ("WALK", "grammar"), ("SWIM", "fallback")]
+    assert fallback.asked == [["swim"]]
+
+
+def test_a_stream_is_answered_window_by_window(parser: FakeParser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hybrid_module, "WINDOW", 2)
+    fallback = FakeFallback({})
+    answers = Hybrid(parser, fallback).answers(f"word{number}" for number in range(3))
+    assert next(answers).source == "word0"
+    assert fallback.asked == [["word0", "word1"]]
+    assert [answer.source for answer in answers] == ["word1", "word2"]
+
+
+def test_a_file_of_predictions_is_a_fallback(parser: FakeParser, tmp_path: Path) -> None:
+    path = tmp_path / "others.tsv"
+    path.write_text("swim\tSWIM\n")
+    answers = Hybrid(parser, PredictionFile.read(path)).answers(["swim", "fly"])
+    assert told(answers) == [("SWIM", "fallback"), (None, None)]
+
+
+def test_a_fallback_that_loses_count_is_refused(parser: FakeParser) -> None:
+    class Forgetful:
+        def predict(self, sources: Sequence[str]) -> list[str | None]:
+            return ["ONE"]
+
+    with pytest.raises(NqgError, match="asked about 2 sentences and gave 1 answers"):
+        list(Hybrid(parser, Forgetful()).answers(["swim", "fly"]))
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 1)),
+    st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("XYZ")),
+    st.lists(st.sampled_from("abcdef")),
+    st.floats(0, 2),
+)
+def test_every_answer_follows_the_rule(
+    probabilities: dict[str, float], said: dict[str, str], sentences: list[str], threshold: float
+) -> None:
+    gate = Gate(threshold)
+    for answer in Hybrid(FakeParser(probabilities), FakeFallback(said), gate).answers(sentences):
+        probability = probabilities.get(answer.source)
+        is_sure = probability is not None and gate.lets_pass(probability)
+        by_grammar = answer.source.upper() if probability is not None else None
+        expected = by_grammar if is_sure else said.get(answer.source, by_grammar)
+        assert answer.target == expected
+        assert (answer.by is None) == (answer.target is None)
+
+
+# The folder
+
+
+@pytest.fixture(scope="module")
+def real_parser() -> Parser:
+    grammar = Grammar.parse("walk ### WALK\nNT_1 twice ### NT_1 NT_1")
+    legal = TargetGrammar.parse("<s> ::= WALK | WALK WALK")
+    training = TrainingSettings(steps=1, batch_size=2)
+    return Parser.train(grammar, WALKS, target_grammar=legal, model=TINY, training=training, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def real_fallback() -> Seq2seq:
+    return Seq2seq.train(WALKS, TINY_T5, FineTuningSettings(steps=2, batch_size=2), device="cpu")
+
+
+def test_a_hybrid_survives_its_folder(real_parser: Parser, real_fallback: Seq2seq, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    sentences = ["walk twice", "stroll", "twice"]
+    legal = real_parser.model.target_grammar
+    assert legal is not None
+    hybrid = Hybrid(real_parser, LegalSeq2seq(real_fallback, legal), Gate(0.25))
+    before = [(answer.target, answer.by, answer.reason) for answer in hybrid.answers(sentences)]
+    hybrid.save(folder)
+    again = Hybrid.load(folder, "cpu")
+    assert [(answer.target, answer.by, answer.reason) for answer in again.answers(sentences)] == before
+    assert before[0] == ("WALK WALK", "grammar", "")
+    assert all(target is None or legal.accepts(target.split()) for target, _, _ in before)
+    assert again.gate == Gate(0.25)
+    assert Parser.load(folder, "cpu").parse("walk").target == "WALK"
+
+
+def test_the_fallback_may_be_left_free_of_the_grammar(
+    real_parser: Parser, real_fallback: Seq2seq, tmp_path: Path
+) -> None:
+    Hybrid(real_parser, real_fallback).save(tmp_path / "model")
+    assert isinstance(Hybrid.load(tmp_path / "model", "cpu", is_free=True).fallback, Seq2seq)
+    assert isinstance(Hybrid.load(tmp_path / "model", "cpu").fallback, LegalSeq2seq)
+    assert Hybrid.load(tmp_path / "model", "cpu").gate is None
+
+
+def test_a_folder_without_a_fallback_is_refused_as_a_hybrid(real_parser: Parser, tmp_path: Path) -> None:
+    real_parser.save(tmp_path / "model")
+    assert not has_fallback(tmp_path / "model")
+    with pytest.raises(
+        NqgError, match="holds a parser without a fallback; train one into it with: nqg train … --seq2seq"
+    ):
+        Hybrid.load(tmp_path / "model", "cpu")
+
+
+def test_only_a_seq2seq_can_be_saved_as_fallback(real_parser: Parser, parser: FakeParser, tmp_path: Path) -> None:
+    with pytest.raises(NqgError, match="holds a Seq2seq as fallback, found FakeFallback; save the parser alone"):
+        Hybrid(real_parser, FakeFallback({})).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(NqgError, match="holds a Parser, found FakeParser"):
+        Hybrid(parser, FakeFallback({})).save(tmp_path / "model")
+
+
+def test_a_changed_gate_is_noticed(real_parser: Parser, real_fallback: Seq2seq, tmp_path: Path) -> None:
+    Hybrid(real_parser, real_fallback, Gate(0.5)).save(tmp_path / "model")
+    Gate(0.0).write(tmp_path / "model" / "gate.json")
+    with pytest.raises(NqgError, match=r"gate\.json is damaged"):
+        Hybrid.load(tmp_path / "model", "cpu")
