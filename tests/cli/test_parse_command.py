@@ -11,10 +11,10 @@ import torch
 from typer.testing import CliRunner, Result
 
 from nqg import Example, Grammar, Parser
-from nqg.cli import parse as command
 from nqg.cli.main import app
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.inference import parser as parser_module
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 
 GRAMMAR = Grammar.parse(
@@ -74,18 +74,17 @@ def test_only_legal_takes_the_best_legal_program(model: str) -> None:
     assert nqg(model, "walk and jump", "--only-legal").stdout == "J W\n"
 
 
-def test_an_explanation_draws_the_derivation(model: str) -> None:
+def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: str) -> None:
     lines = nqg(model, "walk twice twice", "--explain").stdout.splitlines()
-    assert lines == [
-        "walk twice twice",
-        "╰──────────────╯  NT_1 twice → NT_1 NT_1",
-        "╰────────╯        NT_1 twice → NT_1 NT_1",
-        "╰──╯              walk → W",
-        "",
-        "W W W W",
-        "probability 1",
-        "",
+    best = Parser.load(model, "cpu").parse("walk twice twice").best
+    assert best is not None
+    assert [" ".join(line.split()) for line in lines[1:4]] == [
+        f"╰──────────────╯ {best.scores[0]:.2f} 1.00 NT_1 twice → NT_1 NT_1 ⇒ W W W W",
+        f"╰────────╯ {best.scores[1]:.2f} 1.00 NT_1 twice → NT_1 NT_1 ⇒ W W",
+        f"╰──╯ {best.scores[2]:.2f} 1.00 walk → W",
     ]
+    assert lines[0] == "walk twice twice    score     p  rule"
+    assert lines[4:] == ["", "W W W W", "probability 1", ""]
     assert nqg(model, "hop", "--explain").stdout == "abstained: no derivation\n\n"
 
 
@@ -124,7 +123,7 @@ def test_standard_input_is_read_like_a_file(model: str) -> None:
 def test_how_many_lines_are_read_together_does_not_show(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = b"walk\njump twice\nhop\nwalk twice\njump\n"
     whole = nqg(model, "-", stdin=text).stdout
-    monkeypatch.setattr(command, "TOGETHER", 2)
+    monkeypatch.setattr(parser_module, "WINDOW", 2)
     assert nqg(model, "-", stdin=text).stdout == whole
     assert whole.count("\n") == 5
 
@@ -135,6 +134,26 @@ def test_json_is_one_object_a_line(model: str) -> None:
     assert first["target"] == "W W"
     assert first["probability"] == pytest.approx(1.0)
     assert first["derivation"] == "[0:2] NT_1 twice ### NT_1 NT_1\n  [0:1] walk ### W"
+    best = Parser.load(model, "cpu").parse("walk twice").best
+    assert best is not None
+    assert first["applications"] == [
+        {
+            "span": [0, 2],
+            "depth": 0,
+            "rule": "NT_1 twice ### NT_1 NT_1",
+            "score": pytest.approx(best.scores[0], abs=1e-5),
+            "marginal": pytest.approx(1.0),
+            "yields": "W W",
+        },
+        {
+            "span": [0, 1],
+            "depth": 1,
+            "rule": "walk ### W",
+            "score": pytest.approx(best.scores[1], abs=1e-5),
+            "marginal": pytest.approx(1.0),
+            "yields": "W",
+        },
+    ]
     assert [reading["target"] for reading in first["readings"]] == ["W W"]
     assert second == {
         "source": "höp",

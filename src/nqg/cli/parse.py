@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from nqg.cli.drawing import drawn
+from nqg.cli.terminal import out
 from nqg.cli.train import DEVICE, checked_device
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
+from nqg.inference.target_spans import target_spans
 
 if TYPE_CHECKING:
-    from nqg.inference.parser import Parse, Reading
+    from nqg.inference.reading import Parse, Reading
 
 STDIN = "-"
-TOGETHER = 1024  # sentences that are read before the first of them is answered
 
 MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
 INPUT = typer.Argument(
     metavar="SENTENCE|FILE|-", help="A sentence, a file with one on each line, or - for stdin.", show_default=False
 )
-EXPLAIN = typer.Option(False, "--explain", help="Draw the derivation, and give its program's probability.")
+EXPLAIN = typer.Option(False, "--explain", help="Draw the derivation: spans, scores, rules, what they yield.")
 READINGS = typer.Option(0, "--readings", metavar="K", min=0, help="Show the K most probable programs too.")
 ONLY_LEGAL = typer.Option(
     False, "--only-legal", help="Where the best program is illegal, take the best legal one instead of none."
@@ -54,14 +54,13 @@ def parse(
 
     lines, is_single = _sentences(sentences)
     parser = Parser.load(model, checked_device(device))
-    for batch in _batches(lines):
-        for found in parser.parse_all(batch, readings=readings, only_legal=only_legal):
-            if as_json:
-                print(json.dumps(_facts(found, explain, readings), ensure_ascii=False))
-            elif is_single or explain:
-                print(_shown(found, explain))
-            else:
-                print(_row(found))
+    for found in parser.parses(lines, readings=readings, only_legal=only_legal, marginals=explain):
+        if as_json:
+            print(json.dumps(_facts(found, explain, readings), ensure_ascii=False))
+        elif is_single or explain:
+            _show(found, explain)
+        else:
+            print(_row(found))
 
 
 def _sentences(argument: str) -> tuple[Iterable[str], bool]:
@@ -91,20 +90,17 @@ def _stdin_lines() -> Iterator[str]:
         yield decoded(raw.rstrip(b"\r\n"), Place(Path("<stdin>"), number))
 
 
-def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
-    lines = iter(lines)
-    while batch := list(islice(lines, TOGETHER)):
-        yield batch
-
-
-def _shown(found: Parse, explain: bool) -> str:
-    """A parse for reading: the program or the abstention, the drawing, the readings."""
-    lines = [drawn(found.best.derivation), ""] if explain and found.best else []
-    lines += [found.target or ""] if found.best else [f"abstained: {found.reason}"]
+def _show(found: Parse, explain: bool) -> None:
+    """Print a parse for reading: the drawing, the program or the abstention, the readings."""
     if explain and found.best:
-        lines += [f"probability {found.best.probability:.6g}"]
-    lines += [_reading_row(reading) for reading in found.readings]
-    return "\n".join([*lines, ""] if explain else lines)
+        out.print(drawn(found.best, out.width if out.is_terminal else None), end="\n\n")
+    print(found.target if found.best else f"abstained: {found.reason}")
+    if explain and found.best:
+        print(f"probability {found.best.probability:.6g}")
+    for reading in found.readings:
+        print(_reading_row(reading))
+    if explain:
+        print()
 
 
 def _reading_row(reading: Reading) -> str:
@@ -122,8 +118,23 @@ def _facts(found: Parse, explain: bool, readings: int) -> dict[str, Any]:
     if not found.best:
         facts["reason"] = found.reason
     if explain and found.best:
-        facts["derivation"] = str(found.best.derivation)
+        facts |= {"derivation": str(found.best.derivation), "applications": list(_applications(found.best))}
     return facts | ({"readings": _readings(found.readings)} if readings else {})
+
+
+def _applications(reading: Reading) -> Iterator[dict[str, Any]]:
+    """What `--explain` draws, parents before children."""
+    applications = reading.derivation.applications
+    columns = (applications, reading.derivation.depths(), reading.scores, reading.marginals)
+    for span, application, depth, score, marginal in zip(target_spans(reading.derivation), *columns, strict=True):
+        yield {
+            "span": [application.span.start, application.span.end],
+            "depth": depth,
+            "rule": str(application.rule),
+            "score": score,
+            "marginal": marginal,
+            "yields": " ".join(reading.target[span.start : span.end]),
+        }
 
 
 def _readings(readings: Sequence[Reading]) -> list[dict[str, Any]]:
