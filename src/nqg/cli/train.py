@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nqg.cli.induce import LIKE, STOPPED, chosen_settings
+from nqg.cli.seq2seq_training import GATE, HOLD_OUT, SEQ2SEQ, SEQ2SEQ_BATCH_SIZE, SEQ2SEQ_STEPS, FallbackWish
 from nqg.cli.terminal import complain, out, report_written
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
@@ -112,6 +113,11 @@ def train(
     no_cache: bool = NO_CACHE,
     tensorboard: Path | None = TENSORBOARD,
     device: str | None = DEVICE,
+    seq2seq: str | None = SEQ2SEQ,
+    seq2seq_steps: int = SEQ2SEQ_STEPS,
+    seq2seq_batch_size: int = SEQ2SEQ_BATCH_SIZE,
+    gate: bool = GATE,
+    hold_out: str = HOLD_OUT,
     as_json: bool = JSON,
 ) -> None:
     """Fit the parsing model to pairs of strings; it chooses among the derivations of a grammar.
@@ -125,6 +131,9 @@ def train(
     if grammar and like:
         raise typer.BadParameter("--like is for inducing a grammar; leave it away with --grammar", param_hint="--like")
     settings = chosen_settings(like, {})
+    fallback = FallbackWish.chosen(
+        seq2seq, steps=seq2seq_steps, batch_size=seq2seq_batch_size, seed=seed, gate=gate, hold_out=hold_out
+    )
     training = TrainingSettings(
         steps, batch_size, learning_rate, warm_up, weight_decay, clip, seed, precision, evaluate_every, patience
     )
@@ -138,11 +147,12 @@ def train(
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     try:
         fitting = run.fitted(task)
+        also = fallback.trained(task, run) if fallback else None
     except KeyboardInterrupt:
         complain(f"interrupted; the same command goes on with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
-        _write(fitting, examples, output)
+        _write(fitting, examples, output, also)
         shutil.rmtree(run.folder)
         _report(output, fitting, Scores.of(fitting.parser, held_out) if held_out else None, as_json)
         report_written(output)
@@ -170,12 +180,12 @@ def _check_output(output: Path) -> None:
         raise NqgError(f"{output}: the folder holds something that is no model; choose another with -o")
 
 
-def _write(fitting: Fitting, examples: Sequence[Example], output: Path) -> None:
+def _write(fitting: Fitting, examples: Sequence[Example], output: Path, also: Callable[[Path], None] | None) -> None:
     """The model folder, and in it a line of JSON for every step."""
     from nqg.model.provenance import Provenance
 
     lines = (step.facts for step in fitting.under_way.records)
-    fitting.parser.save(output, provenance=Provenance.of(examples, fitting.training, lines))
+    fitting.parser.save(output, provenance=Provenance.of(examples, fitting.training, lines), also=also)
 
 
 def _report(output: Path, fitting: Fitting, scores: Scores | None, as_json: bool) -> None:

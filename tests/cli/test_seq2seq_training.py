@@ -1,0 +1,105 @@
+"""`nqg train --seq2seq`: one command, one folder with both parts of a hybrid and perhaps a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from nqg import load_dataset
+from nqg.cli import seq2seq_training
+from nqg.cli.induce import STOPPED
+from nqg.cli.main import app
+from nqg.data.example_files import write_examples
+from nqg.inference.hybrid import Hybrid, has_fallback
+from nqg.seq2seq.legal_decoding import LegalSeq2seq
+
+T = TypeVar("T")
+EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:40]
+BRIEF = ("train.tsv", "-o", "model", "--like", "scan", "--steps", "3", "--batch-size", "8", "--device", "cpu")
+FALLBACK = ("--seq2seq", "embedded", "--seq2seq-steps", "2", "--seq2seq-batch-size", "4")
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    write_examples(tmp_path / "train.tsv", EXAMPLES)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def nqg(*words: str) -> Result:
+    return CliRunner().invoke(app, ["train", *words])
+
+
+def test_one_command_trains_both_parts_into_one_folder() -> None:
+    result = nqg(*BRIEF, *FALLBACK)
+    assert result.exit_code == 0, result.output
+    hybrid = Hybrid.load("model", "cpu")
+    assert hybrid.gate is None
+    walk, swim = hybrid.answers(["walk twice", "swim twice"])
+    assert (walk.target, walk.by) == ("I_WALK I_WALK", "grammar")
+    assert swim.by in ("fallback", None)
+    assert not Path("model.training").exists()
+
+
+@pytest.mark.parametrize("kind", ["random", "template", "length"])
+def test_the_gate_is_calibrated_on_examples_that_neither_part_saw(kind: str) -> None:
+    Path("legal.grammar").write_text("<s> ::= <...>\n")
+    result = nqg(*BRIEF, *FALLBACK, "--gate", "--hold-out", kind, "--target-grammar", "legal.grammar")
+    assert result.exit_code == 0, result.output
+    hybrid = Hybrid.load("model", "cpu")
+    assert hybrid.gate is not None
+    assert hybrid.gate.calibration is not None
+    assert hybrid.gate.calibration.trials == 10
+    assert f"{hybrid.gate}; right on 10 held-out examples" in result.stderr
+    assert isinstance(hybrid.fallback, LegalSeq2seq)
+    assert not Path("model.training").exists()
+
+
+def test_without_seq2seq_there_is_no_fallback() -> None:
+    assert nqg(*BRIEF).exit_code == 0
+    assert not has_fallback("model")
+
+
+def test_an_interrupted_fine_tuning_leaves_no_half_a_model_and_the_same_command_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(steps: Iterable[T], *_: object) -> Iterator[T]:
+        yield next(iter(steps))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(seq2seq_training, "tracked", interrupted)
+        result = nqg(*BRIEF, *FALLBACK)
+    assert result.exit_code == STOPPED
+    assert "the same command goes on with what is in model.training" in result.stderr
+    assert not Path("model").exists()
+    again = nqg(*BRIEF, *FALLBACK)
+    assert again.exit_code == 0
+    assert "going on after step 3" in again.stderr
+    assert has_fallback("model")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--gate",), "a gate needs a fallback; name one with --seq2seq"),
+        ((*FALLBACK, "--hold-out", "tmcd"), "'tmcd' is none of random, template, length"),
+    ],
+)
+def test_misuse_is_told_before_any_work_is_done(words: tuple[str, ...], complaint: str) -> None:
+    result = nqg(*BRIEF, *words)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert not Path("model.training").exists()
