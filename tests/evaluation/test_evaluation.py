@@ -80,6 +80,7 @@ def test_spiders_tables_come_with_its_judge() -> None:
     assert by_name["where"] == ComponentScores("where", predicted=1, gold=1, right=1)
     assert by_name["select"] == ComponentScores("select", predicted=1, gold=2, right=0)
     assert by_name["tables"] == ComponentScores("tables", predicted=1, gold=2, right=1)
+    assert by_name["order"] == ComponentScores("order", predicted=0, gold=0, right=0)
     assert (by_name["tables"].precision, by_name["tables"].recall) == (1.0, 0.5)
     assert by_name["tables"].f1 == pytest.approx(2 / 3)
     assert (by_name["order"].precision, by_name["order"].recall, by_name["order"].f1) == (None, None, None)
