@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 
 import pytest
 import torch
 
+from conftest import PROJECT
 from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -92,3 +94,9 @@ def test_an_error_names_sentences_by_their_place_among_those_that_are_learned_fr
         model.parser.model.scorer.rules.fill_(math.nan)
     with pytest.raises(Exception, match=r"for a batch of 1 examples \('walk twice'\);"):
         next(model.steps())
+
+
+def test_the_page_on_training_is_true() -> None:
+    result = doctest.testfile(str(PROJECT / "docs" / "training.md"), module_relative=False)
+    assert result.attempted > 10
+    assert result.failed == 0
