@@ -18,29 +18,51 @@ if TYPE_CHECKING:
     from nqg.data.split_files import read_split as read_split
     from nqg.data.split_files import write_split as write_split
     from nqg.errors import NqgError as NqgError
+    from nqg.evaluation.metrics import Scores as Scores
+    from nqg.evaluation.metrics import compute as compute
     from nqg.grammar.derivation import Derivation as Derivation
     from nqg.grammar.grammar import Grammar as Grammar
     from nqg.grammar.rule import Rule as Rule
+    from nqg.grammar.target_grammar import TargetGrammar as TargetGrammar
     from nqg.induction.induce import Induction as Induction
     from nqg.induction.induce import induce as induce
     from nqg.induction.settings import InductionSettings as InductionSettings
+    from nqg.inference.gate import Gate as Gate
+    from nqg.inference.hybrid import Answer as Answer
+    from nqg.inference.hybrid import Hybrid as Hybrid
     from nqg.inference.parser import Parse as Parse
     from nqg.inference.parser import Parser as Parser
+    from nqg.model.settings import ModelSettings as ModelSettings
+    from nqg.model.settings import TrainingSettings as TrainingSettings
+    from nqg.seq2seq.seq2seq import Seq2seq as Seq2seq
+    from nqg.seq2seq.settings import FineTuningSettings as FineTuningSettings
+    from nqg.seq2seq.settings import Seq2seqSettings as Seq2seqSettings
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Answer": "nqg.inference.hybrid",
     "Dataset": "nqg.data.dataset",
     "Derivation": "nqg.grammar.derivation",
     "Example": "nqg.data.example",
+    "FineTuningSettings": "nqg.seq2seq.settings",
+    "Gate": "nqg.inference.gate",
     "Grammar": "nqg.grammar.grammar",
+    "Hybrid": "nqg.inference.hybrid",
     "Induction": "nqg.induction.induce",
     "InductionSettings": "nqg.induction.settings",
+    "ModelSettings": "nqg.model.settings",
     "NqgError": "nqg.errors",
     "Parse": "nqg.inference.parser",
     "Parser": "nqg.inference.parser",
     "Rule": "nqg.grammar.rule",
+    "Scores": "nqg.evaluation.metrics",
+    "Seq2seq": "nqg.seq2seq.seq2seq",
+    "Seq2seqSettings": "nqg.seq2seq.settings",
     "Split": "nqg.data.split",
+    "TargetGrammar": "nqg.grammar.target_grammar",
+    "TrainingSettings": "nqg.model.settings",
+    "compute": "nqg.evaluation.metrics",
     "induce": "nqg.induction.induce",
     "load_dataset": "nqg.data.catalogue",
     "read_examples": "nqg.data.example_files",
@@ -49,18 +71,29 @@ _HOMES = {
     "write_split": "nqg.data.split_files",
 }
 __all__ = [
+    "Answer",
     "Dataset",
     "Derivation",
     "Example",
+    "FineTuningSettings",
+    "Gate",
     "Grammar",
+    "Hybrid",
     "Induction",
     "InductionSettings",
+    "ModelSettings",
     "NqgError",
     "Parse",
     "Parser",
     "Rule",
+    "Scores",
+    "Seq2seq",
+    "Seq2seqSettings",
     "Split",
+    "TargetGrammar",
+    "TrainingSettings",
     "__version__",
+    "compute",
     "induce",
     "load_dataset",
     "read_examples",
