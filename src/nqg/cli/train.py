@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 
 if TYPE_CHECKING:
+    from nqg.evaluation.metrics import Scores
     from nqg.inference.fitting import Fitting
     from nqg.inference.parser import Parser
 
@@ -65,30 +65,6 @@ SAVE_EVERY = _option("--save-every", "N", "Steps that a kill can cost at most. D
 NO_CACHE = _option("--no-cache", None, "Build forests anew, and keep none for next time.", RUNNING, False)
 TENSORBOARD = _option("--tensorboard", "FOLDER", "Draw curves there while it runs.", RUNNING)
 JSON = typer.Option(False, "--json", help="Print JSON.")
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """How a parser does on examples: the share it gets right, the share it answers, the share of answers right."""
-
-    examples: int
-    exact_match: float
-    coverage: float
-    precision: float | None  # none where nothing was answered
-
-    @classmethod
-    def of(cls, parser: Parser, examples: Sequence[Example]) -> Scores:
-        """The scores of `parser`."""
-        targets = [parse.target for parse in parser.parse_all(example.source for example in examples)]
-        answered = sum(target is not None for target in targets)
-        wanted = [" ".join(example.target_tokens) for example in examples]
-        right = sum(target == goal for target, goal in zip(targets, wanted, strict=True))
-        total = len(examples)
-        return cls(total, right / total, answered / total, right / answered if answered else None)
-
-    def __str__(self) -> str:
-        precision = "-" if self.precision is None else f"{self.precision:.1%}"
-        return f"exact match {self.exact_match:.1%}, coverage {self.coverage:.1%}, precision {precision}"
 
 
 def train(
@@ -154,7 +130,7 @@ def train(
     if run.processes.is_main:
         _write(fitting, examples, output, also)
         shutil.rmtree(run.folder)
-        _report(output, fitting, Scores.of(fitting.parser, held_out) if held_out else None, as_json)
+        _report(output, fitting, _scores(fitting.parser, held_out) if held_out else None, as_json)
         report_written(output)
     run.processes.part()
 
@@ -188,6 +164,13 @@ def _write(fitting: Fitting, examples: Sequence[Example], output: Path, also: Ca
     fitting.parser.save(output, provenance=Provenance.of(examples, fitting.training, lines), also=also)
 
 
+def _scores(parser: Parser, examples: Sequence[Example]) -> Scores:
+    from nqg.evaluation.metrics import compute
+
+    parses = parser.parses(example.source for example in examples)
+    return compute([parse.target for parse in parses], [example.target for example in examples])
+
+
 def _report(output: Path, fitting: Fitting, scores: Scores | None, as_json: bool) -> None:
     records, best = fitting.under_way.records, fitting.under_way.best
     facts: dict[str, Any] = {
@@ -196,7 +179,7 @@ def _report(output: Path, fitting: Fitting, scores: Scores | None, as_json: bool
         "steps": len(records),
         "loss": records[-1].loss,
         "best_step": best.number if best else None,
-        "dev": asdict(scores) if scores else None,
+        "dev": scores.facts() if scores else None,
         "folder": str(output),
     }
     if as_json:
