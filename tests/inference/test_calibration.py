@@ -32,7 +32,9 @@ class Memory:
     def predict(self, sources: Sequence[str]) -> list[str | None]:
         return [self.known.get(source, self.guess) for source in sources]
 
-    def parse_all(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> list[Parse]:
+    def parse_all(
+        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
+    ) -> list[Parse]:
         return [self._parse(sentence) for sentence in sentences]
 
     def _parse(self, sentence: str) -> Parse:

@@ -38,7 +38,9 @@ class FakeParser:
 
     probabilities: dict[str, float]
 
-    def parse_all(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> list[Parse]:
+    def parse_all(
+        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
+    ) -> list[Parse]:
         return [self._parse(sentence) for sentence in sentences]
 
     def _parse(self, sentence: str) -> Parse:

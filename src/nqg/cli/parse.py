@@ -18,7 +18,8 @@ from nqg.files import decoded, numbered_lines
 from nqg.inference.target_spans import target_spans
 
 if TYPE_CHECKING:
-    from nqg.inference.reading import Parse, Reading
+    from nqg.inference.hybrid import Answer
+    from nqg.inference.reading import Reading
 
 STDIN = "-"
 
@@ -49,18 +50,27 @@ def parse(
 
     A sentence gives its program, or `abstained:` and the reason. A file gives a line for each of its lines, separated
     by tabs: sentence, program, probability; for an abstention the program is empty and the reason stands last.
+    A model with a fallback also says who answered and, where that was the fallback, why the grammar did not.
     """
+    from nqg.inference.hybrid import Answer, Hybrid, has_fallback
     from nqg.inference.parser import Parser
 
     lines, is_single = _sentences(sentences)
-    parser = Parser.load(model, checked_device(device))
-    for found in parser.parses(lines, readings=readings, only_legal=only_legal, marginals=explain):
+    place, is_hybrid = checked_device(device), has_fallback(model)
+    wish: dict[str, Any] = {"readings": readings, "only_legal": only_legal, "marginals": explain}
+    answers = (
+        Hybrid.load(model, place).answers(lines, **wish)
+        if is_hybrid
+        else map(Answer.of_grammar, Parser.load(model, place).parses(lines, **wish))
+    )
+    for answer in answers:
         if as_json:
-            print(json.dumps(_facts(found, explain, readings), ensure_ascii=False))
+            who = {"by": answer.by} if is_hybrid else {}
+            print(json.dumps(_facts(answer, explain, readings) | who, ensure_ascii=False))
         elif is_single or explain:
-            _show(found, explain)
+            _show(answer, explain, is_hybrid)
         else:
-            print(_row(found))
+            print("\t".join([_row(answer), answer.by or ""] if is_hybrid else [_row(answer)]))
 
 
 def _sentences(argument: str) -> tuple[Iterable[str], bool]:
@@ -90,14 +100,17 @@ def _stdin_lines() -> Iterator[str]:
         yield decoded(raw.rstrip(b"\r\n"), Place(Path("<stdin>"), number))
 
 
-def _show(found: Parse, explain: bool) -> None:
-    """Print a parse for reading: the drawing, the program or the abstention, the readings."""
-    if explain and found.best:
-        out.print(drawn(found.best, out.width if out.is_terminal else None), end="\n\n")
-    print(found.target if found.best else f"abstained: {found.reason}")
-    if explain and found.best:
-        print(f"probability {found.best.probability:.6g}")
-    for reading in found.readings:
+def _show(answer: Answer, explain: bool, is_hybrid: bool) -> None:
+    """Print an answer for reading: the drawing, the program or the abstention, who answered, the readings."""
+    best = answer.parse.best if answer.by == "grammar" else None
+    if explain and best:
+        out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
+    print(answer.target if answer.by else f"abstained: {answer.reason}")
+    if is_hybrid and answer.by:
+        print(f"by the {answer.by}" + (f": {answer.reason}" if answer.reason else ""))
+    if explain and best:
+        print(f"probability {best.probability:.6g}")
+    for reading in answer.parse.readings:
         print(_reading_row(reading))
     if explain:
         print()
@@ -108,18 +121,22 @@ def _reading_row(reading: Reading) -> str:
     return f"{reading.probability:.6g}\t{' '.join(reading.target)}{illegal}"
 
 
-def _row(found: Parse) -> str:
-    said = f"{found.best.probability:.6g}" if found.best else f"abstained: {found.reason}"
-    return "\t".join([" ".join(found.source), found.target or "", said])
+def _row(answer: Answer) -> str:
+    said = answer.reason if answer.by else f"abstained: {answer.reason}"
+    if answer.by == "grammar":
+        said = f"{answer.parse.probability:.6g}"
+    return "\t".join([" ".join(answer.parse.source), answer.target or "", said])
 
 
-def _facts(found: Parse, explain: bool, readings: int) -> dict[str, Any]:
-    facts: dict[str, Any] = {"source": " ".join(found.source), "target": found.target, "probability": found.probability}
-    if not found.best:
-        facts["reason"] = found.reason
-    if explain and found.best:
-        facts |= {"derivation": str(found.best.derivation), "applications": list(_applications(found.best))}
-    return facts | ({"readings": _readings(found.readings)} if readings else {})
+def _facts(answer: Answer, explain: bool, readings: int) -> dict[str, Any]:
+    best = answer.parse.best if answer.by == "grammar" else None
+    source, probability = " ".join(answer.parse.source), best and best.probability
+    facts: dict[str, Any] = {"source": source, "target": answer.target, "probability": probability}
+    if answer.reason:
+        facts["reason"] = answer.reason
+    if explain and best:
+        facts |= {"derivation": str(best.derivation), "applications": list(_applications(best))}
+    return facts | ({"readings": _readings(answer.parse.readings)} if readings else {})
 
 
 def _applications(reading: Reading) -> Iterator[dict[str, Any]]:

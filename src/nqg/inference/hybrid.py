@@ -28,7 +28,9 @@ WINDOW = 1024  # sentences that are parsed before the fallback is asked about so
 class GrammarParser(Protocol):
     """What the hybrid needs of `Parser`."""
 
-    def parse_all(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> list[Parse]:
+    def parse_all(
+        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
+    ) -> list[Parse]:
         """What each sentence means, according to the grammar."""
         ...
 
@@ -44,6 +46,12 @@ class Answer:
     said: str | None = None  # by the fallback, where it was asked
     reason: str = ""
 
+    @classmethod
+    def of_grammar(cls, parse: Parse) -> Answer:
+        """The answer of a parser that has no fallback."""
+        by: Answerer | None = "grammar" if parse.best else None
+        return cls(" ".join(parse.source), parse.target, by, parse, reason=parse.reason)
+
 
 @dataclass(frozen=True)
 class Hybrid:
@@ -53,15 +61,18 @@ class Hybrid:
     fallback: Fallback
     gate: Gate | None = None
 
-    def answer(self, sentence: str, *, readings: int = 0, only_legal: bool = False) -> Answer:
+    def answer(self, sentence: str, *, readings: int = 0, only_legal: bool = False, marginals: bool = False) -> Answer:
         """The program of a sentence."""
-        return next(self.answers([sentence], readings=readings, only_legal=only_legal))
+        return next(self.answers([sentence], readings=readings, only_legal=only_legal, marginals=marginals))
 
-    def answers(self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False) -> Iterator[Answer]:
-        """The program of each sentence of a stream; `readings` and `only_legal` are those of `Parser.parses`."""
+    def answers(
+        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
+    ) -> Iterator[Answer]:
+        """The program of each sentence of a stream; the options are those of `Parser.parses`."""
         stream = iter(sentences)
         while window := list(islice(stream, WINDOW)):
-            yield from self._window(window, self.parser.parse_all(window, readings=readings, only_legal=only_legal))
+            parses = self.parser.parse_all(window, readings=readings, only_legal=only_legal, marginals=marginals)
+            yield from self._window(window, parses)
 
     def _window(self, sentences: Sequence[str], parses: Sequence[Parse]) -> list[Answer]:
         doubts = [doubt(parse, self.gate) for parse in parses]

@@ -1,0 +1,77 @@
+"""`nqg parse` with a model that has a fallback: who answered is said in every form of output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nqg import Example, Grammar, Parser
+from nqg.cli.main import app
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.inference.gate import Gate
+from nqg.inference.hybrid import Hybrid
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+
+EXAMPLES = [Example("walk", "WALK"), Example("walk twice", "WALK WALK")]
+GRAMMAR = Grammar.parse("walk ### WALK\nNT_1 twice ### NT_1 NT_1\nrun ### WALK\nrun ### WALK WALK")
+LEGAL = TargetGrammar.parse("<s> ::= WALK WALK WALK | WALK WALK | WALK")  # the fallback can say nothing else
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("models") / "hybrid"
+    small = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2))
+    training = TrainingSettings(steps=1, batch_size=2)
+    parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=small, training=training, device="cpu")
+    t5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=8, layers=1, heads=2))
+    fallback = Seq2seq.train(EXAMPLES, t5, FineTuningSettings(steps=1, batch_size=2), device="cpu")
+    Hybrid(parser, fallback, Gate(0.99)).save(folder)
+    return str(folder)
+
+
+def parsed(*words: str) -> str:
+    result = CliRunner().invoke(app, ["parse", *words, "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_sentence_gives_its_program_and_who_says_so(model: str) -> None:
+    assert parsed(model, "walk twice") == "WALK WALK\nby the grammar\n"
+    program, who = parsed(model, "stroll").splitlines()
+    assert LEGAL.accepts(program.split())
+    assert who == "by the fallback: no derivation"
+
+
+def test_the_gate_of_the_folder_is_used(model: str) -> None:
+    _, who = parsed(model, "run").splitlines()
+    assert who.startswith("by the fallback: probability 0.")
+    assert who.endswith("is below 0.99")
+
+
+def test_a_file_gives_a_fourth_column(model: str, tmp_path: Path) -> None:
+    (tmp_path / "sentences.txt").write_text("walk\nstroll\n")
+    rows = [line.split("\t") for line in parsed(model, str(tmp_path / "sentences.txt")).splitlines()]
+    assert rows[0] == ["walk", "WALK", "1", "grammar"]
+    assert [rows[1][0], *rows[1][2:]] == ["stroll", "no derivation", "fallback"]
+
+
+def test_json_says_by_whom_and_why(model: str) -> None:
+    assert json.loads(parsed(model, "walk", "--json")) == {
+        "source": "walk",
+        "target": "WALK",
+        "probability": 1.0,
+        "by": "grammar",
+    }
+    facts = json.loads(parsed(model, "stroll", "--json", "--explain"))
+    assert (facts["by"], facts["reason"], facts["probability"]) == ("fallback", "no derivation", None)
+    assert "derivation" not in facts
+
+
+def test_only_the_grammars_answers_are_explained_by_a_derivation(model: str) -> None:
+    assert "NT_1 twice" in parsed(model, "walk twice", "--explain")
+    assert "run ### WALK" not in parsed(model, "run", "--explain")
