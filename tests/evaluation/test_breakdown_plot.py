@@ -49,6 +49,16 @@ def test_an_svg_has_a_bar_for_every_system_and_names_the_causes_that_there_are(
     assert shown == {Cause.UNKNOWN_WORD, Cause.UNKNOWN_CONSTRUCTION, Cause.RARE_ATOM}
 
 
+def test_an_evaluation_that_stands_alone_needs_no_name(
+    tmp_path: Path, found: Breakdown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import matplotlib
+
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")
+    write_plot(tmp_path / "plot.svg", {"": found})
+    assert ">grammar (3)<" in (tmp_path / "plot.svg").read_text()
+
+
 def test_the_same_breakdowns_give_the_same_bytes(tmp_path: Path, found: Breakdown) -> None:
     for name in ("first.svg", "again.svg"):
         write_plot(tmp_path / name, {"scan": found})

@@ -65,7 +65,7 @@ def broken_down(found: Evaluation, model: Path | None = None, *, asked: Asked) -
         write_text(asked.errors, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in causes.records()))
         report_written(asked.errors)
     if asked.plot:
-        write_plot(asked.plot, {"errors": causes})
+        write_plot(asked.plot, {"": causes})
         report_written(asked.plot)
     return causes
 

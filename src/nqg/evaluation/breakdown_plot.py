@@ -30,7 +30,10 @@ COLOURS = {
 
 
 def write_plot(path: Path, breakdowns: Mapping[str, Breakdown]) -> None:
-    """Draw the errors of all systems of named evaluations, as PNG or SVG by the name of the file."""
+    """Draw the errors of all systems of named evaluations, as PNG or SVG by the name of the file.
+
+    An evaluation that stands alone may have the empty name.
+    """
     bars = list(_bars(breakdowns))
     if not bars:
         raise NqgError(f"{path}: expected at least one evaluation to draw, found none")
@@ -54,7 +57,9 @@ def _bars(breakdowns: Mapping[str, Breakdown]) -> Iterator[_Bar]:
     for name, found in breakdowns.items():
         table = found.table()
         for by, asked in found.asked.items():
-            yield _Bar(f"{name}: {by}", asked, {line.cause: line.errors for line in table if line.by == by})
+            yield _Bar(
+                f"{name}: {by}" if name else by, asked, {line.cause: line.errors for line in table if line.by == by}
+            )
 
 
 def _drawn(bars: list[_Bar], figure_class: Any) -> Any:
