@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from typer.testing import CliRunner, Result
 
 from nqg import Example, Grammar, Parser
-from nqg.cli import evaluate as command
+from nqg.cli import replies
 from nqg.cli.main import app
 from nqg.data.catalogue import load_dataset
 from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError, UnknownName
+from nqg.inference.hybrid import Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1")
 EXAMPLES = [Example("walk twice", "W W"), Example("jump", "J")]
@@ -53,8 +57,8 @@ def shown(*words: str) -> list[str]:
     return [" ".join(line.split()) for line in nqg(*words).stdout.splitlines()]
 
 
-def facts(*words: str) -> dict[str, object]:
-    read: dict[str, object] = json.loads(nqg(*words, "--json").stdout)
+def facts(*words: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(nqg(*words, "--json").stdout)
     return read
 
 
@@ -68,7 +72,7 @@ def test_a_model_is_scored_with_intervals(model: str) -> None:
 def test_json_has_counts_shares_and_intervals(model: str) -> None:
     read = facts(model, "test.tsv")
     assert read["metric"] == "exact"
-    scores = read["systems"]["grammar"]  # type: ignore[index]
+    scores = read["systems"]["grammar"]
     assert (scores["examples"], scores["answered"], scores["right"], scores["coverage"]) == (4, 3, 2, 0.75)
     assert scores["accuracy_95"] == pytest.approx([0.15003899, 0.84996101])
 
@@ -86,12 +90,12 @@ def test_every_prediction_is_written_down_and_can_be_scored_again(model: str) ->
     assert [line["reason"] for line in lines] == ["", "", "", "no derivation"]
     assert 0 < lines[0]["probability"] <= 1
     again = facts("test.tsv", "--predictions-from", "said.jsonl")
-    assert again["systems"] == {"said.jsonl": facts(model, "test.tsv")["systems"]["grammar"]}  # type: ignore[index]
+    assert again["systems"] == {"said.jsonl": facts(model, "test.tsv")["systems"]["grammar"]}
 
 
 def test_how_many_sentences_are_parsed_together_does_not_show(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = facts(model, "test.tsv")
-    monkeypatch.setattr(command, "TOGETHER", 1)
+    monkeypatch.setattr(replies, "TOGETHER", 1)
     assert facts(model, "test.tsv") == whole
 
 
@@ -100,6 +104,17 @@ def test_a_fallback_answers_where_the_model_abstains(model: str) -> None:
     lines = shown(model, "test.tsv", "--fallback", "t5.tsv")
     assert [line.split(" %")[0] for line in lines[1:4]] == ["grammar 50.0", "t5.tsv 75.0", "grammar, else t5.tsv 75.0"]
     assert lines[5] == "together they are above the second alone by -75.0–75.0 points of accuracy"
+
+
+def test_of_a_model_with_a_fallback_both_parts_are_tried_on_all_examples(model: str) -> None:
+    tiny = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2))
+    seq2seq = Seq2seq.train(EXAMPLES, tiny, FineTuningSettings(steps=1), device="cpu")
+    Hybrid(Parser.load(model, "cpu"), seq2seq).save("hybrid")
+    systems = facts("hybrid", "test.tsv")["systems"]
+    assert list(systems) == ["grammar", "fallback", "grammar, else fallback"]
+    assert systems["grammar"] == facts(model, "test.tsv")["systems"]["grammar"]
+    Path("t5.tsv").write_text(TEST)
+    assert list(facts("hybrid", "test.tsv", "--fallback", "t5.tsv")["systems"])[1] == "t5.tsv"
 
 
 def test_a_system_that_never_answers_has_an_undefined_precision() -> None:
@@ -125,7 +140,7 @@ def test_denotations_are_a_metric_too(real_data: Path) -> None:
     _, test = load_dataset("geoquery", real_data).split("standard")
     write_examples("geo.jsonl", test[:20])
     read = facts("geo.jsonl", "--predictions-from", "geo.jsonl", "--metric", "denotation", "--mirror", str(real_data))
-    assert read["systems"]["geo.jsonl"]["accuracy"] == 1.0  # type: ignore[index]
+    assert read["systems"]["geo.jsonl"]["accuracy"] == 1.0
 
 
 def test_predictions_must_be_there_for_every_example() -> None:

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from nqg.cli.causes import BREAKDOWN, ERRORS, PLOT, TRAIN, Asked, broken_down, causes_facts, show_causes
 from nqg.cli.data import MIRROR, drawn_downloads
-from nqg.cli.terminal import out, report_written, tracked
+from nqg.cli.replies import Replies, hybrids_replies, parsers_replies, read_replies
+from nqg.cli.terminal import out, report_written
 from nqg.cli.train import DEVICE, checked_device
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
@@ -20,11 +21,10 @@ from nqg.errors import NqgError
 from nqg.files import write_text
 
 if TYPE_CHECKING:
-    from nqg.evaluation.evaluation import Evaluation, Reply
+    from nqg.evaluation.evaluation import Evaluation
     from nqg.evaluation.metrics import Scores
     from nqg.evaluation.spider_report import SpiderReport
 
-TOGETHER = 256  # sentences that are parsed before the bar moves
 SHOWN = ("accuracy", "coverage", "precision")
 
 PATHS = typer.Argument(
@@ -63,6 +63,7 @@ def evaluate(
 
     Example: nqg evaluate models/mine test.tsv --predictions predictions.jsonl
 
+    Of a model with a fallback, both parts are tried on all examples, alone and together.
     Ranges are 95 % confidence intervals. The metrics `spider` and `denotation` need files of Spider and GeoQuery.
     """
     from nqg.evaluation.evaluation import Evaluation
@@ -70,17 +71,18 @@ def evaluate(
 
     *model, test = _checked_paths(paths, with_model=predictions_from is None)
     asked = Asked(breakdown, train, errors, plot)
-    asked.check(only_a_grammar=predictions_from is None and fallback is None)
+    asked.check(only_a_grammar=fallback is None and bool(model) and not _is_hybrid(model[0]))
     with drawn_downloads() as report:
         judge = judge_named(metric, mirror, report)
     examples = read_examples(test)
     if not examples:
         raise NqgError(f"{test}: expected at least one example, found none")
     if predictions_from:
-        replies = _read(predictions_from, examples)
+        replies = Replies(read_replies(predictions_from, examples))
     else:
-        replies = list(_parsed(model[0], examples, checked_device(device), only_legal))
-    found = Evaluation(judge, examples, replies, _read(fallback, examples) if fallback else None)
+        replies = _replies(model[0], examples, checked_device(device), only_legal, alone=fallback is not None)
+    others = read_replies(fallback, examples) if fallback else replies.fallback
+    found = Evaluation(judge, examples, replies.own, others)
     causes = broken_down(found, *model, asked=asked) if asked else None
     if as_json:
         out.print_json(data={"metric": metric, **found.facts(), **(causes_facts(causes) if causes else {})})
@@ -100,26 +102,20 @@ def _checked_paths(paths: Sequence[Path], with_model: bool) -> Sequence[Path]:
     return paths
 
 
-def _parsed(model: Path, examples: Sequence[Example], device: str | None, only_legal: bool) -> Iterator[Reply]:
-    """What the model says, with a bar while it does."""
-    from nqg.evaluation.evaluation import Reply
+def _replies(model: Path, examples: Sequence[Example], device: str | None, only_legal: bool, alone: bool) -> Replies:
+    """What the model in a folder says: a hybrid, unless its parser is to be taken `alone`."""
+    from nqg.inference.hybrid import Hybrid
     from nqg.inference.parser import Parser
 
-    parser = Parser.load(model, device)
-    starts = range(0, len(examples), TOGETHER)
-    for start in tracked(starts, "parsing", len(starts)):
-        sentences = [example.source for example in examples[start : start + TOGETHER]]
-        for parse in parser.parse_all(sentences, only_legal=only_legal):
-            yield Reply(parse.target, "grammar", parse.probability, parse.reason)
+    if _is_hybrid(model) and not alone:
+        return hybrids_replies(Hybrid.load(model, device), examples, only_legal=only_legal)
+    return parsers_replies(Parser.load(model, device), examples, only_legal=only_legal)
 
 
-def _read(path: Path, examples: Sequence[Example]) -> list[Reply]:
-    """What a file says of every example."""
-    from nqg.evaluation.evaluation import Reply
-    from nqg.inference.fallback import PredictionFile
+def _is_hybrid(model: Path) -> bool:
+    from nqg.inference.hybrid import has_fallback  # which loads PyTorch: not for predictions from a file
 
-    said = PredictionFile.read(path, refuses_unknown=True).predict([example.source for example in examples])
-    return [Reply(target, path.name, reason="" if target else "no prediction") for target in said]
+    return has_fallback(model)
 
 
 def _show(found: Evaluation) -> None:
