@@ -94,7 +94,7 @@ def _difference_record(difference: Difference) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class CauseCount:
-    """A line of the table: how many errors of a system have a cause, and for how many it holds beside another."""
+    """A line of the table: how many errors of a system count under a cause, and for how many it holds at all."""
 
     by: str
     cause: Cause

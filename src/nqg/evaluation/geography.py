@@ -48,8 +48,7 @@ class Geography:
         return frozenset({self.other_names.get(entity, entity)})
 
 
-def state_named(name: str) -> Entity:
-    """The state of that name."""
+def _state(name: str) -> Entity:
     return Entity(EntityKind.STATE, name)
 
 
@@ -90,7 +89,7 @@ def _classes(geobase: Geobase) -> dict[str, Things]:
     highest = frozenset(_place(each.highest_point) for each in geobase.all(HighLow))
     lowest = frozenset(_place(each.lowest_point) for each in geobase.all(HighLow))
     return {
-        "state": frozenset(state_named(state.name) for state in geobase.all(State)),
+        "state": frozenset(_state(state.name) for state in geobase.all(State)),
         "city": frozenset(map(_city, geobase.all(City))),
         "capital": frozenset(map(_capital, geobase.all(State))),
         "river": frozenset(map(_river, geobase.all(River))),
@@ -112,9 +111,9 @@ def _relations(geobase: Geobase) -> Mapping[str, Relation]:
         "loc": [*_in_states(geobase), *_in_countries(geobase)],
         "traverse": [*_rivers_in_states(geobase), *_everywhere(map(_river, geobase.all(River)), geobase)],
         "next_to": list(_borders(geobase)),
-        "capital": [(state_named(state.name), _capital(state)) for state in geobase.all(State)],
-        "high_point": [(state_named(each.state), _place(each.highest_point)) for each in points],
-        "low_point": [(state_named(each.state), _place(each.lowest_point)) for each in points],
+        "capital": [(_state(state.name), _capital(state)) for state in geobase.all(State)],
+        "high_point": [(_state(each.state), _place(each.highest_point)) for each in points],
+        "low_point": [(_state(each.state), _place(each.lowest_point)) for each in points],
     }
     forwards = {f"{name}_1": _grouped(found) for name, found in pairs.items()}
     backwards = {f"{name}_2": _grouped((right, left) for left, right in found) for name, found in pairs.items()}
@@ -129,18 +128,18 @@ def _grouped(pairs: Iterable[Pair]) -> dict[Entity, Things]:
 
 
 def _in_states(geobase: Geobase) -> Iterator[Pair]:
-    yield from ((_capital(state), state_named(state.name)) for state in geobase.all(State))
-    yield from ((_city(city), state_named(city.state)) for city in geobase.all(City))
+    yield from ((_capital(state), _state(state.name)) for state in geobase.all(State))
+    yield from ((_city(city), _state(city.state)) for city in geobase.all(City))
     yield from _rivers_in_states(geobase)
     for points in geobase.all(HighLow):
-        yield _place(points.highest_point), state_named(points.state)
-        yield _place(points.lowest_point), state_named(points.state)
-    yield from ((place, state_named(mountain.state)) for place, mountain in _mountains(geobase))
-    yield from ((_place(lake.name), state_named(state)) for lake in geobase.all(Lake) for state in lake.states)
+        yield _place(points.highest_point), _state(points.state)
+        yield _place(points.lowest_point), _state(points.state)
+    yield from ((place, _state(mountain.state)) for place, mountain in _mountains(geobase))
+    yield from ((_place(lake.name), _state(state)) for lake in geobase.all(Lake) for state in lake.states)
 
 
 def _rivers_in_states(geobase: Geobase) -> Iterator[Pair]:
-    return ((_river(river), state_named(state)) for river in geobase.all(River) for state in river.states)
+    return ((_river(river), _state(state)) for river in geobase.all(River) for state in river.states)
 
 
 def _in_countries(geobase: Geobase) -> Iterator[Pair]:
@@ -156,12 +155,12 @@ def _everywhere(things: Iterable[Entity], geobase: Geobase) -> Iterator[Pair]:
 
 def _borders(geobase: Geobase) -> Iterator[Pair]:
     for border in geobase.all(Border):
-        yield from ((state_named(border.state), state_named(neighbour)) for neighbour in border.neighbours)
+        yield from ((_state(border.state), _state(neighbour)) for neighbour in border.neighbours)
 
 
 def _measures(geobase: Geobase) -> dict[str, Measure]:
     regions: list[tuple[Entity, State | Country]] = [
-        *((state_named(state.name), state) for state in geobase.all(State)),
+        *((_state(state.name), state) for state in geobase.all(State)),
         *((_country(country), country) for country in geobase.all(Country)),
     ]
     populations = [(_city(city), city.population) for city in geobase.all(City)]
