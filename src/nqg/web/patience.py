@@ -6,6 +6,8 @@ uvicorn waits for both for ever. A slow body is the matter of `doors.py`, which 
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -45,10 +47,16 @@ def patient_for(seconds: float) -> type[asyncio.Protocol]:
 
         def _set(self, what: str) -> None:
             if what not in self._alarms:
-                self._alarms[what] = self.loop.call_later(seconds, self.transport.abort)
+                self._alarms[what] = self.loop.call_later(seconds, _drop, self.transport)
 
         def _unset(self, what: str) -> None:
             if alarm := self._alarms.pop(what, None):
                 alarm.cancel()
 
     return Impatient
+
+
+def _drop(transport: asyncio.Transport) -> None:
+    """End a connection at once; without lingering, so that the system forgets what it still holds for the client."""
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import uvicorn
 
@@ -13,6 +14,8 @@ from nqg.web.patience import patient_for
 from nqg.web.security import Access
 from nqg.web.service import Service
 
+BACKLOG = 512  # connections that the system keeps until we take them
+SEND_BUFFER = 1 << 17  # bytes that the system keeps for a client; it would grow to megabytes for those that do not read
 HEAD_BYTES = 16_384  # of a request's line and headers
 
 
@@ -35,6 +38,7 @@ class Server:
             timeout_keep_alive=int(limits.patience),
             timeout_graceful_shutdown=int(limits.seconds),
             h11_max_incomplete_event_size=HEAD_BYTES,
+            backlog=BACKLOG,
         )
         self._server = uvicorn.Server(config)
 
@@ -56,9 +60,13 @@ class Server:
 def _bound(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
+        with ExitStack() as on_failure:
+            bound = on_failure.enter_context(socket.socket(family, kind, protocol))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+            bound.bind(address)
+            bound.listen(BACKLOG)
+            on_failure.pop_all()
     except OSError as error:
         raise NqgError(f"cannot listen at {host}:{port} ({error.strerror}); choose another --host or --port") from error
     return bound

@@ -135,7 +135,8 @@ class Service:
         return Explained(answer, chart, None if lacking.is_whole else lacking)
 
 
-def _suggestions(examples: Sequence[str], count: int = 4) -> list[str]:
-    """A few examples from all over the list, longer ones too."""
+def _suggestions(examples: Sequence[str], most: int = 4) -> list[str]:
+    """A few examples, short and long ones."""
     ordered = sorted(dict.fromkeys(examples), key=lambda each: (len(each.split()), each))
-    return [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(min(count, len(ordered)))]
+    count = min(most, len(ordered))
+    return [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(count)]

@@ -18,7 +18,7 @@ export function lightUp(figure, caption) {
       part.classList.toggle("lit", Boolean(node) && at >= number && at <= last);
       part.classList.toggle("own", Boolean(node) && at === number);
     }
-    caption.textContent = node ? node.dataset.rule.replace(" ### ", "  →  ") : hint;
+    caption.textContent = node ? node.dataset.rule.replace(" ### ", " → ") : hint;
     caption.classList.toggle("lit", Boolean(node));
   }
 

@@ -1,0 +1,170 @@
+"""The API's answers: programs with their explanations, files of sentences, the grammar."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from nqg.inference.fallback import Fallback
+from nqg.inference.hybrid import Hybrid
+from nqg.inference.parser import Parser
+from nqg.web.app import create_app
+from nqg.web.service import Service
+from web_service import EXAMPLES, HOSTILE, served
+
+
+def test_a_sentence_gets_the_parsers_program_and_probability(client: TestClient, parser: Parser) -> None:
+    answer = client.post("/api/parse", json={"sentence": "walk and  jump twice"}).json()
+    expected = parser.parse("walk and jump twice")
+    assert answer["target"] == expected.target
+    assert answer["probability"] == pytest.approx(expected.probability)
+    assert answer["source"] == ["walk", "and", "jump", "twice"]
+    assert (answer["answered_by"], answer["reason"], answer["readings"]) == ("grammar", "", [])
+    assert answer["best"]["derivation"] is answer["chart"] is answer["gaps"] is None
+
+
+def test_readings_come_in_the_parsers_order(client: TestClient, parser: Parser) -> None:
+    answer = client.post("/api/parse", json={"sentence": "walk and jump", "readings": 4}).json()
+    expected = parser.parse("walk and jump", readings=4).readings
+    assert [each["target"] for each in answer["readings"]] == [" ".join(each.target) for each in expected]
+    assert len(expected) > 1
+
+
+def test_an_explanation_has_the_derivation_the_drawings_and_the_chart(client: TestClient, parser: Parser) -> None:
+    answer = client.post("/api/parse", json={"sentence": "run twice and jump", "explain": True}).json()
+    best = parser.parse("run twice and jump").best
+    assert best is not None
+    steps = answer["best"]["derivation"]
+    assert [step["rule"] for step in steps] == [str(each.rule) for each in best.derivation.applications]
+    assert [(step["start"], step["end"]) for step in steps] == [(0, 4), (0, 2), (0, 1), (3, 4)]
+    assert [step["depth"] for step in steps] == [0, 1, 2, 1]
+    assert [step["score"] for step in steps] == pytest.approx(best.scores)
+    assert "<svg" in answer["best"]["drawing"]
+    assert answer["best"]["outline"].startswith("<ul>")
+    assert {(cell["start"], cell["end"]) for cell in answer["chart"]} >= {(0, 1), (0, 2), (0, 4), (3, 4)}
+    assert "<svg" in answer["chart_drawing"]
+    assert answer["gaps"] is None
+
+
+def test_an_abstention_says_what_the_grammar_lacks(client: TestClient) -> None:
+    answer = client.post("/api/parse", json={"sentence": "fly and run twice", "explain": True}).json()
+    assert (answer["target"], answer["answered_by"], answer["reason"]) == (None, None, "no derivation")
+    assert answer["gaps"] == {"unknown": [0], "islands": [[2, 4]]}
+    assert "No rule knows &#x27;fly&#x27;." in answer["gaps_drawing"]
+    assert '<span class="unknown" title="no rule has this word">fly</span>' in answer["gaps_drawing"]
+    assert '<span class="island" title="derivable">run twice</span>' in answer["gaps_drawing"]
+
+
+@pytest.mark.parametrize("sentence", ["", "   "])
+def test_an_empty_sentence_is_an_abstention(client: TestClient, sentence: str) -> None:
+    answer = client.post("/api/parse", json={"sentence": sentence, "readings": 3, "explain": True})
+    assert answer.status_code == 200
+    assert (answer.json()["source"], answer.json()["reason"], answer.json()["chart"]) == ([], "no derivation", [])
+
+
+class Echo:
+    """A fallback that says the sentence itself."""
+
+    def predict(self, sources: list[str]) -> list[str]:
+        return [source.upper() for source in sources]
+
+
+def test_a_fallback_answers_where_the_grammar_does_not_and_the_answer_says_so(parser: Parser) -> None:
+    echo: Fallback = Echo()  # type: ignore[assignment]
+    service = Service("both", parser, Hybrid(parser, echo))
+    with TestClient(create_app(service), base_url="http://localhost") as client:
+        known = client.post("/api/parse", json={"sentence": "run"}).json()
+        unknown = client.post("/api/parse", json={"sentence": "fly home", "explain": True}).json()
+        assert client.get("/api/model").json()["has_fallback"] is True
+    assert (known["answered_by"], known["target"]) == ("grammar", "R")
+    assert (unknown["answered_by"], unknown["target"], unknown["reason"]) == ("fallback", "FLY HOME", "no derivation")
+    assert unknown["probability"] is None
+    assert unknown["gaps"]["unknown"] == [0, 1]
+
+
+def test_a_batch_gives_a_row_a_line_and_counts_what_is_right(client: TestClient) -> None:
+    text = "run\tR\nrun twice\tR  R\r\n\nrun twice\tR\nfly\tF\njump\n"
+    answer = client.post("/api/batch", json={"text": text}).json()
+    assert [(row["sentence"], row["target"], row["is_right"]) for row in answer["rows"]] == [
+        ("run", "R", True),
+        ("run twice", "R R", True),
+        ("run twice", "R R", False),
+        ("fly", None, False),
+        ("jump", "J", None),
+    ]
+    assert answer["rows"][3]["reason"] == "no derivation"
+    counts = {key: answer[key] for key in ("sentences", "answered", "expected", "right")}
+    assert counts == {"sentences": 5, "answered": 4, "expected": 4, "right": 2}
+    assert (answer["coverage"], answer["exact_match"]) == (0.8, 0.5)
+
+
+def test_a_batch_larger_than_what_is_parsed_together_keeps_its_order(client: TestClient) -> None:
+    sentences = ["run twice" if number % 3 else "jump" for number in range(300)]
+    answer = client.post("/api/batch", json={"text": "\n".join(sentences)}).json()
+    assert [row["sentence"] for row in answer["rows"]] == sentences
+    assert [row["target"] for row in answer["rows"]] == ["R R" if number % 3 else "J" for number in range(300)]
+
+
+def test_an_empty_batch_has_no_rates(client: TestClient) -> None:
+    answer = client.post("/api/batch", json={"text": "\n \n"}).json()
+    assert (answer["rows"], answer["coverage"], answer["exact_match"]) == ([], None, None)
+
+
+def test_a_line_of_three_columns_is_refused_with_its_number(client: TestClient) -> None:
+    answer = client.post("/api/batch", json={"text": "run\tR\na\tb\tc"})
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "line 2: expected 'sentence' or 'sentence<TAB>program', found 3 columns"
+
+
+def test_a_line_that_is_too_long_is_refused_with_its_number(client: TestClient) -> None:
+    answer = client.post("/api/batch", json={"text": "run\n" + "run " * 101})
+    assert answer.json()["error"] == "line 2: the sentence has 101 tokens; at most 100 are read"
+
+
+def test_the_grammar_can_be_searched_and_turned_page_by_page(client: TestClient, parser: Parser) -> None:
+    everything = client.get("/api/rules").json()
+    assert everything["found"] == len(parser.grammar)
+    assert [f"{rule['source']} ### {rule['target']}" for rule in everything["rules"]] == list(map(str, parser.grammar))
+    page = client.get("/api/rules", params={"offset": 2, "limit": 3}).json()
+    assert [rule["number"] for rule in page["rules"]] == [2, 3, 4]
+    found = client.get("/api/rules", params={"search": "AND nt_2"}).json()
+    assert [rule["number"] for rule in found["rules"]] == [6, 7]
+    assert client.get("/api/rules", params={"search": "nothing of the kind"}).json()["rules"] == []
+    assert client.get("/api/rules", params={"offset": 1000}).json()["rules"] == []
+
+
+def wait_for_examples(client: TestClient) -> dict[str, dict[str, object]]:
+    """The rules by their source, as soon as the examples are counted (asking lets the server go on)."""
+    for _ in range(500):
+        rules = {rule["source"]: rule for rule in client.get("/api/rules").json()["rules"]}
+        if rules["run"]["uses"] == 2:
+            return rules
+        client.post("/api/parse", json={"sentence": "fly"})
+    raise AssertionError("the examples were never counted")
+
+
+def test_uses_and_examples_of_rules_come_from_the_examples(parser: Parser) -> None:
+    with served(parser) as client:
+        rules = wait_for_examples(client)
+        assert rules["run"]["examples"] == ["run and jump twice", "run twice"]
+        assert rules["NT_1 twice"]["uses"] == 2
+        assert (rules["walk"]["uses"], rules["walk"]["examples"]) == (0, [])
+
+
+def test_what_people_ask_is_counted_but_not_shown_to_others(parser: Parser) -> None:
+    with served(parser, examples=[]) as client:
+        client.post("/api/parse", json={"sentence": "run and run"})
+        rules = {rule["source"]: rule for rule in client.get("/api/rules", params={"order": "uses"}).json()["rules"]}
+        assert (rules["run"]["uses"], rules["run"]["examples"]) == (2, [])
+        assert next(iter(rules)) == "run"
+
+
+def test_the_model_introduces_itself(client: TestClient, parser: Parser) -> None:
+    found = client.get("/api/model").json()
+    assert (found["name"], found["rules"]) == ("tiny", len(parser.grammar))
+    assert (found["has_fallback"], found["has_target_grammar"]) == (False, False)
+    assert sorted(found["suggestions"]) == sorted(EXAMPLES)
+
+
+def test_hostile_words_come_back_as_they_were(client: TestClient) -> None:
+    assert client.post("/api/parse", json={"sentence": HOSTILE}).json()["source"] == [HOSTILE]

@@ -1,0 +1,97 @@
+"""The chart of spans, against all derivations written out."""
+
+from __future__ import annotations
+
+import math
+from xml.etree import ElementTree
+
+import pytest
+
+from nqg.grammar.charts import charts
+from nqg.grammar.graph import ChoiceId, Span
+from nqg.inference.gaps import gaps
+from nqg.inference.parser import Parser
+from nqg.web.drawing import MOST_WORDS, chart_picture, gaps_picture
+from nqg.web.span_chart import SpanCell, span_chart
+from oracles import all_derivations
+
+SENTENCES = ["walk", "walk and jump twice", "walk and walk and run", "run twice twice and jump"]
+
+
+def enumerated(parser: Parser, tokens: tuple[str, ...]) -> dict[Span, float]:
+    """The probability of every span, derivation by derivation."""
+    full = charts(parser.grammar, [tokens])
+    scores = parser.scored(parser.pieces([tokens]), full).scores
+    owners = [full.span(ChoiceId(int(owner))) for owner in full.owners()]
+    score = {(span, int(rule)): value for span, rule, value in zip(owners, full.rules, scores, strict=True)}
+    total, spans = 0.0, dict[Span, float]()
+    for found in all_derivations(parser.grammar, tokens):
+        rules = [(each.span, parser.grammar.rules.index(each.rule)) for each in found.applications]
+        weight = math.exp(sum(score[pair] for pair in rules))
+        total += weight
+        for span, _ in rules:
+            spans[span] = spans.get(span, 0.0) + weight
+    return {span: weight / total for span, weight in spans.items()}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_span_is_as_probable_as_the_derivations_that_have_it(parser: Parser, sentence: str) -> None:
+    tokens = tuple(sentence.split())
+    found = {cell.span: cell.probability for cell in span_chart(parser, tokens) if cell.probability > 0}
+    assert found == pytest.approx(enumerated(parser, tokens), rel=1e-6)
+
+
+def test_the_whole_sentence_has_the_score_of_its_best_derivation(parser: Parser) -> None:
+    best = parser.parse("walk and jump twice").best
+    assert best is not None
+    whole = span_chart(parser, ("walk", "and", "jump", "twice"))[-1]
+    assert (whole.span, whole.rule) == (Span(0, 4), best.derivation.root.rule)
+    assert whole.score == pytest.approx(sum(best.scores))
+    assert whole.probability == pytest.approx(1)
+
+
+def test_of_an_underivable_sentence_the_known_parts_are_charted_without_probability(parser: Parser) -> None:
+    cells = span_chart(parser, ("run", "twice", "fly", "jump"))
+    assert [(cell.span, cell.probability) for cell in cells] == [(Span(0, 1), 0), (Span(3, 4), 0), (Span(0, 2), 0)]
+
+
+@pytest.mark.parametrize("tokens", [(), ("fly",), ("run", *("and", "run") * 300)], ids=["empty", "unknown", "too long"])
+def test_there_is_no_chart_of_what_cannot_be_read(parser: Parser, tokens: tuple[str, ...]) -> None:
+    assert span_chart(parser, tokens) == ()
+
+
+def test_the_drawing_has_a_cell_for_every_derivable_span_and_a_dot_for_every_other(parser: Parser) -> None:
+    tokens = ("run", "twice", "and", "jump")
+    cells = span_chart(parser, tokens)
+    tree = ElementTree.fromstring(chart_picture(tokens, cells))
+    kinds = [each.get("class", "").split()[:1] for each in tree.iter()]
+    assert kinds.count(["cell"]) == len(cells)
+    assert kinds.count(["nothing"]) == 10 - len(cells)
+    assert [each.text for each in tree.iter() if each.get("class") == "word"] == list(tokens)
+    assert f"Chart: the grammar derives {len(cells)} of 10 spans" in chart_picture(tokens, cells)
+    assert len(list(tree.iter("tr"))) == len(cells) + 1
+
+
+def test_a_cell_shows_its_probability_or_where_it_has_none_its_score(parser: Parser) -> None:
+    rule = parser.grammar[0]
+    drawn = chart_picture(("walk",), [SpanCell(Span(0, 1), rule, -1.25, 0.5)])
+    assert ">50%</text>" in drawn
+    assert 'class="cell sure"' in drawn
+    unused = chart_picture(("walk",), [SpanCell(Span(0, 1), rule, -1.25, 0.0)])
+    assert ">-1.2</text>" in unused
+    assert 'class="cell unused"' in unused
+
+
+def test_a_chart_that_is_too_wide_is_not_drawn() -> None:
+    assert "too wide to draw" in chart_picture(("run",) * (MOST_WORDS + 1), [])
+
+
+def test_gaps_are_drawn_with_the_kind_of_every_part(parser: Parser) -> None:
+    drawn = gaps_picture(gaps(parser.grammar, ("run", "twice", "fly", "and", "jump")))
+    tree = ElementTree.fromstring(drawn)
+    assert [(each.get("class"), each.text) for each in tree.iter("span")] == [
+        ("island", "run twice"),
+        ("unknown", "fly"),
+        ("loose", "and"),
+        ("island", "jump"),
+    ]
