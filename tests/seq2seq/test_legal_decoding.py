@@ -43,6 +43,8 @@ class FakeTokenizer:
 
     pieces: tuple[str, ...]
     eos_token_id: int = END
+    bos_token_id: int | None = None
+    cls_token_id: int | None = None
 
     @classmethod
     def of(cls, pieces: Iterable[str]) -> FakeTokenizer:
@@ -50,6 +52,11 @@ class FakeTokenizer:
 
     def __len__(self) -> int:
         return len(self.pieces)
+
+    def __call__(self, text_target: Sequence[str], **_: bool) -> dict[str, list[list[int]]]:
+        """As far as it is needed: only the piece that every text opens with, and the end."""
+        opening = [] if self.bos_token_id is None else [self.bos_token_id]
+        return {"input_ids": [[*opening, self.eos_token_id] for _ in text_target]}
 
     def text(self, ids: Sequence[int]) -> str:
         return "".join(self.pieces[number] for number in ids)
@@ -312,6 +319,15 @@ def test_whatever_a_model_finishes_is_legal(
             assert grammar.accepts(tokenizer.text(ids[: ids.index(END)]).split())
         else:
             place_after(legal, ids)
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_a_piece_that_every_text_opens_with_comes_first(beams: int) -> None:
+    tokenizer = FakeTokenizer(FakeTokenizer.of(LETTERS).pieces, bos_token_id=UNKNOWN)
+    legal = LegalTargets(TargetGrammar.parse("<s> ::= a b"), tokenizer, Spelling())
+    for row in generated(random_model(tokenizer, seed=1), legal, sentences=2, beams=beams):
+        assert row[0] == UNKNOWN
+        assert tokenizer.text(row[: row.index(END)]).split() == ["a", "b"]
 
 
 @pytest.mark.parametrize("beams", [1, 2])

@@ -58,6 +58,7 @@ class Place(NamedTuple):
     step: Step
     begun: str = ""
     is_start: bool = False
+    is_unopened: bool = False  # the piece that a text opens with must come first
 
 
 class LegalTargets:
@@ -75,10 +76,12 @@ class LegalTargets:
         """The place before the first piece; all that is learned of prefixes lives as long as the places after it."""
         prefix = self.grammar.prefix()
         assert prefix is not None  # every grammar derives something
-        return Place(Step.of(prefix), is_start=True)
+        return Place(Step.of(prefix), is_start=True, is_unopened=self.vocabulary.opening is not None)
 
     def after(self, place: Place, number: int) -> Place | None:
         """The place after one more piece; None where the text is then no beginning of a legal target."""
+        if place.is_unopened:
+            return place._replace(is_unopened=False) if number == self.vocabulary.opening else None
         piece = self.vocabulary.pieces.get(number)
         reached = piece and self._ended(place, piece.ended)
         if piece is None or reached is None:
@@ -88,6 +91,8 @@ class LegalTargets:
 
     def allowed(self, place: Place) -> Ids:
         """The pieces that may follow."""
+        if place.is_unopened:
+            return np.array([self.vocabulary.opening])
         found = [self._after_ended(place, ended) for ended in self.vocabulary.by_ended]
         if self.is_complete(place):
             found.append(np.array([self.vocabulary.end]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from nqg.seq2seq.spelling import Spelling, written
+from nqg.seq2seq.spelling import Spelling, encoded_targets, written
 
 Ended = tuple[str, ...]
 
@@ -31,6 +31,7 @@ class Vocabulary:
 
     pieces: Mapping[int, Piece]
     by_ended: Mapping[Ended, Mapping[str, list[int]]]
+    opening: int | None  # the piece that a text opens with and that writes nothing, as BART's <s>
     end: int  # the piece that ends a text
     may_lead: bool  # whether a text may begin with the sign between tokens, as T5's do
 
@@ -43,7 +44,7 @@ class Vocabulary:
         for number, piece in pieces.items():
             by_ended[piece.ended][piece.begun].append(number)
         plain = {ended: dict(numbers) for ended, numbers in by_ended.items()}
-        return cls(pieces, plain, tokenizer.eos_token_id, spelling.space is None)
+        return cls(pieces, plain, _opening(tokenizer), tokenizer.eos_token_id, spelling.space is None)
 
     def can_finish(self, text: str) -> list[bool]:
         """For each position of a token whether pieces that end nothing can write the rest."""
@@ -53,6 +54,11 @@ class Vocabulary:
             ends = (end for end in range(start + 1, len(text) + 1) if finishes[end])
             finishes[start] = any(text[start:end] in inside for end in ends)
         return finishes
+
+
+def _opening(tokenizer: Any) -> int | None:
+    first = next(iter(encoded_targets(tokenizer, ["a"])[0]), None)
+    return first if first in (tokenizer.bos_token_id, tokenizer.cls_token_id) else None
 
 
 def _added_texts(tokenizer: Any) -> Iterator[tuple[int, str]]:
