@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -433,6 +434,21 @@ def derivations_as_applications(graph: Graph) -> list[list[tuple[int, ...]]]:
                 yield (application, *(each for part in parts for each in part))
 
     return [[] if root < 0 else list(below(ChoiceId(int(root)))) for root in graph.roots()]
+
+
+# Attention: the twin of `nqg.model.attention_kernels` takes one query of one head after the other.
+
+
+def attention_by_definition(sentences: Iterable[tuple[Any, Any, Any]], kept: Sequence[float]) -> list[list[float]]:
+    """What each query of each head of each sentence sees, given arrays (heads, pieces, width) and dropout's factors."""
+    factors, seen = iter(kept), []
+    for queries, keys, values in sentences:
+        for asking, asked, answers in zip(queries, keys, values, strict=True):
+            for query in asking:
+                weights = [math.exp(float(query @ key) / math.sqrt(len(query))) for key in asked]
+                parts = [next(factors) * weight / sum(weights) for weight in weights]
+                seen.append([float(each) for each in sum(part * answer for part, answer in zip(parts, answers, strict=True))])
+    return seen
 
 
 # Gaps: the twin of `nqg.inference.gaps` tries every way of cutting a sentence into islands and lone tokens.

@@ -1,9 +1,8 @@
-"""Which scores a batch of forests needs: spans, and applications by span and rule."""
+"""The spans of forests and of batches, by the tokens at which they begin and end."""
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -11,9 +10,7 @@ from nqg.grammar.algebras import derivation_counts
 from nqg.grammar.charts import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import ChoiceId, Graph
-from nqg.model.anchors import anchored, anchors, span_numbers
-from nqg.model.forest_crf import log_inside
-from nqg.model.scorer import application_scores
+from nqg.model.anchors import Anchors, AnchorTable, anchors, span_numbers
 from oracles import all_derivations
 from strategies import grammars, sentences
 
@@ -41,36 +38,35 @@ def test_every_choice_of_a_goal_forest_finds_its_span_in_the_full_one(
             assert full.span(ChoiceId(int(numbers[choice]))) == goal.span(ChoiceId(choice))
 
 
-@given(grammars(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.integers(0, 99), st.data())
-def test_goal_forests_sum_up_the_derivations_of_their_target_with_the_scores_of_the_full_one(
-    grammar: Grammar, sources: list[Tokens], seed: int, data: st.DataObject
-) -> None:
-    full = charts(grammar, sources)
-    goal, targets = goals(grammar, sources, full, data)
-    table = torch.from_numpy(np.random.default_rng(seed).normal(size=(full.choices, len(grammar))))  # (S, R)
-    forest = anchored(goal, full, "cpu")
-    found = log_inside(application_scores(table, forest), forest.levels)
-    for sentence, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        spans = {full.span(ChoiceId(n)): n for n in range(*full.first_choice[sentence : sentence + 2])}
-        numbers = {rule: number for number, rule in enumerate(grammar)}
-        totals = [
-            sum(float(table[spans[each.span], numbers[each.rule]]) for each in derivation.applications)
-            for derivation in all_derivations(grammar, source)
-            if derivation.target == target
-        ]
-        expected = torch.logsumexp(torch.tensor(totals, dtype=torch.float64), 0)
-        torch.testing.assert_close(found[sentence], expected, atol=1e-9, rtol=0)
+def spans_of(found: Anchors) -> list[tuple[int, int, int]]:
+    """The sentence, the first and the last token of every span."""
+    (sentences, starts), (others, ends) = (
+        (edges.sentences[edges.of_spans].tolist(), edges.tokens[edges.of_spans].tolist())
+        for edges in (found.starts, found.ends)
+    )
+    assert sentences == others
+    return list(zip(sentences, starts, ends, strict=True))
 
 
 def test_anchors_name_the_sentence_and_the_first_and_last_token_of_each_span() -> None:
     grammar = Grammar.parse("jump ### J\nNT_1 twice ### NT_1 NT_1")
-    spans = anchors(charts(grammar, [("jump", "twice"), ("fly",), ("jump",)]), "cpu")
-    found = list(zip(spans.sentences.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True))
-    assert found == [(0, 0, 0), (0, 0, 1), (2, 0, 0)]
+    found = anchors(charts(grammar, [("jump", "twice"), ("fly",), ("jump",)]), "cpu")
+    assert spans_of(found) == [(0, 0, 0), (0, 0, 1), (2, 0, 0)]
 
 
-def test_applications_of_a_full_forest_come_with_their_own_span_and_rule() -> None:
-    full = charts(Grammar.parse("jump ### J\nNT_1 twice ### NT_1 NT_1"), [("jump", "twice"), ("jump",)])
-    forest = anchored(full, full, "cpu")
-    found = sorted(zip(forest.spans.tolist(), forest.rules.tolist(), strict=True))
-    assert found == [(0, 0), (1, 1), (2, 0)]
+@given(grammars(max_arity=3), st.lists(sentences, min_size=1, max_size=4), st.data())
+def test_a_batch_has_the_spans_of_its_sentences_and_names_no_token_twice(
+    grammar: Grammar, sources: list[Tokens], data: st.DataObject
+) -> None:
+    full = charts(grammar, sources)
+    batch = data.draw(st.lists(st.integers(0, len(sources) - 1), max_size=6))
+    found = AnchorTable.of(full).picked(np.array(batch, dtype=np.int64), "cpu")
+    expected = [
+        (row, int(full.starts[choice]), int(full.ends[choice]) - 1)
+        for row, sentence in enumerate(batch)
+        for choice in range(full.first_choice[sentence], full.first_choice[sentence + 1])
+    ]
+    assert spans_of(found) == expected
+    for edges in (found.starts, found.ends):
+        named = list(zip(edges.sentences.tolist(), edges.tokens.tolist(), strict=True))
+        assert len(set(named)) == len(named)

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from nqg.errors import NqgError
+from nqg.model.anchors import Anchors, Edges
 from nqg.model.encoder import SPECIAL, Pieces, load_encoder, new_encoder, piece_batch, pieces, word_tokenizer
 from nqg.model.settings import EncoderSettings, ModelSettings
 from strategies import tokens
@@ -71,6 +72,14 @@ def test_a_batch_is_filled_up_to_its_longest_sentence() -> None:
     assert batch.mask.tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
     assert batch.first.tolist() == [[1, 0], [1, 3]]
     assert batch.last.tolist() == [[1, 0], [2, 3]]
+
+
+def test_a_batch_knows_where_spans_begin_and_end_among_its_pieces() -> None:
+    batch = piece_batch([Pieces((2, 9, 3), (1,), (1,)), Pieces((2, 5, 6, 8, 3), (1, 3), (2, 3))], 7, "cpu")
+    rows, tokens, of_spans = torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.tensor([0, 1, 2])
+    edges = Edges(rows, tokens, of_spans)
+    first, last = batch.places(Anchors(edges, edges))
+    assert (first.tolist(), last.tolist()) == ([1, 6, 8], [1, 7, 8])
 
 
 def test_a_batch_of_empty_sentences_holds_whole_numbers() -> None:

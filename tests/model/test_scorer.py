@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from nqg.grammar.charts import charts
 from nqg.grammar.grammar import Grammar
-from nqg.model.anchors import anchored, anchors
+from nqg.model.anchors import anchors, sentence_numbers
 from nqg.model.encoder import new_encoder, piece_batch, pieces
-from nqg.model.scorer import Scorer, application_scores
+from nqg.model.pairs import Pairs
+from nqg.model.scorer import Scorer
 from nqg.model.settings import EncoderSettings, ModelSettings
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
@@ -21,11 +23,11 @@ def test_a_score_is_that_of_the_formula() -> None:
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, len(GRAMMAR), SETTINGS.dimension).double().eval()
     sentences = piece_batch(pieces(tokenizer, SOURCES), tokenizer.pad_token_id, "cpu")
-    spans = anchors(charts(GRAMMAR, SOURCES), "cpu")
-    table = scorer(sentences, spans)
+    full = charts(GRAMMAR, SOURCES)
+    table = scorer(sentences, anchors(full, "cpu"))
     assert table.dtype == torch.float64
-    for row, (sentence, start, end) in enumerate(zip(spans.sentences, spans.starts, spans.ends, strict=True)):
-        alone = piece_batch(pieces(tokenizer, [SOURCES[int(sentence)]]), tokenizer.pad_token_id, "cpu")
+    for row, (sentence, start, end) in enumerate(zip(sentence_numbers(full), full.starts, full.ends - 1, strict=True)):
+        alone = piece_batch(pieces(tokenizer, [SOURCES[sentence]]), tokenizer.pad_token_id, "cpu")
         vectors = encoder(input_ids=alone.ids, attention_mask=alone.mask).last_hidden_state[0]
         ends = torch.cat([vectors[start + 1], vectors[end + 1]])  # one piece a token, after [CLS]
         for rule in range(len(GRAMMAR)):
@@ -33,16 +35,32 @@ def test_a_score_is_that_of_the_formula() -> None:
             torch.testing.assert_close(table[row, rule], expected, atol=1e-12, rtol=0)
 
 
-def test_applications_pick_the_score_of_their_span_and_rule() -> None:
-    full = charts(GRAMMAR, SOURCES)
-    forest = anchored(full, full, "cpu")
-    table = torch.arange(full.choices)[:, None] * 100 + torch.arange(len(GRAMMAR))  # (S, R)
-    assert application_scores(table, forest).tolist() == (forest.spans * 100 + forest.rules).tolist()
+@pytest.mark.parametrize("rules", [len(GRAMMAR), 40], ids=["fewer rules than spans", "more rules than spans"])
+def test_pairs_have_the_scores_that_they_have_in_the_table_and_send_back_the_same_gradient(rules: int) -> None:
+    encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
+    scorer = Scorer(encoder, rules, SETTINGS.dimension).double().eval()
+    sentences = piece_batch(pieces(tokenizer, SOURCES), tokenizer.pad_token_id, "cpu")
+    spans = anchors(charts(GRAMMAR, SOURCES), "cpu")
+    pairs = Pairs(torch.tensor([0, 3, 3, 1]), torch.tensor([2, 0, 3, 2]))
+    factors = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
+    of_pairs, table = scorer(sentences, spans, pairs), scorer(sentences, spans)
+    torch.testing.assert_close(of_pairs, table[pairs.spans, pairs.rules], atol=1e-12, rtol=0)
+    parameters = list(scorer.parameters())
+    for_pairs, for_table = (
+        torch.autograd.grad(factors @ scores, parameters, allow_unused=True)
+        for scores in (of_pairs, table[pairs.spans, pairs.rules])
+    )
+    for name, one, other in zip(dict(scorer.named_parameters()), for_pairs, for_table, strict=True):
+        assert one is not None, name
+        assert other is not None, name
+        torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
 
 
 def test_scores_are_of_full_precision_where_the_encoder_runs_in_half() -> None:
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, len(GRAMMAR), SETTINGS.dimension)
     sentences = piece_batch(pieces(tokenizer, SOURCES), tokenizer.pad_token_id, "cpu")
+    spans, pairs = anchors(charts(GRAMMAR, SOURCES), "cpu"), Pairs(torch.tensor([1]), torch.tensor([2]))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert scorer(sentences, anchors(charts(GRAMMAR, SOURCES), "cpu")).dtype == torch.float32
+        assert scorer(sentences, spans).dtype == torch.float32
+        assert scorer(sentences, spans, pairs).dtype == torch.float32

@@ -1,4 +1,7 @@
-"""Which scores a batch of forests needs: every span once, and every application by its span and its rule."""
+"""The spans of full forests, by the tokens at which they begin and end, each such token once.
+
+All of it belongs to a sentence and not to a batch, so it is worked out once and only picked for each batch.
+"""
 
 from __future__ import annotations
 
@@ -8,46 +11,96 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nqg.forests.levels import levels
-from nqg.grammar.graph import Graph, Longs
-from nqg.model.forest_crf import LevelTensors
+from nqg.grammar.compiled import kernel
+from nqg.grammar.graph import Graph, Longs, starts_of
+from nqg.grammar.trie import Integers
+from nqg.model.ragged import Ragged, on_device
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The tokens at which spans begin (or end), each once, and for every span which of them is its own."""
+
+    sentences: Tensor  # (E,)
+    tokens: Tensor  # (E,)
+    of_spans: Tensor  # (S,)
 
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """The spans of a batch of full forests: S of them, each with its sentence, first and last token."""
+    """The S spans of a batch of full forests by the tokens at which they begin and end."""
 
-    sentences: Tensor  # (S,)
-    starts: Tensor  # (S,)
-    ends: Tensor  # (S,) last token
+    starts: Edges
+    ends: Edges  # at last tokens
 
 
 @dataclass(frozen=True, slots=True)
-class AnchoredForest:
-    """A batch of forests with, for every application in the order of levels, its span's number and its rule."""
+class EdgeTable:
+    """The edges of the spans of many sentences; `of_spans` counts from the sentence's own first edge."""
 
-    levels: LevelTensors
-    spans: Tensor  # (A,)
-    rules: Tensor  # (A,)
+    tokens: Ragged
+    of_spans: Ragged
+
+    @classmethod
+    def of(cls, first_choice: Longs, tokens: Integers) -> EdgeTable:
+        """The edges of spans, given the token of each, which are those of the choices of full forests."""
+        counts = np.empty(len(first_choice) - 1, dtype=np.int64)
+        distinct, numbers = (np.empty(len(tokens), dtype=np.int64) for _ in range(2))
+        _number_tokens(first_choice, tokens, np.empty(tokens.max(initial=0) + 1, np.int64), counts, distinct, numbers)
+        first = starts_of(counts)
+        return cls(Ragged(first, distinct[: first[-1]]), Ragged(first_choice, numbers))
+
+    def picked(self, batch: Longs) -> tuple[Longs, Longs, Longs]:
+        """The columns of `Edges` for the sentences of a batch."""
+        sizes = self.tokens.sizes(batch)
+        sentences = np.repeat(np.arange(len(batch)), sizes)
+        return sentences, self.tokens.picked(batch), self.of_spans.picked(batch, starts_of(sizes)[:-1])
+
+
+@kernel
+def _number_tokens(
+    first_choice: Longs, tokens: Integers, numbers: Longs, counts: Longs, distinct: Longs, of_spans: Longs
+) -> None:
+    """Number the distinct tokens of every sentence in the order of appearance; `numbers` is room, one per token."""
+    total = 0
+    for sentence in range(len(counts)):
+        numbers[:] = -1
+        begun = total
+        for span in range(first_choice[sentence], first_choice[sentence + 1]):
+            token = tokens[span]
+            if numbers[token] < 0:
+                numbers[token] = total - begun
+                distinct[total] = token
+                total += 1
+            of_spans[span] = numbers[token]
+        counts[sentence] = total - begun
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorTable:
+    """The spans of many full forests, from which `picked` takes those of a batch."""
+
+    starts: EdgeTable
+    ends: EdgeTable
+
+    @classmethod
+    def of(cls, full: Graph) -> AnchorTable:
+        """The spans of full forests; in them every choice is a span."""
+        return cls(EdgeTable.of(full.first_choice, full.starts), EdgeTable.of(full.first_choice, full.ends - 1))
+
+    def picked(self, batch: Longs, device: torch.device | str) -> Anchors:
+        """The spans of the sentences of a batch, on a device."""
+        tables = on_device([*self.starts.picked(batch), *self.ends.picked(batch)], device)
+        return Anchors(Edges(*tables[:3]), Edges(*tables[3:]))
 
 
 def anchors(full: Graph, device: torch.device | str) -> Anchors:
-    """The spans of full forests; in them every choice is a span."""
-    tables = (_sentences(full), full.starts, full.ends - 1)
-    return Anchors(*(torch.from_numpy(np.asarray(table, dtype=np.int64)).to(device) for table in tables))
+    """The spans of a batch of full forests."""
+    return AnchorTable.of(full).picked(np.arange(len(full)), device)
 
 
-def anchored(graph: Graph, full: Graph, device: torch.device | str) -> AnchoredForest:
-    """A batch of full or goal forests over the spans of `full`."""
-    laid_out = levels(graph)
-    spans = span_numbers(graph, full)[laid_out.choices][laid_out.owners]
-    rules = graph.rules[laid_out.applications].astype(np.int64)
-    return AnchoredForest(
-        LevelTensors.of(laid_out, device), torch.from_numpy(spans).to(device), torch.from_numpy(rules).to(device)
-    )
-
-
-def _sentences(graph: Graph) -> Longs:
+def sentence_numbers(graph: Graph) -> Longs:
+    """For each choice the sentence that it belongs to: (N,)."""
     return np.repeat(np.arange(len(graph)), np.diff(graph.first_choice))
 
 
@@ -56,6 +109,6 @@ def span_numbers(graph: Graph, full: Graph) -> Longs:
     if graph is full:
         return np.arange(full.choices)
     width = int(full.ends.max(initial=0)) + 1
-    known, asked = ((_sentences(each) * width + each.starts) * width + each.ends for each in (full, graph))
+    known, asked = ((sentence_numbers(each) * width + each.starts) * width + each.ends for each in (full, graph))
     order = np.argsort(known)
     return order[np.searchsorted(known[order], asked)]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, PreTrainedTokenizerFast
 
 from nqg.errors import NqgError
+from nqg.grammar.graph import Longs
+from nqg.model.anchors import Anchors
+from nqg.model.quiet import quiet_transformers
+from nqg.model.ragged import Ragged, on_device
 from nqg.model.settings import EMBEDDED, EncoderSettings, ModelSettings
 
 Tokens = Sequence[str]
@@ -42,6 +47,15 @@ class PieceBatch:
     first: Tensor  # (B, T)
     last: Tensor  # (B, T)
 
+    def places(self, spans: Anchors) -> tuple[Tensor, Tensor]:
+        """Where the pieces at which spans begin and end stand when the sentences are read row by row: (E,) each."""
+        starts, ends = spans.starts, spans.ends
+        width = self.ids.shape[1]
+        return (
+            starts.sentences * width + self.first[starts.sentences, starts.tokens],
+            ends.sentences * width + self.last[ends.sentences, ends.tokens],
+        )
+
 
 def pieces(tokenizer: Any, sentences: Sequence[Tokens]) -> list[Pieces]:
     """The word pieces of sentences that are cut into tokens already."""
@@ -68,23 +82,31 @@ def _aligned(ids: Sequence[int], words: Sequence[int | None], sentence: Tokens) 
     return Pieces(tuple(ids), tuple(first), tuple(last))
 
 
+@dataclass(frozen=True, slots=True)
+class PieceTable:
+    """The word pieces of many sentences, from which `picked` takes those of a batch."""
+
+    ids: Ragged
+    first: Ragged
+    last: Ragged
+
+    @classmethod
+    def of(cls, sentences: Sequence[Pieces]) -> PieceTable:
+        """The pieces of sentences end to end."""
+        columns = ([getattr(each, name) for each in sentences] for name in ("ids", "first", "last"))
+        return cls(*map(Ragged.of, columns))
+
+    def picked(self, batch: Longs, padding: int, device: torch.device | str) -> PieceBatch:
+        """The sentences of a batch side by side, filled up to the longest, on a device."""
+        ids = self.ids.filled(batch, padding)
+        lengths = self.ids.sizes(batch)[:, None]
+        mask = (np.arange(ids.shape[1]) < lengths).astype(np.int64)
+        return PieceBatch(*on_device([ids, mask, self.first.filled(batch, 0), self.last.filled(batch, 0)], device))
+
+
 def piece_batch(sentences: Sequence[Pieces], padding: int, device: torch.device | str) -> PieceBatch:
     """Sentences side by side, filled up to the longest."""
-
-    def table(rows: Iterable[Sequence[int]], value: int) -> Tensor:
-        rows = list(rows)
-        width = max(map(len, rows))
-        filled = [[*row, *[value] * (width - len(row))] for row in rows]
-        return torch.tensor(filled, dtype=torch.long, device=device)
-
-    ids = table((sentence.ids for sentence in sentences), padding)
-    mask = table(([1] * len(sentence.ids) for sentence in sentences), 0)
-    return PieceBatch(
-        ids,
-        mask,
-        table((sentence.first for sentence in sentences), 0),
-        table((sentence.last for sentence in sentences), 0),
-    )
+    return PieceTable.of(sentences).picked(np.arange(len(sentences)), padding, device)
 
 
 def new_encoder(settings: ModelSettings, sentences: Sequence[Tokens]) -> tuple[Any, Any]:
@@ -98,8 +120,9 @@ def new_encoder(settings: ModelSettings, sentences: Sequence[Tokens]) -> tuple[A
 def load_encoder(name: str) -> tuple[Any, Any]:
     """A pre-trained encoder and its tokenizer, by hub name or folder."""
     try:
-        encoder = AutoModel.from_pretrained(name, dtype=torch.float32)
-        return without_pooler(encoder), AutoTokenizer.from_pretrained(name)
+        with quiet_transformers():
+            encoder = AutoModel.from_pretrained(name, dtype=torch.float32, trust_remote_code=False)
+            return without_pooler(encoder), AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise NqgError(f"cannot load the encoder '{name}': {error}") from error
 

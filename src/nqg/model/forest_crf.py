@@ -10,10 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from nqg.forests.forest import Forests
 from nqg.forests.levels import Levels
+from nqg.grammar.graph import Longs, starts_of
+from nqg.model.marginal_kernels import Floats, add_log_inside_and_marginals
+from nqg.model.pairs import PairTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +113,37 @@ def _shares(totals: Tensor, values: Tensor, owners: Tensor, choices: slice, larg
     count = choices.stop - choices.start
     first = places.new_full((count,), len(totals)).scatter_reduce(0, owners, best, "amin")
     return (first[owners] == places).to(totals.dtype)
+
+
+def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Longs) -> Tensor:
+    """The mean over a batch of log Z(full) - log Z(goal), given the scores of its pairs of span and rule: (P,).
+
+    Both passes, and the walk back down for the gradient, are made at once where the forests lie, on the CPU: their
+    arithmetic is less than the beginning of one operation per level on a GPU would take.
+    """
+    return _ForestLoss.apply(scores, forests, pairs, batch)  # type: ignore[no-any-return,no-untyped-call]
+
+
+class _ForestLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, forests: Forests, pairs: PairTable, batch: Longs) -> Tensor:
+        losses, gradient = losses_and_gradient(scores.detach().cpu().double().numpy(), forests, pairs, batch)
+        both = torch.from_numpy(np.append(gradient / len(batch), losses.mean())).to(scores.dtype).to(scores.device)
+        ctx.save_for_backward(both[:-1])
+        return both[-1].clone()
+
+    @staticmethod
+    def backward(ctx: Any, *flow: Tensor) -> tuple[Tensor, None, None, None]:
+        return ctx.saved_tensors[0] * flow[0], None, None, None
+
+
+def losses_and_gradient(scores: Floats, forests: Forests, pairs: PairTable, batch: Longs) -> tuple[Floats, Floats]:
+    """The losses of the sentences of a batch, given the scores of their pairs, and the gradient of the losses' sum."""
+    losses, gradient = np.zeros(len(batch)), np.zeros_like(scores)
+    first_pair = starts_of(pairs.rules.sizes(batch))
+    for graph, of_applications, sign in ((forests.full, pairs.of_full, 1.0), (forests.goal, pairs.of_goal, -1.0)):
+        add_log_inside_and_marginals(
+            graph.first_choice, graph.first_application, graph.children, of_applications,
+            batch, first_pair, scores, sign, losses, gradient,
+        )  # fmt: skip
+    return losses, gradient

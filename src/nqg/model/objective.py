@@ -6,36 +6,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.forests.forest import Forests
-from nqg.model.anchors import anchored, anchors
-from nqg.model.encoder import Pieces, piece_batch, pieces
-from nqg.model.forest_crf import log_inside
-from nqg.model.scorer import Scorer, application_scores
+from nqg.model.anchors import AnchorTable
+from nqg.model.encoder import Pieces, PieceTable, pieces
+from nqg.model.forest_crf import forest_loss
+from nqg.model.pairs import PairTable
+from nqg.model.scorer import Scorer
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """Sentences as word pieces, and their forests; pairs that no derivation yields are left out."""
+    """Sentences as word pieces, their forests, and tables from which a batch is picked."""
 
     sentences: tuple[Pieces, ...]
     forests: Forests
+    pieces: PieceTable
+    spans: AnchorTable
+    pairs: PairTable
 
     @classmethod
     def of(cls, examples: Sequence[Example], forests: Forests, tokenizer: Any) -> TrainingData:
-        """Everything that training needs of examples and grammar."""
+        """Everything that training needs of examples and grammar; pairs that no derivation yields are left out."""
         if len(forests) != len(examples):
             raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
         bad = set(forests.underivable())
         good = [number for number in range(len(examples)) if number not in bad]
         if not good:
             raise NqgError("the grammar derives none of the training pairs: there is nothing to learn from")
-        sentences = pieces(tokenizer, [examples[number].source_tokens for number in good])
-        return cls(tuple(sentences), forests.select(good))
+        sentences = tuple(pieces(tokenizer, [examples[number].source_tokens for number in good]))
+        kept = forests.select(good)
+        return cls(sentences, kept, PieceTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -51,11 +57,7 @@ class TrainingData:
 
 def batch_loss(scorer: Scorer, data: TrainingData, batch: Sequence[int], padding: int, device: torch.device) -> Tensor:
     """The mean over a batch of -log p(target | source)."""
-    forests = data.forests.select(batch)
-    sentences = piece_batch([data.sentences[number] for number in batch], padding, device)
-    scores = scorer(sentences, anchors(forests.full, device))  # (S, R)
-    full = anchored(forests.full, forests.full, device)
-    goal = anchored(forests.goal, forests.full, device)
-    everything = log_inside(application_scores(scores, full), full.levels)  # (B,)
-    right = log_inside(application_scores(scores, goal), goal.levels)
-    return (everything - right).mean()
+    numbers = np.asarray(batch, dtype=np.int64)
+    sentences, spans = data.pieces.picked(numbers, padding, device), data.spans.picked(numbers, device)
+    scores = scorer(sentences, spans, data.pairs.picked(numbers, device))  # (P,)
+    return forest_loss(scores, data.forests, data.pairs, numbers)

@@ -6,9 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import gelu, linear
 
-from nqg.model.anchors import AnchoredForest, Anchors
+from nqg.model.anchors import Anchors
 from nqg.model.encoder import PieceBatch
+from nqg.model.packing import encoded
+from nqg.model.pairs import Pairs, pair_scores
 
 
 class Scorer(nn.Module):
@@ -22,19 +25,43 @@ class Scorer(nn.Module):
         self.rule_network = _feed_forward(width, dimension, dimension)
         self.rules = nn.Parameter(torch.randn(rules, dimension) * dimension**-0.5)
 
-    def forward(self, sentences: PieceBatch, spans: Anchors) -> Tensor:
-        """The score of every rule over every span: (S, R)."""
-        pieces = self.encoder(input_ids=sentences.ids, attention_mask=sentences.mask).last_hidden_state  # (B, P, D)
-        first = sentences.first[spans.sentences, spans.starts]
-        last = sentences.last[spans.sentences, spans.ends]
-        ends = torch.cat([pieces[spans.sentences, first], pieces[spans.sentences, last]], dim=-1)  # (S, 2D)
-        scores: Tensor = self.span_network(ends) + self.rule_network(ends) @ self.rules.T
+    def forward(self, sentences: PieceBatch, spans: Anchors, pairs: Pairs | None = None) -> Tensor:
+        """The scores of pairs of span and rule: (P,); of every rule over every span if none are given: (S, R)."""
+        return self.scores(*self.edges(sentences, spans), spans, pairs)
+
+    def edges(self, sentences: PieceBatch, spans: Anchors) -> tuple[Tensor, Tensor]:
+        """The encoder's vectors where spans begin and where they end: (E, D) each."""
+        first, last = sentences.places(spans)
+        vectors = encoded(self.encoder, sentences, torch.cat([first, last])).flatten(0, 1)  # (B * P, D)
+        return vectors.index_select(0, first), vectors.index_select(0, last)
+
+    def scores(self, firsts: Tensor, lasts: Tensor, spans: Anchors, pairs: Pairs | None = None) -> Tensor:
+        """What `forward` returns, given the vectors of `edges`."""
+        of_spans = self.span_network[-1](_hidden(self.span_network[0], firsts, lasts, spans))  # (S, 1)
+        vectors = _hidden(self.rule_network[0], firsts, lasts, spans)  # (S, d)
+        rules: Tensor = self.rules  # (R, d)
+        last: Any = self.rule_network[-1]
+        of_rules = rules @ last.bias  # (R,)
+        # e_r . (W h + b) is (e_r W) . h + e_r . b: W goes to the side that has fewer vectors
+        if len(rules) < len(vectors):
+            rules = rules @ last.weight
+        else:
+            vectors = linear(vectors, last.weight)
+        if pairs is None:
+            scores: Tensor = of_spans + linear(vectors, rules, of_rules)
+        else:
+            scores = pair_scores(vectors, of_spans[:, 0], rules, of_rules, pairs)
         return scores.to(self.rules.dtype)  # full precision, also where the encoder runs in half
 
 
-def application_scores(scores: Tensor, forest: AnchoredForest) -> Tensor:
-    """The scores of a forest's applications, in the order of its levels: (A,)."""
-    return scores[forest.spans, forest.rules]
+def _hidden(layer: Any, firsts: Tensor, lasts: Tensor, spans: Anchors) -> Tensor:
+    """The hidden layer of a network over [w_i, w_j]: (S, d).
+
+    It is the sum of a layer over w_i and one over w_j, which are made once for spans that share a w.
+    """
+    over_firsts, over_lasts = layer.weight.chunk(2, dim=1)  # (d, D) each
+    of_firsts = linear(firsts, over_firsts).index_select(0, spans.starts.of_spans)
+    return gelu(of_firsts + linear(lasts, over_lasts, layer.bias).index_select(0, spans.ends.of_spans))
 
 
 def _feed_forward(width: int, hidden: int, out: int) -> nn.Sequential:

@@ -1,0 +1,77 @@
+"""Attention within sentences against its definition, query by query, and its gradient against differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.grammar.graph import Longs, starts_of
+from nqg.model.attention_kernels import attend
+from nqg.model.packing import attention
+from nqg.model.vectorised import Reals
+from oracles import attention_by_definition
+
+Sizes = list[tuple[int, int]]  # of each sentence: queries and keys
+SIZES = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5)), min_size=1, max_size=4)
+
+
+def firsts(sizes: Sizes) -> list[Longs]:
+    return [starts_of(np.array(column)) for column in zip(*sizes, strict=True)]
+
+
+def factors(sizes: Sizes, heads: int, rng: np.random.Generator) -> Reals:
+    """Dropout that takes every other weight or so."""
+    return 2.0 * rng.integers(0, 2, heads * sum(queries * keys for queries, keys in sizes))
+
+
+@given(SIZES, st.integers(1, 3), st.integers(1, 5), st.integers(0, 99))
+def test_every_query_sees_what_the_definition_says(sizes: Sizes, heads: int, width: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    asked, everything = firsts(sizes)
+    queries, keys, values = (rng.normal(size=(int(rows[-1]), heads, width)) for rows in (asked, everything, everything))
+    kept, out = factors(sizes, heads, rng), np.zeros_like(queries)
+    attend(asked, everything, queries, keys, values, kept, np.empty_like(kept), out)
+    alone = [
+        tuple(
+            table[rows[sentence] : rows[sentence + 1]].swapaxes(0, 1)
+            for table, rows in ((queries, asked), (keys, everything), (values, everything))
+        )
+        for sentence in range(len(sizes))
+    ]
+    found = [
+        row.tolist()
+        for sentence in range(len(sizes))
+        for head in range(heads)
+        for row in out[asked[sentence] : asked[sentence + 1], head]
+    ]
+    expected = attention_by_definition(alone, kept.tolist())  # type: ignore[arg-type]
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, abs=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[(2, 2), (1, 3)], [(3, 4), (0, 2), (1, 1)]])
+def test_the_gradient_passes_a_numerical_check(sizes: Sizes) -> None:
+    rng = np.random.default_rng(0)
+    asked, everything = firsts(sizes)
+    kept = torch.from_numpy(factors(sizes, 2, rng))
+    tables = tuple(
+        torch.from_numpy(rng.normal(size=(int(rows[-1]), 2, 3))).requires_grad_()
+        for rows in (asked, everything, everything)
+    )
+
+    def seen(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return attention(queries, keys, values, kept, asked, everything)
+
+    assert torch.autograd.gradcheck(seen, tables)
+
+
+def test_large_products_do_not_overflow() -> None:
+    one = np.full((3, 1, 2), 1e3, dtype=np.float32)
+    first, weights, out = np.array([0, 3]), np.empty(9, dtype=np.float32), np.zeros_like(one)
+    attend(first, first, one, one, one, np.ones_like(weights), weights, out)
+    assert weights == pytest.approx(np.full(9, 1 / 3))
+    assert out == pytest.approx(one)

@@ -1,0 +1,115 @@
+"""BERT without padding against Transformers' own way through it, and dropout against its chances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
+
+from nqg.model.encoder import PieceBatch
+from nqg.model.packing import dropped, encoded
+
+
+def bert(layers: int = 2, **settings: Any) -> Any:
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=20, hidden_size=12, num_hidden_layers=layers, num_attention_heads=3, intermediate_size=20, **settings
+    )
+    return BertModel(config, add_pooling_layer=False).double().eval()  # type: ignore[no-untyped-call]
+
+
+def batch_of(lengths: list[int]) -> PieceBatch:
+    ids = torch.randint(1, 20, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(1))
+    mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
+    return PieceBatch(ids * mask, mask, ids[:, :0], ids[:, :0])
+
+
+def everywhere(sentences: PieceBatch) -> torch.Tensor:
+    return sentences.mask.flatten().nonzero()[:, 0]
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 3), st.data())
+def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
+    lengths: list[int], layers: int, data: st.DataObject
+) -> None:
+    model, sentences = bert(layers), batch_of(lengths)
+    places = [(row, place) for row, length in enumerate(lengths) for place in range(length)]
+    wanted = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=5))
+    rows, columns = (torch.tensor(each) for each in zip(*wanted, strict=True))
+    theirs = model(input_ids=sentences.ids, attention_mask=sentences.mask).last_hidden_state[rows, columns]
+    ours = encoded(model, sentences, rows * max(lengths) + columns)[rows, columns]
+    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+    factors = torch.randn(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    parameters = list(model.parameters())
+    for one, other in zip(
+        torch.autograd.grad((ours * factors).sum(), parameters, allow_unused=True),
+        torch.autograd.grad((theirs * factors).sum(), parameters, allow_unused=True),
+        strict=True,
+    ):
+        assert one is not None
+        assert other is not None
+        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
+
+
+def test_pieces_that_nobody_wants_are_zeros_and_the_last_layer_is_not_worked_out_for_them() -> None:
+    model, sentences = bert(), batch_of([3, 5])
+    seen: list[int] = []
+    model.encoder.layer[-1].output.dense.register_forward_hook(lambda _, __, out: seen.append(len(out)))
+    vectors = encoded(model, sentences, torch.tensor([9, 5]))
+    assert seen == [2]
+    assert vectors.shape == (2, 5, 12)
+    assert vectors.abs().sum(dim=2).nonzero().tolist() == [[1, 0], [1, 4]]
+
+
+def test_other_encoders_go_their_own_way() -> None:
+    config = RobertaConfig(
+        vocab_size=20, hidden_size=12, num_hidden_layers=1, num_attention_heads=3, intermediate_size=20, pad_token_id=0
+    )
+    model = RobertaModel(config, add_pooling_layer=False).eval()  # type: ignore[no-untyped-call]
+    sentences = batch_of([2, 4])
+    theirs = model(input_ids=sentences.ids, attention_mask=sentences.mask).last_hidden_state
+    assert torch.equal(encoded(model, sentences, everywhere(sentences)), theirs)
+
+
+def test_without_padding_a_sentence_does_not_notice_its_neighbours() -> None:
+    model = bert()
+    together = batch_of([4, 2, 6])
+    alone = PieceBatch(together.ids[1:2, :2], together.mask[1:2, :2], together.first[1:2], together.last[1:2])
+    torch.testing.assert_close(
+        encoded(model, together, everywhere(together))[1, :2], encoded(model, alone, everywhere(alone))[0]
+    )
+
+
+def test_training_drops_and_the_seed_decides_what() -> None:
+    model = bert(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5)
+    sentences = batch_of([4, 6])
+
+    def drawn(seed: int) -> torch.Tensor:
+        torch.manual_seed(seed)
+        return encoded(model, sentences, everywhere(sentences))
+
+    calm = drawn(1)
+    assert torch.equal(calm, drawn(2))
+    model.train()
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
+    assert not torch.equal(drawn(1), calm)
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5, 0.9])
+def test_dropout_takes_its_share_and_keeps_the_mean(chance: float) -> None:
+    torch.manual_seed(0)
+    found = dropped(torch.ones(1001, 100, dtype=torch.float64), torch.nn.Dropout(chance))
+    assert (found == 0).double().mean().item() == pytest.approx(chance, abs=0.006)
+    assert found.max().item() == pytest.approx(1 / (1 - chance), rel=1e-3)
+    assert found.mean().item() == pytest.approx(1.0, abs=0.02)
+
+
+def test_dropout_that_is_certain_of_nothing_changes_nothing() -> None:
+    ones = torch.ones(5)
+    assert dropped(ones, torch.nn.Dropout(0.0)) is ones
+    assert dropped(ones, torch.nn.Dropout(0.5).eval()) is ones

@@ -1,0 +1,162 @@
+"""Pairs of span and rule: each once, each application with its own; and the loss over them against enumeration."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from nqg.forests.forest import Forests
+from nqg.grammar.algebras import derivation_counts
+from nqg.grammar.charts import charts, goal_charts
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.graph import ChoiceId, Graph
+from nqg.model.anchors import sentence_numbers
+from nqg.model.forest_crf import forest_loss, losses_and_gradient
+from nqg.model.pairs import Pairs, PairTable, pair_scores
+from oracles import all_derivations, derivations_as_applications
+from strategies import grammars, sentences
+
+Tokens = tuple[str, ...]
+AMBIGUOUS = Grammar.parse("a ### x\na ### y\nb ### x\nNT_1 NT_2 ### NT_1 NT_2\nNT_1 NT_2 ### NT_2 NT_1")
+
+
+def forests_of(grammar: Grammar, sources: list[Tokens], data: st.DataObject) -> Forests:
+    """The forests of sources, each with one of its targets, or with one that it has not."""
+    full = charts(grammar, sources)
+    assume(max(derivation_counts(full)) <= 100)
+    targets = [sorted({each.target for each in all_derivations(grammar, source)} | {("never",)}) for source in sources]
+    return Forests(full, goal_charts(grammar, full, [data.draw(st.sampled_from(each)) for each in targets]))
+
+
+def span_and_rule(graph: Graph) -> list[tuple[int, str, int]]:
+    """Of every application its sentence, its span and its rule."""
+    owners = graph.owners()
+    columns = zip(sentence_numbers(graph)[owners], owners, graph.rules, strict=True)
+    return [(int(sentence), str(graph.span(ChoiceId(int(owner)))), int(rule)) for sentence, owner, rule in columns]
+
+
+def enumerated(graph: Graph, sentence: int, scores: dict[int, float]) -> tuple[float, dict[int, float]]:
+    """log Z of a sentence and the marginals of its applications, derivation by derivation."""
+    derivations = derivations_as_applications(graph)[sentence]
+    totals = [math.fsum(scores[each] for each in derivation) for derivation in derivations]
+    whole = math.log(math.fsum(map(math.exp, totals))) if totals else -math.inf
+    marginals = dict.fromkeys(scores, 0.0)
+    for derivation, total in zip(derivations, totals, strict=True):
+        for each in derivation:
+            marginals[each] += math.exp(total - whole)
+    return whole, marginals
+
+
+@given(grammars(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.data())
+def test_pairs_are_those_of_the_applications_and_none_occurs_twice(
+    grammar: Grammar, sources: list[Tokens], data: st.DataObject
+) -> None:
+    forests = forests_of(grammar, sources, data)
+    table = PairTable.of(forests)
+    full = forests.full
+    known = [
+        (sentence, str(full.span(ChoiceId(int(full.first_choice[sentence] + span)))), int(rule))
+        for sentence in range(len(full))
+        for span, rule in zip(*(each.picked(np.array([sentence])) for each in (table.spans, table.rules)), strict=True)
+    ]
+    assert sorted(known) == sorted(set(span_and_rule(full)))
+    for graph, of_applications in ((full, table.of_full), (forests.goal, table.of_goal)):
+        named = span_and_rule(graph)
+        assert [
+            known[table.rules.first[each[0]] + pair] for each, pair in zip(named, of_applications, strict=True)
+        ] == named
+
+
+@given(grammars(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.integers(0, 99), st.data())
+def test_losses_and_their_gradient_are_what_enumeration_gives(
+    grammar: Grammar, sources: list[Tokens], seed: int, data: st.DataObject
+) -> None:
+    forests = forests_of(grammar, sources, data)
+    table = PairTable.of(forests)
+    batch = np.array(data.draw(st.lists(st.integers(0, len(sources) - 1), min_size=1, max_size=4)))
+    scores = np.random.default_rng(seed).normal(size=int(table.rules.sizes(batch).sum()))
+    with np.errstate(invalid="ignore"):
+        losses, gradient = losses_and_gradient(scores, forests, table, batch)
+    expected, first = np.zeros_like(scores), 0
+    for row, sentence in enumerate(batch.tolist()):
+        whole = []
+        for graph, pairs, sign in ((forests.full, table.of_full, 1), (forests.goal, table.of_goal, -1)):
+            own = [number for number, each in enumerate(span_and_rule(graph)) if each[0] == sentence]
+            value, marginals = enumerated(graph, sentence, {each: scores[first + pairs[each]] for each in own})
+            whole.append(value)
+            for each in own:
+                expected[first + pairs[each]] += sign * marginals[each]
+        if math.isfinite(whole[0]):
+            assert losses[row] == pytest.approx(whole[0] - whole[1], abs=1e-9)
+        else:
+            assert not math.isfinite(losses[row])
+        first += int(table.rules.sizes(batch[row : row + 1])[0])
+    np.testing.assert_allclose(gradient, expected, atol=1e-9)
+
+
+def ambiguous() -> tuple[Forests, PairTable]:
+    full = charts(AMBIGUOUS, [("a", "b", "a"), ("a", "a")])
+    forests = Forests(full, goal_charts(AMBIGUOUS, full, [("x", "x", "y"), ("y", "x")]))
+    return forests, PairTable.of(forests)
+
+
+def test_the_gradient_of_the_mean_passes_a_numerical_check() -> None:
+    forests, table = ambiguous()
+    batch = np.array([1, 0, 1])
+    scores = torch.randn(int(table.rules.sizes(batch).sum()), dtype=torch.float64, generator=torch.manual_seed(0))
+    assert torch.autograd.gradcheck(lambda each: forest_loss(each, forests, table, batch), scores.requires_grad_())
+
+
+def test_very_large_and_very_small_scores_neither_overflow_nor_lose_the_gradient() -> None:
+    forests, table = ambiguous()
+    batch = np.array([0, 1])
+    scores = 1e4 * torch.randn(int(table.rules.sizes(batch).sum()), generator=torch.manual_seed(0))
+    loss = forest_loss(scores.requires_grad_(), forests, table, batch)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert torch.isfinite(loss)
+    assert scores.grad is not None
+    assert torch.isfinite(scores.grad).all()
+    assert scores.grad.abs().max() <= 1.0
+
+
+def test_a_score_of_minus_infinity_forbids_a_rule_and_gets_no_gradient() -> None:
+    forests, table = ambiguous()
+    batch = np.array([1])
+    rules = table.rules.picked(batch)
+    scores = np.where(rules == 3, -np.inf, 0.0)  # NT_1 NT_2 ### NT_1 NT_2
+    losses, gradient = losses_and_gradient(scores, forests, table, batch)
+    assert losses[0] == pytest.approx(math.log(4))  # of x x, x y, y x and y y, by the other rule
+    assert not gradient[rules == 3].any()
+    assert np.isfinite(gradient).all()
+
+
+@given(st.integers(0, 6), st.integers(0, 99))
+def test_scores_of_pairs_and_their_gradients_are_those_of_the_formula(count: int, seed: int) -> None:
+    generator = torch.manual_seed(seed)
+    vectors, of_spans, rules, of_rules = (
+        torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_()
+        for shape in ((4, 5), (4,), (3, 5), (3,))
+    )
+    parts = vectors, of_spans, rules, of_rules
+    places = torch.randperm(12, generator=generator)[:count]
+    pairs = Pairs(places // 3, places % 3)
+    flow = torch.randn(count, dtype=torch.float64, generator=generator)
+    found = pair_scores(*parts, pairs)
+    expected = (vectors @ rules.T + of_spans[:, None] + of_rules)[pairs.spans, pairs.rules]
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+    for one, other in zip(
+        torch.autograd.grad(found, parts, flow), torch.autograd.grad(expected, parts, flow), strict=True
+    ):
+        torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
+
+
+def test_pairs_are_scored_in_full_precision_where_vectors_come_in_half() -> None:
+    table, column = (torch.ones(shape, dtype=torch.bfloat16, requires_grad=True) for shape in ((2, 3), (2,)))
+    scores = pair_scores(table, column, table, column, Pairs(torch.tensor([1]), torch.tensor([0])))
+    assert scores.tolist() == [5.0]
+    assert scores.dtype == torch.float32
