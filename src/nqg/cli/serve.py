@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import typer
@@ -51,6 +52,10 @@ def serve(
     sentences = [example.source for example in read_examples(examples)] if examples else []
     service = Service(model.resolve().name, Parser.load(model, checked_device(device)))
     server = Server(service, access, sentences, host, port)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(
+            each, lambda *_: server.stop()
+        )  # uvicorn raises the signal again at its end; then this is harmless
     err.print(f"serving {model} at {server.address} (Ctrl-C stops)")
     if token is None and access.token is not None:
         err.print(f"token: {access.token}")

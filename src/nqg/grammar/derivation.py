@@ -102,6 +102,12 @@ class Derivation:
         pairs = zip(self.depths(), self.applications, strict=True)
         return "\n".join(f"{'  ' * depth}{application}" for depth, application in pairs)
 
+    def _repr_html_(self) -> str:
+        """The derivation as a notebook shows it."""
+        from nqg.grammar.pictures import derivation_picture, in_notebook
+
+        return in_notebook(derivation_picture(self))
+
     @classmethod
     def parse(cls, text: str) -> Derivation:
         """The derivation that `text` spells: one application a line, children indented by two spaces more."""

@@ -80,6 +80,12 @@ class Grammar:
     def __str__(self) -> str:
         return "\n".join(map(str, self.rules))
 
+    def _repr_html_(self) -> str:
+        """The rules as a notebook shows them."""
+        from nqg.grammar.pictures import grammar_picture, in_notebook
+
+        return in_notebook(grammar_picture(self))
+
 
 def check_arity(rule: Rule, bound: int) -> None:
     """Refuse a rule with more than `bound` non-terminals."""

@@ -156,7 +156,7 @@ def grammar_picture(grammar: Grammar, most: int = MOST_RULES) -> Markup:
     ordered = sorted(grammar.rules[:most], key=lambda rule: -rule.arity)
     bodies = (_rules_of_arity(arity, rules) for arity, rules in groupby(ordered, key=lambda rule: rule.arity))
     left = [element("p", f"… and {len(grammar) - most:,} more rules")] if len(grammar) > most else []
-    caption = element("caption", f"{len(grammar):,} rules")
+    caption = element("caption", f"{len(grammar):,} {'rule' if len(grammar) == 1 else 'rules'}")
     return element("div", element("table", caption, *bodies), *left, class_="nqg-grammar")
 
 

@@ -44,3 +44,10 @@ class Parse:
     def probability(self) -> float | None:
         """The probability of the program given the sentence, under the grammar."""
         return None if self.best is None else self.best.probability
+
+    def _repr_html_(self) -> str:
+        """The parse as a notebook shows it."""
+        from nqg.grammar.pictures import in_notebook
+        from nqg.inference.pictures import parse_picture
+
+        return in_notebook(parse_picture(self))

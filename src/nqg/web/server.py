@@ -53,7 +53,7 @@ class Server:
         self._server.run([self._socket])
 
     def stop(self) -> None:
-        """Ask a server that runs in another thread to stop."""
+        """Ask the server to stop, from a signal handler or another thread."""
         self._server.should_exit = True
 
 
