@@ -229,6 +229,14 @@ def test_pieces_that_are_parts_of_characters_never_follow_a_wildcard() -> None:
     assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {"a", " a"}
 
 
+def test_a_bare_separator_may_not_follow_where_pieces_have_their_own() -> None:
+    tokenizer = FakeTokenizer.of([" a", " ", "a "])
+    legal = LegalTargets(TargetGrammar.parse("<s> ::= <...>"), tokenizer, Spelling())
+    process = LegalContinuations(legal)
+    masked = process(torch.tensor([[PAD]]), torch.zeros(1, len(tokenizer)))  # type: ignore[arg-type]
+    assert [tokenizer.pieces[number] for number in torch.nonzero(masked[0] == 0).flatten()] == [" a"]
+
+
 # Tokenizers
 
 

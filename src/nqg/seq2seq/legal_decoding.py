@@ -146,15 +146,17 @@ class LegalTargets:
     def _any(self) -> Mapping[Ended, Ids]:
         """The pieces that may follow where any token may: all, but for a bare separator that nothing could follow."""
         kinds = self.vocabulary.by_ended
-        return {
-            ended: np.array([number for begun, same in numbers.items() if begun or () in kinds for number in same])
+        fitting = {
+            ended: [number for begun, same in numbers.items() if begun or () in kinds for number in same]
             for ended, numbers in kinds.items()
         }
+        return {ended: np.array(numbers, dtype=np.int64) for ended, numbers in fitting.items()}
 
     def _can_write(self, text: str) -> bool:
-        """Whether a token can be written after a separator."""
-        after_separator = self.vocabulary.by_ended.get(("",), {})
-        return any(can and text[:end] in after_separator for end, can in enumerate(self._finishes[text]))
+        """Whether a token can be written after a separator, and as the first."""
+        finishes, after_separator = self._finishes[text], self.vocabulary.by_ended.get(("",), {})
+        as_first = self.vocabulary.may_lead or finishes[0]
+        return as_first and any(can and text[:end] in after_separator for end, can in enumerate(finishes))
 
 
 _NONE = np.array([], dtype=np.int64)
