@@ -1,0 +1,182 @@
+"""What `nqg train` does around the steps: trials, cached forests, curves, divergence, its help."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from math import nan
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from nqg import Grammar, Parser, load_dataset
+from nqg.cli import training_run
+from nqg.cli.main import app
+from nqg.data.example import Example
+from nqg.data.example_files import write_examples
+from nqg.errors import MissingExtra
+from nqg.forests.build import forest_parts
+from nqg.forests.forest import Forests
+from nqg.model.records import TrainingStep
+from nqg.model.settings import TrainingSettings
+from nqg.model.training import Diverged, Training
+
+EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]
+RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
+BRIEF = ("--grammar", "rules.txt", "--steps", "7", "--batch-size", "8", "--device", "cpu")
+TRIALS = ("--dev", "dev.tsv", "--evaluate-every", "2", "--patience", "2", "--learning-rate", "0.001", "--warm-up", "2")
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    write_examples(tmp_path / "train.tsv", EXAMPLES)
+    (tmp_path / "rules.txt").write_text(RULES)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def nqg(*words: str) -> Result:
+    result = CliRunner().invoke(app, ["train", *words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def files(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def test_dev_scores_are_in_the_metrics_and_the_best_weights_in_the_model() -> None:
+    """The dev examples contradict the training examples, so that the first trial stays the best."""
+    swapped = {"I_WALK": "I_RUN", "I_RUN": "I_WALK"}
+    write_examples(Path("dev.tsv"), [Example(each.source, swapped.get(each.target, "I_X")) for each in EXAMPLES[:9]])
+    Path("rules.txt").write_text(RULES + "walk ### I_RUN\nrun ### I_WALK\n")
+    facts = json.loads(nqg("train.tsv", "-o", "mine", *BRIEF, "--steps", "40", *TRIALS, "--json").stdout)
+    lines = [json.loads(line) for line in Path("mine/training.jsonl").read_text().splitlines()]
+    tried = {line["step"]: (line["dev_exact_match"], -line["dev_loss"]) for line in lines if "dev_loss" in line}
+    assert list(tried) == list(range(2, facts["steps"] + 1, 2))
+    assert facts["steps"] == facts["best_step"] + 4 < 40
+    assert max(tried, key=lambda step: tried[step]) == facts["best_step"]
+    assert facts["dev"]["accuracy"] == tried[facts["best_step"]][0]
+
+
+def test_forests_are_built_once_and_again_when_damaged_or_unwanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[int] = []
+
+    def watched(grammar: Grammar, examples: list[Example]) -> Iterator[Forests]:
+        built.append(len(examples))
+        return forest_parts(grammar, examples)
+
+    monkeypatch.setattr(training_run, "forest_parts", watched)
+    folder = Path(os.environ["NQG_DATA_CACHE"], "forests")
+    for more, expected in (((), 1), ((), 1), (("--no-cache",), 2)):
+        nqg("train.tsv", "-o", "mine", *BRIEF, *more)
+        assert len(built) == expected
+        assert len(list(folder.iterdir())) == 1
+    before = files("mine")
+    (entry,) = folder.iterdir()
+    entry.write_bytes(entry.read_bytes()[:-1])
+    nqg("train.tsv", "-o", "mine", *BRIEF)
+    assert built == [len(EXAMPLES)] * 3
+    assert len(list(folder.iterdir())) == 1
+    assert files("mine") == before
+
+
+def test_a_cache_that_cannot_be_written_stops_nobody() -> None:
+    Path(os.environ["NQG_DATA_CACHE"], "forests").write_text("in the way")
+    result = nqg("train.tsv", "-o", "mine", *BRIEF)
+    assert "forests: forests cannot be kept there (File exists); going on without\nwrote mine\n" in result.stderr
+
+
+STEP = Training._step
+
+
+def interrupted(self: Training, batch: list[int]) -> TrainingStep:
+    """A step, or Ctrl-C in the sixth."""
+    if self.made == 5:
+        raise KeyboardInterrupt
+    return STEP(self, batch)
+
+
+def curves(folder: str) -> dict[str, list[tuple[int, float]]]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(folder)
+    events.Reload()
+    return {name: [(event.step, event.value) for event in events.Scalars(name)] for name in events.Tags()["scalars"]}
+
+
+def test_tensorboard_gets_the_curves_also_of_a_training_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = (*BRIEF, "--dev", "train.tsv", "--evaluate-every", "3", "--tensorboard", "runs")
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_step", interrupted)
+        nqg("train.tsv", "-o", "mine", *words, "--save-every", "2")
+    nqg("train.tsv", "-o", "mine", *words, "--save-every", "2")
+    lines = [json.loads(line) for line in Path("mine/training.jsonl").read_text().splitlines()]
+    found = curves("runs")
+    assert set(found) == {"loss", "learning_rate", "dev/exact_match", "dev/loss"}
+    assert dict(found["loss"]) == pytest.approx({line["step"]: line["loss"] for line in lines})
+    assert [step for step, _ in found["dev/exact_match"]] == [3, 6, 7]
+
+
+def test_tensorboard_that_is_not_installed_is_said_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(
+        MissingExtra, match=r"drawing curves with TensorBoard needs .* pip install 'nqg\[tensorboard\]'"
+    ):
+        nqg("train.tsv", "-o", "mine", *BRIEF, "--tensorboard", "runs")
+    assert not Path("mine.training").exists()
+
+
+def test_a_loss_that_is_no_number_names_the_last_good_state_and_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    nqg("train.tsv", "-o", "mine", *BRIEF)
+    before, gradients = files("mine"), Training._gradients
+    monkeypatch.setattr(
+        Training, "_gradients", lambda self, batch: gradients(self, batch) * (nan if self.made == 5 else 1)
+    )
+    with pytest.raises(Diverged) as caught:
+        nqg("train.tsv", "-o", "mine", *BRIEF, "--save-every", "2")
+    assert "the loss of step 6 is nan, at learning rate 6e-05 and for a batch of 8 examples ('" in str(caught.value)
+    assert str(caught.value).endswith("; the last good state, after step 4, is in mine.training/state.safetensors")
+    assert files("mine") == before
+
+
+def test_every_setting_of_the_training_can_be_given() -> None:
+    settings = {
+        "--warm-up": 3,
+        "--weight-decay": 0.5,
+        "--clip": 0.25,
+        "--seed": 7,
+        "--evaluate-every": 9,
+        "--patience": 4,
+        "--precision": "float32",
+        "--learning-rate": 0.02,
+    }
+    words = [word for flag, value in settings.items() for word in (flag, str(value))]
+    nqg("train.tsv", "-o", "mine", *BRIEF, *words)
+    kept = Parser.load("mine", "cpu").model.provenance.training
+    assert {flag: kept[flag[2:].replace("-", "_")] for flag in settings} == settings
+    assert (kept["steps"], kept["batch_size"]) == (7, 8)
+
+
+def test_the_help_has_panels_and_fits_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = nqg("--help").stdout
+    for panel in ("Files", "The model", "How it is fitted", "When it is best", "How it runs"):
+        assert f"─ {panel} ─" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "…" not in shown.replace("Usage", "")
+    settings = {f"--{each.name.replace('_', '-')}" for each in fields(TrainingSettings)}
+    assert not [flag for flag in settings if flag not in shown]
