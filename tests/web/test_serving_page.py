@@ -1,0 +1,37 @@
+"""docs/serving.md says what the code does."""
+
+from __future__ import annotations
+
+import re
+
+from conftest import PROJECT
+from nqg.web.limits import Limits
+from nqg.web.messages import MOST_READINGS
+from nqg.web.security import SHORTEST_TOKEN
+from nqg.web.server import HEAD_BYTES
+
+PAGE = (PROJECT / "docs" / "serving.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_limits_is_true() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \|", PAGE, flags=re.MULTILINE)
+    limits = Limits()
+    assert {name: int(value.replace(",", "")) for name, value in rows} == {
+        "bytes of a body": limits.body_bytes,
+        "tokens of a sentence": limits.tokens,
+        "sentences of a batch": limits.sentences,
+        "readings": MOST_READINGS,
+        "rules listed at a time": limits.rules,
+        "sentences waiting": limits.waiting,
+        "connections": limits.connections,
+        "bytes of a request's head": HEAD_BYTES,
+        "seconds for a request to arrive, or for an answer to be taken": limits.patience,
+        "seconds for an answer": limits.seconds,
+    }
+    assert f"batches of up to {limits.together} sentences" in PAGE
+    assert f"at least {SHORTEST_TOKEN} characters" in PAGE
+
+
+def test_every_route_is_named() -> None:
+    for route in ("POST /api/parse", "POST /api/batch", "GET /api/rules", "GET /api/model", "GET /health", "/docs"):
+        assert route in PAGE
