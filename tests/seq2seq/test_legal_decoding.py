@@ -28,6 +28,7 @@ from nqg.seq2seq.legal_decoding import LegalContinuations, LegalSeq2seq, LegalTa
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling
+from nqg.seq2seq.word_pieces import Vocabulary
 from oracles import is_legal_beginning, target_languages
 from strategies import random_target, target_grammars
 
@@ -342,7 +343,8 @@ def test_a_piece_that_every_text_opens_with_comes_first(beams: int) -> None:
 def test_each_sentence_may_have_a_grammar_of_its_own(beams: int) -> None:
     tokenizer = FakeTokenizer.of(LETTERS)
     of_each = [TargetGrammar.parse("<s> ::= a b"), TargetGrammar.parse("<s> ::= b | b a")]
-    legal = [LegalTargets(grammar, tokenizer, Spelling()) for grammar in of_each]
+    shared = Vocabulary.of(tokenizer, Spelling())
+    legal = [LegalTargets(grammar, tokenizer, Spelling(), shared) for grammar in of_each]
     rows = generated(random_model(tokenizer, seed=3), legal, sentences=2, beams=beams)
     texts = [tokenizer.text(row[: row.index(END)]).split() for row in rows]
     assert [grammar.accepts(text) for grammar, text in zip(of_each, texts, strict=True)] == [True, True]

@@ -62,11 +62,13 @@ class Place(NamedTuple):
 
 
 class LegalTargets:
-    """The legal targets of a grammar in the word pieces of a model."""
+    """The legal targets of a grammar in the word pieces of a model; several grammars may share a vocabulary."""
 
-    def __init__(self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling) -> None:
+    def __init__(
+        self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling, vocabulary: Vocabulary | None = None
+    ) -> None:
         self.spelling = spelling
-        self.vocabulary = Vocabulary.of(tokenizer, spelling)
+        self.vocabulary = vocabulary or Vocabulary.of(tokenizer, spelling)
         self._spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
         self._finishes = {text: self.vocabulary.can_finish(text) for text in self._spelled.values()}
         self.grammar = restricted(grammar, {token for token, text in self._spelled.items() if self._can_write(text)})
