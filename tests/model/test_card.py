@@ -30,7 +30,7 @@ def test_a_card_tells_what_the_model_is_and_where_it_comes_from() -> None:
     for line in (
         "- Grammar: 3 rules (`grammar.txt`)",
         "- Legal programs: all",
-        "- Encoder: a BERT of 2 layers, 128 wide, trained from scratch with this model; "
+        "- Encoder: a small BERT (layers: 2, width: 128), trained from scratch with this model; "
         "it reads 512 word pieces of a sentence at most",
         "- Size: 1,234,567 weights (`model.safetensors`)",
         "- Data: 5,000 examples, SHA-256 `f00d`",

@@ -10,27 +10,45 @@ from rich.text import Text
 
 from nqg.cli.drawing import drawn
 from nqg.cli.search_line import StopRequest, Stopwatch, search_line
-from nqg.cli.terminal import out
+from nqg.cli.terminal import out, tracked
 
 if TYPE_CHECKING:
     from nqg.data.example import Example
-    from nqg.forests.forest import Forests
     from nqg.grammar.grammar import Grammar
     from nqg.grammar.rule import Rule
     from nqg.induction.induce import Induction, Step
+    from nqg.inference.parser import Parser
+    from nqg.model.settings import TrainingSettings
 
 SENTENCE = "walk twice after jump around left thrice"
+NEXT = """
+What next?
+  nqg init my-parser                           a small project of your own to start from
+  nqg train my-pairs.tsv -o models/mine        a parser for pairs of yours: sentence, tab, program
+  nqg parse models/mine "a sentence" --explain
+  nqg --help                                   everything else
+"""
 
 
 def demo() -> None:
-    """Learn SCAN from its short commands, and derive its long ones. Needs no network.
+    """Learn SCAN from its short commands, and parse its long ones. Needs no network, and less than two minutes.
 
     Example: nqg demo
     """
-    from nqg import Induction, InductionSettings, load_dataset
-    from nqg.forests.build import build_forests
+    from nqg import load_dataset
+    from nqg.model.settings import TrainingSettings
 
+    watch = Stopwatch()
     train, test = load_dataset("scan").split("length")
+    lesson(train, test, TrainingSettings(steps=128, batch_size=128, warm_up=32))
+    _say(f"\nAll of this took {watch.seconds:.0f} seconds.")
+    _say(NEXT.rstrip())
+
+
+def lesson(train: Sequence[Example], test: Sequence[Example], training: TrainingSettings) -> None:
+    """Induce a grammar from some commands of SCAN, train a parser with it, and try it on others."""
+    from nqg import Induction, InductionSettings
+
     _say(f"SCAN, length split: {len(train):,} commands to learn from, {len(test):,} longer ones to test on.\n")
     induction = Induction(train, InductionSettings.named("scan"))
     out.print(_steps_table(induction))
@@ -38,10 +56,29 @@ def demo() -> None:
     _say(f"\n{len(grammar)} rules are left:\n")
     for rule in grammar:
         _say(f"  {_arrowed(rule)}")
-    forests = build_forests(grammar, test)
-    derived = len(test) - len(forests.underivable())
-    _say(f"\nThey derive {derived:,} of the {len(test):,} longer commands, such as this one:\n")
-    _show_derivation(grammar, forests, test)
+    parser = _trained(grammar, train, training)
+    _say(f"\nA parser learned in {training.steps} steps which of their derivations to prefer.")
+    right = _right(parser, test)
+    _say(f"It gets {right:,} of the {len(test):,} longer commands right ({right / len(test):.1%}), such as this one:\n")
+    _show_derivation(parser)
+
+
+def _trained(grammar: Grammar, train: Sequence[Example], training: TrainingSettings) -> Parser:
+    from nqg.forests.build import PART_SIZE, forest_parts
+    from nqg.forests.forest import joined
+    from nqg.inference.fitting import Fitting
+
+    parts = tracked(forest_parts(grammar, train), "building forests", -(-len(train) // PART_SIZE))
+    fitting = Fitting(grammar, train, forests=joined(parts), training=training)
+    for _ in tracked(fitting.steps(), "training", training.steps):
+        pass
+    return fitting.parser
+
+
+def _right(parser: Parser, test: Sequence[Example]) -> int:
+    """How many examples the parser gets right."""
+    parses = tracked(parser.parses(example.source for example in test), "parsing", len(test))
+    return sum(parse.target == example.target for parse, example in zip(parses, test, strict=True))
 
 
 def _steps_table(induction: Induction) -> Table:
@@ -66,12 +103,12 @@ def _watched(induction: Induction) -> list[Step]:
     return steps
 
 
-def _say(text: str, *, crop: bool = False) -> None:
-    """Print whole words a line or, cropped, what fits of each line; where there is no terminal, lines as they are."""
-    if not out.is_terminal:
-        out.print(text)
+def _say(text: str) -> None:
+    """Print whole words a line; where there is no terminal, lines as they are."""
+    if out.is_terminal:
+        out.print(text, soft_wrap=False)
     else:
-        out.print(text, soft_wrap=False, no_wrap=crop, overflow="ellipsis" if crop else "fold")
+        out.print(text)
 
 
 def _added(step: Step) -> Text:
@@ -82,17 +119,8 @@ def _arrowed(rule: Rule) -> str:
     return str(rule).replace(" ### ", " → ")
 
 
-def _show_derivation(grammar: Grammar, forests: Forests, test: Sequence[Example]) -> None:
-    import numpy as np
-
-    from nqg.grammar.algebras import derivation_counts
-    from nqg.grammar.best import best_derivations
-
-    chosen = next(at for at, example in enumerate(test) if example.source == SENTENCE)
-    goal = forests.goal[chosen]
-    best = best_derivations(grammar, goal, np.zeros(goal.applications))[0]
-    assert best is not None, "the demo's sentence has a derivation"
-    readings = derivation_counts(forests.full[chosen])[0]
-    _say(drawn(best.derivation), crop=True)
-    _say(f"\n= {' '.join(best.derivation.target)}\n")
-    _say(f"It has {readings} readings under this grammar; to choose among them is the parsing model's task.")
+def _show_derivation(parser: Parser) -> None:
+    reading = parser.parse(SENTENCE, marginals=True).best
+    assert reading is not None, "every grammar of SCAN derives the demo's sentence"
+    out.print(drawn(reading, out.width if out.is_terminal else None))
+    _say(f"\n= {' '.join(reading.target)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -45,18 +45,19 @@ class Parser:
         grammar: Grammar,
         examples: Sequence[Example],
         *,
+        dev: Sequence[Example] = (),
         target_grammar: TargetGrammar | None = None,
         model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
         training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
         device: str | None = None,
     ) -> Parser:
-        """A parser fitted to `examples`, whose derivations `grammar` has."""
+        """A parser fitted to `examples`, whose derivations `grammar` has; see `Fitting` for `dev`."""
         from nqg.inference.fitting import Fitting  # which makes parsers, and so imports this module
 
         fitting = Fitting(
-            grammar, examples, target_grammar=target_grammar, model=model, training=training, device=device
+            grammar, examples, dev=dev, target_grammar=target_grammar, model=model, training=training, device=device
         )
-        records = [asdict(step) for step in fitting.steps()]
+        records = [step.facts for step in fitting.steps()]
         return cls(replace(fitting.parser.model, provenance=Provenance.of(examples, training, records)))
 
     @classmethod

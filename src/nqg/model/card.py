@@ -18,7 +18,7 @@ LIMITS = """\
 - A probability compares the readings that the grammar has of a sentence. 1.0 means that there is no other reading, not
   that the reading is right.
 - Sentences are cut at white space; they should be written as those of the training data are (case, punctuation).
-- Scores hold for data like that they were measured on.
+- Scores hold for data like those that they were measured on.
 """
 
 
@@ -54,7 +54,9 @@ def _head(facts: CardFacts) -> Iterator[str]:
 def _encoder(settings: ModelSettings) -> str:
     if settings.encoder == EMBEDDED:
         shape = settings.embedded
-        return f"a BERT of {shape.layers} layers, {shape.hidden_size} wide, trained from scratch with this model"
+        return (
+            f"a small BERT (layers: {shape.layers}, width: {shape.hidden_size}), trained from scratch with this model"
+        )
     folder = Path(settings.encoder)
     return f"{_code(folder.name if folder.is_absolute() else settings.encoder)}, fine-tuned"
 
