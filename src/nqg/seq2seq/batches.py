@@ -14,6 +14,7 @@ from nqg.seq2seq.settings import FineTuningSettings
 
 IGNORED = -100  # the label that torch's cross entropy leaves out
 ROUND = 8  # widths are multiples of it: few shapes, and those that matrix units like
+POOLS = 8  # pools in an epoch at least: with fewer, a step would see short or long examples alone, and always the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +94,12 @@ def planned_steps(sizes: Sequence[tuple[int, int]], settings: FineTuningSettings
     """The examples of every step, which the seed alone decides.
 
     Every epoch comes in a new order. As many examples as fill `pool` batches are sorted by size and cut into batches,
-    which come in any order; a pool never reaches beyond one epoch's worth, so that no batch repeats an example.
-
-    >>> planned_steps([(9, 1), (1, 1), (8, 1), (2, 1)], FineTuningSettings(steps=3, batch_size=2, pool=2))
-    [[1, 3], [2, 0], [2, 0]]
+    which come in any order. A pool is at most an eighth of an epoch, so small data stay as they come.
     """
     rng = random.Random(settings.seed)
     count = len(sizes)
     size = min(settings.batch_size, count)
-    pool = size * max(1, min(settings.pool, count // size))
+    pool = size * max(1, min(settings.pool, count // (POOLS * size)))
     stream = _epochs(count, rng)
     steps: list[list[int]] = []
     while len(steps) < settings.steps:

@@ -55,5 +55,6 @@ def small_t5(settings: SmallT5Settings, words: int, seed: int) -> T5ForCondition
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = T5ForConditionalGeneration(config)
-    model.generation_config.decoder_start_token_id = config.pad_token_id
+    for place in (model.config, model.generation_config):
+        place.decoder_start_token_id = config.pad_token_id
     return model

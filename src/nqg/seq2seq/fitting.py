@@ -86,7 +86,7 @@ class Seq2seqFitting:
     @property
     def seq2seq(self) -> Seq2seq:
         """The model as it is now, for good: with LoRA, its updates are added into the weights."""
-        self.model = merged(self.model)
+        self.model = merged(self.model).eval()
         return self._so_far()
 
     def _so_far(self) -> Seq2seq:
@@ -111,7 +111,7 @@ def _start(model: Any) -> int:
     """The piece that decoding begins with."""
     start = model.generation_config.decoder_start_token_id
     if start is None:
-        start = model.config.decoder_start_token_id
+        start = getattr(model.config, "decoder_start_token_id", None)
     if start is None:
         raise NqgError("the model does not say which piece its targets begin with (decoder_start_token_id)")
     return int(start)

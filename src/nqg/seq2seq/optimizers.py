@@ -105,5 +105,5 @@ def _stacked(tensors: Sequence[Tensor]) -> Tensor:
 
 def _sizes(stack: Tensor) -> Tensor:
     """The root mean square of every tensor in a stack, in a shape that multiplies it."""
-    sizes = stack.flatten(1).square().mean(1).sqrt()
+    sizes = stack.reshape(len(stack), -1).square().mean(1).sqrt()
     return sizes.view(-1, *[1] * (stack.dim() - 1))

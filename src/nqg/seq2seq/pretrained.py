@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -53,4 +54,8 @@ def with_lora(model: Any, settings: LoraSettings, seed: int) -> Any:
 
 def merged(model: Any) -> Any:
     """The model with its low-rank updates added into its weights, if it has any."""
-    return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
+    if not hasattr(model, "merge_and_unload"):
+        return model
+    with warnings.catch_warnings():  # peft is surprised by a head that never was tied to the embeddings
+        warnings.filterwarnings("ignore", message="Input and output embeddings are no longer tied")
+        return model.merge_and_unload()

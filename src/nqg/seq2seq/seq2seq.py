@@ -74,13 +74,11 @@ class Seq2seq:
         """The target of every source, tokens separated by single spaces; `allowed` may rule pieces out as they come."""
         pieces = self._sources(sources, is_cut=True)
         targets = [""] * len(sources)
-        was_training = self.model.training
         self.model.eval()
         for places in _by_length(pieces):
             answers = self._answers([pieces[place] for place in places], allowed)
             for place, answer in zip(places, answers, strict=True):
                 targets[place] = answer
-        self.model.train(was_training)
         return targets
 
     def exact_match(self, examples: Sequence[Example]) -> float:

@@ -75,7 +75,7 @@ def spelling_for(tokenizer: Any, targets: Iterable[str]) -> Spelling:
     wanted = sorted({normalised(target) for target in targets})
     search = _Search(tokenizer, wanted)
     plain = Spelling(search.stand_ins())
-    if not lost(tokenizer, plain, wanted):
+    if not lost(tokenizer, plain, wanted[:PROBED]) and not lost(tokenizer, plain, wanted):
         return plain
     marked = search.with_mark(plain)
     if losses := lost(tokenizer, marked, wanted):
@@ -115,7 +115,8 @@ class _Search:
     def stand_ins(self) -> dict[str, str]:
         """Stand-ins for all characters that are lost alone, then for those that are lost beside others."""
         found: dict[str, str] = {}
-        alone = self._damaged(found, self.characters)
+        suspects = {character for word in self._damaged(found, self.words) for character in word}
+        alone = self._damaged(found, sorted(suspects))
         for number, character in enumerate(alone):
             others = str.maketrans(dict.fromkeys(alone[number + 1 :]))
             probes = [word.translate(others) for word in self.words if character in word]

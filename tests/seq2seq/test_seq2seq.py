@@ -1,0 +1,163 @@
+"""A model from its training to its predictions: learned by heart, saved, loaded, asked in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import LogitsProcessor
+
+from nqg.data.example import Example
+from nqg.data.spider import with_schemas
+from nqg.data.spider_schema import Schema, Table
+from nqg.errors import NqgError
+from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.seq2seq import TOGETHER, Seq2seq, _by_length
+from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettings
+from nqg.seq2seq.spelling import normalised
+from seq2seq_examples import BRIEF, EXAMPLES, SMALL
+
+pytest_plugins = ["seq2seq_fixtures"]
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SOURCES = [example.source for example in EXAMPLES]
+TARGETS = [normalised(example.target) for example in EXAMPLES]
+
+
+def test_a_tiny_model_learns_its_examples_by_heart(seq2seq: Seq2seq) -> None:
+    assert seq2seq.predict(SOURCES) == TARGETS
+    assert seq2seq.exact_match(EXAMPLES) == 1.0
+
+
+def test_a_loaded_model_predicts_what_the_saved_one_did(seq2seq: Seq2seq, tmp_path: Path) -> None:
+    asked = [*SOURCES, "jump left", "walk and turn"]
+    seq2seq.save(tmp_path / "model")
+    loaded = Seq2seq.load(tmp_path / "model", device="cpu")
+    assert (loaded.spelling, loaded.settings) == (seq2seq.spelling, seq2seq.settings)
+    assert loaded.predict(asked) == seq2seq.predict(asked)
+
+
+def test_answers_come_in_the_order_of_the_questions(seq2seq: Seq2seq) -> None:
+    order = [4, 0, 5, 2, 0, 3]
+    assert seq2seq.predict([SOURCES[place] for place in order]) == [TARGETS[place] for place in order]
+
+
+def test_nothing_is_asked_and_nothing_answered(seq2seq: Seq2seq) -> None:
+    assert seq2seq.predict([]) == []
+
+
+def test_white_space_of_a_source_does_not_matter(seq2seq: Seq2seq) -> None:
+    assert seq2seq.predict(["  walk \t twice "]) == ["I_WALK I_WALK"]
+
+
+@given(st.lists(st.integers(1, 2000), max_size=200))
+def test_batches_hold_every_source_once_longest_first_and_stay_small(lengths: list[int]) -> None:
+    pieces = [[0] * length for length in lengths]
+    batches = list(_by_length(pieces))
+    places = [place for batch in batches for place in batch]
+    assert sorted(places) == list(range(len(lengths)))
+    assert [lengths[place] for place in places] == sorted(lengths, reverse=True)
+    assert all(len(batch) * lengths[batch[0]] <= max(TOGETHER, lengths[batch[0]]) for batch in batches)
+
+
+def test_beams_find_what_greed_finds_where_the_model_is_sure(seq2seq: Seq2seq) -> None:
+    broad = replace(seq2seq, settings=replace(seq2seq.settings, beams=3))
+    assert broad.predict(SOURCES) == TARGETS
+
+
+class Without(LogitsProcessor):
+    """Rules pieces out, as a grammar of legal targets does."""
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self.ids = list(ids)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        return scores.index_fill(1, torch.tensor(self.ids), -torch.inf)
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_pieces_that_are_not_allowed_are_never_written(seq2seq: Seq2seq, beams: int) -> None:
+    forbidden = seq2seq.tokenizer.convert_tokens_to_ids(["I_WALK"])
+    strict = replace(seq2seq, settings=replace(seq2seq.settings, beams=beams, longest_target=12))
+    answers = strict.predict(SOURCES, allowed=Without(forbidden))
+    assert answers[0] == "I_JUMP"
+    assert not any("I_WALK" in answer for answer in answers)
+
+
+def test_pieces_spell_the_target_that_they_stand_for(seq2seq: Seq2seq) -> None:
+    pieces = seq2seq.tokenizer("( I_LTURN , I_JUMP )")["input_ids"]
+    assert seq2seq.target_of(pieces) == "( I_LTURN , I_JUMP )"
+
+
+def test_a_prediction_ends_at_the_longest_target(seq2seq: Seq2seq) -> None:
+    short = replace(seq2seq, settings=replace(seq2seq.settings, longest_target=2))
+    assert short.predict(["turn left and jump"]) == ["( I_LTURN"]
+
+
+def test_sources_that_are_too_long_are_told(seq2seq: Seq2seq) -> None:
+    short = replace(seq2seq, settings=replace(seq2seq.settings, longest_source=4))
+    assert short.source_length("jump twice") == 4  # prefix, two words, end
+    assert short.too_long(["jump", "turn left and jump", "jump twice"]) == [1]
+    assert len(short.predict(["turn left and jump"])) == 1
+
+
+def test_examples_that_are_cut_for_training_are_counted() -> None:
+    fitting = Seq2seqFitting(EXAMPLES, replace(SMALL, longest_source=5, longest_target=4), BRIEF, device="cpu")
+    assert (fitting.cut.sources, fitting.cut.targets) == (2, 2)
+    assert "2 sources and 2 targets are longer than the model reads, first 'turn left and jump'" in str(fitting.cut)
+    assert max(len(example.target) for example in fitting.tuning.corpus.examples) == 4
+
+
+def test_a_schema_is_cut_to_what_the_model_reads(seq2seq: Seq2seq) -> None:
+    schema = Schema("pets", tuple(Table(f"t{number}", ("a", "b", "c")) for number in range(100)))
+    examples = [Example("pets: how many dogs?", "select count ( * ) from dogs")]
+    extended = with_schemas(examples, {"pets": schema}, limit=40, length=seq2seq.source_length)
+    assert extended.cut == 1
+    assert 30 < seq2seq.source_length(extended.examples[0].source) <= 40
+
+
+def test_the_same_seed_makes_the_same_model_and_another_one_another() -> None:
+    def losses(seed: int) -> list[float]:
+        fitting = Seq2seqFitting(EXAMPLES, SMALL, replace(BRIEF, seed=seed), device="cpu")
+        return [step.loss for step in fitting.steps()]
+
+    assert losses(0) == losses(0) != losses(1)
+
+
+def test_a_folder_of_hugging_face_is_fine_tuned(tiny_folder: Path, tmp_path: Path) -> None:
+    named = Seq2seqSettings(model=str(tiny_folder))
+    trained = Seq2seq.train(EXAMPLES, named, FineTuningSettings(steps=3, learning_rate=0.05), device="cpu")
+    weights = dict(trained.model.named_parameters())
+    assert "lm_head.weight" in weights, "the head of its own must not be tied to the embeddings"
+    trained.save(tmp_path / "tuned")
+    loaded = Seq2seq.load(tmp_path / "tuned", device="cpu")
+    assert all(torch.equal(weight, weights[name]) for name, weight in loaded.model.named_parameters())
+    assert loaded.predict(SOURCES) == trained.predict(SOURCES)
+
+
+def test_lora_learns_beside_frozen_weights_and_is_merged(tiny_folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    named = Seq2seqSettings(model=str(tiny_folder), lora=LoraSettings(rank=4))
+    fitting = Seq2seqFitting(EXAMPLES, named, FineTuningSettings(steps=4, learning_rate=0.05), device="cpu")
+    before = {name: weight.clone() for name, weight in fitting.model.named_parameters() if not weight.requires_grad}
+    assert all("lora" in name for name in fitting.tuning.weights)
+    losses = [step.loss for step in fitting.steps()]
+    assert losses[-1] < losses[0]
+    now = dict(fitting.model.named_parameters())
+    assert all(torch.equal(weight, now[name]) for name, weight in before.items())
+    merged = fitting.seq2seq
+    merged.save(tmp_path / "merged")
+    loaded = Seq2seq.load(tmp_path / "merged", device="cpu")
+    assert not any("lora" in name for name, _ in loaded.model.named_parameters())
+    assert loaded.predict(SOURCES) == merged.predict(SOURCES)
+
+
+def test_a_training_without_examples_is_refused() -> None:
+    with pytest.raises(NqgError, match="there are no examples to fine-tune on"):
+        Seq2seqFitting([], SMALL)

@@ -1,0 +1,176 @@
+"""Targets survive tokenizers: any text through tokenizers that lose symbols, capitals, spaces, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import AutoTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
+
+from nqg.data.example_files import read_examples
+from nqg.data.spider import load_spider_ssp, nqg_examples
+from nqg.errors import NqgError
+from nqg.seq2seq.embedded import word_tokenizer
+from nqg.seq2seq.spelling import Spelling, lost, normalised, round_trips, spelling_for
+
+pytest_plugins = ["seq2seq_fixtures"]
+
+ASCII = [chr(code) for code in range(33, 127)]
+SIGNS = list("•–§¶éßж")
+
+
+def like_t5() -> Any:
+    """Pieces of one character, `▁` for spaces, symbols of its own composed away, no `<`, `{`, `}`, `~`."""
+    known = [character for character in [*ASCII, *SIGNS] if character not in "<{}~^`\\"]
+    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -9.0), ("▁", -2.0), *((piece, -3.0) for piece in known)]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=2))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return wrapped(tokenizer, "<pad>", "</s>", "<unk>")
+
+
+def like_bert() -> Any:
+    """Lower case without accents, punctuation marks apart, spaces forgotten, and tidied up when decoded."""
+    lower = [character for character in [*ASCII, *SIGNS] if not character.isupper() and character != "é"]
+    vocabulary = ["[PAD]", "[SEP]", "[UNK]", *lower, *(f"##{character}" for character in lower)]
+    tokenizer = Tokenizer(models.WordPiece(dict(zip(vocabulary, range(999), strict=False)), unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(cleanup=True)
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A [SEP]", special_tokens=[("[SEP]", 1)])
+    return wrapped(tokenizer, "[PAD]", "[SEP]", "[UNK]")
+
+
+def byte_level() -> Any:
+    """Bytes as GPT-2 writes them: nothing is lost but what looks like a special token."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: number for number, piece in enumerate(["<pad>", "</s>", "<unk>", *alphabet])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return wrapped(tokenizer, "<pad>", "</s>", "<unk>")
+
+
+def wrapped(tokenizer: Tokenizer, padding: str, end: str, unknown: str) -> Any:
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer, pad_token=padding, eos_token=end, unk_token=unknown
+    )
+
+
+BUILT: dict[str, Callable[[], Any]] = {
+    "like T5": like_t5,
+    "like BERT": like_bert,
+    "byte level": byte_level,
+    "ByT5": ByT5Tokenizer,
+}
+TEXT = st.text(st.sampled_from([*"ab1 _-<>{}~^`.,'()=I\n\t", "é", "²", "…"]), min_size=1, max_size=12)
+ODD = [
+    "select a from b where c <= 3 and d != '{ x }'",
+    "I_TURN_LEFT I_JUMP",
+    "a__b ___ x_ _y  two  spaces\nand\tlines",
+    "t1.name , t2 . name ( n't ) 's",
+    "[SEP] a [PAD]",
+]
+
+
+def survives(tokenizer: Any, targets: Sequence[str]) -> Spelling:
+    spelling = spelling_for(tokenizer, targets)
+    back = round_trips(tokenizer, [spelling.spelled(target) for target in targets])
+    assert [spelling.read(text) for text in back] == [normalised(target) for target in targets]
+    return spelling
+
+
+@pytest.mark.parametrize("make", BUILT.values(), ids=BUILT)
+def test_odd_targets_survive_every_tokenizer(make: Callable[[], Any]) -> None:
+    survives(make(), ODD)
+
+
+@pytest.mark.parametrize("make", BUILT.values(), ids=BUILT)
+@settings(max_examples=25)
+@given(targets=st.lists(TEXT, min_size=1, max_size=4))
+def test_any_targets_survive_every_tokenizer(make: Callable[[], Any], targets: list[str]) -> None:
+    assume(not any("</s>" in target or "<pad>" in target or "<unk>" in target for target in targets))
+    survives(make(), targets)
+
+
+@given(targets=st.lists(TEXT, min_size=1, max_size=4))
+def test_any_targets_survive_the_embedded_tokenizer_untouched(targets: list[str]) -> None:
+    assert survives(word_tokenizer(targets), targets) == Spelling()
+
+
+def test_a_tokenizer_that_loses_nothing_needs_no_stand_ins() -> None:
+    assert spelling_for(byte_level(), ODD) == Spelling()
+
+
+def test_only_what_is_lost_gets_a_stand_in_that_no_target_holds() -> None:
+    spelling = survives(like_t5(), ["a < b", "{ x } • y"])
+    assert sorted(spelling.stand_ins) == ["<", "{", "}"]
+    assert spelling.space is None
+    assert not set(spelling.stand_ins.values()) & set("a < b { x } • y")
+    assert len(set(spelling.stand_ins.values())) == 3
+
+
+def test_stand_ins_are_signs_that_unseen_targets_are_unlikely_to_hold() -> None:
+    assert all(not sign.isascii() for sign in spelling_for(like_t5(), ["a < b"]).stand_ins.values())
+
+
+def test_spaces_that_a_tokenizer_forgets_are_marked() -> None:
+    spelling = survives(like_bert(), ["loc_1 ( a )", "loc _ 1 ( a )"])
+    assert spelling.space is not None
+    assert spelling.spelled("loc_1 ( a )") != spelling.spelled("loc _ 1 ( a )")
+
+
+def test_a_word_that_looks_like_a_special_token_survives() -> None:
+    survives(byte_level(), ["a </s> b", "x<pad>y"])
+
+
+def test_the_choice_is_the_same_whatever_the_order_of_the_targets() -> None:
+    assert spelling_for(like_t5(), ODD) == spelling_for(like_t5(), ODD[::-1])
+
+
+def test_what_cannot_survive_is_refused_with_examples() -> None:
+    with pytest.raises(NqgError) as refused:
+        spelling_for(word_tokenizer(["known words"]), ["known words", "known strangers", "more"])
+    words = str(refused.value)
+    assert "cannot represent 2 of 3 different targets, even with stand-ins: 'more' comes back as ''" in words
+    assert "'known strangers' comes back as 'known'" in words
+    assert "choose a model with another tokenizer" in words
+
+
+def test_losses_are_told_with_what_becomes_of_the_target() -> None:
+    assert lost(like_t5(), Spelling(), ["a < b", "a = b"]) == [("a < b", "a b")]
+
+
+REAL = ["t5-tokenizer", "flan-t5-small", "bert-tiny", "minilm", "mpnet-base"]
+
+
+@pytest.fixture(scope="module")
+def real_targets(real_data: Path) -> list[str]:
+    """All different targets of GeoQuery, SCAN and Spider-SSP, the last as SQL and as grammars read it."""
+    geoquery = [example.target for example in read_examples(real_data / "geoquery" / "expected_dataset.tsv")]
+    scan = [line.split(" OUT: ")[1] for line in (real_data / "scan" / "tasks.txt").read_text().splitlines()]
+    spider = load_spider_ssp(real_data / "spider" / "train_spider.json")
+    return sorted({*geoquery, *scan, *(example.target for example in [*spider, *nqg_examples(spider)])})
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_all_real_targets_survive_every_tokenizer_at_hand(
+    name: str, real_targets: list[str], real_models: Path
+) -> None:
+    survives(AutoTokenizer.from_pretrained(real_models / name), real_targets)
+
+
+@pytest.mark.parametrize("make", BUILT.values(), ids=BUILT)
+def test_real_targets_survive_the_tokenizers_built_here(make: Callable[[], Any], real_targets: list[str]) -> None:
+    survives(make(), real_targets[::20])
+
+
+def test_all_real_targets_survive_the_embedded_tokenizer(real_targets: list[str]) -> None:
+    assert spelling_for(word_tokenizer(real_targets), real_targets) == Spelling()
