@@ -21,6 +21,9 @@ NAMES = typer.Option([], "--name", help="Another host name that this server answ
 EXAMPLES = typer.Option(
     None, "--examples", metavar="FILE", help="Examples (.tsv, .jsonl): the page shows which rules they use."
 )
+GEOBASE = typer.Option(
+    None, "--geobase", metavar="FILE", help="For GeoQuery models: read names in sentences, and answer from this file."
+)
 
 
 def serve(
@@ -30,6 +33,7 @@ def serve(
     token: str | None = TOKEN,
     names: list[str] = NAMES,
     examples: Path | None = EXAMPLES,
+    geobase: Path | None = GEOBASE,
     device: str | None = DEVICE,
 ) -> None:
     """Serve a trained model: a page to try it, and a JSON API beside it.
@@ -44,18 +48,16 @@ def serve(
     except ModuleNotFoundError as error:
         raise MissingExtra("nqg serve", "web") from error
     from nqg.data.example_files import read_examples
-    from nqg.inference.parser import Parser
+    from nqg.web.atlas import Atlas
     from nqg.web.security import access_to
     from nqg.web.service import Service
 
     access = access_to(host, token, names)
     sentences = [example.source for example in read_examples(examples)] if examples else []
-    service = Service(model.resolve().name, Parser.load(model, checked_device(device)))
+    service = Service.load(model, checked_device(device), Atlas.read(geobase) if geobase else None)
     server = Server(service, access, sentences, host, port)
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(
-            each, lambda *_: server.stop()
-        )  # uvicorn raises the signal again at its end; then this is harmless
+    for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end, when this does no harm
+        signal.signal(each, lambda *_: server.stop())
     err.print(f"serving {model} at {server.address} (Ctrl-C stops)")
     if token is None and access.token is not None:
         err.print(f"token: {access.token}")

@@ -118,6 +118,13 @@ class Missing(Message):
     islands: list[tuple[int, int]]
 
 
+class Geobase(Message):
+    """What GeoQuery's database answers: the program with its names put back, and the answer in words."""
+
+    program: str
+    answer: str
+
+
 class ParseResponse(Message):
     """The answer to a sentence; no `target` is an abstention, and `reason` says why."""
 
@@ -132,6 +139,7 @@ class ParseResponse(Message):
     chart_drawing: str | None = None
     gaps: Missing | None = None
     gaps_drawing: str | None = None
+    geobase: Geobase | None = None
 
     @classmethod
     def of(cls, found: Explained, explain: bool) -> ParseResponse:
@@ -153,6 +161,8 @@ class ParseResponse(Message):
             islands = [(span.start, span.end) for span in found.gaps.islands]
             response.gaps = Missing(unknown=list(found.gaps.unknown), islands=islands)
             response.gaps_drawing = gaps_picture(found.gaps)
+        if found.looked_up is not None:
+            response.geobase = Geobase(program=found.looked_up.program, answer=found.looked_up.answer)
         return response
 
 

@@ -6,11 +6,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, cast
 
+from nqg.data.geoquery import AnonymisedSentence
 from nqg.inference.gaps import Gaps, gaps
-from nqg.inference.hybrid import Answer, Hybrid
+from nqg.inference.hybrid import Answer, Hybrid, has_fallback
 from nqg.inference.parser import Parser
+from nqg.web.atlas import Atlas, LookedUp
 from nqg.web.batch import Line, Row
 from nqg.web.batching import Batcher
 from nqg.web.limits import Limits, checked_sentence
@@ -51,19 +54,29 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """An answer and, if asked for, the chart behind it and what the grammar lacks."""
+    """An answer and, if asked for, the chart behind it, what the grammar lacks, and what geobase says."""
 
     answer: Answer
     chart: tuple[SpanCell, ...] | None = None
     gaps: Gaps | None = None
+    looked_up: LookedUp | None = None
 
 
 class Service:
     """A model in service; every sentence goes through one queue."""
 
-    def __init__(self, name: str, parser: Parser, hybrid: Hybrid | None = None, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+    def __init__(
+        self,
+        name: str,
+        parser: Parser,
+        hybrid: Hybrid | None = None,
+        *,
+        atlas: Atlas | None = None,
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+    ) -> None:
         self.name = name
         self.parser = parser
+        self.atlas = atlas
         self.limits = limits
         self.usage = Usage(parser.grammar)
         self.has_fallback = hybrid is not None
@@ -71,6 +84,15 @@ class Service:
         self._answerer: Answerer = hybrid or GrammarAlone(parser)
         self._batcher: Batcher[Question, Explained] | None = None
         self._learning: asyncio.Task[None] | None = None
+
+    @classmethod
+    def load(cls, folder: Path, device: str | None = None, atlas: Atlas | None = None) -> Service:
+        """The service of a model folder, with its fallback where it has one."""
+        name = folder.resolve().name
+        if not has_fallback(folder):
+            return cls(name, Parser.load(folder, device), atlas=atlas)
+        hybrid = Hybrid.load(folder, device)
+        return cls(name, cast(Parser, hybrid.parser), hybrid, atlas=atlas)  # a folder's parser is always a Parser
 
     async def start(self, examples: Sequence[str] = ()) -> None:
         """Begin to answer; the uses of rules in `examples` are counted on the side."""
@@ -122,7 +144,7 @@ class Service:
             groups[question.readings].append(place)
         found: dict[int, Answer] = {}
         for readings, places in groups.items():
-            sentences = [questions[place].sentence for place in places]
+            sentences = [self._reworded(questions[place].sentence).source for place in places]
             found.update(zip(places, self._answerer.answers(sentences, readings=readings), strict=True))
         return [self._with_reasons(question, found[place]) for place, question in enumerate(questions)]
 
@@ -132,7 +154,15 @@ class Service:
         source = answer.parse.source
         chart = span_chart(self.parser, source, self.limits.chart_entries)
         lacking = gaps(self.parser.grammar, source, limit=self.limits.chart_entries)
-        return Explained(answer, chart, None if lacking.is_whole else lacking)
+        return Explained(answer, chart, None if lacking.is_whole else lacking, self._looked_up(question, answer))
+
+    def _reworded(self, sentence: str) -> AnonymisedSentence:
+        return self.atlas.reworded(sentence) if self.atlas else AnonymisedSentence(sentence, ())
+
+    def _looked_up(self, question: Question, answer: Answer) -> LookedUp | None:
+        if self.atlas is None or answer.target is None:
+            return None
+        return self.atlas.looked_up(self._reworded(question.sentence), answer.target)
 
 
 def _suggestions(examples: Sequence[str], most: int = 4) -> list[str]:

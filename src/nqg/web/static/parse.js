@@ -39,7 +39,7 @@ function show(found) {
 const withBest = ({ best, readings }) =>
   best ? [best, ...readings.filter((reading) => reading.target !== best.target)] : readings;
 
-function showAnswer({ target, answered_by: by, probability, reason, gaps_drawing: gaps }) {
+function showAnswer({ target, answered_by: by, probability, reason, gaps_drawing: gaps, geobase }) {
   byId("answer-title").textContent = target === null ? "No answer" : "Program";
   byId("program").textContent = target ?? "The parser abstains rather than guess.";
   byId("program").classList.toggle("abstained", target === null);
@@ -50,6 +50,9 @@ function showAnswer({ target, answered_by: by, probability, reason, gaps_drawing
   byId("copy").hidden = target === null;
   byId("reason").textContent = by === "fallback" ? `The grammar did not answer: ${reason}.` : `Reason: ${reason}.`;
   byId("reason").hidden = !reason;
+  byId("geobase").hidden = !geobase;
+  byId("geobase-answer").textContent = geobase?.answer ?? "";
+  byId("geobase-program").textContent = geobase?.program ?? "";
   byId("gaps").hidden = !gaps;
   byId("gaps").replaceChildren(...drawn(gaps));
 }

@@ -1,0 +1,69 @@
+"""GeoQuery on the page: names out, names back in, and the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from nqg.data.example import Example
+from nqg.data.geoquery import AnonymisedSentence
+from nqg.grammar.grammar import Grammar
+from nqg.inference.parser import Parser
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.web.app import create_app
+from nqg.web.atlas import Atlas
+from nqg.web.service import Service
+
+GRAMMAR = Grammar.parse("""
+what is the capital of NT_1 ### answer ( intersection ( capital , loc_2 ( NT_1 ) ) )
+m0 ### m0
+say m0 twice ### ( (
+""")
+
+
+@pytest.fixture(scope="module")
+def atlas(real_data: Path) -> Atlas:
+    return Atlas.read(real_data / "geoquery" / "geobase")
+
+
+def test_names_become_placeholders_and_placeholders_stay(atlas: Atlas) -> None:
+    assert atlas.reworded("What is the capital of Texas?").source == "what is the capital of m0"
+    assert atlas.reworded("rivers in m0").source == "rivers in m0"
+    assert atlas.reworded("").source == ""
+
+
+def test_a_program_is_looked_up_with_its_names(atlas: Atlas) -> None:
+    sentence = atlas.reworded("what is the capital of texas")
+    found = atlas.looked_up(sentence, "answer ( intersection ( capital , loc_2 ( m0 ) ) )")
+    assert found is not None
+    assert found.program == "answer(capital(loc_2(stateid('texas'))))"
+    assert "austin" in found.answer
+
+
+@pytest.mark.parametrize("target", ["( (", "answer ( m7 )", "nonsense", ""])
+def test_what_is_no_program_is_not_looked_up(atlas: Atlas, target: str) -> None:
+    assert atlas.looked_up(atlas.reworded("texas"), target) is None
+
+
+def test_a_sentence_of_too_many_meanings_is_not_looked_up(atlas: Atlas) -> None:
+    state = atlas.reworded("new york").readings
+    many = AnonymisedSentence("m0 " * 13, (state[0][:2],) * 13)
+    assert len(state[0]) >= 2
+    assert atlas.looked_up(many, "answer ( m0 )") is None
+
+
+def test_the_page_answers_a_question_with_a_name_in_it(atlas: Atlas) -> None:
+    tiny = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+    examples = [Example("what is the capital of m0", "answer ( intersection ( capital , loc_2 ( m0 ) ) )")]
+    training = TrainingSettings(steps=1, batch_size=1)
+    parser = Parser.train(GRAMMAR, examples, model=tiny, training=training, device="cpu")
+    with TestClient(create_app(Service("geo", parser, atlas=atlas)), base_url="http://localhost") as client:
+        question = {"sentence": "What is the capital of Ohio?", "explain": True}
+        answer = client.post("/api/parse", json=question).json()
+        assert answer["source"][-1] == "m0"
+        assert answer["geobase"]["program"] == "answer(capital(loc_2(stateid('ohio'))))"
+        assert "columbus" in answer["geobase"]["answer"]
+        assert client.post("/api/parse", json={**question, "explain": False}).json()["geobase"] is None
+        assert client.post("/api/parse", json={"sentence": "fly", "explain": True}).json()["geobase"] is None
