@@ -447,7 +447,9 @@ def attention_by_definition(sentences: Iterable[tuple[Any, Any, Any]], kept: Seq
             for query in asking:
                 weights = [math.exp(float(query @ key) / math.sqrt(len(query))) for key in asked]
                 parts = [next(factors) * weight / sum(weights) for weight in weights]
-                seen.append([float(each) for each in sum(part * answer for part, answer in zip(parts, answers, strict=True))])
+                seen.append(
+                    [float(each) for each in sum(part * answer for part, answer in zip(parts, answers, strict=True))]
+                )
     return seen
 
 
@@ -483,10 +485,14 @@ def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
 # The hybrid: the twin of `nqg.inference.gate` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
 
 
-def best_threshold(trials: Sequence[Trial]) -> float:
-    """The lowest of the thresholds with which most trials are right."""
-    thresholds = {0.0, 2.0, *(trial.probability for trial in trials if trial.probability is not None)}
-    return max(sorted(thresholds), key=lambda threshold: sum(trial.is_right(Gate(threshold)) for trial in trials))
+def best_gate(trials: Sequence[Trial]) -> Gate:
+    """Of the gates with which most trials are right, the one that lets most pass."""
+    asked = [trial.probability for trial in trials if trial.probability is not None]
+    gates = [Gate(threshold, trusts) for threshold in (0.0, 2.0, *asked) for trusts in (True, False)]
+    return max(
+        gates,
+        key=lambda gate: (sum(trial.is_right(gate) for trial in trials), sum(map(gate.lets_pass, asked))),
+    )
 
 
 def is_legal_beginning(grammar: TargetGrammar, text: str) -> bool:

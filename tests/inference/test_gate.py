@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nqg.errors import NqgError, SettingsError
 from nqg.inference.gate import NEVER, Calibration, Gate, Trial, calibrated_gate
-from oracles import best_threshold
+from oracles import best_gate
 
 PROBABILITIES = (
     st.none() | st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9, 1.0]) | st.floats(0, 1).map(lambda p: round(p, 6))
@@ -31,16 +31,15 @@ def right(trials: list[Trial], gate: Gate) -> int:
 
 
 @given(trials())
-def test_no_threshold_gets_more_trials_right_than_the_calibrated_one(trials: list[Trial]) -> None:
-    assert right(trials, calibrated_gate(trials)) == right(trials, Gate(best_threshold(trials)))
+def test_no_gate_gets_more_trials_right_than_the_calibrated_one(trials: list[Trial]) -> None:
+    assert right(trials, calibrated_gate(trials)) == right(trials, best_gate(trials))
 
 
 @given(trials())
-def test_the_calibrated_threshold_is_as_low_as_any_that_does_as_well(trials: list[Trial]) -> None:
-    best = best_threshold(trials)
-    threshold = calibrated_gate(trials).threshold
-    between = [trial.probability for trial in trials if trial.probability is not None]
-    assert [p >= threshold for p in between] == [p >= best for p in between]
+def test_of_gates_that_do_as_well_the_calibrated_one_lets_most_pass(trials: list[Trial]) -> None:
+    found, best = calibrated_gate(trials), best_gate(trials)
+    asked = [trial.probability for trial in trials if trial.probability is not None]
+    assert list(map(found.lets_pass, asked)) == list(map(best.lets_pass, asked))
 
 
 @given(trials())
@@ -60,19 +59,24 @@ def test_the_figures_count_what_each_way_gets_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trials", "threshold", "words"),
+    ("trials", "gate", "words"),
     [
-        ([Trial(0.2, True, True)], 0.0, "the grammar answers whenever it can"),
-        ([Trial(None, False, True)], 0.0, "the grammar answers whenever it can"),
-        ([Trial(1.0, False, True)], NEVER, "the fallback answers always"),
-        ([Trial(0.2, False, True), Trial(1 - 1e-12, True, False)], 1.0, "probability is at least 1"),
+        ([Trial(0.2, True, True)], Gate(), "the grammar answers whenever it can"),
+        ([Trial(None, False, True)], Gate(), "the grammar answers whenever it can"),
+        ([Trial(0.2, False, True), Trial(1.0, False, True)], Gate(NEVER, False), "the fallback answers always"),
+        ([Trial(0.2, False, True), Trial(1 - 1e-12, True, False)], Gate(1.0), "where its probability is at least 1"),
+        (
+            [Trial(0.9, True, False), Trial(1.0, False, True)],
+            Gate(0.0, False),
+            "whenever it can, but not where it is 1",
+        ),
     ],
-    ids=["a tie", "only abstentions", "a grammar that is never right", "nearly one is one"],
+    ids=["a tie", "only abstentions", "never right", "nearly one is one", "only readings are no sure ones"],
 )
-def test_extremes(trials: list[Trial], threshold: float, words: str) -> None:
-    gate = calibrated_gate(trials)
-    assert gate.threshold == threshold
-    assert words in str(gate)
+def test_extremes(trials: list[Trial], gate: Gate, words: str) -> None:
+    found = calibrated_gate(trials)
+    assert (found.threshold, found.trusts_only_readings) == (gate.threshold, gate.trusts_only_readings)
+    assert str(found).endswith(words)
 
 
 def test_rounding_errors_do_not_close_the_gate() -> None:
@@ -106,7 +110,8 @@ def test_a_gate_survives_its_file(tmp_path_factory: pytest.TempPathFactory, tria
     {
         "[]": "expected an object with a number as 'threshold'",
         '{"threshold": true}': "expected an object with a number as 'threshold'",
-        '{"threshold": 0.5, "calibration": {"trials": 3}}': "expected numbers for trials, grammar_alone, ",
+        '{"threshold": 0.5}': "expected true or false as 'trusts_only_readings'",
+        '{"threshold": 0.5, "trusts_only_readings": true, "calibration": 3}': "expected numbers for trials, grammar_",
         "{": "not valid JSON",
     }.items(),
 )

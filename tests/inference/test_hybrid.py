@@ -105,6 +105,12 @@ def test_where_the_fallback_has_nothing_to_say_the_grammars_doubtful_answer_stan
     assert answer.reason == "probability 0.4 is below 0.5, and the fallback has no answer"
 
 
+def test_a_gate_may_distrust_answers_that_are_the_only_reading(parser: FakeParser) -> None:
+    answers = Hybrid(parser, FakeFallback({"walk": "STROLL"}), Gate(0.2, trusts_only_readings=False))
+    assert told(answers.answers(["walk", "run"])) == [("STROLL", "fallback"), ("RUN", "grammar")]
+    assert answers.answer("walk").reason == "the only reading, which the gate does not trust"
+
+
 @pytest.mark.parametrize(("gate", "asked"), [(Gate(), []), (Gate(NEVER), [["walk", "run"]])], ids=["always", "never"])
 def test_the_extremes_of_the_gate(gate: Gate, asked: list[list[str]], parser: FakeParser) -> None:
     fallback = FakeFallback({})

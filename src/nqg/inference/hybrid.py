@@ -127,9 +127,7 @@ def doubt(parse: Parse, gate: Gate | None) -> str:
     """Why the fallback is asked about a sentence; nothing where the grammar's answer is taken."""
     if parse.best is None:
         return parse.reason
-    if gate is None or gate.lets_pass(parse.best.probability):
-        return ""
-    return f"probability {parse.best.probability:.6g} is below {gate.threshold:g}"
+    return gate.objection(parse.best.probability) if gate else ""
 
 
 def predictions(fallback: Fallback, sentences: Sequence[str]) -> dict[str, str | None]:
