@@ -1,0 +1,216 @@
+"""The same work in one process, in two, and on Ray: equal results, in order, and no worker's death is the end of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from engine_tasks import (
+    counted,
+    dividing,
+    doubled,
+    killed_at,
+    pickling_nothing,
+    refusing,
+    threads,
+    unloadable,
+)
+from nqg.engines import AHEAD, Engine, Here, engine_named, in_parts
+from nqg.errors import MissingExtra, NqgError, SettingsError
+from nqg.process_pool import ProcessPool
+from nqg.ray_engine import RayEngine
+
+TESTS = str(Path(__file__).parent)
+
+
+@pytest.fixture(scope="module")
+def on_ray() -> Iterator[RayEngine]:
+    """A Ray of our own with two CPUs, started once: that takes longer than all that is done with it."""
+    if find_spec("ray") is None:
+        pytest.skip("ray is not installed (pip install 'nqg[ray]')")
+    path, usage = os.environ.get("PYTHONPATH"), os.environ.get("RAY_USAGE_STATS_ENABLED")
+    os.environ["PYTHONPATH"] = TESTS if path is None else f"{TESTS}:{path}"
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ray
+
+        ray.init(
+            num_cpus=2, include_dashboard=False, object_store_memory=80 * 2**20, log_to_driver=False, logging_level=40
+        )
+        yield RayEngine(workers=2)
+        ray.shutdown()
+    for name, value in (("PYTHONPATH", path), ("RAY_USAGE_STATS_ENABLED", usage)):
+        os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@pytest.fixture(params=["here", "processes", "ray"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    if request.param == "ray":
+        return request.getfixturevalue("on_ray")  # type: ignore[no-any-return]
+    return Here() if request.param == "here" else ProcessPool(2)
+
+
+@pytest.fixture(params=["processes", "ray"])
+def workers(request: pytest.FixtureRequest) -> Engine:
+    return request.getfixturevalue("on_ray") if request.param == "ray" else ProcessPool(2)
+
+
+def test_results_come_in_the_order_of_the_parts_from_jobs_loaded_once_a_worker(engine: Engine, tmp_path: Path) -> None:
+    assert list(engine.map(partial(counted, tmp_path), range(40))) == list(range(0, 80, 2))
+    assert 1 <= len(list(tmp_path.iterdir())) <= 2
+
+
+def test_no_parts_no_results(engine: Engine) -> None:
+    assert list(engine.map(doubled, [])) == []
+
+
+def test_a_part_whose_worker_was_killed_is_begun_again(workers: Engine, tmp_path: Path) -> None:
+    assert list(workers.map(partial(killed_at, tmp_path, 7, 1), range(20))) == list(range(0, 40, 2))
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("unlucky", [0, 19])
+def test_neither_the_first_nor_the_last_part_is_lost_with_its_worker(tmp_path: Path, unlucky: int) -> None:
+    assert list(ProcessPool(2).map(partial(killed_at, tmp_path, unlucky, 2), range(20))) == list(range(0, 40, 2))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_part_that_kills_every_worker_is_named(workers: Engine, tmp_path: Path) -> None:
+    results = workers.map(partial(killed_at, tmp_path, 3, 99), range(20))
+    assert [next(results) for _ in range(3)] == [0, 2, 4]
+    with pytest.raises(NqgError, match=r"part 4 was begun 3 times, and every time its worker was killed \("):
+        next(results)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_error_that_was_raised_on_purpose_comes_back_in_its_own_words() -> None:
+    with pytest.raises(NqgError, match=r"^no number '0'.* Known: none$"):
+        list(ProcessPool(2).map(refusing, range(3)))
+
+
+def test_a_job_that_cannot_be_loaded_says_why() -> None:
+    with pytest.raises(NqgError, match=r"^no model 'mine'"):
+        list(ProcessPool(2).map(unloadable, range(3)))
+
+
+def test_any_other_error_comes_back_with_its_part_and_its_traceback(workers: Engine) -> None:
+    results = workers.map(dividing, range(5))
+    assert [next(results), next(results)] == [-0.5, -1.0]
+    with pytest.raises(NqgError, match=r"(?s)part 3 failed in its worker:.*engine_tasks.py.*ZeroDivisionError"):
+        next(results)
+
+
+def test_a_result_that_cannot_be_sent_back_is_a_failure_of_its_part() -> None:
+    with pytest.raises(NqgError, match=r"(?s)part 1 failed in its worker:.*pickle"):
+        list(ProcessPool(2).map(pickling_nothing, range(3)))
+
+
+def test_no_more_parts_are_taken_than_can_be_begun_soon(workers: Engine) -> None:
+    taken = 0
+
+    def endless() -> Iterator[int]:
+        nonlocal taken
+        while True:
+            yield taken
+            taken += 1
+
+    results = workers.map(doubled, endless())
+    for number in range(30):
+        assert next(results) == 2 * number
+        assert taken <= number + 1 + AHEAD * 2
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_the_workers_of_a_machine_share_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert list(ProcessPool(2).map(threads, [0])) == ["3"]
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert list(ProcessPool(2).map(threads, [0])) == ["5"]
+
+
+PROGRAM = """
+from engine_tasks import counted
+from functools import partial
+from itertools import count
+from pathlib import Path
+from nqg.process_pool import ProcessPool
+if __name__ == "__main__":
+    for result in ProcessPool(2).map(partial(counted, Path({folder!r})), count()):
+        print(result, flush=True)
+"""
+
+
+def test_ctrl_c_ends_the_workers_too(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    (folder := tmp_path / "loaded").mkdir()
+    program.write_text(PROGRAM.format(folder=str(folder)))
+    environment = {**os.environ, "PYTHONPATH": TESTS}
+    with subprocess.Popen(
+        [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout
+        assert [running.stdout.readline() for _ in range(3)] == ["0\n", "2\n", "4\n"]
+        running.send_signal(signal.SIGINT)
+        _, complaint = running.communicate()
+    assert complaint.rstrip().endswith("KeyboardInterrupt")
+    assert complaint.count("Traceback") == 1
+    loaded = [int(path.name.removeprefix("loaded-")) for path in folder.iterdir()]
+    assert loaded
+    for worker in loaded:
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
+
+
+def test_engines_have_names() -> None:
+    assert engine_named("local") == engine_named("local", workers=1) == Here()
+    assert engine_named("local", workers=3) == ProcessPool(3)
+    assert engine_named("ray", workers=3, gpus=1) == RayEngine(None, 3, 1)
+    assert engine_named("ray://head:10001") == RayEngine("ray://head:10001", None, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "complaint"),
+    [("cloud", None, "no engine 'cloud'; expected local, ray, or"), ("local", 0, "workers is 0; expected 1 or more")],
+)
+def test_other_engines_are_refused(name: str, workers: int | None, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        engine_named(name, workers=workers)
+
+
+def test_without_ray_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'nqg\[ray\]'"):
+        list(RayEngine().map(doubled, [1]))
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        (RayEngine(workers=3), "Ray has room for 2 workers with a CPU each; 3 were asked for"),
+        (RayEngine(workers=1, gpus=1), "Ray has room for 0 workers with 1 GPU and a CPU each; 1 were asked for"),
+        (RayEngine(gpus=1), "Ray has room for 0 workers with 1 GPU and a CPU each; some were asked for"),
+    ],
+)
+def test_more_workers_than_ray_has_room_for_are_refused(on_ray: RayEngine, asked: RayEngine, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        list(asked.map(doubled, [1]))
+
+
+def test_without_a_number_ray_gives_as_many_workers_as_there_is_room_for(on_ray: RayEngine) -> None:
+    assert list(RayEngine().map(doubled, range(5))) == [0, 2, 4, 6, 8]
+
+
+def test_parts_of_a_stream() -> None:
+    assert list(in_parts(range(5), 2)) == [[0, 1], [2, 3], [4]]
+    assert list(in_parts([], 2)) == []
