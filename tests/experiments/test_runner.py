@@ -69,7 +69,7 @@ def test_the_gate_hands_over_where_the_grammar_was_unsure_and_wrong_on_held_out_
     made: Callable[[Task], Runner], systems: dict[str, Memory]
 ) -> None:
     (gated,) = made(TASK).records(("gated",), [0])
-    assert gated.figures["threshold"] == 2.0
+    assert gated.figures["threshold"] == 1.0
     assert gated.figures["accuracy"] == 0.75
     assert gated.figures["held_out_trials"] == 2
     assert systems["nqg"].asked == [6, 8]

@@ -106,7 +106,11 @@ class Runner:
                 gate = self._calibrated_gate(cell)
                 held_out = asdict(gate.calibration) if gate.calibration else {}
                 facts = {f"held_out_{name}": value for name, value in held_out.items()}
-                return self._together(cell, gate, {"threshold": gate.threshold, **facts})
+                return self._together(
+                    cell,
+                    gate,
+                    {"threshold": gate.threshold, "trusts_only_readings": float(gate.trusts_only_readings), **facts},
+                )
 
     def _trained(self, task: Task, cell: Cell, system: System, folder: Path) -> Outcome:
         folder.mkdir(parents=True, exist_ok=True)
