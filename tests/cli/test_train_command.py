@@ -291,3 +291,12 @@ def test_misuse_has_exit_code_2(words: tuple[str, ...], message: str) -> None:
     assert result.exit_code == 2
     assert message in result.stderr
     assert not Path("m.training").exists()
+
+
+def test_the_scores_on_dev_examples_are_kept_in_the_model_with_their_data() -> None:
+    write_examples(Path("dev.tsv"), [Example("walk", "I_WALK"), Example("walk", "I_RUN"), Example("hop", "I_HOP")])
+    nqg("train.tsv", "-o", "mine", *BRIEF, "--dev", "dev.tsv")
+    (measured,) = Parser.load("mine", "cpu").model.provenance.measurements
+    assert (measured.data.name, measured.data.examples) == ("dev.tsv", 3)
+    assert measured.scores == pytest.approx({"accuracy": 1 / 3, "coverage": 2 / 3, "precision": 1 / 2})
+    assert "on `dev.tsv`, 3 examples" in Path("mine/README.md").read_text()

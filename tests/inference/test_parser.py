@@ -22,6 +22,7 @@ from nqg.grammar.inside import Floats
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
+from nqg.inference import answers
 from nqg.inference import parser as parser_module
 from nqg.inference.parser import Parse, Parser
 from nqg.model.anchors import anchors
@@ -176,6 +177,18 @@ def test_the_best_legal_reading_is_taken_if_asked_for(ambiguous: Parser) -> None
     assert parse.best.target == legal.target != best.target
     assert parse.best.probability == pytest.approx(legal.probability)
     assert parse.readings == ()
+
+
+def test_a_legal_reading_is_looked_for_among_more_derivations_where_the_first_ones_have_none(
+    ambiguous: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "walk and jump twice"
+    last = ambiguous.parse(source, readings=50).readings[-1]
+    parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(last.target)}"))
+    monkeypatch.setattr(answers, "SEARCHED", (1,))
+    assert parser.parse(source, only_legal=True).best is None
+    monkeypatch.setattr(answers, "SEARCHED", (1, 200))
+    assert parser.parse(source, only_legal=True).target == " ".join(last.target)
 
 
 def test_where_no_reading_is_legal_the_parser_abstains_all_the_same(ambiguous: Parser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nqg.evaluation.metrics import Scores
     from nqg.inference.fitting import Fitting
     from nqg.inference.parser import Parser
+    from nqg.model.provenance import Measurement
 
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
 
@@ -128,9 +130,10 @@ def train(
         complain(f"interrupted; the same command goes on with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
-        _write(fitting, examples, output, also)
+        scores = _scores(fitting.parser, held_out) if held_out else None
+        _write(fitting, examples, output, also, [_measured(scores, held_out, dev)] if scores and dev else [])
         shutil.rmtree(run.folder)
-        _report(output, fitting, _scores(fitting.parser, held_out) if held_out else None, as_json)
+        _report(output, fitting, scores, as_json)
         report_written(output)
     run.processes.part()
 
@@ -156,12 +159,27 @@ def _check_output(output: Path) -> None:
         raise NqgError(f"{output}: the folder holds something that is no model; choose another with -o")
 
 
-def _write(fitting: Fitting, examples: Sequence[Example], output: Path, also: Callable[[Path], None] | None) -> None:
+def _write(
+    fitting: Fitting,
+    examples: Sequence[Example],
+    output: Path,
+    also: Callable[[Path], None] | None,
+    measurements: Sequence[Measurement],
+) -> None:
     """The model folder, and in it a line of JSON for every step."""
     from nqg.model.provenance import Provenance
 
     lines = (step.facts for step in fitting.under_way.records)
-    fitting.parser.save(output, provenance=Provenance.of(examples, fitting.training, lines), also=also)
+    made = Provenance.of(examples, fitting.training, lines)
+    fitting.parser.save(output, provenance=replace(made, measurements=tuple(measurements)), also=also)
+
+
+def _measured(scores: Scores, examples: Sequence[Example], path: Path) -> Measurement:
+    """The scores as the model folder keeps them, with the data that they were measured on."""
+    from nqg.model.provenance import DataPrint, Measurement
+
+    shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
+    return Measurement(DataPrint.of(examples, path.name), shares)
 
 
 def _scores(parser: Parser, examples: Sequence[Example]) -> Scores:

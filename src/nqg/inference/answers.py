@@ -10,7 +10,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.reading import ILLEGAL, Parse, Reading
 from nqg.inference.scored_charts import ScoredCharts
 
-SEARCHED = 80  # best derivations among whose targets a legal one is looked for
+SEARCHED = (80, 320)  # best derivations among whose targets a legal one is looked for, more if there is none
 DERIVATIONS_A_READING = 4  # best derivations that are looked at for every reading that is asked for
 
 
@@ -32,7 +32,7 @@ def answers(
         others = _most_probable(scored, number, wish.readings * DERIVATIONS_A_READING, legal, wish)[: wish.readings]
         answer = first if first.is_legal else None
         if answer is None and wish.only_legal:
-            found = _most_probable(scored, number, SEARCHED, legal, wish)
+            found = (each for width in SEARCHED for each in _most_probable(scored, number, width, legal, wish))
             answer = next((reading for reading in found if reading.is_legal), None)
         yield Parse(source, answer, "" if answer else ILLEGAL, others)
 

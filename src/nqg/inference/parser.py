@@ -100,7 +100,8 @@ class Parser:
 
         `readings` asks for that many of the most probable targets beside the best: those found among four times as many
         best derivations. The paper's parser abstains if the best target is illegal; with `only_legal` the most probable
-        legal target of the 80 best derivations is taken instead. `marginals` asks for those of every application.
+        legal target of the 80 (or, if there is none, 320) best derivations is taken instead. `marginals` asks for those
+        of every application.
         """
         wish = Wish(readings, only_legal, marginals)
         stream = (tuple(sentence.split()) for sentence in sentences)
