@@ -51,5 +51,7 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the examples written as a `.tsv` file."""
-        lines = (f"{example.source}\t{example.target}\n" for example in self.examples)
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        digest = hashlib.sha256()
+        for example in self.examples:
+            digest.update(f"{example.source}\t{example.target}\n".encode())
+        return digest.hexdigest()

@@ -23,9 +23,13 @@ Placed = tuple[Place, Example]
 class LineFormat:
     """How one example becomes one line, and back."""
 
-    parse: Callable[[str, Place], Example]
+    example: Callable[[str, Place], Example]
     line: Callable[[Example, Place], str]
     keeps_ids: bool
+
+    def parse(self, text: str, place: Place) -> Example:
+        """The example of a line; a bad one is refused with its place."""
+        return _checked(self.example(text, place), place)
 
 
 def read_examples(path: Path | str) -> list[Example]:
@@ -33,23 +37,31 @@ def read_examples(path: Path | str) -> list[Example]:
 
     A `.tsv` file has no ids: its examples have `id=None` and are known by their position.
     """
-    path = Path(path)
-    parse = _format_of(path).parse
-    placed = ((place, parse(text, place)) for place, text in numbered_lines(path))
-    return [_checked(example, place) for place, example in _with_distinct_ids(placed)]
+    return [example for _, example in _with_distinct_ids(_placed_examples(Path(path)))]
+
+
+def streamed_examples(path: Path | str) -> Iterator[Example]:
+    """The examples of a file one after the other, for files that memory cannot hold; ids are not compared."""
+    return (example for _, example in _placed_examples(Path(path)))
+
+
+def _placed_examples(path: Path) -> Iterator[Placed]:
+    parse = format_of(path).parse
+    return ((place, parse(text, place)) for place, text in numbered_lines(path))
 
 
 def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
     """Write examples as the extension of `path` says, atomically; `.tsv` drops ids, `.jsonl` keeps them."""
     path = Path(path)
-    form = _format_of(path)
+    form = format_of(path)
     placed: Iterable[Placed] = ((Place(path, number), example) for number, example in enumerate(examples, start=1))
     if form.keeps_ids:
         placed = _with_distinct_ids(placed)
     write_text(path, "".join(form.line(_checked(example, place), place) + "\n" for place, example in placed))
 
 
-def _format_of(path: Path) -> LineFormat:
+def format_of(path: Path) -> LineFormat:
+    """The format that the extension of a file names."""
     extension = Path(path.name.removesuffix(".gz")).suffix
     if extension not in FORMATS:
         found = f"found '{extension}'" if extension else "found none"

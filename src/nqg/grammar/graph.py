@@ -130,12 +130,17 @@ class Graph:
         return (self[sentence] for sentence in range(len(self)))
 
     def select(self, sentences: Sequence[int]) -> Graph:
-        """The graphs of some sentences, in the order asked for; a sentence may be asked for twice."""
+        """The graphs of some sentences, in the order asked for; a sentence may be asked for twice.
+
+        Nothing else is looked at: of arrays that are mapped from a file, only the rows of these sentences are read.
+        """
         picked = np.asarray(sentences, dtype=np.int64)
-        old_first, sizes = self.first_choice[picked], np.diff(self.first_choice)[picked]
+        old_first = self.first_choice[picked]
+        sizes = self.first_choice[picked + 1] - old_first
         rows = ranges(old_first, sizes)
-        application_sizes = np.diff(self.first_application)[rows]
-        application_rows = ranges(self.first_application[rows], application_sizes)
+        first_rows = self.first_application[rows]
+        application_sizes = self.first_application[rows + 1] - first_rows
+        application_rows = ranges(first_rows, application_sizes)
         first_choice = starts_of(sizes)
         shifts = np.repeat(np.repeat(first_choice[:-1] - old_first, sizes), application_sizes).astype(np.int32)
         children = self.children[application_rows]
