@@ -36,9 +36,10 @@ def serving(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str],
     command = [str(NQG), "serve", str(model), "--port", "0", "--device", "cpu", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
+    assert process.stdout is not None
     lines = [process.stderr.readline()]
     if "--host" in options and "--token" not in options:
-        lines.append(process.stderr.readline())
+        lines.append(process.stdout.readline())
     try:
         yield process, lines
     finally:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from starlette.testclient import TestClient
 
+from nqg.errors import NqgError
 from nqg.inference.fallback import Fallback
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.web.app import create_app
-from nqg.web.service import Service
+from nqg.web.batching import Batcher
+from nqg.web.limits import Busy, Limits
+from nqg.web.service import Explained, Question, Service
 from web_service import EXAMPLES, HOSTILE, served
 
 
@@ -149,6 +154,24 @@ def test_uses_and_examples_of_rules_come_from_the_examples(parser: Parser) -> No
         assert rules["run"]["examples"] == ["run and jump twice", "run twice"]
         assert rules["NT_1 twice"]["uses"] == 2
         assert (rules["walk"]["uses"], rules["walk"]["examples"]) == (0, [])
+
+
+def test_examples_that_fail_or_find_no_room_do_not_end_the_counting(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, failures = Batcher.ask_all, [Busy("full", retry_after=0), NqgError("too much")]
+
+    async def failing(self: Batcher[Question, Explained], questions: Sequence[Question]) -> list[Explained]:
+        if failures:
+            raise failures.pop(0)
+        return await original(self, questions)
+
+    monkeypatch.setattr(Batcher, "ask_all", failing)
+    with served(parser, limits=Limits(together=4), examples=["jump", "run", "run twice"]) as client:
+        rules = wait_for_examples(client)
+    assert failures == []
+    assert rules["run"]["examples"] == ["run", "run twice"]
+    assert rules["jump"]["examples"] == []
 
 
 def test_what_people_ask_is_counted_but_not_shown_to_others(parser: Parser) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
+from nqg.cli.device import DEVICE, checked_device
 from nqg.cli.terminal import err
-from nqg.cli.train import DEVICE, checked_device
 from nqg.errors import MissingExtra
 
 MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
@@ -17,7 +17,9 @@ PORT = typer.Option(8000, "--port", min=0, max=65535, help="The port to listen a
 TOKEN = typer.Option(
     None, "--token", envvar="NQG_TOKEN", help="What clients must show; made up and printed where one is needed."
 )
-NAMES = typer.Option([], "--name", help="Another host name that this server answers for; may be repeated.")
+NAMES = typer.Option(
+    [], "--name", metavar="NAME", help="Another host name that this server answers for; may be repeated."
+)
 EXAMPLES = typer.Option(
     None, "--examples", metavar="FILE", help="Examples (.tsv, .jsonl): the page shows which rules they use."
 )
@@ -60,5 +62,5 @@ def serve(
         signal.signal(each, lambda *_: server.stop())
     err.print(f"serving {model} at {server.address} (Ctrl-C stops)")
     if token is None and access.token is not None:
-        err.print(f"token: {access.token}")
+        print(f"token: {access.token}", flush=True)  # on stdout: --quiet must not hide it
     server.run()

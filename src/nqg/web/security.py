@@ -40,7 +40,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The host names that a request may be for (None: any IP address too), and the token that it must show."""
+    """The host names that a request may be for, the token that it must show, and whether any address is a name too."""
 
     names: tuple[str, ...] = LOOPBACK
     token: str | None = None

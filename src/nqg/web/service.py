@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from nqg.data.geoquery import AnonymisedSentence
+from nqg.errors import NqgError
 from nqg.inference.gaps import Gaps, gaps
 from nqg.inference.hybrid import Answer, Hybrid, has_fallback
 from nqg.inference.parser import Parser
 from nqg.web.atlas import Atlas, LookedUp
 from nqg.web.batch import Line, Row
 from nqg.web.batching import Batcher
-from nqg.web.limits import Limits, checked_sentence
+from nqg.web.limits import Busy, Limits, checked_sentence
 from nqg.web.span_chart import SpanCell, span_chart
 from nqg.web.usage import Usage
 
@@ -134,8 +135,17 @@ class Service:
     async def _learn(self, examples: Sequence[str]) -> None:
         few = max(1, self.limits.together // 4)  # leaves room for people
         for start in range(0, len(examples), few):
-            for found in await self._queue.ask_all([Question(each) for each in examples[start : start + few]]):
+            for found in await self._when_there_is_room([Question(each) for each in examples[start : start + few]]):
                 self.usage.count(found.answer.parse, is_example=True)
+
+    async def _when_there_is_room(self, questions: Sequence[Question]) -> list[Explained]:
+        while True:
+            try:
+                return await self._queue.ask_all(questions)
+            except Busy as busy:
+                await asyncio.sleep(busy.retry_after)
+            except NqgError:
+                return []  # an example that is too much for the parser is none of the page's business
 
     def _explained(self, questions: Sequence[Question]) -> list[Explained]:
         """Runs in the worker thread."""

@@ -30,9 +30,11 @@ class SpanCell:
 
 def span_chart(parser: Parser, source: Tokens, limit: int | None = None) -> tuple[SpanCell, ...]:
     """The derivable spans of a sentence, short ones first; nothing where the encoder cannot read it."""
-    graph = charts(parser.grammar, [source], prune=False, limit=limit)
     sentence = parser.pieces([source])
-    if graph.choices == 0 or len(sentence[0].ids) > parser.model.longest:
+    if len(sentence[0].ids) > parser.model.longest:
+        return ()
+    graph = charts(parser.grammar, [source], prune=False, limit=limit)
+    if graph.choices == 0:
         return ()
     scores = parser.scored(sentence, graph).scores
     best, first = max_inside(graph, scores)
