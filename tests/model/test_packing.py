@@ -1,17 +1,16 @@
-"""BERT without padding against Transformers' own way through it, and dropout against its chances."""
+"""BERT without padding against Transformers' own way through it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from nqg.model.encoder import PieceBatch
-from nqg.model.packing import dropped, encoded
+from nqg.model.packing import encoded
 
 
 def bert(layers: int = 2, **settings: Any) -> Any:
@@ -98,18 +97,3 @@ def test_training_drops_and_the_seed_decides_what() -> None:
     assert torch.equal(drawn(1), drawn(1))
     assert not torch.equal(drawn(1), drawn(2))
     assert not torch.equal(drawn(1), calm)
-
-
-@pytest.mark.parametrize("chance", [0.1, 0.5, 0.9])
-def test_dropout_takes_its_share_and_keeps_the_mean(chance: float) -> None:
-    torch.manual_seed(0)
-    found = dropped(torch.ones(1001, 100, dtype=torch.float64), torch.nn.Dropout(chance))
-    assert (found == 0).double().mean().item() == pytest.approx(chance, abs=0.006)
-    assert found.max().item() == pytest.approx(1 / (1 - chance), rel=1e-3)
-    assert found.mean().item() == pytest.approx(1.0, abs=0.02)
-
-
-def test_dropout_that_is_certain_of_nothing_changes_nothing() -> None:
-    ones = torch.ones(5)
-    assert dropped(ones, torch.nn.Dropout(0.0)) is ones
-    assert dropped(ones, torch.nn.Dropout(0.5).eval()) is ones

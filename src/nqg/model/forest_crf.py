@@ -1,8 +1,11 @@
-"""The inside pass over a batch of forests on any device, its exact gradient, and the loss of the model.
+"""The inside pass over a batch of forests, its exact gradient, and the loss of the model.
 
 p(z | x) is proportional to exp(s(z, x)), and s adds up over anchored rules (section 4.1.2 of the paper). The loss of a
 pair is log Z(full forest) - log Z(goal forest). The gradient of log Z is the marginal probability of every application,
-computed by walking the levels back down, so no trace of the forward pass has to be kept by autograd.
+computed by walking back down, so no trace of the forward pass has to be kept by autograd.
+
+`forest_loss` is what training uses. `log_inside` and `max_inside` run level by level over tensors on any device, with
+the value of every sentence to go on computing with.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """BERT on CPUs without padding: the sentences of a batch are one long row of pieces, and nothing unused is computed.
 
 The layers are those of Transformers' BERT, weights and all; only the way through them is ours. Attention stays within
-sentences, the last layer is worked out for wanted pieces alone, and dropout takes its chances from fewer random bits.
+sentences, and the last layer is worked out for wanted pieces alone.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from torch import Tensor
 
 from nqg.grammar.graph import Longs
 from nqg.model.attention_kernels import attend, attend_backwards
+from nqg.model.dropout import dropped, kept
 from nqg.model.encoder import PieceBatch
 from nqg.model.ragged import arrays
-
-CHANCES = 1 << 16  # steps in which dropout's probability is rounded
 
 
 def encoded(encoder: Any, sentences: PieceBatch, wanted: Tensor) -> Tensor:
@@ -82,42 +81,29 @@ def _added(output: Any, new: Tensor, old: Tensor) -> Tensor:
     return vectors
 
 
-def dropped(values: Tensor, dropout: torch.nn.Dropout) -> Tensor:
-    """`values` after dropout."""
-    return values * _kept(values.shape, dropout, values.dtype) if dropout.training and dropout.p else values
-
-
-def _kept(shape: torch.Size, dropout: torch.nn.Dropout, dtype: torch.dtype) -> Tensor:
-    """For every value the factor that dropout gives it: 0, or what makes up for the lost ones."""
-    if not dropout.training:
-        return torch.ones(shape, dtype=dtype)
-    lost = round(dropout.p * CHANCES)
-    bits = torch.empty(-(-shape.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
-    chances = bits.view(torch.int16)[: shape.numel()].view(shape)
-    return (chances >= lost - CHANCES // 2).to(dtype) * (CHANCES / (CHANCES - lost))
-
-
 def _context(heads: Any, queries: Tensor, keys: Tensor, values: Tensor, asked: Rows, everything: Rows) -> Tensor:
     shape = -1, heads.num_attention_heads, heads.attention_head_size  # (M, H, D)
     pairs = int(np.diff(asked.first) @ np.diff(everything.first)) * heads.num_attention_heads
-    kept = _kept(torch.Size([pairs]), heads.dropout, queries.dtype)
+    factors = kept(torch.Size([pairs]), heads.dropout, queries.dtype)
     queries, keys, values = (each.view(shape) for each in (queries, keys, values))
-    return attention(queries, keys, values, kept, asked.first, everything.first).flatten(1)
+    return attention(queries, keys, values, factors, asked.first, everything.first).flatten(1)
 
 
-def attention(queries: Tensor, keys: Tensor, values: Tensor, kept: Tensor, asked: Longs, everything: Longs) -> Tensor:
+def attention(
+    queries: Tensor, keys: Tensor, values: Tensor, factors: Tensor, asked: Longs, everything: Longs
+) -> Tensor:
     """What queries see of the values in their sentences: (M, H, D); see `attention_kernels`."""
-    return _Attention.apply(queries, keys, values, kept, asked, everything)  # type: ignore[no-any-return,no-untyped-call]
+    return _Attention.apply(queries, keys, values, factors, asked, everything)  # type: ignore[no-any-return,no-untyped-call]
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, kept: Tensor, asked: Longs, everything: Longs
+        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, factors: Tensor, asked: Longs, everything: Longs
     ) -> Tensor:
-        weights, out = torch.empty_like(kept), torch.zeros_like(queries)
-        attend(asked, everything, *arrays(queries, keys, values, kept, weights, out))
-        ctx.save_for_backward(queries, keys, values, kept, weights)
+        weights, out = torch.empty_like(factors), torch.zeros_like(queries)
+        attend(asked, everything, *arrays(queries, keys, values, factors, weights, out))
+        ctx.save_for_backward(queries, keys, values, factors, weights)
         ctx.firsts = asked, everything
         return out
 
