@@ -1,0 +1,128 @@
+"""A part of the forests of a large corpus, as two files: arrays that can be mapped, and a header that describes them.
+
+`part-000017.arrays` holds the arrays end to end; `part-000017.json` says where each of them lies, what they were made
+from, and their checksum. The header is written last, so a part is there or it is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqg.data.strict_json import strict_json
+from nqg.errors import FormatError, Place
+from nqg.files import numbered_lines, write_text, written_atomically
+from nqg.forests.forest import Forests
+from nqg.grammar.graph import Graph
+
+KIND = "nqg forests, a part"
+VERSION = 1
+BLOCK = 64  # bytes; arrays begin at multiples of it
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Where an array lies among the arrays of its part."""
+
+    first_byte: int
+    shape: tuple[int, ...]
+
+    def mapped(self, path: Path, name: str) -> NDArray[Any]:
+        """The array, of which the operating system reads what is looked at; one without numbers cannot be mapped."""
+        kind = np.int64 if name.partition(".")[2].startswith("first_") else np.int32
+        if 0 in self.shape:
+            return np.empty(self.shape, kind)
+        return np.memmap(path, kind, "r", self.first_byte, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class PartHeader:
+    """What is known of a part without a look at its arrays."""
+
+    fingerprint: str  # of the grammar and the examples
+    sha256: str  # of the arrays
+    pairs: int
+    underivable: tuple[int, ...]  # pairs whose target no derivation yields
+    columns: Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """The two files of a part, which may not be there yet."""
+
+    folder: Path
+    number: int
+
+    @property
+    def arrays(self) -> Path:
+        """Where the arrays are."""
+        return self.folder / f"part-{self.number:06}.arrays"
+
+    @property
+    def header(self) -> Path:
+        """Where the header is."""
+        return self.folder / f"part-{self.number:06}.json"
+
+    def write(self, forests: Forests, fingerprint: str) -> None:
+        """Write forests, each file whole or not at all."""
+        digest, columns, at = hashlib.sha256(), {}, 0
+        with written_atomically(self.arrays) as file:
+            for name, array in _named_arrays(forests).items():
+                raw = array.tobytes()
+                raw += bytes(-len(raw) % BLOCK)
+                columns[name], at = Column(at, array.shape), at + len(raw)
+                file.write(raw)
+                digest.update(raw)
+        header = PartHeader(fingerprint, digest.hexdigest(), len(forests), tuple(forests.underivable()), columns)
+        write_text(self.header, json.dumps({"kind": KIND, "version": VERSION, **asdict(header)}) + "\n")
+
+    def read_header(self) -> PartHeader:
+        """The header; anything else is refused with the reason."""
+        text = "\n".join(line for _, line in numbered_lines(self.header))
+        fields = strict_json(text, Place(self.header, 1))
+        if not isinstance(fields, dict) or (fields.pop("kind", None), fields.pop("version", None)) != (KIND, VERSION):
+            raise FormatError(
+                f"expected the header of '{KIND}' in version {VERSION}, found something else", self.header
+            )
+        try:
+            columns = {name: Column(at["first_byte"], tuple(at["shape"])) for name, at in fields.pop("columns").items()}
+            return PartHeader(underivable=tuple(fields.pop("underivable")), columns=columns, **fields)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise FormatError(f"damaged header ({error!r}); build the forests again", self.header) from error
+
+    def mapped(self, header: PartHeader) -> Forests:
+        """The forests, their bytes compared with the checksum, their numbers checked."""
+        try:
+            with self.arrays.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise FormatError(f"cannot be read ({error.strerror}); build the forests again", self.arrays) from error
+        if found != header.sha256:
+            raise FormatError("damaged: another checksum than in its header; build the forests again", self.arrays)
+        graphs = [self._graph(header, side) for side in ("full", "goal")]
+        return Forests(*graphs)
+
+    def _graph(self, header: PartHeader, side: str) -> Graph:
+        try:
+            arrays = {
+                name.removeprefix(f"{side}."): column.mapped(self.arrays, name)
+                for name, column in header.columns.items()
+                if name.startswith(f"{side}.")
+            }
+            graph = Graph(**arrays)
+            graph.check()
+        except (TypeError, ValueError, FormatError) as error:
+            raise FormatError(f"no forests ({error}); build them again", self.arrays) from error
+        return graph
+
+
+def _named_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
+    sides = (("full", forests.full), ("goal", forests.goal))
+    return {f"{side}.{name}": array for side, graph in sides for name, array in graph.arrays().items()}
