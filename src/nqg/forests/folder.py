@@ -35,9 +35,9 @@ class ForestFolder:
     """The forests of a list of pairs, in its order, on disk."""
 
     folder: Path
-    headers: tuple[PartHeader, ...]
-    firsts: Longs  # the number of each part's first pair, and of all pairs
-    _parts: dict[int, Forests] = field(default_factory=dict)
+    headers: tuple[PartHeader, ...] = field(repr=False)
+    firsts: Longs = field(repr=False)  # the number of each part's first pair, and of all pairs
+    _parts: dict[int, Forests] = field(default_factory=dict, repr=False)
 
     @classmethod
     def open(cls, folder: Path | str) -> ForestFolder:

@@ -9,6 +9,7 @@ import torch
 
 from nqg.data.example import Example
 from nqg.forests.build import build_forests
+from nqg.forests.folder import ForestFolder
 from nqg.forests.forest import Forests
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -21,14 +22,16 @@ from nqg.model.records import DevScores, TrainingStep
 from nqg.model.resume import TrainingOrigin
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.training import Training
+from nqg.model.streamed_data import StreamedData
+from nqg.model.training import Learnable, Training
 
 
 class Fitting:
     """A parser in the making: `steps` trains it, `under_way` is that training, `parser` is what there is so far.
 
     With `dev`, examples that are not learned from, the parser ends with the weights that did best on them. Under
-    `accelerate launch` every process makes the same Fitting, and all of them train it together.
+    `accelerate launch` every process makes the same Fitting, and all of them train it together. With `forests` in a
+    folder, examples and forests are read batch by batch; examples that stand there twice are then learned from twice.
     """
 
     def __init__(
@@ -37,7 +40,7 @@ class Fitting:
         examples: Sequence[Example],
         *,
         dev: Sequence[Example] = (),
-        forests: Forests | None = None,
+        forests: Forests | ForestFolder | None = None,
         target_grammar: TargetGrammar | None = None,
         model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
         training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
@@ -48,23 +51,22 @@ class Fitting:
         self.origin = TrainingOrigin.of(
             grammar, examples, model, training, dev=dev, target_grammar=target_grammar, processes=processes.count
         )
-        examples = list(dict.fromkeys(examples))
+        examples = examples if isinstance(forests, ForestFolder) else list(dict.fromkeys(examples))
         forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
-        encoder, tokenizer = new_encoder(model, [example.source_tokens for example in examples])
+        words = {token for example in examples for token in example.source_tokens}
+        encoder, tokenizer = new_encoder(model, [sorted(words)])
         scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
         self.training = training
-        self.data = TrainingData.of(examples, forests, tokenizer)
         self.parser = Parser(SavedModel(grammar, scorer, tokenizer, model, target_grammar))
-        self.data.check_lengths(self.parser.model.longest)
-        underivable = set(forests.underivable())
+        self.data = _data(examples, forests, self.parser.model)
         self.under_way = Training(
             scorer,
             self.data,
             training,
             training.rate(model.encoder),
             tokenizer.pad_token_id,
-            sources=[example.source for number, example in enumerate(examples) if number not in underivable],
+            sources=() if isinstance(forests, ForestFolder) else _learned_sources(examples, forests),
             evaluate=DevSet.of(self.parser, dev, training.batch_size).scores if dev else None,
             processes=processes,
         )
@@ -72,6 +74,19 @@ class Fitting:
     def steps(self) -> Iterator[TrainingStep]:
         """Train, one record a step."""
         return self.under_way.steps()
+
+
+def _data(examples: Sequence[Example], forests: Forests | ForestFolder, model: SavedModel) -> Learnable:
+    if isinstance(forests, ForestFolder):
+        return StreamedData.of(examples, forests, model.tokenizer, model.longest)
+    data = TrainingData.of(examples, forests, model.tokenizer)
+    data.check_lengths(model.longest)
+    return data
+
+
+def _learned_sources(examples: Sequence[Example], forests: Forests) -> list[str]:
+    underivable = set(forests.underivable())
+    return [example.source for number, example in enumerate(examples) if number not in underivable]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from nqg.model.forest_crf import forest_loss
 from nqg.model.pairs import PairTable
 from nqg.model.scorer import Scorer
 
+NOTHING_TO_LEARN = "the grammar derives none of the training pairs: there is nothing to learn from"
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
@@ -38,13 +40,17 @@ class TrainingData:
         bad = set(forests.underivable())
         good = [number for number in range(len(examples)) if number not in bad]
         if not good:
-            raise NqgError("the grammar derives none of the training pairs: there is nothing to learn from")
+            raise NqgError(NOTHING_TO_LEARN)
         sentences = tuple(pieces(tokenizer, [examples[number].source_tokens for number in good]))
         kept = forests.select(good)
         return cls(sentences, kept, PieceTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
 
     def __len__(self) -> int:
         return len(self.sentences)
+
+    def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
+        """Data that holds a batch, and the batch in terms of it: everything is in memory already."""
+        return self, batch
 
     def check_lengths(self, longest: int) -> None:
         """Refuse sentences that the encoder cannot read whole."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -22,6 +22,16 @@ from nqg.model.scorer import Scorer
 from nqg.model.settings import TrainingSettings
 
 NAMED = 3  # sentences of a batch that an error shows
+
+
+class Learnable(Protocol):
+    """Examples to learn from: `TrainingData` in memory, or `StreamedData` on disk."""
+
+    def __len__(self) -> int: ...
+
+    def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
+        """Data that holds a batch, and the batch in terms of it."""
+        ...
 
 
 class Diverged(NqgError):
@@ -48,7 +58,7 @@ class Training:
     def __init__(
         self,
         scorer: Scorer,
-        data: TrainingData,
+        data: Learnable,
         settings: TrainingSettings,
         rate: float,
         padding: int,
@@ -123,7 +133,7 @@ class Training:
         if share:
             with _sums_in_order(self.device):
                 with precision(self.settings.precision, self.device):
-                    loss = batch_loss(self.scorer, self.data, share, self.padding, self.device)
+                    loss = batch_loss(self.scorer, *self.data.rows(share), self.padding, self.device)
                 weighted = loss * (len(share) / len(batch))  # of a mean over the whole batch
                 weighted.backward()  # type: ignore[no-untyped-call]
             total = weighted.detach()
