@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from nqg.data.download import CACHE_VARIABLE
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED = PROJECT.parent / "shared"
@@ -15,6 +18,14 @@ SHARED = PROJECT.parent / "shared"
 # The first call of a kernel compiles it, so no example may have a deadline. In CI the examples are always the same.
 settings.register_profile("nqg", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("nqg")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Downloads and forests of tests go to a folder of their own, never into the cache of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("nqg-cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

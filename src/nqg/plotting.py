@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +16,19 @@ Draw = Callable[[Any], Any]
 """Makes a figure with the class that it is given, Matplotlib's `Figure`."""
 
 
-def write_picture(path: Path, draw: Draw) -> None:
-    """Draw a picture, in the format that the file's name says, whole or not at all."""
+def check_picture(path: Path | None) -> None:
+    """Refuse, before hours of work, a picture that could not be written after them."""
+    if path is None:
+        return
     if path.suffix not in FORMATS:
         raise NqgError(f"{path}: a plot is written as {' or '.join(FORMATS)}, found '{path.suffix}'")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("drawing a plot", "plots")
+
+
+def write_picture(path: Path, draw: Draw) -> None:
+    """Draw a picture, in the format that the file's name says, whole or not at all."""
+    check_picture(path)
     raw = _drawn(draw, path.suffix[1:])
     with written_atomically(path) as file:
         file.write(raw)

@@ -17,7 +17,8 @@ from typer.testing import CliRunner, Result
 
 from nqg import load_dataset
 from nqg.cli import search_line as drawing
-from nqg.cli.induce import LIKE, STOPPED
+from nqg.cli.induce import LIKE
+from nqg.cli.terminal import STOPPED
 from nqg.cli.main import app
 from nqg.cli.search_line import SearchLine, StopRequest, search_line
 from nqg.data.example import Example

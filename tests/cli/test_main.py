@@ -27,7 +27,7 @@ from nqg.errors import DataUnavailable, FormatError, MissingExtra, NqgError, Set
 def test_failures_exit_with_1_and_misuse_with_2(
     error: NqgError, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails() -> None:
+    def fails(words: list[str]) -> None:
         raise error
 
     monkeypatch.setattr(command, "app", fails)
@@ -42,7 +42,7 @@ def test_a_reader_that_went_away_is_no_traceback(monkeypatch: pytest.MonkeyPatch
         def close(self) -> None:
             """As stderr's."""
 
-    def fails() -> None:
+    def fails(words: list[str]) -> None:
         raise BrokenPipeError
 
     monkeypatch.setattr(command, "app", fails)

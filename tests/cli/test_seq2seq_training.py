@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from nqg import load_dataset
 from nqg.cli import seq2seq_training
-from nqg.cli.induce import STOPPED
+from nqg.cli.terminal import STOPPED
 from nqg.cli.main import app
 from nqg.data.example_files import write_examples
 from nqg.inference.hybrid import Hybrid, has_fallback

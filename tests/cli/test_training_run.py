@@ -175,7 +175,7 @@ def test_the_help_has_panels_and_fits_100_columns(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLUMNS", "100")
     shown = nqg("--help").stdout
     for panel in ("Files", "The model", "How it is fitted", "When it is best", "How it runs"):
-        assert f"─ {panel} ─" in shown
+        assert f"\n\n{panel}\n  -" in shown
     assert max(map(len, shown.splitlines())) <= 100
     assert "…" not in shown.replace("Usage", "")
     settings = {f"--{each.name.replace('_', '-')}" for each in fields(TrainingSettings)}

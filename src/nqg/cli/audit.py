@@ -26,15 +26,21 @@ class Audited:
 
 def audit(
     files: list[Path] = typer.Argument(None, metavar="[TRAIN TEST]", help="The examples of each part."),
-    dataset: Path | None = typer.Option(None, "--dataset", metavar="DATA", help="All examples, for --split."),
+    dataset: Path | None = typer.Option(None, "--dataset", metavar="FILE", help="All examples, for --split."),
     split: list[Path] = typer.Option([], "--split", metavar="FILE", help="A split file of --dataset; may be repeated."),
-    dev: Path | None = typer.Option(None, "--dev", metavar="DEV", help="Dev examples, beside TRAIN and TEST."),
+    dev: Path | None = typer.Option(None, "--dev", metavar="FILE", help="Dev examples, beside TRAIN and TEST."),
     language: str | None = LANGUAGE,
     blank: str | None = BLANK,
     plot: Path | None = typer.Option(None, "--plot", metavar="FILE", help="Draw a picture, .png or .svg."),
     as_json: bool = JSON,
 ) -> None:
-    """Measure splits: sizes, unseen atoms, divergences, shared templates, lengths."""
+    """Measure splits: sizes, unseen atoms, divergences, shared templates, lengths.
+
+    Example: nqg audit train.tsv test.tsv --plot split.png
+
+    To compare several splits of one dataset: nqg audit --dataset pairs.tsv --split random/split.json --split
+    tmcd/split.json
+    """
     from nqg.splits.audit import audits
     from nqg.splits.plot import write_plot
     from nqg.splits.report import audit_text

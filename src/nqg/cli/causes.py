@@ -20,14 +20,27 @@ if TYPE_CHECKING:
 
 LACKS_SHOWN = 10
 MOST_NON_TERMINALS = 9  # of a rule in a model folder
-BREAKDOWN = typer.Option(False, "--breakdown", help="Say why predictions are wrong or missing.")
+OUTCOMES = "Single predictions, and why they are wrong"
+BREAKDOWN = typer.Option(
+    False, "--breakdown", help="Say why predictions are wrong or missing.", rich_help_panel=OUTCOMES
+)
 TRAIN = typer.Option(
-    None, "--train", metavar="FILE", help="The training examples; they explain errors of systems without a grammar."
+    None,
+    "--train",
+    metavar="FILE",
+    help="The training examples; they explain errors of systems without a grammar.",
+    rich_help_panel=OUTCOMES,
 )
 ERRORS = typer.Option(
-    None, "--errors", metavar="FILE", help="Write every wrong or missing prediction and its cause, a line of JSON each."
+    None,
+    "--errors",
+    metavar="FILE",
+    help="Write every wrong or missing prediction and its cause, a line of JSON each.",
+    rich_help_panel=OUTCOMES,
 )
-PLOT = typer.Option(None, "--plot", metavar="FILE", help="Draw the causes as bars, .png or .svg.")
+PLOT = typer.Option(
+    None, "--plot", metavar="FILE", help="Draw the causes as bars, .png or .svg.", rich_help_panel=OUTCOMES
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import typer
 from rich.progress import TaskID
 from rich.table import Table
 
+from nqg.cli.help_pages import Verb, Verbs
 from nqg.cli.terminal import err, out, progress_bar, report_written
 from nqg.data.catalogue import CATALOGUE, entry_named
 from nqg.data.dataset import Dataset
@@ -23,10 +24,14 @@ from nqg.data.progress import Received, Report
 from nqg.data.split_files import write_split
 from nqg.errors import NqgError
 
-app = typer.Typer(no_args_is_help=True, help="List and prepare the datasets that nqg knows by name.")
+ABOUT = """List and prepare the datasets that nqg knows by name.
+
+Example: nqg data list
+"""
+app = typer.Typer(cls=Verbs, no_args_is_help=True, subcommand_metavar="VERB ...", help=ABOUT)
 
 MIRROR = typer.Option(
-    None, "--mirror", metavar="DIR", envvar="NQG_DATA_MIRROR", help="Take files from this folder, download nothing."
+    None, "--mirror", metavar="FOLDER", envvar="NQG_DATA_MIRROR", help="Take files from this folder, download nothing."
 )
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
@@ -38,9 +43,12 @@ class FileFormat(StrEnum):
     jsonl = "jsonl"
 
 
-@app.command("list")
+@app.command("list", cls=Verb)
 def list_datasets(mirror: Path | None = MIRROR, as_json: bool = JSON) -> None:
-    """Show every dataset: its size, its splits, its licence, and whether its files are at hand."""
+    """Show every dataset: size, splits, licence, whether its files are at hand.
+
+    Example: nqg data list
+    """
     store = file_store(mirror)
     if as_json:
         out.print_json(data=[_facts(entry) | {"missing": _missing(entry, store)} for entry in CATALOGUE.values()])
@@ -55,9 +63,9 @@ def list_datasets(mirror: Path | None = MIRROR, as_json: bool = JSON) -> None:
         err.print("`nqg data prepare NAME` downloads what is missing, or says what to put where.")
 
 
-@app.command()
+@app.command(cls=Verb)
 def prepare(
-    name: str = typer.Argument(help=f"One of: {', '.join(CATALOGUE)}."),
+    name: str = typer.Argument(metavar="NAME", help=f"One of: {', '.join(CATALOGUE)}."),
     mirror: Path | None = MIRROR,
     folder: Path | None = typer.Option(
         None, "-o", "--output", metavar="FOLDER", help="Where to write. Default: here; for a split, NAME-SPLIT."
@@ -65,10 +73,15 @@ def prepare(
     split: str | None = typer.Option(
         None, "--split", metavar="SPLIT", help="Write the parts of this split, not the whole dataset."
     ),
-    form: FileFormat = typer.Option(FileFormat.tsv, "--format", help="tsv, or jsonl, which keeps ids."),
+    form: FileFormat = typer.Option(
+        FileFormat.tsv, "--format", metavar="tsv|jsonl", help="How to write examples; jsonl keeps ids."
+    ),
     as_json: bool = JSON,
 ) -> None:
-    """Download a dataset (or take it from a mirror), verify it, convert it, and write it as files."""
+    """Download a dataset, verify it, convert it, and write it as files.
+
+    Example: nqg data prepare geoquery --split tmcd -o geoquery
+    """
     entry = entry_named(name)
     with drawn_downloads() as report:
         dataset = entry.load(file_store(mirror, report))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
-from nqg.cli.causes import BREAKDOWN, ERRORS, PLOT, TRAIN, Asked, broken_down, causes_facts, show_causes
+from nqg.cli.causes import BREAKDOWN, ERRORS, OUTCOMES, PLOT, TRAIN, Asked, broken_down, causes_facts, show_causes
 from nqg.cli.data import MIRROR, drawn_downloads
+from nqg.cli.device import DEVICE, checked_device
 from nqg.cli.replies import Replies, hybrids_replies, parsers_replies, read_replies
 from nqg.cli.terminal import out, report_written
-from nqg.cli.train import DEVICE, checked_device
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
 from nqg.errors import NqgError
@@ -25,21 +25,34 @@ if TYPE_CHECKING:
     from nqg.evaluation.metrics import Scores
     from nqg.evaluation.spider_report import SpiderReport
 
+OTHERS = "Systems other than a model of nqg"
 SHOWN = ("accuracy", "coverage", "precision")
 
 PATHS = typer.Argument(
     metavar="[MODEL] TEST", help="A folder that `nqg train` wrote, and examples to try it on.", show_default=False
 )
 FROM = typer.Option(
-    None, "--predictions-from", metavar="FILE", help="Score these predictions, .tsv or .jsonl, instead of a model's."
+    None,
+    "--predictions-from",
+    metavar="FILE",
+    help="Score these predictions, .tsv or .jsonl, instead of a model's.",
+    rich_help_panel=OTHERS,
 )
 FALLBACK = typer.Option(
-    None, "--fallback", metavar="FILE", help="Predictions of another system, which answers where the first abstains."
+    None,
+    "--fallback",
+    metavar="FILE",
+    help="Predictions of another system, which answers where the first abstains.",
+    rich_help_panel=OTHERS,
 )
-METRIC = typer.Option("exact", "--metric", metavar="exact|spider|denotation", help="What counts as right.")
+METRIC = typer.Option("exact", "--metric", metavar="NAME", help="What counts as right: exact, spider or denotation.")
 ONLY_LEGAL = typer.Option(False, "--only-legal", help="Where the best program is illegal, take the best legal one.")
 PREDICTIONS = typer.Option(
-    None, "--predictions", metavar="FILE", help="Write every prediction there, a line of JSON each."
+    None,
+    "--predictions",
+    metavar="FILE",
+    help="Write every prediction there, a line of JSON each.",
+    rich_help_panel=OUTCOMES,
 )
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
@@ -59,10 +72,12 @@ def evaluate(
     mirror: Path | None = MIRROR,
     as_json: bool = JSON,
 ) -> None:
-    """Try a model on examples: the share that it gets right, the share that it answers, the share of answers right.
+    """Try a model on examples: how many it answers, and how many it gets right.
 
-    Example: nqg evaluate models/mine test.tsv --predictions predictions.jsonl
+    Example: nqg evaluate models/mine test.tsv --breakdown
 
+    Accuracy is the share that comes out right, coverage the share that is answered, precision the share of answers that
+    are right. A prediction or a reason for every example is written by --predictions and --errors.
     Of a model with a fallback, both parts are tried on all examples, alone and together.
     Ranges are 95 % confidence intervals. The metrics `spider` and `denotation` need files of Spider and GeoQuery.
     """

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nqg.cli.terminal import complain, err, out, report_written
+from nqg.cli.terminal import STOPPED, complain, detail, err, in_words, out, report_written
 from nqg.data.example_files import read_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
+from nqg.inference.settings_file import read_settings
+from nqg.plotting import check_picture
 
 if TYPE_CHECKING:
     from nqg.cli.induction_run import Induced
 
-STOPPED = 130  # what shells report for a command that Ctrl-C ended
 ALL = "all"
 
 FILES, OBJECTIVE, SEARCH = "Files", "What is made small", "How it is searched for"
@@ -32,6 +33,12 @@ RESUME = typer.Option(
 )
 SEED_RULES = typer.Option(
     None, "--seed-rules", metavar="FILE", help="Rules to begin with, beside the examples.", rich_help_panel=FILES
+)
+PLOT = typer.Option(
+    None, "--plot", metavar="FILE", help="Draw description length over the steps, .png or .svg.", rich_help_panel=FILES
+)
+SETTINGS = typer.Option(
+    None, "--settings", metavar="FILE", help="Take settings from this TOML file; `nqg init` writes one."
 )
 LIKE = typer.Option(None, "--like", metavar="NAME", help="Settings for: geoquery, scan, spider-ssp, spider-xsp.")
 JSON = typer.Option(False, "--json", help="Print JSON.")
@@ -67,6 +74,7 @@ def induce(
     context: typer.Context,
     data: Path = DATA,
     output: Path = OUTPUT,
+    settings: Path | None = SETTINGS,
     like: str | None = LIKE,
     terminal_bits: float | None = TERMINAL_BITS,
     non_terminal_bits: float | None = NON_TERMINAL_BITS,
@@ -84,6 +92,7 @@ def induce(
     seed_rules: Path | None = SEED_RULES,
     trace: Path | None = TRACE,
     resume: Path | None = RESUME,
+    plot: Path | None = PLOT,
     as_json: bool = JSON,
 ) -> None:
     """Learn the smallest grammar that explains pairs of strings.
@@ -92,28 +101,36 @@ def induce(
 
     Every example can be derived from the grammar, after each step of the search. Ctrl-C stops it: the grammar reached
     so far is written and the exit code is 130. A second Ctrl-C ends the command at once, without a grammar.
+    Options win over --like, that over the table [induction] of --settings, and that over the defaults.
     """
     from nqg.cli.induction_run import run
+    from nqg.induction.plot import write_plot
 
     _check_files(data, output, trace, resume)
-    settings = chosen_settings(like, context.params)
+    check_picture(plot)
+    chosen = chosen_settings(like, context.params, read_settings(settings).induction if settings else None)
+    detail(f"[induction] {in_words(chosen)}")
     examples = read_examples(data)
-    seeds = Grammar.read(seed_rules, settings.max_non_terminals) if seed_rules else ()
+    seeds = Grammar.read(seed_rules, chosen.max_non_terminals) if seed_rules else ()
     try:
-        induced = run(examples, settings, seeds, trace, resume)
+        induced = run(examples, chosen, seeds, trace, resume)
     except KeyboardInterrupt:
         complain(f"interrupted; {output} was not written")
         raise typer.Exit(STOPPED) from None
     induced.write(output)
     _report(induced, output, as_json)
-    report_written(output, *filter(None, [resume or trace]))
+    if plot:
+        write_plot(plot, induced.trace)
+    report_written(output, *filter(None, [resume or trace, plot]))
     if not induced.is_finished:
         raise typer.Exit(STOPPED)
 
 
-def chosen_settings(like: str | None, given: Mapping[str, Any]) -> InductionSettings:
-    """The settings for a dataset, or the default ones, changed by what was given on the command line."""
-    named = InductionSettings.named(like) if like else InductionSettings()
+def chosen_settings(
+    like: str | None, given: Mapping[str, Any], base: InductionSettings | None = None
+) -> InductionSettings:
+    """The settings for a dataset, else those of `base`, else the defaults, changed by what the command line says."""
+    named = InductionSettings.named(like) if like else base or InductionSettings()
     values = {field.name: given[field.name] for field in fields(named) if given.get(field.name) is not None}
     for name in ("shortest", "sample"):
         if name in values:

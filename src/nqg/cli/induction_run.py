@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from nqg.cli.search_line import SearchLine, StopRequest, Stopwatch, search_line, stop_requests
-from nqg.cli.terminal import err
+from nqg.cli.search_line import SearchLine, StopRequest, search_line, stop_requests
+from nqg.cli.terminal import Stopwatch, err
 from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.files import write_text
@@ -30,9 +30,14 @@ class Induced:
     grammar: Grammar
     length: DescriptionLength  # on all examples
     origin: Origin
-    steps: int
+    trace: Trace  # every step, also those of an earlier run
     seconds: float
     is_finished: bool
+
+    @property
+    def steps(self) -> int:
+        """How many steps were made."""
+        return len(self.trace.steps)
 
     def write(self, path: Path) -> None:
         """The grammar, under comments that say how it was made: same input, same bytes."""
@@ -57,14 +62,30 @@ def run(
         watch = Stopwatch()
         induction = Induction(examples, settings, seeds)
         header = Header(origin, induction.searched_rules, induction.length)
+        steps = list(past.steps) if past else []
         with _trace_file(header, trace, resume, past) as file:
             if past:
                 _replay(induction, past)
                 line.steps, watch = len(past.steps), Stopwatch(past.seconds)
-            is_finished = _searched(induction, line, stop, watch, file)
+            is_finished = _searched(induction, line, stop, watch, Notes(steps, file))
         grammar = induction.grammar
         length = description_length(grammar, examples, settings)
-        return Induced(grammar, length, origin, line.steps, watch.seconds, is_finished)
+        whole = Trace(header, tuple(steps), size=0, is_cut=False)
+        return Induced(grammar, length, origin, whole, watch.seconds, is_finished)
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Where the steps of a search are kept: in memory and, where one is wanted, in a file."""
+
+    steps: list[TracedStep]
+    file: TraceFile | None
+
+    def add(self, step: TracedStep) -> None:
+        """Keep one more step."""
+        self.steps.append(step)
+        if self.file:
+            self.file.add(step)
 
 
 def _past(path: Path, origin: Origin) -> Trace:
@@ -96,9 +117,7 @@ def _replay(induction: Induction, past: Trace) -> None:
         )
 
 
-def _searched(
-    induction: Induction, line: SearchLine, stop: StopRequest, watch: Stopwatch, file: TraceFile | None
-) -> bool:
+def _searched(induction: Induction, line: SearchLine, stop: StopRequest, watch: Stopwatch, notes: Notes) -> bool:
     """Make steps until there are no more, or until the user asks to stop; whether there are no more."""
     steps = induction.steps()
     while not stop.is_made:
@@ -106,6 +125,5 @@ def _searched(
         if step is None:
             return True
         line.show(step.phase, step.rules, step.length.total, watch.seconds)
-        if file:
-            file.add(TracedStep(line.steps, step, watch.seconds))
+        notes.add(TracedStep(line.steps, step, watch.seconds))
     return False

@@ -14,12 +14,15 @@ from nqg.files import write_text
 FILES = ("README.md", "nqg.toml", "test.tsv", "train.tsv")
 
 FOLDER = typer.Argument(metavar="FOLDER", help="A new folder, or an empty one.", show_default=False)
+JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
-def init(folder: Path = FOLDER) -> None:
-    """Write a starter project: pairs of sentences and programs, settings, and what to type next.
+def init(folder: Path = FOLDER, as_json: bool = JSON) -> None:
+    """Write a starter project: example pairs, settings, commands to type next.
 
     Example: nqg init mine
+
+    The pairs are commands for a home assistant and their programs: 150 to learn from, 60 to try. Replace them by yours.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise NqgError(f"{folder} is there already and not empty; choose another name for the project")
@@ -29,9 +32,12 @@ def init(folder: Path = FOLDER) -> None:
         raise NqgError(f"{folder}: cannot be made ({error.strerror})") from error
     for name in FILES:
         write_text(folder / name, resources.files("nqg.data").joinpath("starter", name).read_text(encoding="utf-8"))
+    if as_json:
+        out.print_json(data={"folder": str(folder), "files": list(FILES), "commands": commands(folder)})
+        return
     out.print(f"wrote {folder} with {', '.join(FILES)}; to go on:\n")
     for line in commands(folder):
-        out.print(f"  {line}", soft_wrap=True, highlight=False)
+        out.print(f"  {line}")
 
 
 def commands(folder: Path) -> list[str]:

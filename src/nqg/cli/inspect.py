@@ -1,8 +1,9 @@
-"""`nqg inspect`: a grammar in figures, what it does on a dataset, and how its search went."""
+"""`nqg inspect`: a grammar in figures, what it does on a dataset, how its search or its training went."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,13 +11,23 @@ from nqg.cli.terminal import out, report_written
 from nqg.data.example_files import read_examples
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
+from nqg.plotting import check_picture
+
+if TYPE_CHECKING:
+    from nqg.induction.trace import Trace
 
 ANY_ARITY = 9999  # as many non-terminals as the text form of a rule can number
 
-GRAMMAR = typer.Argument(metavar="GRAMMAR", help="A file of rules, plain or .gz.", show_default=False)
+GRAMMAR = typer.Argument(
+    metavar="GRAMMAR|MODEL",
+    help="A file of rules, plain or .gz, or a folder that `nqg train` wrote.",
+    show_default=False,
+)
 DATA = typer.Option(None, "--data", metavar="FILE", help="Examples to derive: .tsv or .jsonl, plain or .gz.")
-TRACE = typer.Option(None, "--trace", metavar="FILE", help="The trace of the search: summed up, and drawn by --plot.")
-PLOT = typer.Option(None, "--plot", metavar="FILE", help="Draw description length over steps, .png or .svg.")
+TRACE = typer.Option(None, "--trace", metavar="FILE", help="The trace of `nqg induce`: summed up, and drawn by --plot.")
+PLOT = typer.Option(
+    None, "--plot", metavar="FILE", help="Draw the steps of --trace, or of MODEL's training, .png or .svg."
+)
 TOP = typer.Option(5, "--top", metavar="N", min=0, help="How many of the longest and most used rules to list.")
 TERMINAL_BITS = typer.Option(
     None, "--terminal-bits", metavar="BITS", help="What a word in a rule costs. Default: as in the search, or 8."
@@ -40,16 +51,20 @@ def inspect(
     """Show what a grammar is made of and how well it fits a dataset.
 
     Example: nqg inspect grammar.txt --data test.tsv --trace steps.jsonl --plot steps.png
+
+    The bits per rule, the longest and the most used rules; with --data, how many examples the grammar derives and which
+    it does not. Of a model folder, its grammar is shown, and --plot draws loss and dev accuracy over its training.
     """
     from nqg.induction.inspection import coverage
-    from nqg.induction.plot import write_plot
     from nqg.induction.report import Report
     from nqg.induction.trace import read_trace
 
-    if plot and not trace:
+    if plot and not trace and not file.is_dir():
         raise typer.BadParameter("a plot shows the steps of a search; give its --trace", param_hint="--plot")
-    grammar = Grammar.read(file, ANY_ARITY)
-    settings = _settings(file, terminal_bits, non_terminal_bits)
+    check_picture(plot)
+    rules = file / "grammar.txt" if file.is_dir() else file
+    grammar = Grammar.read(rules, ANY_ARITY)
+    settings = _settings(rules, terminal_bits, non_terminal_bits)
     covered = coverage(grammar, read_examples(data)) if data else None
     steps = read_trace(trace) if trace else None
     report = Report(grammar, settings, top, covered, steps)
@@ -57,9 +72,21 @@ def inspect(
         out.print_json(data=report.as_json())
     else:
         out.print(str(report))
-    if plot and steps:
-        write_plot(plot, steps)
+    if plot:
+        _draw(plot, steps, file)
         report_written(plot)
+
+
+def _draw(plot: Path, search: Trace | None, model: Path) -> None:
+    """The steps of the search, or those of the training."""
+    if search:
+        from nqg.induction.plot import write_plot
+
+        write_plot(plot, search)
+    else:
+        from nqg.model import plot as training
+
+        training.write_plot(plot, training.read_steps(model / "training.jsonl"))
 
 
 def _settings(file: Path, terminal_bits: float | None, non_terminal_bits: float | None) -> InductionSettings:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nqg.cli.drawing import drawn
+from nqg.cli.device import DEVICE, checked_device
 from nqg.cli.terminal import out
-from nqg.cli.train import DEVICE, checked_device
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
-from nqg.inference.target_spans import target_spans
 
 if TYPE_CHECKING:
     from nqg.inference.hybrid import Answer
@@ -104,6 +102,8 @@ def _show(answer: Answer, explain: bool, is_hybrid: bool) -> None:
     """Print an answer for reading: the drawing, the program or the abstention, who answered, the readings."""
     best = answer.parse.best if answer.by == "grammar" else None
     if explain and best:
+        from nqg.cli.drawing import drawn
+
         out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
     print(answer.target if answer.by else f"abstained: {answer.reason}")
     if is_hybrid and answer.by:
@@ -141,6 +141,8 @@ def _facts(answer: Answer, explain: bool, readings: int) -> dict[str, Any]:
 
 def _applications(reading: Reading) -> Iterator[dict[str, Any]]:
     """What `--explain` draws, parents before children."""
+    from nqg.inference.target_spans import target_spans
+
     applications = reading.derivation.applications
     columns = (applications, reading.derivation.depths(), reading.scores, reading.marginals)
     for span, application, depth, score, marginal in zip(target_spans(reading.derivation), *columns, strict=True):

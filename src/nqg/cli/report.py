@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table as RichTable
@@ -11,14 +13,22 @@ from nqg.cli.terminal import out, report_written
 from nqg.errors import NqgError
 from nqg.files import write_text
 
+if TYPE_CHECKING:
+    from nqg.experiments.tables import Table
+
 FOLDER = typer.Argument(Path("results"), metavar="RESULTS", help="A folder that `nqg reproduce` wrote records to.")
 MARKDOWN = typer.Option(None, "--markdown", metavar="FILE", help="Write the tables as Markdown.")
 PAGE = typer.Option(None, "--html", metavar="FILE", help="Write the tables and a picture as one HTML page.")
 PLOT = typer.Option(None, "--plot", metavar="FILE", help="Draw accuracies beside the paper's, .png or .svg.")
+JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def report(
-    folder: Path = FOLDER, markdown: Path | None = MARKDOWN, page: Path | None = PAGE, plot: Path | None = PLOT
+    folder: Path = FOLDER,
+    markdown: Path | None = MARKDOWN,
+    page: Path | None = PAGE,
+    plot: Path | None = PLOT,
+    as_json: bool = JSON,
 ) -> None:
     """Print the paper's tables with our figures beside the paper's.
 
@@ -43,14 +53,18 @@ def report(
     if plot:
         write_plot(plot, results)
         report_written(plot)
-    if not (markdown or page or plot):
+    if as_json:
+        out.print_json(data=[asdict(table) for table in found])
+    elif not (markdown or page or plot):
         for table in found:
-            shown = RichTable(
-                *table.header, title=f"Table {table.number}: {table.title}", title_justify="left", box=None
-            )
-            for row in table.rows:
-                shown.add_row(*row, style="dim" if row[0].startswith("paper") else None)
-            out.print(shown)
-            for note in table.notes:
-                out.print(note)
-            out.print()
+            _show(table)
+
+
+def _show(table: Table) -> None:
+    shown = RichTable(*table.header, title=f"Table {table.number}: {table.title}", title_justify="left", box=None)
+    for row in table.rows:
+        shown.add_row(*row, style="dim" if row[0].startswith("paper") else None)
+    out.print(shown)
+    for note in table.notes:
+        out.print(note)
+    out.print()

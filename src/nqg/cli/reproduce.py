@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
-from nqg.cli.terminal import complain, err, out
-from nqg.cli.train import DEVICE, checked_device
+from nqg.cli.data import MIRROR
+from nqg.cli.device import DEVICE, checked_device
+from nqg.cli.terminal import STOPPED, complain, err, out
 from nqg.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -20,17 +21,14 @@ if TYPE_CHECKING:
     from nqg.experiments.records import Cell, Record
     from nqg.experiments.weights import UsedWeights
 
-STOPPED = 130
-
 NAME = typer.Argument(None, metavar="NAME", help="A recipe, or the path of one of your own; --list shows all.")
 SEEDS = typer.Option(1, "--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1.")
 SYSTEMS = typer.Option(None, "--systems", metavar="A,B", help="nqg, seq2seq, hybrid, gated. Default: the recipe's.")
 ENCODER = typer.Option(None, "--encoder", metavar="NAME|FOLDER", help="Another encoder than the recipe's.")
 SEQ2SEQ = typer.Option(None, "--seq2seq", metavar="NAME|FOLDER", help="Another sequence-to-sequence model.")
 RESULTS = typer.Option(Path("results"), "--results", metavar="FOLDER", help="Where records are read and written.")
-MIRROR = typer.Option(None, "--mirror", metavar="FOLDER", help="Take data files from here instead of the network.")
 LIST = typer.Option(False, "--list", help="List the recipes and stop.")
-JSON = typer.Option(False, "--json", help="Print the records as JSON.")
+JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def reproduce(
@@ -55,7 +53,8 @@ def reproduce(
     from nqg.experiments.recipe import read_recipe, recipe_names
 
     if list_recipes or name is None:
-        out.print("\n".join(recipe_names()))
+        names = list(recipe_names())
+        out.print_json(data=names) if as_json else out.print("\n".join(names))
         return
     recipe = read_recipe(name)
     asked = _systems(systems) or recipe.systems

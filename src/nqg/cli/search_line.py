@@ -1,9 +1,8 @@
-"""A search before the eyes of its user: the line that it draws on stderr, its time, and the user's wish to stop it."""
+"""A search before the eyes of its user: the line that it draws on stderr, and the user's wish to stop it."""
 
 from __future__ import annotations
 
 import signal
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,16 +102,3 @@ def search_line(stop: StopRequest) -> Iterator[SearchLine]:
         return
     with Live(line, console=err, refresh_per_second=8, transient=True):
         yield line
-
-
-@dataclass(frozen=True, slots=True)
-class Stopwatch:
-    """Seconds since it was made, and those that had passed before."""
-
-    before: float = 0.0
-    _started: float = field(default_factory=time.monotonic)
-
-    @property
-    def seconds(self) -> float:
-        """The time so far."""
-        return self.before + time.monotonic() - self._started

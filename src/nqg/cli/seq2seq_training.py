@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from nqg.cli.terminal import err, tracked
+from nqg.cli.training_options import option
 from nqg.data.example import Example
+from nqg.inference.settings_file import ProjectSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
 if TYPE_CHECKING:
@@ -24,32 +26,29 @@ PANEL = "The fallback, which answers where the grammar does not"
 KINDS = ("random", "template", "length")
 STATE = "seq2seq.safetensors"
 
-SEQ2SEQ = typer.Option(
-    None,
+SEQ2SEQ = option(
     "--seq2seq",
-    metavar="NAME|FOLDER",
-    help="Train one too: an encoder-decoder of Hugging Face's, or 'embedded', a small one from scratch.",
-    rich_help_panel=PANEL,
+    "NAME|FOLDER",
+    "Train one too: an encoder-decoder of Hugging Face's, or 'embedded', a small one from scratch.",
+    PANEL,
 )
-SEQ2SEQ_STEPS = typer.Option(
-    FineTuningSettings().steps, "--seq2seq-steps", metavar="N", min=1, help="Its steps.", rich_help_panel=PANEL
+SEQ2SEQ_STEPS = option("--seq2seq-steps", "N", f"Its steps. Default: {FineTuningSettings().steps}.", PANEL, min=1)
+SEQ2SEQ_BATCH_SIZE = option(
+    "--seq2seq-batch-size", "N", f"Its examples a step. Default: {FineTuningSettings().batch_size}.", PANEL, min=1
 )
-SEQ2SEQ_BATCH_SIZE = typer.Option(
-    FineTuningSettings().batch_size,
-    "--seq2seq-batch-size",
-    metavar="N",
-    min=1,
-    help="Its examples a step.",
-    rich_help_panel=PANEL,
-)
-GATE = typer.Option(
-    False,
+GATE = option(
     "--gate",
-    help="Let it answer also where the grammar is not sure; how sure is enough is learned from held-out examples.",
-    rich_help_panel=PANEL,
+    None,
+    "Let it answer also where the grammar is not sure; how sure is enough is learned from held-out examples.",
+    PANEL,
+    default=False,
 )
-HOLD_OUT = typer.Option(
-    "template", "--hold-out", metavar="|".join(KINDS), help="Which examples are held out.", rich_help_panel=PANEL
+HOLD_OUT = option(
+    "--hold-out",
+    "KIND",
+    f"Which examples are held out for --gate: {', '.join(KINDS)}. Default: template.",
+    PANEL,
+    default="template",
 )
 
 
@@ -62,18 +61,15 @@ class FallbackWish:
     hold_out: str | None = None
 
     @classmethod
-    def chosen(
-        cls, name: str | None, *, steps: int, batch_size: int, seed: int, gate: bool, hold_out: str
-    ) -> FallbackWish | None:
-        """What the options say; None where no fallback is wanted."""
+    def chosen(cls, settings: ProjectSettings, *, gate: bool, hold_out: str) -> FallbackWish | None:
+        """What settings and options say; None where no fallback is wanted."""
         if hold_out not in KINDS:
             raise typer.BadParameter(f"'{hold_out}' is none of {', '.join(KINDS)}", param_hint="--hold-out")
-        if name is None and gate:
+        if settings.seq2seq is None and gate:
             raise typer.BadParameter("a gate needs a fallback; name one with --seq2seq", param_hint="--gate")
-        if name is None:
+        if settings.seq2seq is None:
             return None
-        training = FineTuningSettings(steps=steps, batch_size=batch_size, seed=seed)
-        return cls(Seq2seqSettings(model=name), training, hold_out if gate else None)
+        return cls(settings.seq2seq, settings.fine_tuning, hold_out if gate else None)
 
     def trained(self, task: Task, run: TrainingRun) -> Callable[[Path], None]:
         """Train it; the result writes it into a model folder. Killed, the same command goes on where it was."""

@@ -12,10 +12,19 @@ from nqg.cli.terminal import err
 from nqg.errors import MissingExtra
 
 MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
-HOST = typer.Option("127.0.0.1", "--host", help="The address to listen at; beyond this machine, a token is asked for.")
-PORT = typer.Option(8000, "--port", min=0, max=65535, help="The port to listen at; 0 takes a free one.")
+HOST = typer.Option(
+    "127.0.0.1",
+    "--host",
+    metavar="ADDRESS",
+    help="The address to listen at; beyond this machine, a token is asked for.",
+)
+PORT = typer.Option(8000, "--port", metavar="N", min=0, max=65535, help="The port to listen at; 0 takes a free one.")
 TOKEN = typer.Option(
-    None, "--token", envvar="NQG_TOKEN", help="What clients must show; made up and printed where one is needed."
+    None,
+    "--token",
+    metavar="WORD",
+    envvar="NQG_TOKEN",
+    help="What clients must show; made up and printed where one is needed.",
 )
 NAMES = typer.Option(
     [], "--name", metavar="NAME", help="Another host name that this server answers for; may be repeated."

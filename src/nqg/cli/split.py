@@ -6,9 +6,11 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
 
+from nqg.cli.help_pages import Verb, Verbs
 from nqg.cli.terminal import out, progress_bar, report_written
 from nqg.data.dataset import Dataset
 from nqg.data.example import Example
@@ -23,28 +25,60 @@ from nqg.splits.shuffled import random_split
 from nqg.splits.sizes import Amount, Sizes, sizes_for
 from nqg.splits.template import regex_template, template_split
 
-app = typer.Typer(no_args_is_help=True, help="Divide a dataset into train and test: random, length, template or tmcd.")
+ABOUT = """Divide a dataset into train and test: random, length, template or tmcd.
+
+Example: nqg split tmcd geoquery.tsv --test-size 440
+"""
+app = typer.Typer(cls=Verbs, no_args_is_help=True, subcommand_metavar="METHOD ...", help=ABOUT)
+
+SIZES, TARGETS, SEARCH = "Sizes", "How targets are read", "The search"
+
+
+def _size(default: str | None, flag: str, words: str) -> Any:
+    return typer.Option(default, flag, metavar="N", help=words, rich_help_panel=SIZES, show_default=False)
 
 
 DATA = typer.Argument(metavar="DATA", help="Examples: a .tsv or .jsonl file, plain or .gz.")
 FOLDER = typer.Option(None, "-o", "--output", metavar="FOLDER", help="Where to write. Default: DATA-METHOD, here.")
-SEED = typer.Option(0, "--seed", help="Another seed, another split.")
-TRAIN = typer.Option(None, "--train-size", metavar="N", help="Examples in train, or their share. Default: the rest.")
-TEST = typer.Option(None, "--test-size", metavar="N", help="Examples in test, or their share. Default: 0.25.")
-DEV = typer.Option("0", "--dev-size", metavar="N", help="Examples in dev, or their share.")
+SEED = typer.Option(0, "--seed", metavar="S", help="Another seed, another split.")
+TRAIN = _size(None, "--train-size", "Examples in train, or their share. Default: the rest.")
+TEST = _size(None, "--test-size", "Examples in test, or their share. Default: 0.25.")
+DEV = _size("0", "--dev-size", "Examples in dev, or their share. Default: 0.")
 LANGUAGE = typer.Option(
     None,
     "--language",
     metavar="NAME",
     help=f"What targets are written in: {', '.join(LANGUAGES)}. Default: as they look.",
+    rich_help_panel=TARGETS,
 )
 BLANK = typer.Option(
-    None, "--blank", metavar="REGEX", help="A template is the target without what this matches. Default: by language."
+    None,
+    "--blank",
+    metavar="REGEX",
+    help="A template is the target without what this matches. Default: by language.",
+    rich_help_panel=TARGETS,
 )
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
-@app.command("random")
+def _search(default: Any, flag: str, metavar: str, words: str) -> Any:
+    return typer.Option(default, flag, metavar=metavar, help=words, rich_help_panel=SEARCH)
+
+
+METHOD = _search(Method.ANNEALING, "--method", "annealing|greedy", "Our search, or the paper's.")
+TARGET_DIVERGENCE = _search(
+    None, "--target-divergence", "D", "Compound divergence to come near to. Default: as large as possible."
+)
+TOLERANCE = _search(0.001, "--tolerance", "D", "How near to --target-divergence is near enough.")
+MAX_ATOM_DIVERGENCE = _search(
+    None, "--max-atom-divergence", "D", "Bound on atom divergence, 0.02 in Keysers et al. Default: none."
+)
+MOVES = _search(None, "--moves", "N", "Swaps to weigh in one start. Default: 1000 an example.")
+RESTARTS = _search(None, "--restarts", "N", "Random starts. Default: 1 to 15, by size of data.")
+SECONDS = _search(None, "--seconds", "S", "Start again until this time is up; results then depend on the machine.")
+
+
+@app.command("random", cls=Verb)
 def by_chance(
     data: Path = DATA,
     folder: Path | None = FOLDER,
@@ -54,29 +88,35 @@ def by_chance(
     dev: str = DEV,
     as_json: bool = JSON,
 ) -> None:
-    """Shuffle and cut."""
+    """Shuffle and cut.
+
+    Example: nqg split random pairs.tsv --test-size 0.2 --dev-size 0.1
+    """
     examples = read_examples(data)
     split = random_split(examples, _sizes(examples, train, test, dev), random.Random(seed))
     _write(data, examples, _recorded(split, seed=seed), folder, as_json)
 
 
-@app.command("length")
+@app.command("length", cls=Verb)
 def by_length(
     data: Path = DATA,
     folder: Path | None = FOLDER,
-    by: Side = typer.Option(Side.SOURCE, "--by", help="The side whose length counts."),
+    by: Side = typer.Option(Side.SOURCE, "--by", metavar="source|target", help="The side whose length counts."),
     train: str | None = TRAIN,
     test: str | None = TEST,
     dev: str = DEV,
     as_json: bool = JSON,
 ) -> None:
-    """Train on the shortest examples, test on the longest."""
+    """Train on the shortest examples, test on the longest.
+
+    Example: nqg split length pairs.tsv --by target
+    """
     examples = read_examples(data)
     split = length_split(examples, _sizes(examples, train, test, dev), by=by)
     _write(data, examples, split, folder, as_json)
 
 
-@app.command("template")
+@app.command("template", cls=Verb)
 def by_template(
     data: Path = DATA,
     folder: Path | None = FOLDER,
@@ -88,14 +128,17 @@ def by_template(
     blank: str | None = BLANK,
     as_json: bool = JSON,
 ) -> None:
-    """Keep programs that differ only in names and numbers on one side."""
+    """Keep programs that differ only in names and numbers on one side.
+
+    Example: nqg split template pairs.tsv --language sql
+    """
     examples = read_examples(data)
     spoken = chosen_language(examples, language, blank)
     split = template_split(examples, _sizes(examples, train, test, dev), spoken.template, random.Random(seed))
     _write(data, examples, _recorded(split, seed=seed, language=spoken.name, blank=blank), folder, as_json)
 
 
-@app.command("tmcd")
+@app.command("tmcd", cls=Verb)
 def by_compounds(
     data: Path = DATA,
     folder: Path | None = FOLDER,
@@ -104,22 +147,21 @@ def by_compounds(
     test: str | None = TEST,
     dev: str = DEV,
     language: str | None = LANGUAGE,
-    method: Method = typer.Option(Method.ANNEALING, "--method", help="Our search, or the paper's."),
-    target_divergence: float | None = typer.Option(
-        None, "--target-divergence", help="Compound divergence to come near to. Default: as large as possible."
-    ),
-    tolerance: float = typer.Option(0.001, "--tolerance", help="How near to --target-divergence is near enough."),
-    max_atom_divergence: float | None = typer.Option(
-        None, "--max-atom-divergence", help="Bound on atom divergence, 0.02 in Keysers et al. Default: none."
-    ),
-    moves: int | None = typer.Option(None, "--moves", help="Swaps to weigh in one start. Default: 1000 an example."),
-    restarts: int | None = typer.Option(None, "--restarts", help="Random starts. Default: 1 to 15, by size of data."),
-    seconds: float | None = typer.Option(
-        None, "--seconds", help="Start again until this time is up; results then depend on the machine."
-    ),
+    method: Method = METHOD,
+    target_divergence: float | None = TARGET_DIVERGENCE,
+    tolerance: float = TOLERANCE,
+    max_atom_divergence: float | None = MAX_ATOM_DIVERGENCE,
+    moves: int | None = MOVES,
+    restarts: int | None = RESTARTS,
+    seconds: float | None = SECONDS,
     as_json: bool = JSON,
 ) -> None:
-    """Let the compounds of train and test differ as much as possible, with every atom in train."""
+    """Let the compounds of train and test differ, with every atom in train.
+
+    Example: nqg split tmcd geoquery.tsv --test-size 440 -o geoquery-tmcd
+
+    Atoms are the symbols of programs, compounds how they are put together (section 3 of the paper).
+    """
     examples = read_examples(data)
     sizes = _sizes(examples, train, test, dev)
     spoken = chosen_language(examples, language)

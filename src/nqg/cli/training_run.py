@@ -57,7 +57,8 @@ class TrainingRun:
         if curves:
             curves_writer()  # which may be missing, better now than after an hour
         processes = Processes.launched(device)
-        err.quiet = out.quiet = not processes.is_main
+        if not processes.is_main:
+            err.quiet = out.quiet = True
         cache = ForestCache.of_this_machine() if use_cache else None
         return cls(output.with_name(f"{output.name}.training"), save_every, cache, curves, processes)
 

@@ -1,0 +1,95 @@
+"""A training as a picture: loss over the steps and, where dev examples were tried, how many came out right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from nqg.errors import FormatError, NqgError, Place
+from nqg.model.provenance import read_records
+from nqg.model.records import DevScores, TrainingStep
+from nqg.plotting import write_picture
+
+COLOURS = {"batch": "#bbbbcc", "loss": "#4477aa", "dev": "#ee6677"}
+SMOOTHING = 0.1  # weight of a step in the running mean
+
+
+def write_plot(path: Path, steps: Sequence[TrainingStep]) -> None:
+    """Draw a training, as PNG or SVG by the name of the file."""
+    write_picture(path, lambda figure_class: _drawn(steps, figure_class))
+
+
+def read_steps(path: Path) -> list[TrainingStep]:
+    """The steps in the `training.jsonl` of a model folder; a line that is none is refused with its place."""
+    if not path.exists():
+        raise NqgError(f"{path}: no such file; `nqg train` writes one into the model folder")
+    steps = [_step(record, Place(path, number)) for number, record in enumerate(read_records(path), start=1)]
+    if not steps:
+        raise NqgError(f"{path}: no step was noted there")
+    return steps
+
+
+def running_mean(values: Sequence[float]) -> list[float]:
+    """Every value mixed with those before it, which count less the longer ago they are.
+
+    >>> running_mean([1.0, 0.0, 0.0])
+    [1.0, 0.9, 0.81]
+    """
+    means: list[float] = []
+    for value in values:
+        means.append(value if not means else (1 - SMOOTHING) * means[-1] + SMOOTHING * value)
+    return means
+
+
+def _step(record: Mapping[str, Any], place: Place) -> TrainingStep:
+    for name in ("step", "loss", "learning_rate"):
+        if type(record.get(name)) not in (int, float):
+            raise FormatError(f"expected a number as '{name}', found {record.get(name)!r}", place)
+    right, dev_loss = record.get("dev_exact_match"), record.get("dev_loss")
+    if not {type(right), type(dev_loss)} <= {int, float, NoneType}:
+        raise FormatError("expected numbers as 'dev_exact_match' and 'dev_loss'", place)
+    dev = None if right is None else DevScores(right, dev_loss)
+    return TrainingStep(int(record["step"]), record["loss"], record["learning_rate"], dev)
+
+
+def _drawn(steps: Sequence[TrainingStep], figure_class: Any) -> Any:
+    figure = figure_class(figsize=(9, 5.5), layout="constrained")
+    tried = [step for step in steps if step.dev]
+    above, *below = figure.subplots(1 + bool(tried), 1, sharex=True, squeeze=False)[:, 0]
+    _draw_loss(above, steps, tried)
+    for panel in below:
+        _draw_accuracy(panel, tried)
+    for panel in (above, *below):
+        panel.set_xlim(0, steps[-1].number)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=8)
+    (below or [above])[-1].set_xlabel("step", fontsize=9)
+    figure.suptitle(_title(steps, tried), fontsize=10)
+    return figure
+
+
+def _title(steps: Sequence[TrainingStep], tried: Sequence[TrainingStep]) -> str:
+    title = f"{steps[-1].number:,} steps, loss {steps[-1].loss:.4f} in the last"
+    best = max((step.dev.exact_match for step in tried if step.dev), default=None)
+    return title if best is None else f"{title}; at best {best:.1%} of the dev examples right"
+
+
+def _draw_loss(panel: Any, steps: Sequence[TrainingStep], tried: Sequence[TrainingStep]) -> None:
+    numbers, losses = [step.number for step in steps], [step.loss for step in steps]
+    panel.plot(numbers, losses, color=COLOURS["batch"], linewidth=0.8, label="a batch")
+    panel.plot(numbers, running_mean(losses), color=COLOURS["loss"], linewidth=1.6, label="batches, running mean")
+    held = [(step.number, step.dev.loss) for step in tried if step.dev and step.dev.loss is not None]
+    if held:
+        panel.plot(*zip(*held, strict=True), color=COLOURS["dev"], marker="o", markersize=3, label="dev examples")
+    panel.set_ylim(bottom=0)
+    panel.set_ylabel("loss, nats a sentence", fontsize=9)
+    panel.legend(fontsize=8, frameon=False)
+
+
+def _draw_accuracy(panel: Any, tried: Sequence[TrainingStep]) -> None:
+    shares = [(step.number, 100 * step.dev.exact_match) for step in tried if step.dev]
+    panel.plot(*zip(*shares, strict=True), color=COLOURS["dev"], marker="o", markersize=3)
+    panel.set_ylim(0, 100)
+    panel.set_ylabel("dev examples right, per cent", fontsize=9)
