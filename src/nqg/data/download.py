@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ftplib
 import hashlib
+import lzma
 import os
 import tarfile
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -21,6 +23,7 @@ from nqg.files import written_atomically
 
 MIRROR_VARIABLE = "NQG_DATA_MIRROR"
 CACHE_VARIABLE = "NQG_DATA_CACHE"
+LARGEST_MEMBER = 1 << 28  # bytes of a file in an archive; ours have some hundred thousand
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +187,12 @@ def _extract(archive: Path, name: str, place: Path) -> None:
             members = [member for member in tar if member.isfile() and PurePosixPath(member.name).name == name]
             if len(members) != 1:
                 raise FormatError(f"expected one file {name} in the archive, found {len(members)}", archive)
+            if members[0].size > LARGEST_MEMBER:
+                raise FormatError(f"{name} claims {members[0].size:,} bytes, more than {LARGEST_MEMBER:,}", archive)
             content = tar.extractfile(members[0])
             assert content is not None  # it is a regular file
             raw = content.read()
-    except tarfile.TarError as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         raise FormatError(f"damaged archive ({error})", archive) from error
     with written_atomically(place) as file:
         file.write(raw)

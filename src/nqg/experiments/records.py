@@ -94,14 +94,20 @@ def _record(values: dict[str, Any], path: Path) -> Record:
     if set(values) != expected:
         odd = ", ".join(sorted(set(values) ^ expected))
         raise FormatError(f"expected the keys of a record; missing or unknown: {odd}", path)
-    try:
-        cell = Cell(**values.pop("cell"))
-    except TypeError as error:
-        raise FormatError(f"expected recipe, system, weights and seed as 'cell' ({error})", path) from error
-    for name in ("figures", "settings", "seconds", "versions"):
-        if not isinstance(values[name], dict):
-            raise FormatError(f"expected an object as '{name}'", path)
+    cell = _cell(values.pop("cell"), path)
+    for name, value in values.items():
+        is_object = name in ("figures", "settings", "seconds", "versions")
+        if not isinstance(value, dict if is_object else str):
+            raise FormatError(f"expected {'an object' if is_object else 'a string'} as '{name}'", path)
     return Record(cell, **values)
+
+
+def _cell(values: Any, path: Path) -> Cell:
+    """Whose record it is: names that can stand in the name of a file, and a whole number."""
+    match values:
+        case {"recipe": str(), "system": str(), "weights": str(), "seed": int(), **others} if not others:
+            return Cell(**values)
+    raise FormatError(f"expected recipe, system, weights and seed as 'cell', found {values!r:.200}", path)
 
 
 def records(folder: Path) -> Iterator[Record]:

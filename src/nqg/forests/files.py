@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,18 +32,24 @@ def write_forests(path: Path | str, forests: Forests) -> None:
 def read_forests(path: Path | str) -> Forests:
     """The forests in a file that `write_forests` wrote; anything else is refused with the reason."""
     path = Path(path)
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise NqgError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise FormatError(f"not a file of forests, or a damaged one ({error})", path) from error
+    arrays = _arrays(path)
     try:
         _check_header(arrays.pop("header", None))
         return Forests(_graph(arrays, "full"), _graph(arrays, "goal"))
     except FormatError as error:
         raise error.at(path) from None
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            if sum(member.file_size for member in archive.zip.infolist()) > path.stat().st_size:
+                raise ValueError("its arrays claim to be larger than the file")  # we never compress: a bomb
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise NqgError(f"{path}: no such file") from None
+    except Exception as error:  # zipfile and NumPy raise a dozen kinds about damaged bytes
+        raise FormatError(f"not a file of forests, or a damaged one ({error})", path) from error
 
 
 def _check_header(raw: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None) -> None:

@@ -27,12 +27,13 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.card import CardFacts, model_card
 from nqg.model.contents import CARD, INDEX, check_contents, checksums
-from nqg.model.encoder import without_pooler
+from nqg.model.encoder import piece_batch, pieces, without_pooler
 from nqg.model.folder import bring_back, folder_written_atomically
 from nqg.model.provenance import Provenance, read_records, record_lines
 from nqg.model.quiet import quiet_transformers
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EncoderSettings, ModelSettings
+from nqg.model.soundness import check_config, check_finite, check_shapes, check_vocabulary, refused_with, weight_shapes
 
 KIND = "nqg model"
 VERSION = 2
@@ -158,29 +159,55 @@ def _loaded(folder: Path, device: str) -> SavedModel:
     settings = _settings(index.get("settings"), folder / INDEX)
     grammar = Grammar.read(folder / "grammar.txt", max_non_terminals=9)
     target, records = folder / "target.grammar", folder / RECORDS
-    encoder, tokenizer = _encoder(folder)
-    scorer = Scorer(encoder, len(grammar), settings.dimension)
-    scorer.load_state_dict(load_file(folder / "model.safetensors"))
+    scorer = _scorer(folder, len(grammar), settings)
     past = read_records(records) if records.exists() else ()
-    return SavedModel(
+    model = SavedModel(
         grammar,
         scorer.to(device),
-        tokenizer,
+        _tokenizer(folder, scorer.encoder),
         settings,
         TargetGrammar.read(target) if target.exists() else None,
         Provenance.of_facts(index.get("provenance"), past, folder / INDEX),
     )
+    _try(model, folder)
+    return model
 
 
-def _encoder(folder: Path) -> tuple[Any, Any]:
-    """The encoder's shape, its weights not yet set, and its tokenizer; code that a config may name is never run."""
-    try:
-        with quiet_transformers():
-            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-            encoder = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
-            return without_pooler(encoder), AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise FormatError(f"the encoder cannot be made: {error}", folder / "config.json") from error
+def _scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
+    """The scorer with its weights, which must be those that its config asks for."""
+    path = folder / "model.safetensors"
+    shapes = weight_shapes(path)
+    check_config(folder / "config.json", shapes)
+    with torch.device("meta"):  # where tensors have shapes and take no memory
+        check_shapes(_new_scorer(folder, rules, settings), shapes, path)
+    scorer = _new_scorer(folder, rules, settings)
+    scorer.load_state_dict(load_file(path))
+    check_finite(scorer.state_dict(), path)
+    return scorer
+
+
+def _new_scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
+    """A scorer, its weights not yet set; code that a config may name is never run."""
+    with refused_with("the encoder cannot be made", folder / "config.json"), quiet_transformers():
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        encoder = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+        return Scorer(without_pooler(encoder), rules, settings.dimension)
+
+
+def _tokenizer(folder: Path, encoder: Any) -> Any:
+    place = folder / "tokenizer.json"
+    with refused_with("the tokenizer cannot be made", place), quiet_transformers():
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        check_vocabulary(tokenizer, encoder, place)
+        return tokenizer
+
+
+def _try(model: SavedModel, folder: Path) -> None:
+    """Refuse a model that cannot read a sentence of known and unknown words."""
+    sentence = ("a", *(str(symbol) for rule in model.grammar.rules[:1] for symbol in rule.source))
+    with refused_with("the encoder cannot read a sentence", folder / "config.json"), torch.inference_mode():
+        read = piece_batch(pieces(model.tokenizer, [sentence]), model.tokenizer.pad_token_id, model.device)
+        model.scorer.eval().encoder(input_ids=read.ids, attention_mask=read.mask)
 
 
 def _check_version(folder: Path, version: Any) -> None:
@@ -203,7 +230,7 @@ def _index_text(folder: Path) -> bytes:
 def _index(folder: Path) -> dict[str, Any]:
     try:
         index = json.loads(_index_text(folder))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"damaged: {error}", folder / INDEX) from None
     if not isinstance(index, dict) or index.get("kind") != KIND:
         raise FormatError(f"expected an object with 'kind': '{KIND}'", folder / INDEX)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -28,9 +28,11 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.records import TrainingStep, columns_of, steps_in
 from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.soundness import refused_with
 from nqg.model.training import Best, Diverged, Training
 
 KIND = "nqg training"
+BEGIN_ANEW = "delete {} to begin the training anew"
 WEIGHTS, BEST, OPTIMIZER, RECORDS = "weights.", "best.", "optimizer.", "records."
 
 
@@ -117,31 +119,34 @@ def save_state(path: Path, training: Training, origin: TrainingOrigin) -> None:
 def restore(path: Path, training: Training, origin: TrainingOrigin) -> None:
     """Put `training` into the state at `path`; that of another training is refused."""
     header, tensors = _read(path)
-    there = TrainingOrigin(json.loads(header["origin"]))
+    with refused_with("damaged", path, BEGIN_ANEW.format(path.parent)):
+        there = TrainingOrigin(dict(json.loads(header["origin"])))
     if difference := origin.difference(there):
         raise NqgError(
             f"{path}: this unfinished training cannot be continued, {difference}; "
             f"repeat the command that began it, or delete {path.parent} to begin anew"
         )
+    with refused_with("damaged", path, BEGIN_ANEW.format(path.parent)):
+        _put(training, header, tensors)
+
+
+def _put(training: Training, header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+    records = steps_in({name: column.tolist() for name, column in _part(tensors, RECORDS).items()})
+    training.best = None
+    if (best := int(header["best"])) and (scores := records[best - 1].dev):
+        training.best = Best(best, scores, _part(tensors, BEST))
     training.scorer.load_state_dict(_part(tensors, WEIGHTS))
     groups = training.optimizer.state_dict()["param_groups"]
     training.optimizer.load_state_dict({"state": _by_parameter(_part(tensors, OPTIMIZER)), "param_groups": groups})
-    training.records = steps_in({name: column.tolist() for name, column in _part(tensors, RECORDS).items()})
-    training.best = None
-    if (best := int(header["best"])) and (scores := training.records[best - 1].dev):
-        training.best = Best(best, scores, _part(tensors, BEST))
+    training.records = records
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            if header.get("kind") != KIND:
-                raise FormatError(f"expected the state of a training, found kind '{header.get('kind')}'", path)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    except SafetensorError as error:
-        raise FormatError(f"damaged: {error}; delete {path.parent} to begin the training anew", path) from error
-    return header, tensors
+    with refused_with("damaged", path, BEGIN_ANEW.format(path.parent)), safe_open(path, framework="pt") as file:
+        header = file.metadata() or {}
+        if header.get("kind") != KIND:
+            raise FormatError(f"expected the state of a training, found kind '{header.get('kind')}'", path)
+        return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from nqg.files import write_text
 from nqg.model.contents import INDEX, check_contents, checksums
 from nqg.model.folder import bring_back, folder_written_atomically
 from nqg.model.quiet import quiet_transformers
+from nqg.model.soundness import check_config, check_finite, check_vocabulary, refused_with, weight_shapes
 from nqg.seq2seq.pretrained import load_pretrained
 from nqg.seq2seq.settings import LoraSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling
@@ -52,7 +53,18 @@ def read_folder(folder: Path) -> tuple[Any, Any, Spelling, Seq2seqSettings]:
     index = _index(folder)
     check_contents(folder, index.get("files"), NEEDED)
     settings, spelling = _settings(index, folder / INDEX), _spelling(index, folder / INDEX)
-    return *load_pretrained(str(folder)), spelling, settings
+    return *_model(folder), spelling, settings
+
+
+def _model(folder: Path) -> tuple[Any, Any]:
+    """Model and tokenizer, whose files must fit together."""
+    config = folder / "config.json"
+    check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
+    with refused_with("the model cannot be made", config):
+        model, tokenizer = load_pretrained(str(folder))
+        check_finite(model.state_dict(), folder)
+        check_vocabulary(tokenizer, model, config)
+    return model, tokenizer
 
 
 def _index(folder: Path) -> dict[str, Any]:
@@ -60,6 +72,8 @@ def _index(folder: Path) -> dict[str, Any]:
         text = (folder / INDEX).read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise NqgError(f"{folder} is no folder of a sequence-to-sequence model: it has no {INDEX}") from None
+    except UnicodeDecodeError as error:
+        raise FormatError(f"damaged: {error}", folder / INDEX) from None
     index = strict_json(text, Place(folder / INDEX, 1))
     if not isinstance(index, dict) or index.get("kind") != KIND:
         raise FormatError(f"expected an object with 'kind': '{KIND}'", folder / INDEX)

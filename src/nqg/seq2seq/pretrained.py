@@ -19,10 +19,12 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
     """A pre-trained encoder-decoder and its tokenizer; one that lacks weights is refused, never filled up at random."""
     try:
         with quiet_transformers():
-            if not AutoConfig.from_pretrained(name).is_encoder_decoder:
+            if not AutoConfig.from_pretrained(name, trust_remote_code=False).is_encoder_decoder:
                 raise NqgError(f"'{name}' is no encoder-decoder and cannot write targets; take one, {KNOWN}")
-            tokenizer = AutoTokenizer.from_pretrained(name)
-            model, report = AutoModelForSeq2SeqLM.from_pretrained(name, dtype=torch.float32, output_loading_info=True)
+            tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+            model, report = AutoModelForSeq2SeqLM.from_pretrained(
+                name, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
+            )
     except (OSError, ValueError, ImportError) as error:
         raise NqgError(f"cannot load the sequence-to-sequence model '{name}': {_first_line(error)}") from error
     if missing := sorted(report["missing_keys"]):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -19,9 +19,11 @@ from nqg.errors import FormatError, NqgError
 from nqg.files import written_atomically
 from nqg.model.records import TrainingStep, columns_of, steps_in
 from nqg.model.resume import TrainingOrigin
+from nqg.model.soundness import refused_with
 from nqg.seq2seq.training import Best, FineTuning, put
 
 KIND = "nqg fine-tuning"
+BEGIN_ANEW = "delete it to begin the fine-tuning anew"
 WEIGHTS, BEST, OPTIMIZER, RECORDS = "weights.", "best.", "optimizer.", "records."
 
 
@@ -57,28 +59,33 @@ def save_state(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:
 def restore(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:
     """Put a fine-tuning into the state at `path`; that of another one is refused."""
     header, tensors = _read(path)
-    if difference := origin.difference(TrainingOrigin(json.loads(header["origin"]))):
+    with refused_with("damaged", path, BEGIN_ANEW):
+        there = TrainingOrigin(dict(json.loads(header["origin"])))
+    if difference := origin.difference(there):
         raise NqgError(
             f"{path}: this unfinished fine-tuning cannot be continued, {difference}; "
             f"repeat what began it, or delete {path} to begin anew"
         )
+    with refused_with("damaged", path, BEGIN_ANEW):
+        _put(tuning, header, tensors)
+
+
+def _put(tuning: FineTuning, header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+    records = steps_in({name: column.tolist() for name, column in _part(tensors, RECORDS).items()})
+    best = json.loads(header["best"])
+    tuning.best = Best(best["exact_match"], best["step"], _part(tensors, BEST)) if best else None
     put(_part(tensors, WEIGHTS), tuning.weights)
     groups = tuning.optimizer.state_dict()["param_groups"]
     tuning.optimizer.load_state_dict({"state": _by_weight(_part(tensors, OPTIMIZER)), "param_groups": groups})
-    tuning.records = steps_in({name: column.tolist() for name, column in _part(tensors, RECORDS).items()})
-    best = json.loads(header["best"])
-    tuning.best = Best(best["exact_match"], best["step"], _part(tensors, BEST)) if best else None
+    tuning.records = records
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            if header.get("kind") != KIND:
-                raise FormatError(f"expected the state of a fine-tuning, found kind '{header.get('kind')}'", path)
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    except SafetensorError as error:
-        raise FormatError(f"damaged: {error}; delete it to begin the fine-tuning anew", path) from error
+    with refused_with("damaged", path, BEGIN_ANEW), safe_open(path, framework="pt") as file:
+        header = file.metadata() or {}
+        if header.get("kind") != KIND:
+            raise FormatError(f"expected the state of a fine-tuning, found kind '{header.get('kind')}'", path)
+        return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

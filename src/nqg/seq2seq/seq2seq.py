@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from nqg.data.example import Example
+from nqg.model.soundness import refused_with
 from nqg.seq2seq.checkpoint import read_folder, write_folder
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import Spelling, normalised, written
@@ -49,7 +50,10 @@ class Seq2seq:
     def load(cls, folder: Path | str, device: str | None = None) -> Seq2seq:
         """The model in a folder."""
         model, tokenizer, spelling, settings = read_folder(Path(folder))
-        return cls(model.to(device or best_device()).eval(), tokenizer, spelling, settings)
+        loaded = cls(model.to(device or best_device()).eval(), tokenizer, spelling, settings)
+        with refused_with("the model cannot write a target", Path(folder)):
+            replace(loaded, settings=replace(settings, longest_target=1)).predict(["a sentence"])
+        return loaded
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""

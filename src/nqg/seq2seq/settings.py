@@ -13,6 +13,9 @@ Schedule = Literal["constant", "linear"]
 Precision = Literal["auto", "bf16", "float32"]
 
 
+MOST = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}  # lest a model folder ask for days
+
+
 def _check_at_least(least: float, settings: object, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
@@ -63,6 +66,9 @@ class Seq2seqSettings:
 
     def __post_init__(self) -> None:
         _check_at_least(1, self, "longest_source", "longest_target", "beams")
+        for name, most in MOST.items():
+            if getattr(self, name) > most:
+                raise SettingsError(f"{name} is {getattr(self, name)}; expected {most:,} or less")
         if self.lora is not None and self.model == EMBEDDED:
             raise SettingsError("lora freezes pre-trained weights, and the embedded model has none; name a model")
 

@@ -1,0 +1,152 @@
+"""Readers that need PyTorch: the files of model folders and the states of trainings.
+
+A folder's checksums would hide what is behind them, so damaged files are *sealed*: the index vouches for them, as that
+of a hostile folder would. `model, unsealed` leaves the checksums as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from fuzz.readers import Reader
+from fuzz.seeds import EXAMPLES
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.model.contents import INDEX, checksums
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+
+GRAMMAR = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
+LEGAL = TargetGrammar.parse("<q> ::= J | R | J J | R R")
+TINY = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
+BRIEF = TrainingSettings(steps=2, batch_size=2)
+TINY_T5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=4, layers=1, heads=1))
+
+MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json", "tokenizer_config.json")
+SEQ2SEQ_FILES = (INDEX, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+WEIGHTS, RECORDS, STATE = "model.safetensors", "training.jsonl", "state.safetensors"
+
+
+def write_model(folder: Path) -> None:
+    """A small parser as a model folder."""
+    from nqg.inference.parser import Parser
+
+    parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu")
+    parser.save(folder / "model")
+
+
+def write_seq2seq(folder: Path) -> None:
+    """A small fine-tuned model as a folder."""
+    from nqg.seq2seq.seq2seq import Seq2seq
+
+    training = FineTuningSettings(steps=1, batch_size=2)
+    Seq2seq.train(EXAMPLES, TINY_T5, training, device="cpu").save(folder / "model")
+
+
+@cache
+def _fitting() -> Any:
+    from nqg.inference.fitting import Fitting
+
+    return Fitting(GRAMMAR, EXAMPLES, model=TINY, training=BRIEF, device="cpu")
+
+
+@cache
+def _fine_tuning() -> Any:
+    from nqg.seq2seq.fitting import Seq2seqFitting
+
+    return Seq2seqFitting(EXAMPLES, TINY_T5, FineTuningSettings(steps=1, batch_size=2), device="cpu")
+
+
+def write_state(folder: Path) -> None:
+    """The state of a training after its first step."""
+    from nqg.model.resume import saved_steps
+
+    fitting = _fitting()
+    next(saved_steps(fitting.under_way, folder / STATE, fitting.origin, 1))
+
+
+def write_fine_tuning_state(folder: Path) -> None:
+    """The state of a fine-tuning at its end."""
+    list(_fine_tuning().steps(folder / STATE))
+
+
+@cache
+def _seed(write: Callable[[Path], None], file: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder))
+        return (Path(folder) / file).read_bytes()
+
+
+def _load_model(path: Path) -> object:
+    from nqg.inference.parser import Parser
+
+    return [parse.target for parse in Parser.load(path.parent, "cpu").parse_all(["jump twice", "fly", ""])]
+
+
+def _load_seq2seq(path: Path) -> object:
+    from nqg.seq2seq.seq2seq import Seq2seq
+
+    return Seq2seq.load(path.parent, "cpu").predict(["jump twice"])
+
+
+def _sealed(load: Callable[[Path], object], path: Path) -> object:
+    if path.name != INDEX:
+        index = json.loads((path.parent / INDEX).read_text())
+        (path.parent / INDEX).write_text(json.dumps({**index, "files": checksums(path.parent)}))
+    return load(path)
+
+
+def _restore(path: Path) -> None:
+    from nqg.model.resume import restore
+
+    restore(path, _fitting().under_way, _fitting().origin)
+
+
+def _restore_fine_tuning(path: Path) -> None:
+    from nqg.seq2seq.resume import restore
+
+    restore(path, _fine_tuning().tuning, _fine_tuning().origin)
+
+
+def _header(raw: bytes) -> bytes:
+    """The JSON in front of the tensors of a safetensors file."""
+    (size,) = struct.unpack("<Q", raw[:8])
+    return raw[8 : 8 + size]
+
+
+def _with_header(read: Callable[[Path], object], write: Callable[[Path], None], file: str, path: Path) -> object:
+    """Read a file whose header is what lies at `path`, its size right, before the tensors of a valid one."""
+    header, valid = path.read_bytes(), _seed(write, file)
+    path.write_bytes(struct.pack("<Q", len(header)) + header + valid[8 + len(_header(valid)) :])
+    return read(path)
+
+
+def _of_folder(
+    file: str, write: Callable[[Path], None], load: Callable[[Path], object], *, sealed: bool = True
+) -> Reader:
+    read = partial(_sealed, load) if sealed else load
+    return Reader(f"model/{file}", read, lambda: (_seed(write, f"model/{file}"),), write)
+
+
+def _of_header(file: str, write: Callable[[Path], None], read: Callable[[Path], object]) -> Reader:
+    around = write if "/" in file else lambda folder: None
+    return Reader(file, partial(_with_header, read, write, file), lambda: (_header(_seed(write, file)),), around)
+
+
+MODEL_READERS: Mapping[str, Reader] = {
+    **{f"model/{file}": _of_folder(file, write_model, _load_model) for file in (*MODEL_FILES, WEIGHTS, RECORDS)},
+    "model/weights header": _of_header(f"model/{WEIGHTS}", write_model, partial(_sealed, _load_model)),
+    "model, unsealed": _of_folder("config.json", write_model, _load_model, sealed=False),
+    **{f"seq2seq/{file}": _of_folder(file, write_seq2seq, _load_seq2seq) for file in (*SEQ2SEQ_FILES, WEIGHTS)},
+    "seq2seq/weights header": _of_header(f"model/{WEIGHTS}", write_seq2seq, partial(_sealed, _load_seq2seq)),
+    "training state": Reader(STATE, _restore, lambda: (_seed(write_state, STATE),)),
+    "training state header": _of_header(STATE, write_state, _restore),
+    "fine-tuning state": Reader(STATE, _restore_fine_tuning, lambda: (_seed(write_fine_tuning_state, STATE),)),
+    "fine-tuning state header": _of_header(STATE, write_fine_tuning_state, _restore_fine_tuning),
+}

@@ -1,0 +1,156 @@
+"""Every reader of nqg: the file that it reads, valid contents of it, and what is done with what was read.
+
+A case is the bytes of that file. Whatever they are, a reader gives back a value or raises an `NqgError`.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fuzz import seeds
+from nqg.data.download import Cache, RemoteFile
+from nqg.data.example_files import read_examples, write_examples
+from nqg.data.funql import original_text, parse_funql, spaced_text
+from nqg.data.funql_conversion import expanded
+from nqg.data.geobase import read_geobase
+from nqg.data.geoquery import load_geoquery
+from nqg.data.spider import load_spider_xsp, nqg_examples
+from nqg.data.spider_schema import Schema, Table, read_schemas
+from nqg.data.split_files import read_split, split_text
+from nqg.data.sql import sql_text, sql_tokens
+from nqg.data.sql_tree import sql_compounds
+from nqg.evaluation.spider_parser import parse_query
+from nqg.experiments.recipe import read_recipe
+from nqg.experiments.records import read_record
+from nqg.forests.files import read_forests
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.origin import recorded_settings
+from nqg.induction.settings import InductionSettings
+from nqg.induction.trace import read_trace
+from nqg.inference.fallback import PredictionFile
+from nqg.inference.gate import Gate
+from nqg.inference.settings_file import read_settings
+from nqg.model.settings import TrainingSettings
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How a file called `file` is read; `around` puts other files that the reader needs beside it."""
+
+    file: str
+    read: Callable[[Path], object]
+    seeds: Callable[[], tuple[bytes, ...]]
+    around: Callable[[Path], object] = field(default=lambda folder: None)
+
+    def __call__(self, case: bytes, folder: Path) -> object:
+        """Read a case, which is written to the folder first."""
+        path = folder / self.file
+        path.write_bytes(case)
+        return self.read(path)
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace")
+
+
+def _examples(path: Path) -> object:
+    examples = read_examples(path)
+    write_examples(path.with_name("again.jsonl"), examples)
+    return examples
+
+
+def _grammar(path: Path) -> object:
+    grammar = Grammar.read(path, max_non_terminals=9)
+    return grammar.rules and grammar.encoded, str(grammar), recorded_settings(path)
+
+
+def _target_grammar(path: Path) -> object:
+    grammar = TargetGrammar.read(path)
+    return str(grammar), grammar.unreachable
+
+
+def _split(path: Path) -> object:
+    return split_text(read_split(path, size=8))
+
+
+def _gate(path: Path) -> object:
+    gate = Gate.read(path)
+    return str(gate), gate.lets_pass(0.5), f"{gate.threshold:g}", str(gate.calibration)
+
+
+def _record(path: Path) -> object:
+    record = read_record(path)
+    return record.cell.file, record.is_stand_in, hash(record.cell)
+
+
+def _recipe(path: Path) -> object:
+    recipe = read_recipe(str(path))
+    chosen = recipe.nqg.settings(TrainingSettings, "flan-t5-small", 0, "[nqg]")
+    return chosen, recipe.fingerprint("hybrid"), InductionSettings().changed(**recipe.induction)
+
+
+def _geoquery(path: Path) -> object:
+    return load_geoquery(path, path.with_name("geobase"))
+
+
+def _funql(path: Path) -> object:
+    term = parse_funql(_text(path))
+    return spaced_text(term), original_text(term), spaced_text(expanded(term))
+
+
+def _sql(path: Path) -> object:
+    text = _text(path)
+    return sql_compounds(text), sql_text(sql_tokens(text))
+
+
+SCHEMA = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
+
+
+def _spider_sql(path: Path) -> object:
+    return parse_query(_text(path), SCHEMA)
+
+
+def _spider(path: Path) -> object:
+    train, dev = load_spider_xsp(path, path)
+    return nqg_examples(train + dev)
+
+
+def _archive(path: Path) -> object:
+    """A member of a downloaded archive, which is taken as whole: it is its contents that are hostile."""
+    archive = RemoteFile(path.name, "https://example.org/archive", by_hand=True)
+    member = RemoteFile("mcd1.json", "https://example.org/archive", archive=archive)
+    return Cache(path.parent).path_of(member)
+
+
+def _texts(*texts: str) -> Callable[[], tuple[bytes, ...]]:
+    return lambda: tuple(text.encode() for text in texts)
+
+
+READERS: Mapping[str, Reader] = {
+    "tsv": Reader("examples.tsv", _examples, _texts(seeds.TSV, seeds.SCRIPTS)),
+    "tsv.gz": Reader("examples.tsv.gz", _examples, lambda: (gzip.compress(seeds.TSV.encode(), mtime=0),)),
+    "jsonl": Reader("examples.jsonl", _examples, _texts(seeds.JSONL)),
+    "grammar": Reader("grammar.txt", _grammar, _texts(seeds.GRAMMAR)),
+    "target grammar": Reader("target.grammar", _target_grammar, _texts(seeds.TARGET_GRAMMAR)),
+    "split": Reader("split.json", _split, _texts(*seeds.SPLITS)),
+    "settings": Reader("nqg.toml", read_settings, _texts(seeds.SETTINGS)),
+    "recipe": Reader("mine.toml", _recipe, _texts(seeds.RECIPE)),
+    "record": Reader("record.json", _record, _texts(seeds.RECORD)),
+    "predictions.tsv": Reader("predictions.tsv", PredictionFile.read, _texts(seeds.TSV)),
+    "predictions.jsonl": Reader("predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)),
+    "trace": Reader("trace.jsonl", read_trace, lambda: (seeds.trace().encode(),)),
+    "forests": Reader("forests.npz", read_forests, lambda: (seeds.forests(),)),
+    "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),
+    "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),
+    "corpus": Reader("corpus.xml", _geoquery, _texts(seeds.CORPUS), seeds.beside("geobase", seeds.GEOBASE)),
+    "funql": Reader("program.txt", _funql, _texts(*seeds.FUNQL)),
+    "sql": Reader("query.sql", _sql, _texts(*seeds.SQL)),
+    "spider sql": Reader("query.sql", _spider_sql, _texts(*seeds.SQL)),
+    "spider": Reader("train_spider.json", _spider, _texts(seeds.SPIDER)),
+    "spider tables": Reader("tables.json", read_schemas, _texts(seeds.TABLES)),
+    "archive": Reader("archive.tar.gz", _archive, lambda: (seeds.archive("gz"), seeds.archive(""))),
+}

@@ -1,0 +1,152 @@
+"""Model folders whose files are whole, and vouched for, but do not fit together or ask for the impossible."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from fuzz.model_readers import write_model, write_seq2seq
+from nqg.errors import FormatError, NqgError
+from nqg.inference.parser import Parser
+from nqg.model.contents import INDEX, checksums
+from nqg.model.soundness import RUST_PANIC, refused_with
+from nqg.seq2seq.seq2seq import Seq2seq
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    write_model(tmp_path)
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def seq2seq(tmp_path: Path) -> Path:
+    write_seq2seq(tmp_path)
+    return tmp_path / "model"
+
+
+def seal(folder: Path) -> None:
+    """Let the index vouch for the files as they are now."""
+    index = json.loads((folder / INDEX).read_text())
+    (folder / INDEX).write_text(json.dumps({**index, "files": checksums(folder)}))
+
+
+def change(path: Path, **values: Any) -> None:
+    """Other values in a JSON file of a model folder."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    seal(path.parent)
+
+
+HUGE = {
+    "vocab_size": r"'vocab_size' is 1000000000000, expected 4,194,304 at most",
+    "hidden_size": r"'hidden_size' is 1000000000000, expected 4,194,304 at most",
+    "num_hidden_layers": r"'num_hidden_layers' is 1000000000000, expected \d\d at most",
+    "num_labels": r"'num_labels' is 1000000000000, expected 4,194,304 at most",
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_config_that_asks_for_terabytes_is_refused_before_they_are_taken(model: Path, name: str) -> None:
+    change(model / "config.json", **{name: 10**12})
+    with pytest.raises(FormatError, match=rf"config\.json: {HUGE[name]}"):
+        Parser.load(model, "cpu")
+
+
+def test_a_config_of_other_sizes_than_the_weights_is_refused_before_memory_is_taken(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(model / "config.json", vocab_size=4_000_000)
+    made: list[torch.device] = []
+    ones = torch.nn.Embedding.__init__
+
+    def noted(self: Any, *sizes: Any, **more: Any) -> None:
+        ones(self, *sizes, **more)
+        made.append(self.weight.device)
+
+    monkeypatch.setattr(torch.nn.Embedding, "__init__", noted)
+    words = r"model\.safetensors: the weights 'encoder\.embeddings\.word_embeddings\.weight' have the shape \(\d+, 4\)"
+    with pytest.raises(FormatError, match=words):
+        Parser.load(model, "cpu")
+    assert {device.type for device in made} == {"meta"}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(model: Path, value: float) -> None:
+    weights = load_file(model / "model.safetensors")
+    weights["rules"][0, 0] = value
+    save_file(weights, model / "model.safetensors")
+    seal(model)
+    with pytest.raises(FormatError, match=r"model\.safetensors: the weights 'rules' are not all numbers"):
+        Parser.load(model, "cpu")
+
+
+def test_a_grammar_with_more_rules_than_the_weights_is_refused(model: Path) -> None:
+    with (model / "grammar.txt").open("a") as file:
+        file.write("walk ### W\n")
+    seal(model)
+    with pytest.raises(FormatError, match=r"the weights 'rules' have the shape \(3, 4\), expected \(4, 4\)"):
+        Parser.load(model, "cpu")
+
+
+def with_a_piece_too_many(tokenizer: dict[str, Any]) -> None:
+    tokenizer["model"]["vocab"]["jumps"] = 99
+
+
+def without_padding(tokenizer: dict[str, Any]) -> None:
+    del tokenizer["pad_token"]
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "words"),
+    [
+        ("tokenizer.json", with_a_piece_too_many, "the tokenizer has a piece 99, the model has vectors for"),
+        ("tokenizer_config.json", without_padding, "the tokenizer has no piece for padding"),
+        ("tokenizer.json", dict.clear, "the tokenizer cannot be made"),
+    ],
+)
+def test_a_tokenizer_that_does_not_fit_is_refused(
+    model: Path, file: str, damage: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    tokenizer = json.loads((model / file).read_text())
+    damage(tokenizer)
+    (model / file).write_text(json.dumps(tokenizer))
+    seal(model)
+    with pytest.raises(FormatError, match=words):
+        Parser.load(model, "cpu")
+
+
+def test_a_fallback_whose_config_asks_for_terabytes_is_refused(seq2seq: Path) -> None:
+    change(seq2seq / "config.json", d_model=10**12)
+    with pytest.raises(FormatError, match="'d_model' is 1000000000000, expected 4,194,304 at most"):
+        Seq2seq.load(seq2seq, "cpu")
+
+
+def test_a_fallback_that_would_write_for_days_is_refused(seq2seq: Path) -> None:
+    settings = json.loads((seq2seq / INDEX).read_text())["settings"]
+    change(seq2seq / INDEX, settings={**settings, "longest_target": 10**9})
+    with pytest.raises(NqgError, match="longest_target is 1000000000; expected 65,536 or less"):
+        Seq2seq.load(seq2seq, "cpu")
+
+
+def test_a_fallback_that_cannot_begin_a_target_is_refused(seq2seq: Path) -> None:
+    change(seq2seq / "generation_config.json", decoder_start_token_id=None, bos_token_id=None)
+    change(seq2seq / "config.json", decoder_start_token_id=None, bos_token_id=None)
+    with pytest.raises(FormatError, match="the model cannot write a target"):
+        Seq2seq.load(seq2seq, "cpu")
+
+
+def test_a_panic_of_a_library_is_refused_but_ctrl_c_is_not(tmp_path: Path) -> None:
+    panic = type(RUST_PANIC, (BaseException,), {})
+    with (
+        pytest.raises(FormatError, match="broken: no entry found for key; try another"),
+        refused_with("broken", tmp_path, "try another"),
+    ):
+        raise panic("no entry found for key")
+    with pytest.raises(KeyboardInterrupt), refused_with("broken", tmp_path):
+        raise KeyboardInterrupt
