@@ -6,12 +6,16 @@ import gzip
 import os
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from io import BufferedIOBase
 from pathlib import Path
 from typing import IO
 
 from nqg.errors import FormatError, NqgError, Place
+
+LONGEST_LINE = 1 << 26  # bytes; the longest line of a published dataset has some hundred thousand
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
@@ -20,13 +24,16 @@ def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
     Lines end at `\n` or `\r\n` alone, so that other Unicode separators stay inside the sentences.
     """
     with _opened(path) as file:
-        for number, raw in enumerate(file, start=1):
+        lines = iter(partial(file.readline, LONGEST_LINE + 1), b"")  # a small .gz file may hold a line of gigabytes
+        for number, raw in enumerate(lines, start=1):
             place = Place(path, number)
+            if len(raw) > LONGEST_LINE:
+                raise FormatError(f"the line has more than {LONGEST_LINE:,} bytes", place)
             yield place, decoded(raw.removesuffix(b"\n").removesuffix(b"\r"), place)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Iterable[bytes]]:
+def _opened(path: Path) -> Iterator[BufferedIOBase]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             yield file
@@ -71,6 +78,8 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         _replace(path, temporary)
+    except OSError as error:  # a full disk shows while writing, or only when the bytes are flushed
+        raise NqgError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
         temporary.unlink(missing_ok=True)
 

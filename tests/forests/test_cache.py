@@ -101,7 +101,7 @@ def test_an_interrupted_write_leaves_no_entry(tmp_path: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("nqg.files.os.fsync", full_disk)
-    with pytest.raises(NqgError, match=r"forests: forests cannot be kept there \(No space left on device\)"):
+    with pytest.raises(NqgError, match=r"forests\.npz: cannot be written \(No space left on device\)"):
         ForestCache(tmp_path / "forests").add(GRAMMAR, EXAMPLES, FORESTS)
     assert not list((tmp_path / "forests").iterdir())
 

@@ -204,7 +204,7 @@ def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, mo
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("nqg.files.os.fsync", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(NqgError, match=r"state\.safetensors: cannot be written \(No space left"):
         next(steps)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1

@@ -29,11 +29,11 @@ def strict_json(text: str, start: Place) -> Any:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise FormatError(f"the key '{repeated}' stands twice in one JSON object")
+    value: dict[str, Any] = {}
+    for key, each in pairs:
+        if key in value:
+            raise FormatError(f"the key '{key}' stands twice in one JSON object")
+        value[key] = each
     return value
 
 
