@@ -369,6 +369,7 @@ def induction_settings(*, exact: bool = False) -> st.SearchStrategy[InductionSet
         identity_rules=st.booleans(),
         repeated_targets=st.booleans(),
         shortest=st.none() if exact else st.none() | st.integers(1, 8),
+        stages=st.just(0) if exact else st.integers(0, 3),
         sample=st.none() if exact else st.none() | st.integers(1, 3),
         data_weight=st.just(1.0) if exact else st.sampled_from([0.0, 0.25, 1.0]),
         factoring=st.booleans(),

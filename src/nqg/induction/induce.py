@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nqg.data.example import Example
+from nqg.engines import Engine, Here
 from nqg.errors import NqgError
-from nqg.grammar.charts import charts, goal_charts
 from nqg.grammar.grammar import Grammar, check_arity
-from nqg.grammar.graph import NO_ROOT
 from nqg.grammar.rule import Rule
 from nqg.induction.candidates import SplitSettings
 from nqg.induction.corpus import Corpus
+from nqg.induction.derivability import streamed_underivable
+from nqg.induction.derivability import underivable as underivable
 from nqg.induction.description_length import DescriptionLength
 from nqg.induction.identity import shared_strings
 from nqg.induction.labels import LabelRule, Vocabulary
+from nqg.induction.sampling import shortest_first
 from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
 
@@ -35,25 +37,39 @@ class Step:
 
 
 class Induction:
-    """A search that can be watched, stopped at any step, and taken up again from its steps."""
+    """A search that can be watched, stopped at any step, and taken up again from its steps.
+
+    Examples that are not searched stay where they are: a `MappedExamples` is never in memory as a whole. The `engine`
+    tells which of them the rules derive.
+    """
 
     def __init__(
-        self, examples: Iterable[Example], settings: InductionSettings | None = None, seed_rules: Iterable[Rule] = ()
+        self,
+        examples: Iterable[Example],
+        settings: InductionSettings | None = None,
+        seed_rules: Iterable[Rule] = (),
+        engine: Engine | None = None,
     ) -> None:
-        self.settings = settings or InductionSettings()
-        ordered = _shortest_first(examples)
-        if not ordered:
-            raise NqgError("there are no examples to learn from")
-        self._rest = ordered[self.settings.shortest :] if self.settings.shortest else []
-        searched = ordered[: self.settings.shortest]
-        seeds = list(seed_rules)
-        for rule in seeds:
+        self.settings, self._engine = settings or InductionSettings(), engine or Here()
+        self._examples = examples if isinstance(examples, Sequence) else list(examples)
+        self._seeds = list(seed_rules)
+        for rule in self._seeds:
             check_arity(rule, self.settings.max_non_terminals)
-        self._vocabulary = Vocabulary.of(searched, seeds)
-        pairs = [_pair(example, self._vocabulary) for example in searched]
-        rules = dict.fromkeys([*pairs, *self._identity_rules(pairs), *map(self._vocabulary.label_rule, seeds)])
-        corpus = Corpus.of(pairs)
-        self._search = Search(corpus, rules, self.settings, self._split_settings())
+        self._sample: list[Example] = []
+        self._stage = 0
+        sample = shortest_first(self._examples, self.settings.shortest)
+        if not sample:
+            raise NqgError("there are no examples to learn from")
+        self._take(sample, self._seeds)
+
+    def _take(self, examples: Sequence[Example], rules: Iterable[Rule]) -> None:
+        """Begin a search with `rules`, and with a rule for each of `examples`, which join the sample."""
+        self._sample += examples
+        self._vocabulary = Vocabulary.of(self._sample, self._seeds)
+        pairs = [_pair(example, self._vocabulary) for example in self._sample]
+        new = pairs[len(pairs) - len(examples) :]
+        labels = dict.fromkeys([*new, *self._identity_rules(new), *map(self._vocabulary.label_rule, rules)])
+        self._search = Search(Corpus.of(pairs), labels, self.settings, self._split_settings())
 
     def _identity_rules(self, pairs: Sequence[LabelRule]) -> Iterator[LabelRule]:
         if self.settings.identity_rules:
@@ -82,16 +98,50 @@ class Induction:
 
     def steps(self) -> Iterator[Step]:
         """Make one step after the other; the grammar is valid after each."""
-        for move in self._search.moves():
-            yield self._step(move)
+        while True:
+            for move in self._search.moves():
+                yield self._step(move)
+            widening = self._widened()
+            if widening is None:
+                return
+            yield widening
+
+    def _widened(self) -> Step | None:
+        """Take as many examples again into the sample, the shortest of those that the rules do not derive."""
+        if self._stage == self.settings.stages or self.settings.shortest is None:
+            return None
+        missing = shortest_first(self._underivable(), len(self._sample))
+        if not missing:
+            return None
+        self._stage += 1
+        rules, length = self._rules(), self.length
+        self._take(missing, rules)
+        return Step(
+            phase=Phase.SAMPLING,
+            added=tuple(rule for rule in self._rules() if rule not in {*rules}),
+            removed=(),
+            saved=DescriptionLength(
+                length.grammar_bits - self.length.grammar_bits, length.data_bits - self.length.data_bits
+            ),
+            rules=self.searched_rules,
+            length=self.length,
+        )
 
     def replay(self, steps: Iterable[Step]) -> None:
         """Make the steps of an earlier run on the same examples, without searching for them."""
         for step in steps:
+            if step.phase is Phase.SAMPLING:
+                self._check_widening(step)
+                continue
             self._check_own(step)
             added = tuple(map(self._vocabulary.label_rule, step.added))
             removed = tuple(map(self._vocabulary.label_rule, step.removed))
             self._search.make(Move(step.phase, added, removed, step.saved.grammar_bits, step.saved.data_bits))
+
+    def _check_widening(self, step: Step) -> None:
+        widening = self._widened()
+        if widening is None or widening.added != step.added:
+            raise NqgError("the steps are not from these examples and settings: another sample was searched")
 
     def _check_own(self, step: Step) -> None:
         missing = [
@@ -120,15 +170,25 @@ class Induction:
     @property
     def grammar(self) -> Grammar:
         """The rules so far, and a rule for each example left out of the search that they do not derive."""
-        rules = [self._vocabulary.rule(rule) for rule in self._search.rules]
-        found = Grammar.of(rules, self.settings.max_non_terminals)
-        missing = underivable(found, self._rest)
-        own = [Rule(example.source_tokens, example.target_tokens) for example in missing]
-        return Grammar.of([*found, *own], self.settings.max_non_terminals)
+        own = [Rule(example.source_tokens, example.target_tokens) for example in self._underivable()]
+        return Grammar.of([*self._rules(), *own], self.settings.max_non_terminals)
+
+    def _rules(self) -> list[Rule]:
+        return [self._vocabulary.rule(rule) for rule in self._search.rules]
+
+    def _underivable(self) -> Iterator[Example]:
+        """The examples that the rules so far do not derive; those in the sample are never among them."""
+        if self.settings.shortest is None:
+            return iter(())
+        grammar = Grammar.of(self._rules(), self.settings.max_non_terminals)
+        return streamed_underivable(grammar, self._examples, self._engine)
 
 
 def induce(
-    examples: Iterable[Example], settings: InductionSettings | None = None, seed_rules: Iterable[Rule] = ()
+    examples: Iterable[Example],
+    settings: InductionSettings | None = None,
+    seed_rules: Iterable[Rule] = (),
+    engine: Engine | None = None,
 ) -> Grammar:
     """The grammar that explains `examples` in few bits; every one of them is derivable from it.
 
@@ -138,27 +198,10 @@ def induce(
     jump ### J
     walk ### W
     """
-    induction = Induction(examples, settings, seed_rules)
+    induction = Induction(examples, settings, seed_rules, engine)
     for _ in induction.steps():
         pass
     return induction.grammar
-
-
-def underivable(grammar: Grammar, examples: Sequence[Example]) -> list[Example]:
-    """The examples whose target no derivation of the source yields."""
-    full = charts(grammar, [example.source_tokens for example in examples])
-    goal = goal_charts(grammar, full, [example.target_tokens for example in examples])
-    return [example for example, root in zip(examples, goal.roots(), strict=True) if root == NO_ROOT]
-
-
-def _shortest_first(examples: Iterable[Example]) -> list[Example]:
-    """Each pair once, by the length of its source; equally long ones stay in order."""
-    distinct: dict[object, Example] = {}
-    for example in examples:
-        if not example.source_tokens or not example.target_tokens:
-            raise NqgError(f"{example} has an empty side; a rule needs words on both")
-        distinct.setdefault((example.source_tokens, example.target_tokens), example)
-    return sorted(distinct.values(), key=lambda example: len(example.source_tokens))
 
 
 def _pair(example: Example, vocabulary: Vocabulary) -> LabelRule:

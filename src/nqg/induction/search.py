@@ -38,6 +38,7 @@ class Phase(StrEnum):
     SPLITTING = "splitting"
     FACTORING = "factoring"
     PRUNING = "pruning"
+    SAMPLING = "sampling"  # no step of a search, but between two of them: more examples are looked at
 
 
 _NEXT = {Phase.SPLITTING: Phase.FACTORING, Phase.FACTORING: Phase.PRUNING, Phase.PRUNING: Phase.SPLITTING}

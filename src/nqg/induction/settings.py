@@ -24,6 +24,7 @@ class InductionSettings:
     identity_rules: bool = True  # begin with rules for strings that a source and its target share
     repeated_targets: bool = False  # a string that repeats in a target may become a non-terminal that repeats
     shortest: int | None = None  # N: search on the N shortest examples only; None for all
+    stages: int = 0  # how often the sample may be doubled by what is not derivable yet (not in the paper)
     sample: int | None = None  # k: estimate the data term on so many examples a candidate; None for all: exact
     data_weight: float = 1.0  # of the data term when candidates are ranked; 1 is the objective as printed
     factoring: bool = False  # when that has run dry, split rules into two that are both new (not in the paper)
@@ -41,7 +42,7 @@ class InductionSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SettingsError(f"{name} is {value}; expected 1 or more")
-        for name in ("minimum_gain", "data_weight"):
+        for name in ("minimum_gain", "data_weight", "stages"):
             if not getattr(self, name) >= 0:
                 raise SettingsError(f"{name} is {getattr(self, name)}; expected 0 or more")
 
