@@ -91,11 +91,13 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 def test_a_fingerprint_changes_with_what_the_system_depends_on_and_with_nothing_else() -> None:
     recipe = read_recipe("geoquery-tmcd")
-    slower = replace(recipe, seq2seq=SystemPlan(recipe.seq2seq.weights, {"steps": 9}))
-    assert slower.fingerprint("nqg") == recipe.fingerprint("nqg")
-    assert slower.fingerprint("seq2seq") != recipe.fingerprint("seq2seq")
-    assert slower.fingerprint("hybrid") != recipe.fingerprint("hybrid")
-    assert replace(recipe, name="other").fingerprint("nqg") == recipe.fingerprint("nqg")
+    slower = replace(recipe, seq2seq=replace(recipe.seq2seq, training={"steps": 9}, others={"flan": {"steps": 8}}))
+    assert slower.fingerprint("nqg", "x") == recipe.fingerprint("nqg", "x")
+    assert slower.fingerprint("seq2seq", "x") != recipe.fingerprint("seq2seq", "x")
+    assert slower.fingerprint("hybrid", "x+y") != recipe.fingerprint("hybrid", "x+y")
+    assert slower.fingerprint("seq2seq", "x") != slower.fingerprint("seq2seq", "flan")
+    assert slower.fingerprint("hybrid", "flan+y") == slower.fingerprint("hybrid", "x+y")
+    assert replace(recipe, name="other").fingerprint("nqg", "x") == recipe.fingerprint("nqg", "x")
 
 
 def test_other_weights_may_have_settings_of_their_own(written: Callable[[str], str]) -> None:

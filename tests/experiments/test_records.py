@@ -13,7 +13,7 @@ RECORD = Record(
     Cell("geoquery-tmcd", "nqg", "mpnet-base", 2),
     {"accuracy": 43.6, "precision": None},
     asked="bert-base-uncased",
-    fingerprint=RECIPE.fingerprint("nqg"),
+    fingerprint=RECIPE.fingerprint("nqg", "mpnet-base"),
     data="abc",
     seconds={"training": 1.5},
 )

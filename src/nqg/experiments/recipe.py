@@ -7,6 +7,7 @@ are the paper's; what they leave out are the defaults of each stage.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -40,10 +41,13 @@ class SystemPlan:
     training: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    def values(self, weights: str) -> dict[str, Any]:
+        """What a training from `weights` sets."""
+        return {**self.training, **self.others.get(Path(weights).name, {})}
+
     def settings(self, kind: type[Settings], weights: str, seed: int, name: str) -> Settings:
         """The settings of a training from `weights`; an unknown one is refused with the `name` of the table."""
-        values = {**self.training, **self.others.get(Path(weights).name, {}), "seed": seed}
-        return Table(values, None, name).settings(kind)
+        return Table({**self.values(weights), "seed": seed}, None, name).settings(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +84,16 @@ class Recipe:
         """
         return f"{self.dataset}, {self.split}"
 
-    def fingerprint(self, system: System) -> str:
-        """SHA-256 of everything in the recipe that a result of `system` depends on."""
-        plans = {"nqg": (self.nqg,), "seq2seq": (self.seq2seq,)}.get(system, (self.nqg, self.seq2seq))
-        facts = (self.dataset, self.split, self.metric, self.random_train_size, self.induction, plans)
-        return hashlib.sha256(repr(facts).encode()).hexdigest()
+    def fingerprint(self, system: System, weights: str) -> str:
+        """SHA-256 of everything in the recipe that a result of `system` with `weights` depends on.
+
+        The weights of a hybrid are those of its parts with a `+` between them.
+        """
+        first, *rest = weights.split("+")
+        plans = {"nqg": self.nqg.values(first), "seq2seq": self.seq2seq.values(rest[0] if rest else first)}
+        used = {name: values for name, values in plans.items() if system in (name, "hybrid", "gated")}
+        facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def recipe_names() -> list[str]:

@@ -64,7 +64,7 @@ class Record:
 
     def is_of(self, recipe: Recipe) -> bool:
         """Whether the recipe still says what it said when this was run."""
-        return self.fingerprint == recipe.fingerprint(self.cell.system)
+        return self.fingerprint == recipe.fingerprint(self.cell.system, self.cell.weights)
 
     def write(self, folder: Path) -> Path:
         """Write the record to its place in a folder of results."""

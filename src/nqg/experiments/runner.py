@@ -72,7 +72,7 @@ class Runner:
             cell,
             self._figures(outcome),
             self.weights.asked(cell.system),
-            self.recipe.fingerprint(cell.system),
+            self.recipe.fingerprint(cell.system, cell.weights),
             self.task.fingerprint,
             outcome.settings,
             outcome.seconds,
