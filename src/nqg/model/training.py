@@ -70,7 +70,7 @@ class Training:
         self.scorer, self.data, self.settings, self.rate, self.padding = scorer, data, settings, rate, padding
         self.sources, self.evaluate, self.processes = sources, evaluate, processes
         self.device = next(scorer.parameters()).device
-        self.optimizer = torch.optim.AdamW(scorer.parameters(), lr=rate, weight_decay=settings.weight_decay)
+        self.optimizer = torch.optim.AdamW(scorer.parameters(), lr=rate, weight_decay=settings.weight_decay, fused=True)
         self.records: list[TrainingStep] = []
         self.best: Best | None = None
 
