@@ -44,6 +44,6 @@ def commands(folder: Path) -> list[str]:
     """What a newcomer types next."""
     return [
         f"nqg train {folder}/train.tsv --settings {folder}/nqg.toml -o {folder}/model",
-        f"nqg evaluate {folder}/model {folder}/test.tsv",
-        f'nqg parse {folder}/model "could you turn off the lamp in the attic at noon" --explain',
+        f"nqg evaluate {folder}/model {folder}/test.tsv --breakdown",
+        f'nqg parse {folder}/model "could you turn off the lamp in the attic at midnight" --explain',
     ]

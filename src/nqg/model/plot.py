@@ -12,8 +12,9 @@ from nqg.model.provenance import read_records
 from nqg.model.records import DevScores, TrainingStep
 from nqg.plotting import write_picture
 
-COLOURS = {"batch": "#bbbbcc", "loss": "#4477aa", "dev": "#ee6677"}
-SMOOTHING = 0.1  # weight of a step in the running mean
+COLOURS = {"batch": "#bbbbcc", "loss": "#4477aa"}
+DEV_LINE: dict[str, Any] = {"color": "#ee6677", "marker": "o", "markersize": 3, "clip_on": False}
+WINDOWS = 20  # in a whole training: how many running means lie side by side
 
 
 def write_plot(path: Path, steps: Sequence[TrainingStep]) -> None:
@@ -31,16 +32,14 @@ def read_steps(path: Path) -> list[TrainingStep]:
     return steps
 
 
-def running_mean(values: Sequence[float]) -> list[float]:
-    """Every value mixed with those before it, which count less the longer ago they are.
+def running_means(values: Sequence[float], window: int) -> list[float]:
+    """For every value the mean of the last `window`, itself included; at the beginning of as many as there are.
 
-    >>> running_mean([1.0, 0.0, 0.0])
-    [1.0, 0.9, 0.81]
+    >>> running_means([4.0, 2.0, 0.0], window=2)
+    [4.0, 3.0, 1.0]
     """
-    means: list[float] = []
-    for value in values:
-        means.append(value if not means else (1 - SMOOTHING) * means[-1] + SMOOTHING * value)
-    return means
+    parts = [values[max(0, end - window) : end] for end in range(1, len(values) + 1)]
+    return [sum(part) / len(part) for part in parts]
 
 
 def _step(record: Mapping[str, Any], place: Place) -> TrainingStep:
@@ -78,11 +77,18 @@ def _title(steps: Sequence[TrainingStep], tried: Sequence[TrainingStep]) -> str:
 
 def _draw_loss(panel: Any, steps: Sequence[TrainingStep], tried: Sequence[TrainingStep]) -> None:
     numbers, losses = [step.number for step in steps], [step.loss for step in steps]
+    window = max(1, len(losses) // WINDOWS)
     panel.plot(numbers, losses, color=COLOURS["batch"], linewidth=0.8, label="a batch")
-    panel.plot(numbers, running_mean(losses), color=COLOURS["loss"], linewidth=1.6, label="batches, running mean")
+    panel.plot(
+        numbers,
+        running_means(losses, window),
+        color=COLOURS["loss"],
+        linewidth=1.6,
+        label=f"mean of {window:,} batches",
+    )
     held = [(step.number, step.dev.loss) for step in tried if step.dev and step.dev.loss is not None]
     if held:
-        panel.plot(*zip(*held, strict=True), color=COLOURS["dev"], marker="o", markersize=3, label="dev examples")
+        panel.plot(*zip(*held, strict=True), **DEV_LINE, label="dev examples")
     panel.set_ylim(bottom=0)
     panel.set_ylabel("loss, nats a sentence", fontsize=9)
     panel.legend(fontsize=8, frameon=False)
@@ -90,6 +96,6 @@ def _draw_loss(panel: Any, steps: Sequence[TrainingStep], tried: Sequence[Traini
 
 def _draw_accuracy(panel: Any, tried: Sequence[TrainingStep]) -> None:
     shares = [(step.number, 100 * step.dev.exact_match) for step in tried if step.dev]
-    panel.plot(*zip(*shares, strict=True), color=COLOURS["dev"], marker="o", markersize=3)
+    panel.plot(*zip(*shares, strict=True), **DEV_LINE)
     panel.set_ylim(0, 100)
     panel.set_ylabel("dev examples right, per cent", fontsize=9)

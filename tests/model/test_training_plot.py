@@ -1,0 +1,78 @@
+"""A training as a picture, from its records or from a model folder's file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nqg.errors import FormatError, NqgError
+from nqg.model.plot import read_steps, running_means, write_plot
+from nqg.model.records import DevScores, TrainingStep
+
+STEPS = [
+    TrainingStep(1, 2.0, 1e-4),
+    TrainingStep(2, 1.0, 2e-4, DevScores(0.25, 1.5)),
+    TrainingStep(3, 0.5, 1e-4, DevScores(0.75, None)),
+]
+
+
+def drawing(folder: Path, steps: list[TrainingStep]) -> str:
+    write_plot(folder / "steps.svg", steps)
+    return (folder / "steps.svg").read_text()
+
+
+def written(folder: Path, *records: object) -> Path:
+    path = folder / "training.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return path
+
+
+@pytest.mark.parametrize(("name", "begin"), [("steps.png", b"\x89PNG"), ("steps.svg", b"<?xml")])
+def test_the_name_of_the_file_says_the_format(tmp_path: Path, name: str, begin: bytes) -> None:
+    write_plot(tmp_path / name, STEPS)
+    assert (tmp_path / name).read_bytes().startswith(begin)
+
+
+def test_the_same_training_is_the_same_picture_and_another_is_another(tmp_path: Path) -> None:
+    assert drawing(tmp_path, STEPS) == drawing(tmp_path, list(STEPS))
+    assert drawing(tmp_path, STEPS) != drawing(tmp_path, STEPS[:2])
+
+
+def test_accuracy_has_a_panel_only_where_dev_examples_were_tried(tmp_path: Path) -> None:
+    assert drawing(tmp_path, STEPS).count('id="axes_') == 2
+    assert drawing(tmp_path, STEPS[:1]).count('id="axes_') == 1
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 9])
+def test_running_means_end_with_the_mean_of_the_last_values(window: int) -> None:
+    values = [5.0, 1.0, 3.0, 7.0]
+    last = values[-window:]
+    assert running_means(values, window)[-1] == pytest.approx(sum(last) / len(last))
+    assert running_means(values, window)[0] == 5.0
+
+
+def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
+    assert read_steps(written(tmp_path, *(step.facts for step in STEPS))) == STEPS
+
+
+@pytest.mark.parametrize(
+    ("record", "complaint"),
+    [
+        ({"step": 1, "learning_rate": 0.1}, r"training\.jsonl:2: expected a number as 'loss', found None"),
+        ({"step": "1", "loss": 0.5, "learning_rate": 0.1}, "expected a number as 'step', found '1'"),
+        ({"step": True, "loss": 0.5, "learning_rate": 0.1}, "expected a number as 'step', found True"),
+        ({**STEPS[1].facts, "dev_exact_match": "high"}, "expected numbers as 'dev_exact_match' and 'dev_loss'"),
+    ],
+)
+def test_a_line_that_is_no_step_is_refused_with_its_place(tmp_path: Path, record: object, complaint: str) -> None:
+    with pytest.raises(FormatError, match=complaint):
+        read_steps(written(tmp_path, STEPS[0].facts, record))
+
+
+def test_a_folder_without_records_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NqgError, match=r"training\.jsonl: no such file; `nqg train` writes one"):
+        read_steps(tmp_path / "training.jsonl")
+    with pytest.raises(NqgError, match=r"training\.jsonl: no step was noted there"):
+        read_steps(written(tmp_path))
