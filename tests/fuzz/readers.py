@@ -17,6 +17,7 @@ from nqg.data.funql import original_text, parse_funql, spaced_text
 from nqg.data.funql_conversion import expanded
 from nqg.data.geobase import read_geobase
 from nqg.data.geoquery import load_geoquery
+from nqg.data.mapped_examples import MappedExamples
 from nqg.data.spider import load_spider_xsp, nqg_examples
 from nqg.data.spider_schema import Schema, Table, read_schemas
 from nqg.data.split_files import read_split, split_text
@@ -26,6 +27,7 @@ from nqg.evaluation.spider_parser import parse_query
 from nqg.experiments.recipe import read_recipe
 from nqg.experiments.records import read_record
 from nqg.forests.files import read_forests
+from nqg.forests.part_files import PartFiles
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.origin import recorded_settings
@@ -63,6 +65,11 @@ def _examples(path: Path) -> object:
     return examples
 
 
+def _forest_part(path: Path) -> object:
+    part = PartFiles(path.parent, 0)
+    return part.mapped(part.read_header())
+
+
 def _grammar(path: Path) -> object:
     grammar = Grammar.read(path, max_non_terminals=9)
     return grammar.rules and grammar.encoded, str(grammar), recorded_settings(path)
@@ -90,7 +97,11 @@ def _record(path: Path) -> object:
 def _recipe(path: Path) -> object:
     recipe = read_recipe(str(path))
     chosen = recipe.nqg.settings(TrainingSettings, "flan-t5-small", 0, "[nqg]")
-    return chosen, recipe.fingerprint("hybrid"), InductionSettings().changed(**recipe.induction)
+    return (
+        chosen,
+        recipe.fingerprint("hybrid", "embedded+flan-t5-small"),
+        InductionSettings().changed(**recipe.induction),
+    )
 
 
 def _geoquery(path: Path) -> object:
@@ -132,6 +143,7 @@ def _texts(*texts: str) -> Callable[[], tuple[bytes, ...]]:
 
 READERS: Mapping[str, Reader] = {
     "tsv": Reader("examples.tsv", _examples, _texts(seeds.TSV, seeds.SCRIPTS)),
+    "mapped tsv": Reader("mapped.tsv", lambda path: MappedExamples.of(path)[:], _texts(seeds.TSV, seeds.SCRIPTS)),
     "tsv.gz": Reader("examples.tsv.gz", _examples, lambda: (gzip.compress(seeds.TSV.encode(), mtime=0),)),
     "jsonl": Reader("examples.jsonl", _examples, _texts(seeds.JSONL)),
     "grammar": Reader("grammar.txt", _grammar, _texts(seeds.GRAMMAR)),
@@ -144,6 +156,12 @@ READERS: Mapping[str, Reader] = {
     "predictions.jsonl": Reader("predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)),
     "trace": Reader("trace.jsonl", read_trace, lambda: (seeds.trace().encode(),)),
     "forests": Reader("forests.npz", read_forests, lambda: (seeds.forests(),)),
+    "forest part": Reader(
+        "part-000000.json",
+        _forest_part,
+        lambda: (seeds.forest_part("part-000000.json"),),
+        lambda folder: (folder / "part-000000.arrays").write_bytes(seeds.forest_part("part-000000.arrays")),
+    ),
     "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),
     "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),
     "corpus": Reader("corpus.xml", _geoquery, _texts(seeds.CORPUS), seeds.beside("geobase", seeds.GEOBASE)),

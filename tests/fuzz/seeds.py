@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from nqg.data.example import Example
+from nqg.forests.forest import Forests
 from nqg.grammar.grammar import Grammar
 
 EXAMPLES = [Example("jump twice", "J J"), Example("run", "R"), Example("run twice", "R R"), Example("jump", "J")]
@@ -161,16 +162,31 @@ def trace() -> str:
 
 
 @cache
+def _built() -> Forests:
+    from nqg.forests.build import build_forests
+
+    return build_forests(Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1"), EXAMPLES)
+
+
+@cache
 def forests() -> bytes:
     """A file of forests."""
-    from nqg.forests.build import build_forests
     from nqg.forests.files import write_forests
 
-    grammar = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "forests.npz"
-        write_forests(path, build_forests(grammar, EXAMPLES))
+        write_forests(path, _built())
         return path.read_bytes()
+
+
+@cache
+def forest_part(file: str) -> bytes:
+    """One of the two files of a part of forests."""
+    from nqg.forests.part_files import PartFiles
+
+    with tempfile.TemporaryDirectory() as folder:
+        PartFiles(Path(folder), 0).write(_built(), "f" * 64)
+        return (Path(folder) / file).read_bytes()
 
 
 def archive(compression: str) -> bytes:

@@ -25,6 +25,7 @@ from nqg.grammar.graph import Graph
 KIND = "nqg forests, a part"
 VERSION = 1
 BLOCK = 64  # bytes; arrays begin at multiples of it
+LARGEST = 1 << 40  # of all sizes in a header, so that no sum of two of them is too large for a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,8 @@ class PartFiles:
                 f"expected the header of '{KIND}' in version {VERSION}, found something else", self.header
             )
         try:
-            columns = {name: Column(at["first_byte"], tuple(at["shape"])) for name, at in fields.pop("columns").items()}
-            return PartHeader(underivable=tuple(fields.pop("underivable")), columns=columns, **fields)
-        except (KeyError, TypeError, AttributeError) as error:
+            return _header(**fields)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise FormatError(f"damaged header ({error!r}); build the forests again", self.header) from error
 
     def mapped(self, header: PartHeader) -> Forests:
@@ -118,9 +118,23 @@ class PartFiles:
             }
             graph = Graph(**arrays)
             graph.check()
-        except (TypeError, ValueError, FormatError) as error:
+        except (TypeError, ValueError, OSError, FormatError) as error:
             raise FormatError(f"no forests ({error}); build them again", self.arrays) from error
         return graph
+
+
+def _header(
+    fingerprint: str, sha256: str, pairs: Any, underivable: Any, columns: Mapping[str, Mapping[str, Any]]
+) -> PartHeader:
+    """The header with these fields, its numbers being numbers that a file can have."""
+    found = {name: Column(_size(at["first_byte"]), tuple(map(_size, at["shape"]))) for name, at in columns.items()}
+    return PartHeader(fingerprint, sha256, _size(pairs), tuple(map(_size, underivable)), found)
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= LARGEST:
+        raise ValueError(f"{value!r:.50} is no size")
+    return value
 
 
 def _named_arrays(forests: Forests) -> dict[str, NDArray[Any]]:

@@ -1,0 +1,185 @@
+"""Bad input by the hundred thousand: damaged files for one reader or all, guided by coverage where atheris is there.
+
+    python benchmarks/fuzzing.py --reader tsv --cases 100000
+    python benchmarks/fuzzing.py --list
+
+A case passes if the reader gives a value or raises an `NqgError`, within the time and the memory that it may take, and
+leaves no file behind but what it was given. The first case that does not is written to `failing-READER.case`, and the
+exit code is 1. With the extra `fuzz` (atheris) every second case is one that libFuzzer made; without it all are random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+PROJECT = Path(__file__).resolve().parent.parent
+SOURCE = PROJECT / "src"
+sys.path.insert(0, str(PROJECT / "tests"))
+
+
+def compiled_modules() -> list[str]:
+    """Modules with functions that Numba compiles, which must stay as they are."""
+    files = [path for path in SOURCE.rglob("*.py") if "kernel" in path.read_text() or "numba" in path.read_text()]
+    return [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files]
+
+
+counted: AbstractContextManager[object] = nullcontext()
+try:
+    import atheris
+except ImportError:
+    HAS_ATHERIS = False
+else:
+    HAS_ATHERIS = True
+    counted = atheris.instrument_imports(include=["nqg"], exclude=compiled_modules(), enable_loader_override=False)
+
+with counted:  # the branches of what is imported here guide libFuzzer
+    from fuzz.model_readers import MODEL_READERS
+    from fuzz.mutations import damaged
+    from fuzz.readers import READERS, Reader
+    from nqg.errors import NqgError
+
+ALL = {**READERS, **MODEL_READERS}
+SECONDS = 10.0  # that a case may take
+MEMORY = 4 << 30  # that a reader may take, beyond what was taken at the beginning
+
+
+class Hang(BaseException):
+    """A case that took too long; not an Exception, lest a reader catch it."""
+
+
+@dataclass
+class Run:
+    """The cases that one reader was given so far, and what came of them."""
+
+    name: str
+    reader: Reader
+    folder: Path
+    rng: random.Random
+    outcomes: Counter[str] = field(default_factory=Counter)
+    slowest: float = 0.0
+
+    def try_case(self, case: bytes) -> None:
+        """Give the reader a case; anything but a value or an NqgError is raised, with the case on disk."""
+        begun = time.perf_counter()
+        try:
+            with _time_limit():
+                self.reader(case, self.folder)
+            self.outcomes["read"] += 1
+        except NqgError as error:
+            str(error).encode(errors="strict")
+            self.outcomes["refused"] += 1
+        except BaseException:
+            Path(f"failing-{self.name.replace(' ', '-').replace('/', '-')}.case").write_bytes(case)
+            raise
+        self.slowest = max(self.slowest, time.perf_counter() - begun)
+
+    def random_case(self) -> bytes:
+        """A valid file, damaged."""
+        seeds = self.reader.seeds()
+        return damaged(self.rng.choice(seeds), self.rng.choice(seeds), self.rng)
+
+    @property
+    def made(self) -> int:
+        """How many cases there were."""
+        return self.outcomes.total()
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.outcomes.items()))
+        return f"{self.name}: {self.made:,} cases, {counts}, slowest {self.slowest:.3f} s"
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Hang(f"a case took more than {SECONDS:g} seconds")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def run_random(run: Run, cases: int) -> None:
+    while run.made < cases:
+        run.try_case(run.random_case())
+    print(run, flush=True)
+
+
+def run_guided(run: Run, cases: int) -> None:
+    """Every second case is libFuzzer's. It never returns: the process ends with the last case."""
+
+    def both(case: bytes) -> None:
+        run.try_case(case)
+        run.try_case(run.random_case())
+        if run.made >= cases:
+            print(run, flush=True)
+            os._exit(0)  # libFuzzer has no other end that counts as success
+
+    corpus = run.folder / "corpus"
+    corpus.mkdir()
+    for number, seed in enumerate(run.reader.seeds()):
+        (corpus / str(number)).write_bytes(seed)
+    options = ["-max_len=65536", "-rss_limit_mb=0", "-verbosity=0", f"-seed={run.rng.randrange(1, 2**31)}"]
+    atheris.Setup([sys.argv[0], *options, str(corpus)], both)
+    atheris.Fuzz()
+
+
+def run_in_a_process_of_its_own(name: str, asked: argparse.Namespace) -> int:
+    """libFuzzer ends the process, and a limit on memory cannot be taken back."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        child = os.fork()
+        if child:
+            return abs(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        run = Run(name, ALL[name], Path(folder), random.Random(f"{name} {asked.seed}"))
+        run.reader.around(run.folder)
+        run.reader.seeds()
+        _limit_memory()
+        try:
+            (run_random if asked.plain else run_guided)(run, asked.cases)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+
+
+def _limit_memory() -> None:
+    """Let no reader take more than MEMORY beyond what the process has mapped by now."""
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, resource.RLIM_INFINITY))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--reader", choices=sorted(ALL), action="append", help="default: all, one after the other")
+    parser.add_argument("--cases", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plain", action="store_true", help="at random, without atheris")
+    parser.add_argument("--list", action="store_true", help="name the readers and stop")
+    asked = parser.parse_args()
+    if asked.list:
+        print("\n".join(sorted(ALL)))
+        return 0
+    if not asked.plain and not HAS_ATHERIS:
+        print("atheris is not installed (pip install 'nqg[fuzz]'): all cases are random", file=sys.stderr)
+        asked.plain = True
+    return max(run_in_a_process_of_its_own(name, asked) for name in asked.reader or sorted(ALL))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
