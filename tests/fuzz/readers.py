@@ -137,6 +137,11 @@ def _archive(path: Path) -> object:
     return Cache(path.parent).path_of(member)
 
 
+def _packed_archive(path: Path) -> object:
+    path.write_bytes(gzip.compress(path.read_bytes(), 1))
+    return _archive(path)
+
+
 def _texts(*texts: str) -> Callable[[], tuple[bytes, ...]]:
     return lambda: tuple(text.encode() for text in texts)
 
@@ -170,5 +175,6 @@ READERS: Mapping[str, Reader] = {
     "spider sql": Reader("query.sql", _spider_sql, _texts(*seeds.SQL)),
     "spider": Reader("train_spider.json", _spider, _texts(seeds.SPIDER)),
     "spider tables": Reader("tables.json", read_schemas, _texts(seeds.TABLES)),
-    "archive": Reader("archive.tar.gz", _archive, lambda: (seeds.archive("gz"), seeds.archive(""))),
+    "archive": Reader("archive.tar.gz", _archive, lambda: (seeds.archive("gz"),)),
+    "archive, packed": Reader("archive.tar.gz", _packed_archive, lambda: (seeds.archive(""),)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -104,8 +105,15 @@ def test_a_member_of_an_archive_that_is_too_large_is_refused_unread(
 
 def test_a_member_that_claims_more_than_there_is_is_refused(tmp_path: Path) -> None:
     file = archive(tmp_path / "evil.tar.gz", member("split.json"))
-    (tmp_path / "evil.tar.gz").write_bytes(member("split.json", size=1 << 40).tobuf() + b"{}")
+    (tmp_path / "evil.tar.gz").write_bytes(gzip.compress(member("split.json", size=1 << 32).tobuf() + b"{}"))
     with pytest.raises(FormatError, match=r"evil\.tar\.gz: damaged archive \(unexpected end of data\)"):
+        Cache(tmp_path).path_of(file)
+
+
+def test_an_archive_in_another_compression_is_refused(tmp_path: Path) -> None:
+    file = archive(tmp_path / "evil.tar.gz", member("split.json"))
+    (tmp_path / "evil.tar.gz").write_bytes(lzma.compress(member("split.json").tobuf()))
+    with pytest.raises(FormatError, match=r"evil\.tar\.gz: damaged archive \(not a gzip file\)"):
         Cache(tmp_path).path_of(file)
 
 
