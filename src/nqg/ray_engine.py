@@ -49,7 +49,6 @@ class RayEngine:
 def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
     """Ray, connected; when we have done that ourselves, we leave it afterwards."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would send figures home
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
     except ImportError as error:

@@ -60,6 +60,7 @@ NON_TERMINAL_BITS = _setting("non_terminal_bits", "What a non-terminal costs.", 
 DATA_WEIGHT = _setting("data_weight", "Weight of ambiguity in the ranking.", OBJECTIVE, "W")
 MINIMUM_GAIN = _setting("minimum_gain", "Stop when no rule saves more than this.", OBJECTIVE, "BITS")
 SHORTEST = _setting("shortest", "Search on the N shortest examples only.", SEARCH, "N|all")
+STAGES = _setting("stages", "Then double these, up to K times, by what is not derivable yet.", SEARCH, "K")
 SAMPLE = _setting("sample", "Judge a rule on K examples that it touches.", SEARCH, "K|all")
 IDENTITY_RULES = _setting("identity_rules", "Begin with rules for strings that both sides share.", SEARCH)
 REPEATED_TARGETS = _setting("repeated_targets", "Allow NT_1 more than once in a target.", SEARCH)
@@ -84,6 +85,7 @@ def induce(
     repeated_targets: bool | None = REPEATED_TARGETS,
     balanced: bool | None = BALANCED,
     shortest: str | None = SHORTEST,
+    stages: int | None = STAGES,
     sample: str | None = SAMPLE,
     factoring: bool | None = FACTORING,
     pruning: bool | None = PRUNING,

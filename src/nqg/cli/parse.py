@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from nqg.cli.device import DEVICE, checked_device
+from nqg.cli.device import DEVICE
+from nqg.cli.engine import ENGINE, WORKERS, Workforce
 from nqg.cli.terminal import out
+from nqg.data.example_files import streamed_examples
+from nqg.engines import Here, in_parts
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
 
@@ -20,10 +25,13 @@ if TYPE_CHECKING:
     from nqg.inference.reading import Reading
 
 STDIN = "-"
+EXAMPLES = (".tsv", ".jsonl")  # files of examples, whose sources are parsed
 
 MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
 INPUT = typer.Argument(
-    metavar="SENTENCE|FILE|-", help="A sentence, a file with one on each line, or - for stdin.", show_default=False
+    metavar="SENTENCE|FILE|-",
+    help="A sentence, a file with one on each line or examples (.tsv, .jsonl), or - for stdin.",
+    show_default=False,
 )
 EXPLAIN = typer.Option(False, "--explain", help="Draw the derivation: spans, scores, rules, what they yield.")
 READINGS = typer.Option(0, "--readings", metavar="K", min=0, help="Show the K most probable programs too.")
@@ -39,6 +47,8 @@ def parse(
     explain: bool = EXPLAIN,
     readings: int = READINGS,
     only_legal: bool = ONLY_LEGAL,
+    engine: str = ENGINE,
+    workers: int | None = WORKERS,
     device: str | None = DEVICE,
     as_json: bool = JSON,
 ) -> None:
@@ -50,47 +60,98 @@ def parse(
     by tabs: sentence, program, probability; for an abstention the program is empty and the reason stands last.
     A model with a fallback also says who answered and, where that was the fallback, why the grammar did not.
     """
-    from nqg.inference.hybrid import Answer, Hybrid, has_fallback
+    from nqg.inference.hybrid import has_fallback
+    from nqg.inference.parser import WINDOW
+
+    asked, is_single = _sentences(sentences)
+    style = Style(readings, only_legal, explain, as_json, is_single, has_fallback(model))
+    work = Workforce.chosen(engine, workers, device)
+    if style.is_drawn and not isinstance(work.engine, Here):
+        raise typer.BadParameter("workers cannot draw; leave it away, or add --json", param_hint="--explain")
+    for texts in work.engine.map(partial(answering, model.resolve(), work.device, style), in_parts(asked, WINDOW)):
+        for text in texts:
+            print(text)
+
+
+class Asked(NamedTuple):
+    """A sentence to parse, and its id where it has one."""
+
+    sentence: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What is asked of a model, and how its answers are written."""
+
+    readings: int
+    only_legal: bool
+    explain: bool
+    as_json: bool
+    is_single: bool  # a sentence of its own, not a file
+    is_hybrid: bool
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether answers are written for reading, as wide as the terminal is."""
+        return self.explain and not self.as_json
+
+    def text(self, answer: Answer, name: str | None) -> str:
+        """An answer as it is printed; `name` is the id of its sentence."""
+        if self.as_json:
+            named, who = {} if name is None else {"id": name}, {"by": answer.by} if self.is_hybrid else {}
+            return json.dumps(named | _facts(answer, self.explain, self.readings) | who, ensure_ascii=False)
+        if self.is_single or self.explain:
+            return "\n".join(_shown(answer, self.explain, self.is_hybrid))
+        return "\t".join([_row(answer), answer.by or ""] if self.is_hybrid else [_row(answer)])
+
+
+def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Asked]], list[str]]:
+    """A model, loaded, as what turns sentences into texts to print."""
+    from nqg.inference.hybrid import Answer, Hybrid
     from nqg.inference.parser import Parser
 
-    lines, is_single = _sentences(sentences)
-    place, is_hybrid = checked_device(device), has_fallback(model)
-    wish: dict[str, Any] = {"readings": readings, "only_legal": only_legal, "marginals": explain}
-    answers = (
-        Hybrid.load(model, place).answers(lines, **wish)
-        if is_hybrid
-        else map(Answer.of_grammar, Parser.load(model, place).parses(lines, **wish))
-    )
-    for answer in answers:
-        if as_json:
-            who = {"by": answer.by} if is_hybrid else {}
-            print(json.dumps(_facts(answer, explain, readings) | who, ensure_ascii=False))
-        elif is_single or explain:
-            _show(answer, explain, is_hybrid)
+    wish: dict[str, Any] = {"readings": style.readings, "only_legal": style.only_legal, "marginals": style.explain}
+    parser = Hybrid.load(model, device) if style.is_hybrid else Parser.load(model, device)
+
+    def texts(part: Sequence[Asked]) -> list[str]:
+        sentences = [asked.sentence for asked in part]
+        if isinstance(parser, Hybrid):
+            answers = parser.answers(sentences, **wish)
         else:
-            print("\t".join([_row(answer), answer.by or ""] if is_hybrid else [_row(answer)]))
+            answers = map(Answer.of_grammar, parser.parses(sentences, **wish))
+        return [style.text(answer, asked.id) for answer, asked in zip(answers, part, strict=True)]
+
+    return texts
 
 
-def _sentences(argument: str) -> tuple[Iterable[str], bool]:
+def _sentences(argument: str) -> tuple[Iterable[Asked], bool]:
     """The sentences that an argument means, and whether it is one itself."""
     if argument == STDIN:
-        return _stdin_lines(), False
+        return map(Asked, _stdin_lines()), False
     if Path(argument).is_file():
-        return (line for _, line in numbered_lines(Path(argument))), False
+        return _file_sentences(Path(argument)), False
     if _looks_like_a_file(argument):
         raise NqgError(
             f"{argument}: no such file; to parse it as a sentence, pipe it in: echo '{argument}' | nqg parse …"
         )
-    return [argument], True
+    return [Asked(argument)], True
+
+
+def _file_sentences(path: Path) -> Iterator[Asked]:
+    """The sources of a file of examples, or the lines of any other file."""
+    if path.name.removesuffix(".gz").endswith(EXAMPLES):
+        return (Asked(example.source, example.id) for example in streamed_examples(path))
+    return (Asked(line) for _, line in numbered_lines(path))
 
 
 def _looks_like_a_file(argument: str) -> bool:
     """Whether someone meant a file.
 
-    >>> [_looks_like_a_file(text) for text in ("walk twice", "walk", "sentences.txt", "data/test.txt.gz")]
+    >>> [_looks_like_a_file(text) for text in ("walk twice", "walk", "sentences.txt", "data/test.tsv.gz")]
     [False, False, True, True]
     """
-    return len(argument.split()) == 1 and argument.endswith((".txt", ".gz"))
+    return len(argument.split()) == 1 and argument.endswith((".txt", ".gz", *EXAMPLES))
 
 
 def _stdin_lines() -> Iterator[str]:
@@ -98,22 +159,23 @@ def _stdin_lines() -> Iterator[str]:
         yield decoded(raw.rstrip(b"\r\n"), Place(Path("<stdin>"), number))
 
 
-def _show(answer: Answer, explain: bool, is_hybrid: bool) -> None:
-    """Print an answer for reading: the drawing, the program or the abstention, who answered, the readings."""
+def _shown(answer: Answer, explain: bool, is_hybrid: bool) -> Iterator[str]:
+    """An answer for reading: the drawing, the program or the abstention, who answered, the readings."""
     best = answer.parse.best if answer.by == "grammar" else None
     if explain and best:
         from nqg.cli.drawing import drawn
 
-        out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
-    print(answer.target if answer.by else f"abstained: {answer.reason}")
+        with out.capture() as drawing:
+            out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
+        yield drawing.get().removesuffix("\n")
+    yield answer.target or "" if answer.by else f"abstained: {answer.reason}"
     if is_hybrid and answer.by:
-        print(f"by the {answer.by}" + (f": {answer.reason}" if answer.reason else ""))
+        yield f"by the {answer.by}" + (f": {answer.reason}" if answer.reason else "")
     if explain and best:
-        print(f"probability {best.probability:.6g}")
-    for reading in answer.parse.readings:
-        print(_reading_row(reading))
+        yield f"probability {best.probability:.6g}"
+    yield from map(_reading_row, answer.parse.readings)
     if explain:
-        print()
+        yield ""
 
 
 def _reading_row(reading: Reading) -> str:

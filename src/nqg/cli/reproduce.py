@@ -11,17 +11,22 @@ import typer
 from rich.table import Table
 
 from nqg.cli.data import MIRROR
-from nqg.cli.device import DEVICE, checked_device
+from nqg.cli.device import DEVICE
+from nqg.cli.engine import ENGINE, WORKERS, Workforce
 from nqg.cli.terminal import STOPPED, complain, err, out
+from nqg.engines import Engine, Here
 from nqg.errors import UnknownName
 
 if TYPE_CHECKING:
     from nqg.experiments.outcome import Progress
+    from nqg.experiments.plans import Plan
     from nqg.experiments.recipe import Recipe, System
     from nqg.experiments.records import Cell, Record
     from nqg.experiments.weights import UsedWeights
 
-NAME = typer.Argument(None, metavar="NAME", help="A recipe, or the path of one of your own; --list shows all.")
+NAMES = typer.Argument(
+    None, metavar="[NAME]...", help="Recipes, or paths of your own ones; --list shows all.", show_default=False
+)
 SEEDS = typer.Option(1, "--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1.")
 SYSTEMS = typer.Option(None, "--systems", metavar="A,B", help="nqg, seq2seq, hybrid, gated. Default: the recipe's.")
 ENCODER = typer.Option(None, "--encoder", metavar="NAME|FOLDER", help="Another encoder than the recipe's.")
@@ -32,39 +37,43 @@ JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def reproduce(
-    name: str | None = NAME,
+    names: list[str] | None = NAMES,
     seeds: int = SEEDS,
     systems: str | None = SYSTEMS,
     encoder: str | None = ENCODER,
     seq2seq: str | None = SEQ2SEQ,
     results: Path = RESULTS,
     mirror: Path | None = MIRROR,
+    engine: str = ENGINE,
+    workers: int | None = WORKERS,
     device: str | None = DEVICE,
     list_recipes: bool = LIST,
     as_json: bool = JSON,
 ) -> None:
-    """Run a recipe, and print our figures beside the paper's.
+    """Run recipes, and print our figures beside the paper's.
 
     Example: nqg reproduce scan-length
 
     What was finished before is not run again; what was interrupted goes on. Where the weights of a recipe cannot be
-    had, as without a network, a stand-in is used, and said to be one.
+    had, as without a network, a stand-in is used, and said to be one. With workers, every recipe, system and seed is
+    a part of the work, and hybrids wait for their parts.
     """
     from nqg.experiments.recipe import read_recipe, recipe_names
 
-    if list_recipes or name is None:
-        names = list(recipe_names())
-        out.print_json(data=names) if as_json else out.print("\n".join(names))
+    if list_recipes or not names:
+        known = list(recipe_names())
+        out.print_json(data=known) if as_json else out.print("\n".join(known))
         return
-    recipe = read_recipe(name)
-    asked = _systems(systems) or recipe.systems
-    records = _run(recipe, asked, seeds, encoder, seq2seq, results, mirror, checked_device(device))
+    asked, work = _systems(systems), Workforce.chosen(engine, workers, device)
+    plans = [_plan(read_recipe(name), asked, encoder, seq2seq, results, mirror, work.device) for name in names]
+    records = _run(plans, range(seeds), work.engine)
     if as_json:
         from dataclasses import asdict
 
-        out.print_json(data=[asdict(record) for record in records])
+        out.print_json(data=[asdict(record) for found in records for record in found])
     else:
-        out.print(_row(recipe, records))
+        for plan, found in zip(plans, records, strict=True):
+            out.print(_row(plan.recipe, found))
 
 
 def _systems(text: str | None) -> tuple[System, ...]:
@@ -77,25 +86,32 @@ def _systems(text: str | None) -> tuple[System, ...]:
     return tuple(system for system in SYSTEMS if system in asked)
 
 
-def _run(
+def _plan(
     recipe: Recipe,
-    systems: tuple[System, ...],
-    seeds: int,
+    asked: tuple[System, ...],
     encoder: str | None,
     seq2seq: str | None,
     results: Path,
     mirror: Path | None,
     device: str | None,
-) -> list[Record]:
-    from nqg.experiments.reproduce import runner
+) -> Plan:
+    from nqg.experiments.plans import Plan
     from nqg.experiments.weights import used_weights
 
+    systems = asked or recipe.systems
     weights = used_weights(recipe, encoder, seq2seq, systems=systems)
     _label_stand_ins(weights, systems)
+    return Plan(recipe, weights, systems, results.absolute(), device, mirror and mirror.absolute())
+
+
+def _run(plans: list[Plan], seeds: range, engine: Engine) -> list[list[Record]]:
+    from nqg.experiments.plans import run_plans
+
     try:
+        if not isinstance(engine, Here):
+            return run_plans(plans, seeds, engine)
         with _bar() as tell:
-            prepared = runner(recipe, weights, results, device=device, mirror=mirror, tell=tell)
-            return list(prepared.records(systems, range(seeds)))
+            return [list(plan.runner(tell).records(plan.systems, seeds)) for plan in plans]
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on where it stopped")
         raise typer.Exit(STOPPED) from None

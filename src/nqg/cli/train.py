@@ -17,6 +17,7 @@ from nqg.cli.seq2seq_training import GATE, HOLD_OUT, SEQ2SEQ, SEQ2SEQ_BATCH_SIZE
 from nqg.cli.terminal import STOPPED, complain, detail, in_words, out, report_written
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
+from nqg.data.mapped_examples import MappedExamples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -57,6 +58,7 @@ def train(
     precision: str | None = options.PRECISION,
     save_every: int = options.SAVE_EVERY,
     no_cache: bool = options.NO_CACHE,
+    forests: Path | None = options.FORESTS,
     tensorboard: Path | None = options.TENSORBOARD,
     device: str | None = DEVICE,
     seq2seq: str | None = SEQ2SEQ,
@@ -78,7 +80,8 @@ def train(
     check_picture(plot)
     chosen = options.project_settings(context.params)
     fallback = FallbackWish.chosen(chosen, gate=gate, hold_out=hold_out)
-    examples, held_out = read_examples(data), read_examples(dev) if dev else []
+    examples: Sequence[Example] = MappedExamples.of(data) if forests else read_examples(data)
+    held_out = read_examples(dev) if dev else []
     legal = TargetGrammar.read(target_grammar) if target_grammar else None
     rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else chosen.induction
     for table, held in chosen.tables():
@@ -86,7 +89,7 @@ def train(
 
     from nqg.cli.training_run import Task, TrainingRun
 
-    task = Task(examples, held_out, rules, legal, chosen.model, chosen.training, checked_device(device))
+    task = Task(examples, held_out, rules, legal, chosen.model, chosen.training, checked_device(device), forests)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     try:
         fitting = run.fitted(task)

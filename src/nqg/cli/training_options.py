@@ -51,6 +51,9 @@ PATIENCE = _setting("patience", "N", "Stop after this many trials that were no b
 PRECISION = _setting("precision", "auto|bf16|float32", "Of the encoder. auto: bf16 on GPUs.", RUNNING)
 SAVE_EVERY = option("--save-every", "N", "Steps that a kill can cost at most. Default: 32.", RUNNING, 32, min=1)
 NO_CACHE = option("--no-cache", None, "Build forests anew, and keep none for next time.", RUNNING, False)
+FORESTS = option(
+    "--forests", "FOLDER", "Keep forests there and read them batch by batch: for corpora larger than memory.", RUNNING
+)
 TENSORBOARD = option("--tensorboard", "FOLDER", "Draw curves there while it runs.", RUNNING)
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nqg.cli.terminal import err, out, tracked
+from nqg.cli.terminal import err, out, progress_bar, tracked
 from nqg.data.example import Example
 from nqg.errors import MissingExtra, NqgError
 from nqg.forests.build import PART_SIZE, forest_parts
 from nqg.forests.cache import ForestCache
+from nqg.forests.folder import ForestFolder, build_folder
 from nqg.forests.forest import Forests, joined
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -37,6 +38,7 @@ class Task:
     model: ModelSettings
     training: TrainingSettings
     device: str | None
+    forests: Path | None = None  # the folder to keep forests in, where memory is not to hold them
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,10 @@ class TrainingRun:
         with self.processes.main_first():
             rules = task.rules
             grammar = rules if isinstance(rules, Grammar) else _induced(task.examples, rules, self.folder)
-            forests = _forests(grammar, list(dict.fromkeys(task.examples)), self.cache)
+            if task.forests:
+                forests: Forests | ForestFolder = _folder(grammar, task.examples, task.forests)
+            else:
+                forests = _forests(grammar, list(dict.fromkeys(task.examples)), self.cache)
         return Fitting(
             grammar,
             task.examples,
@@ -133,6 +138,15 @@ def _forests(grammar: Grammar, examples: Sequence[Example], cache: ForestCache |
         except NqgError as error:
             err.print(f"{error}; going on without")
     return forests
+
+
+def _folder(grammar: Grammar, examples: Sequence[Example], folder: Path) -> ForestFolder:
+    """The forests of the examples on disk; parts that are there already are not built again."""
+    with progress_bar() as bars:
+        bar = bars.add_task("building forests", total=len(examples))
+        for done in build_folder(folder, grammar, examples):
+            bars.update(bar, completed=done)
+    return ForestFolder.open(folder)
 
 
 def _drawn(steps: Iterable[TrainingStep], settings: TrainingSettings) -> Iterator[TrainingStep]:

@@ -1,0 +1,143 @@
+"""`--engine` and `--workers`, as a user types them: the same bytes, whoever does the work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from engine_tasks import killed_once_answering
+from nqg import Example, Grammar, Parser
+from nqg.cli.engine import Workforce
+from nqg.cli.main import app
+from nqg.cli.parse import Asked, Style, answering
+from nqg.data.example_files import write_examples
+from nqg.engines import Here, engine_named, in_parts
+from nqg.errors import NqgError, SettingsError
+from nqg.inference.parser import WINDOW
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.process_pool import ProcessPool
+from nqg.ray_engine import RayEngine
+
+GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
+VERBS = [" ".join(words) for words in product(("walk", "jump", "hop"), ("", "twice", "twice twice"))]
+SENTENCES = [" ".join(f"{one} and {two} and {three}".split()) for one, two, three in product(VERBS, repeat=3)] * 3
+TESTS = str(Path(__file__).parent.parent)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("PYTHONPATH", TESTS)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    settings = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+    training = TrainingSettings(steps=3, batch_size=3, warm_up=1)
+    folder = tmp_path_factory.mktemp("models") / "mine"
+    Parser.train(GRAMMAR, [Example("walk twice", "W W")], model=settings, training=training, device="cpu").save(folder)
+    return str(folder)
+
+
+def nqg(*words: str) -> Result:
+    result = CliRunner().invoke(app, words)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None:
+    assert len(SENTENCES) > 2 * WINDOW
+    write_examples("big.tsv", [Example(sentence, "any") for sentence in SENTENCES])
+    alone = nqg("parse", model, "big.tsv", "--device", "cpu").stdout
+    rows = [row.split("\t") for row in alone.splitlines()]
+    assert [row[0] for row in rows] == SENTENCES
+    assert {row[2] for row in rows if not row[1]} == {"abstained: no derivation"}
+    assert nqg("parse", model, "big.tsv", "--device", "cpu", "--workers", "2").stdout == alone
+    if find_spec("ray") is None:
+        pytest.skip("ray is not installed (pip install 'nqg[ray]')")
+    assert nqg("parse", model, "big.tsv", "--device", "cpu", "--engine", "ray", "--workers", "2").stdout == alone
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(model: str, tmp_path: Path) -> None:
+    if find_spec("ray") is None:
+        pytest.skip("ray is not installed (pip install 'nqg[ray]')")
+    style = Style(readings=2, only_legal=False, explain=False, as_json=True, is_single=False, is_hybrid=False)
+    parts = list(in_parts((Asked(sentence) for sentence in SENTENCES[:200]), 50))
+    parts[1][0] = parts[1][0]._replace(id="unlucky")
+    expected = list(map(answering(Path(model), "cpu", style), parts))
+    unlucky = partial(killed_once_answering, tmp_path, Path(model), style)
+    assert list(engine_named("ray", workers=2).map(unlucky, parts)) == expected
+    assert (tmp_path / "killed").exists()
+
+
+def test_ids_come_back_with_the_answers(model: str) -> None:
+    write_examples(
+        "some.jsonl", [Example("walk", "any", "first"), Example("hop", "any", "second"), Example("jump", "y")]
+    )
+    lines = [json.loads(line) for line in nqg("parse", model, "some.jsonl", "--json").stdout.splitlines()]
+    assert [line.get("id") for line in lines] == ["first", "second", None]
+    assert [line["target"] for line in lines] == ["W", None, "J"]
+
+
+def test_a_bad_line_in_a_file_of_examples_is_refused_with_its_place(model: str) -> None:
+    Path("bad.tsv").write_text("walk\tW\njump\n")
+    with pytest.raises(NqgError, match=r"bad.tsv:2: expected 'source<TAB>target', found 1 column"):
+        nqg("parse", model, "bad.tsv")
+
+
+def test_workers_do_not_draw(model: str) -> None:
+    refused = nqg("parse", model, "walk", "--explain", "--workers", "2")
+    assert refused.exit_code == 2
+    assert "workers cannot draw" in refused.stderr
+
+
+def test_an_unknown_engine_is_refused(model: str) -> None:
+    with pytest.raises(SettingsError, match="no engine 'cloud'; expected local, ray, or"):
+        nqg("parse", model, "walk", "--engine", "cloud")
+
+
+@pytest.mark.parametrize(
+    ("engine", "workers", "device", "gpu_here", "expected"),
+    [
+        ("local", None, None, False, Workforce(Here(), None)),
+        ("local", 3, "cpu", False, Workforce(ProcessPool(3), "cpu")),
+        ("ray", 3, None, False, Workforce(RayEngine(None, 3, 0), "cpu")),
+        ("ray", None, None, True, Workforce(RayEngine(None, None, 1), "cuda")),
+        ("ray", None, "cpu", True, Workforce(RayEngine(None, None, 0), "cpu")),
+        ("ray://head:1", 8, "cuda", False, Workforce(RayEngine("ray://head:1", 8, 1), "cuda")),
+    ],
+)
+def test_on_ray_every_worker_gets_a_gpu_or_none(
+    engine: str,
+    workers: int | None,
+    device: str | None,
+    gpu_here: bool,
+    expected: Workforce,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu_here)
+    assert Workforce.chosen(engine, workers, device) == expected
+
+
+def test_training_from_a_folder_of_forests_makes_the_model_of_a_training_in_memory() -> None:
+    write_examples("train.tsv", [Example("walk twice", "W W"), Example("walk and jump", "W J"), Example("jump", "J")])
+    GRAMMAR.write("rules.txt")
+    words = ["train", "train.tsv", "--grammar", "rules.txt", "--steps", "3", "--device", "cpu", "--json", "-o"]
+    one = json.loads(nqg(*words, "memory", "--no-cache").stdout)
+    two = json.loads(nqg(*words, "disk", "--forests", "forests").stdout)
+    assert two == {**one, "folder": "disk", "loss": pytest.approx(one["loss"], rel=1e-5)}
+    assert sorted(path.name for path in Path("forests").iterdir()) == ["part-000000.arrays", "part-000000.json"]

@@ -1,0 +1,90 @@
+"""Recipes × systems × seeds as parts of one work: who is run first, what comes back, and that workers agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqg.engines import Here, Job
+from nqg.evaluation.evaluation import Reply
+from nqg.experiments import reproduce
+from nqg.experiments.outcome import Outcome, Workplace
+from nqg.experiments.plans import Errand, Plan, run_plans
+from nqg.experiments.recipe import System, read_recipe
+from nqg.experiments.task import Task
+from nqg.experiments.weights import UsedWeights
+from nqg.process_pool import ProcessPool
+
+RECIPE = read_recipe("scan-jump")
+
+
+@dataclass
+class Watched:
+    """An engine that remembers what it was given."""
+
+    given: list[list[Any]] = field(default_factory=list)
+
+    def map(self, job: Job[Any, Any], parts: Iterable[Any]) -> Iterator[Any]:
+        self.given.append(list(parts))
+        return Here().map(job, self.given[-1])
+
+
+def right(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
+    replies = tuple(Reply(example.target, "grammar", 1.0) for example in task.test)
+    return Outcome(replies, {"rules": float(seed)}, {}, {"training": 0.1})
+
+
+@pytest.fixture
+def _instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce, "RUNS", {"nqg": right, "seq2seq": right})
+
+
+def plan(results: Path, *systems: System, recipe: str = "scan-jump") -> Plan:
+    chosen = read_recipe(recipe)
+    return Plan(chosen, UsedWeights(chosen, "embedded", "embedded"), systems, results, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("systems", "first"),
+    [
+        (("nqg",), ("nqg",)),
+        (("seq2seq",), ("seq2seq",)),
+        (("hybrid",), ("nqg", "seq2seq")),
+        (("nqg", "gated"), ("nqg", "seq2seq")),
+    ],
+)
+def test_what_trains_is_run_before_the_hybrids_that_need_it(
+    tmp_path: Path, systems: tuple[System, ...], first: tuple[System, ...]
+) -> None:
+    assert plan(tmp_path, *systems).first_systems == first
+
+
+@pytest.mark.usefixtures("_instant")
+def test_every_recipe_system_and_seed_is_a_part_and_hybrids_come_second(tmp_path: Path) -> None:
+    engine = Watched()
+    plans = [plan(tmp_path, "nqg", "hybrid"), plan(tmp_path, "nqg", recipe="scan-length")]
+    jump, length = run_plans(plans, range(2), engine)
+    one, two, three = (Errand(0, "nqg", 0), Errand(0, "seq2seq", 0), Errand(1, "nqg", 0))
+    assert engine.given == [
+        [one, two, one._replace(seed=1), two._replace(seed=1), three, three._replace(seed=1)],
+        [Errand(0, "hybrid", 0), Errand(0, "hybrid", 1)],
+    ]
+    assert [(record.cell.system, record.cell.seed) for record in jump] == [
+        ("nqg", 0),
+        ("hybrid", 0),
+        ("nqg", 1),
+        ("hybrid", 1),
+    ]
+    assert [record.figures["rules"] for record in length] == [0.0, 1.0]
+    assert all(record.figures["accuracy"] == 1.0 for record in (*jump, *length))
+
+
+@pytest.mark.usefixtures("_instant")
+def test_two_workers_find_the_records_that_one_process_made(tmp_path: Path) -> None:
+    plans = [plan(tmp_path, "nqg", "seq2seq", "hybrid")]
+    made = run_plans(plans, range(1), Here())
+    assert run_plans(plans, range(1), ProcessPool(2)) == made
