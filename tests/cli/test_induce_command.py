@@ -18,9 +18,9 @@ from typer.testing import CliRunner, Result
 from nqg import load_dataset
 from nqg.cli import search_line as drawing
 from nqg.cli.induce import LIKE
-from nqg.cli.terminal import STOPPED
 from nqg.cli.main import app
 from nqg.cli.search_line import SearchLine, StopRequest, search_line
+from nqg.cli.terminal import STOPPED
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
@@ -99,6 +99,7 @@ def test_every_setting_has_an_option_that_reaches_it() -> None:
         "--data-weight": 0.5,
         "--minimum-gain": 3.0,
         "--shortest": 5,
+        "--stages": 1,
         "--sample": 2,
         "--max-non-terminals": 3,
         "--seed": 7,
