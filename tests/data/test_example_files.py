@@ -119,7 +119,7 @@ def test_a_bad_tsv_line_is_refused_with_its_place(tmp_path: Path, line: bytes, r
         pytest.param('{"source": " ", "target": "b"}', "the source is empty", id="blank source"),
         pytest.param('{"source": "a", "target": "b", "id": ""}', "the id is empty", id="empty id"),
         pytest.param('{"source": "a\\u0000", "target": "b"}', "the source holds U+0000, which is no text", id="NUL"),
-        pytest.param('{"source": "a", "target": "\\ud83d"}', "the target holds U+D83D, which is no text", id="half"),
+        pytest.param('{"source": "a", "target": "\\ud83d"}', "a string holds U+D83D, which is no text", id="half"),
         pytest.param('{"source": "a", "target": "b", "id": "7"}', "the id '7' is already that of line 1", id="same id"),
     ],
 )

@@ -57,3 +57,10 @@ def test_loose_json_is_refused_with_its_place(text: str, complaint: str) -> None
 )
 def test_values_are_named_in_words(value: object, words: str) -> None:
     assert json_kind(value) == words
+
+
+def test_half_of_a_character_is_refused_and_a_whole_one_is_not() -> None:
+    place = Place(Path("a.json"), 3)
+    assert strict_json('["\\ud83d\\ude00"]', place) == ["😀"]
+    with pytest.raises(FormatError, match=r"a\.json:3: a string holds U\+DE00, which is no text"):
+        strict_json('{"a": {"\\ude00": 1}}', place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn
 
 from nqg.errors import FormatError, Place
@@ -16,7 +17,12 @@ def strict_json(text: str, start: Place) -> Any:
     {'source': 'jump'}
     """
     try:
-        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError as error:
+        raise FormatError(f"a string holds U+{ord(error.object[error.start]):04X}, which is no text", start) from error
     except json.JSONDecodeError as error:
         place = Place(start.path, start.line + error.lineno - 1)
         raise FormatError(f"not valid JSON: {error.msg} (column {error.colno})", place) from error
@@ -26,6 +32,9 @@ def strict_json(text: str, start: Place) -> Any:
         raise error.at(start) from error
     except ValueError as error:  # an integer of thousands of digits
         raise FormatError(f"not usable JSON: {error}", start) from error
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # half of a character, unless the other half follows
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

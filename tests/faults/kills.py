@@ -1,0 +1,186 @@
+"""Commands of nqg that are killed (SIGKILL) at a chosen moment, repeated, and compared with an undisturbed run.
+
+Every command runs in a process of its own, forked from one that has loaded PyTorch already, so that a kill costs a
+second and strikes work rather than imports. A moment is a number of seconds, or the n-th time that the command is about
+to create, rename or remove something in its folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.truncate")
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+Words = tuple[str, ...]
+Results = dict[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A command, the files that it needs, the command that follows a kill, and what is left of a result to compare."""
+
+    words: Words
+    prepare: Callable[[Path], object]
+    after_a_kill: Callable[[Path], Words] | None = None
+    compared: Callable[[str, bytes], bytes] = field(default=lambda name, raw: raw)
+
+    def next_words(self, folder: Path) -> Words:
+        """What a user types after a kill: the same command, unless it says otherwise."""
+        return self.after_a_kill(folder) if self.after_a_kill else self.words
+
+    def results(self, folder: Path) -> Results:
+        """Every file that is no input and not hidden, as it is compared."""
+        found = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
+        shown = [path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts)]
+        return {name: self.compared(name, (folder / name).read_bytes()) for name in shown}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a command is killed: before its `change`-th change of a file, or after some seconds."""
+
+    change: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: its exit code (-9 where it was killed), how long it took, and how often it changed files."""
+
+    code: int
+    seconds: float
+    changes: int
+    said: str
+
+
+def run(words: Sequence[str], folder: Path, moment: Moment = Moment()) -> Ended:  # noqa: B008 (frozen)
+    """Run a command of nqg in `folder`, and kill it at the moment, if it lives until then."""
+    import nqg.inference.parser  # noqa: F401 (so that no child has to load PyTorch)
+
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as changes:
+        begun = time.perf_counter()
+        child = os.fork()
+        if not child:
+            _become(words, folder, moment, said.fileno(), changes.fileno())
+        timer = threading.Timer(moment.seconds or 0, os.kill, (child, signal.SIGKILL))
+        if moment.seconds is not None:
+            timer.start()
+        status = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        assert status is not None
+        timer.cancel()
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        seconds = time.perf_counter() - begun
+        said.seek(0), changes.seek(0)
+        return Ended(code, seconds, int(changes.read() or 0), said.read().decode(errors="replace"))
+
+
+def _become(words: Sequence[str], folder: Path, moment: Moment, said: int, changes: int) -> None:
+    """Turn this process into a command; it never returns."""
+    code = 1
+    try:
+        for stream in (1, 2):
+            os.dup2(said, stream)
+        sys.stdout, sys.stderr = (os.fdopen(stream, "w", buffering=1) for stream in (1, 2))
+        os.chdir(folder)
+        count = _kill_at_change(moment.change)
+        sys.argv = ["nqg", *words]
+        from nqg.cli.main import main
+
+        try:
+            main()
+            code = 0
+        except SystemExit as error:
+            code = int(error.code or 0)
+        os.write(changes, str(count()).encode())
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _kill_at_change(number: int | None) -> Callable[[], int]:
+    """Kill this process before its `number`-th change of a file in the folder it works in; returns the count so far."""
+    made = 0
+    here = os.getcwd()
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal made
+        if _is_change(event, arguments) and _is_inside(arguments[0], here):
+            made += 1
+            if made == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+    return lambda: made
+
+
+def _is_change(event: str, arguments: tuple[Any, ...]) -> bool:
+    return event in CHANGES or (event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & WRITING))
+
+
+def _is_inside(path: object, folder: str) -> bool:
+    return isinstance(path, str | os.PathLike) and os.path.abspath(os.fspath(path)).startswith(folder)
+
+
+def undisturbed(work: Work, folder: Path) -> tuple[Ended, Results]:
+    """The command run once, without a kill."""
+    folder.mkdir()
+    work.prepare(folder)
+    ended = run(work.words, folder)
+    if ended.code:
+        raise RuntimeError(f"nqg {' '.join(work.words)} failed: {ended.said}")
+    return ended, work.results(folder)
+
+
+def killed_again_and_again(work: Work, folder: Path, moments: Sequence[Moment]) -> tuple[int, Results]:
+    """The command killed at each moment and then run to its end: how many kills struck, and its results."""
+    folder.mkdir()
+    work.prepare(folder)
+    kills, words = 0, work.words
+    for moment in moments:
+        ended = run(words, folder, moment)
+        if ended.code not in (0, -signal.SIGKILL):
+            raise RuntimeError(f"nqg {' '.join(words)} failed after {kills} kills: {ended.said}")
+        kills += ended.code == -signal.SIGKILL
+        words = work.next_words(folder)
+    ended = run(words, folder)
+    if ended.code:
+        raise RuntimeError(f"nqg {' '.join(words)} failed after {kills} kills: {ended.said}")
+    return kills, work.results(folder)
+
+
+def random_moments(reference: Ended, rng: random.Random) -> Iterator[Moment]:
+    """Moments for ever: by turns before some change of a file, and at any time."""
+    while True:
+        yield Moment(change=rng.randint(1, max(1, reference.changes)))
+        yield Moment(seconds=rng.uniform(0, reference.seconds))
+
+
+def without(*keys: str) -> Callable[[str, bytes], bytes]:
+    """Compare JSON files, and files of JSON lines, without what differs from run to run, such as seconds."""
+
+    def compared(name: str, raw: bytes) -> bytes:
+        if name.endswith(".jsonl"):
+            return b"\n".join(_less(line, keys) for line in raw.splitlines())
+        return _less(raw, keys) if name.endswith(".json") else raw
+
+    return compared
+
+
+def _less(raw: bytes, keys: Sequence[str]) -> bytes:
+    value = json.loads(raw)
+    return json.dumps({key: each for key, each in value.items() if key not in keys}).encode()
