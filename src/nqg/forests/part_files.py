@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,12 +36,11 @@ class Column:
     first_byte: int
     shape: tuple[int, ...]
 
-    def mapped(self, path: Path, name: str) -> NDArray[Any]:
-        """The array, of which the operating system reads what is looked at; one without numbers cannot be mapped."""
-        kind = np.int64 if name.partition(".")[2].startswith("first_") else np.int32
-        if 0 in self.shape:
-            return np.empty(self.shape, kind)
-        return np.memmap(path, kind, "r", self.first_byte, self.shape)
+    def view(self, whole: NDArray[np.uint8], name: str) -> NDArray[Any]:
+        """The array, as a view of all bytes."""
+        kind = np.dtype(np.int64 if name.partition(".")[2].startswith("first_") else np.int32)
+        size = math.prod(self.shape) * kind.itemsize
+        return whole[self.first_byte : self.first_byte + size].view(kind).reshape(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +98,22 @@ class PartFiles:
             raise FormatError(f"damaged header ({error!r}); build the forests again", self.header) from error
 
     def mapped(self, header: PartHeader) -> Forests:
-        """The forests, their bytes compared with the checksum, their numbers checked."""
+        """The forests, of which the operating system reads what is looked at; checksum and numbers are checked first.
+
+        For that they are read once as plain bytes: pages that are looked at in a map would count as memory of ours.
+        """
         try:
-            with self.arrays.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+            raw = self.arrays.read_bytes()
         except OSError as error:
             raise FormatError(f"cannot be read ({error.strerror}); build the forests again", self.arrays) from error
-        if found != header.sha256:
+        if hashlib.sha256(raw).hexdigest() != header.sha256:
             raise FormatError("damaged: another checksum than in its header; build the forests again", self.arrays)
-        graphs = [self._graph(header, side) for side in ("full", "goal")]
-        return Forests(*graphs)
-
-    def _graph(self, header: PartHeader, side: str) -> Graph:
         try:
-            arrays = {
-                name.removeprefix(f"{side}."): column.mapped(self.arrays, name)
-                for name, column in header.columns.items()
-                if name.startswith(f"{side}.")
-            }
-            graph = Graph(**arrays)
-            graph.check()
-        except (TypeError, ValueError, OSError, FormatError) as error:
+            for graph in _graphs(header, np.frombuffer(raw, np.uint8)):
+                graph.check()
+            return Forests(*_graphs(header, np.memmap(self.arrays, np.uint8, "r")))
+        except (KeyError, TypeError, ValueError, FormatError) as error:
             raise FormatError(f"no forests ({error}); build them again", self.arrays) from error
-        return graph
 
 
 def _header(
@@ -135,6 +128,14 @@ def _size(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= LARGEST:
         raise ValueError(f"{value!r:.50} is no size")
     return value
+
+
+def _graphs(header: PartHeader, whole: NDArray[np.uint8]) -> list[Graph]:
+    sides: dict[str, dict[str, NDArray[Any]]] = {"full": {}, "goal": {}}
+    for name, column in header.columns.items():
+        side, _, array = name.partition(".")
+        sides[side][array] = column.view(whole, name)
+    return [Graph(**arrays) for arrays in sides.values()]
 
 
 def _named_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
