@@ -20,7 +20,7 @@ from nqg.forests.forest import Forests, joined
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
-from nqg.inference.fitting import Fitting
+from nqg.inference.fitting import Fitting, distinct
 from nqg.model.processes import Processes
 from nqg.model.records import TrainingStep
 from nqg.model.resume import restore, saved_steps
@@ -84,10 +84,7 @@ class TrainingRun:
         with self.processes.main_first():
             rules = task.rules
             grammar = rules if isinstance(rules, Grammar) else _induced(task.examples, rules, self.folder)
-            if task.forests:
-                forests: Forests | ForestFolder = _folder(grammar, task.examples, task.forests)
-            else:
-                forests = _forests(grammar, list(dict.fromkeys(task.examples)), self.cache)
+            forests = self._forests(grammar, distinct(task.examples), task.forests)
         return Fitting(
             grammar,
             task.examples,
@@ -99,6 +96,12 @@ class TrainingRun:
             device=task.device,
             processes=self.processes,
         )
+
+    def _forests(self, grammar: Grammar, examples: Sequence[Example], folder: Path | None) -> Forests | ForestFolder:
+        """In memory, or in a folder where that is wanted, or where processes would each have to hold all of them."""
+        if folder is None and self.processes.count == 1:
+            return _forests(grammar, examples, self.cache)
+        return _folder(grammar, examples, folder or self.folder / "forests")
 
     def _fit(self, fitting: Fitting) -> None:
         training = fitting.under_way

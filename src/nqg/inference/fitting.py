@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from nqg.data.example import Example
+from nqg.data.mapped_examples import MappedExamples
 from nqg.forests.build import build_forests
 from nqg.forests.folder import ForestFolder
 from nqg.forests.forest import Forests
@@ -31,7 +32,7 @@ class Fitting:
 
     With `dev`, examples that are not learned from, the parser ends with the weights that did best on them. Under
     `accelerate launch` every process makes the same Fitting, and all of them train it together. With `forests` in a
-    folder, examples and forests are read batch by batch; examples that stand there twice are then learned from twice.
+    folder, which must be those of `distinct(examples)`, a process reads what it needs of them batch by batch.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Fitting:
         self.origin = TrainingOrigin.of(
             grammar, examples, model, training, dev=dev, target_grammar=target_grammar, processes=processes.count
         )
-        examples = examples if isinstance(forests, ForestFolder) else list(dict.fromkeys(examples))
+        examples = distinct(examples)
         forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
         words = {token for example in examples for token in example.source_tokens}
@@ -74,6 +75,11 @@ class Fitting:
     def steps(self) -> Iterator[TrainingStep]:
         """Train, one record a step."""
         return self.under_way.steps()
+
+
+def distinct(examples: Sequence[Example]) -> Sequence[Example]:
+    """What is learned from: each example once, but those on disk as they are."""
+    return examples if isinstance(examples, MappedExamples) else list(dict.fromkeys(examples))
 
 
 def _data(examples: Sequence[Example], forests: Forests | ForestFolder, model: SavedModel) -> Learnable:
