@@ -8,20 +8,24 @@ to create, rename or remove something in its folder.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.truncate")
+SAID, COUNT = "said", "changes"  # where a command's words and the number of its changes go
+SMALL = 150  # bytes that a file may have in `small_files_alone`
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 Words = tuple[str, ...]
 Results = dict[str, bytes]
@@ -65,36 +69,58 @@ class Ended:
     said: str
 
 
-def run(words: Sequence[str], folder: Path, moment: Moment = Moment()) -> Ended:  # noqa: B008 (frozen)
-    """Run a command of nqg in `folder`, and kill it at the moment, if it lives until then."""
-    import nqg.inference.parser  # noqa: F401 (so that no child has to load PyTorch)
-
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as changes:
+def run(
+    words: Sequence[str],
+    folder: Path,
+    moment: Moment = Moment(),  # noqa: B008 (frozen)
+    plight: Callable[[], object] | None = None,
+) -> Ended:
+    """Run a command of nqg in `folder`, and kill it at the moment, if it lives so long; a `plight` befalls it first."""
+    with tempfile.TemporaryDirectory() as notes:
         begun = time.perf_counter()
-        child = os.fork()
-        if not child:
-            _become(words, folder, moment, said.fileno(), changes.fileno())
-        timer = threading.Timer(moment.seconds or 0, os.kill, (child, signal.SIGKILL))
-        if moment.seconds is not None:
-            timer.start()
-        status = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-        assert status is not None
-        timer.cancel()
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        process = started(words, folder, Path(notes), moment.change, plight)
+        process.join(moment.seconds)
+        if process.is_alive():
+            process.kill()
+            process.join()
         seconds = time.perf_counter() - begun
-        said.seek(0), changes.seek(0)
-        return Ended(code, seconds, int(changes.read() or 0), said.read().decode(errors="replace"))
+        said, changes = (Path(notes) / name for name in (SAID, COUNT))
+        count = int(changes.read_text()) if changes.exists() else 0
+        return Ended(process.exitcode or 0, seconds, count, said.read_text() if said.exists() else "")
 
 
-def _become(words: Sequence[str], folder: Path, moment: Moment, said: int, changes: int) -> None:
+def started(
+    words: Sequence[str],
+    folder: Path,
+    notes: Path,
+    change: int | None = None,
+    plight: Callable[[], object] | None = None,
+) -> BaseProcess:
+    """A command of nqg that is under way, forked from a process that has loaded PyTorch and runs no thread."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["nqg.cli.main", "nqg.inference.fitting", "nqg.induction.induce"])
+    process = context.Process(target=_become, args=(words, folder, notes, change, plight, dict(os.environ)))
+    process.start()
+    return process
+
+
+def _become(
+    words: Sequence[str],
+    folder: Path,
+    notes: Path,
+    change: int | None,
+    plight: Callable[[], object] | None,
+    environment: Mapping[str, str],
+) -> None:
     """Turn this process into a command; it never returns."""
     code = 1
+    sys.stdout = sys.stderr = (notes / SAID).open("w", buffering=1)
     try:
-        for stream in (1, 2):
-            os.dup2(said, stream)
-        sys.stdout, sys.stderr = (os.fdopen(stream, "w", buffering=1) for stream in (1, 2))
         os.chdir(folder)
-        count = _kill_at_change(moment.change)
+        os.environ.update(environment)  # the process that we were forked from knows an older one
+        if plight:
+            plight()
+        count = _kill_at_change(change)
         sys.argv = ["nqg", *words]
         from nqg.cli.main import main
 
@@ -103,13 +129,17 @@ def _become(words: Sequence[str], folder: Path, moment: Moment, said: int, chang
             code = 0
         except SystemExit as error:
             code = int(error.code or 0)
-        os.write(changes, str(count()).encode())
+        (notes / COUNT).write_text(str(count()))
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(code)
+
+
+def small_files_alone() -> None:
+    """Let writes fail from here on, as they do on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL))
 
 
 def _kill_at_change(number: int | None) -> Callable[[], int]:

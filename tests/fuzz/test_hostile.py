@@ -21,6 +21,7 @@ from nqg.data.strict_json import strict_json
 from nqg.errors import FormatError, Place
 from nqg.files import LONGEST_LINE
 from nqg.forests.files import read_forests
+from nqg.induction.origin import SETTINGS_MARK, recorded_settings
 
 LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(12))
 
@@ -146,3 +147,9 @@ def test_a_json_object_with_many_keys_and_one_twice_is_refused_soon() -> None:
 
 def test_the_seeds_hold_other_scripts_and_marks() -> None:
     assert {"\u202e", "\u0301", "🏳"} <= set(seeds.SCRIPTS)
+
+
+def test_a_bottomless_comment_on_a_grammar_is_no_settings(tmp_path: Path) -> None:
+    path = tmp_path / "grammar.txt"
+    path.write_text(f"{SETTINGS_MARK}{'[' * 100_000}\njump ### J\n")
+    assert recorded_settings(path) == {}

@@ -78,6 +78,6 @@ def recorded_settings(path: Path) -> dict[str, Any]:
 def _settings_of(text: str) -> dict[str, Any]:
     try:
         settings = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}  # a comment of someone else's: comments can be anything
     return settings if isinstance(settings, dict) else {}

@@ -1,0 +1,139 @@
+"""Full disks, folders that nobody may write to, and several processes at the same work: earlier results stay whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from faults.kills import Work, run, small_files_alone, started
+from faults.works import works
+from nqg.forests.cache import ForestCache
+
+DISK = 64 << 20  # bytes
+
+
+@pytest.fixture
+def all_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Work]:
+    monkeypatch.setenv("NQG_DATA_CACHE", "put back at the end")
+    return works(tmp_path / "cache")
+
+
+def again(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The same work once more, to replace its results; a trace is not replaced."""
+    return words[: words.index("--trace")] if "--trace" in words else words
+
+
+@pytest.fixture(params=["induce", "split", "train"])
+def done(request: pytest.FixtureRequest, all_works: Mapping[str, Work], tmp_path: Path) -> tuple[Work, Path]:
+    """A command whose results are there already, and its folder."""
+    work, folder = all_works[request.param], tmp_path / "work"
+    folder.mkdir()
+    work.prepare(folder)
+    assert run(work.words, folder).code == 0
+    return work, folder
+
+
+def test_a_write_that_fails_is_one_line_and_the_earlier_result_stays(done: tuple[Work, Path]) -> None:
+    work, folder = done
+    before = work.results(folder)
+    ended = run(again(work.words), folder, plight=small_files_alone)
+    assert ended.code == 1
+    *_, last = ended.said.splitlines()
+    assert last.startswith("error: ")
+    assert "File too large" in last
+    assert "Traceback" not in ended.said
+    assert work.results(folder) == before
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[[Path, str], None]]:
+    """What mounts a file system of memory on a folder; skipped where that is not allowed, as it is to root alone."""
+    places: list[Path] = []
+
+    def mount(place: Path, options: str) -> None:
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+        if os.getuid() or subprocess.run(command, capture_output=True).returncode:
+            pytest.skip("no right to mount a file system")
+        places.append(place)
+
+    yield mount
+    for place in places:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("name", ["split", "train"])
+def test_a_full_disk_is_one_line_and_the_earlier_result_stays(
+    name: str, all_works: Mapping[str, Work], tmp_path: Path, mounted: Callable[[Path, str], None]
+) -> None:
+    work, folder = all_works[name], tmp_path / "disk"
+    folder.mkdir()
+    mounted(folder, f"size={DISK}")
+    work.prepare(folder)
+    assert run(work.words, folder).code == 0
+    before = work.results(folder)
+    filler = folder / ".filler"
+    with suppress(OSError):
+        filler.write_bytes(bytes(DISK))
+    ended = run(again(work.words), folder)
+    assert (ended.code, "Traceback" in ended.said) == (1, False)
+    assert "No space left on device" in ended.said.splitlines()[-1]
+    assert work.results(folder) == before
+    filler.unlink()
+    assert run(again(work.words), folder).code == 0
+    assert work.results(folder) == before
+
+
+@pytest.mark.parametrize("name", ["induce", "train"])
+def test_a_folder_that_cannot_be_written_is_named(
+    name: str, all_works: Mapping[str, Work], tmp_path: Path, mounted: Callable[[Path, str], None]
+) -> None:
+    work, folder = all_works[name], tmp_path / "disk"
+    folder.mkdir()
+    mounted(folder, f"size={DISK}")
+    work.prepare(folder)
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    ended = run(again(work.words), folder)
+    assert (ended.code, "Traceback" in ended.said) == (1, False)
+    assert "Read-only file system" in ended.said.splitlines()[-1]
+    assert sorted(path.name for path in folder.iterdir()) == ["train.tsv"]
+
+
+def together(words: tuple[str, ...], folder: Path, notes: Path, count: int) -> list[int | None]:
+    """Run a command several times at once; the exit codes."""
+    processes = [started(words, folder, notes) for _ in range(count)]
+    for process in processes:
+        process.join()
+    return [process.exitcode for process in processes]
+
+
+def test_processes_that_write_one_grammar_at_once_leave_one_whole_grammar(
+    all_works: Mapping[str, Work], tmp_path: Path
+) -> None:
+    work, alone, folder = all_works["induce"], tmp_path / "alone", tmp_path / "together"
+    for place in (alone, folder):
+        place.mkdir()
+        work.prepare(place)
+    assert run(again(work.words), alone).code == 0
+    assert together(again(work.words), folder, tmp_path, 3) == [0, 0, 0]
+    assert work.results(folder) == work.results(alone)
+    assert not [path for path in folder.rglob("*") if path.name.endswith(".part")]
+
+
+def test_a_damaged_entry_of_the_cache_is_noticed_and_made_again(all_works: Mapping[str, Work], tmp_path: Path) -> None:
+    work, folder = all_works["train"], tmp_path / "work"
+    folder.mkdir()
+    work.prepare(folder)
+    assert run(work.words, folder).code == 0
+    before = work.results(folder)
+    (entry,) = (tmp_path / "cache").rglob("*.npz")
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[:-7])
+    assert run(work.words, folder).code == 0
+    assert work.results(folder) == before
+    assert entry.read_bytes() == whole
+    assert ForestCache(entry.parent).folder == tmp_path / "cache" / "forests"
