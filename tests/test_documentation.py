@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from api_reference import api_reference
 from conftest import PROJECT
+from nqg.experiments.records import records
+from nqg.experiments.rendering import markdown
+from nqg.experiments.summary import Results
+from nqg.experiments.tables import tables
 
 PAGES = sorted([PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *(PROJECT / "docs").glob("*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
@@ -77,3 +82,19 @@ def test_the_version_is_the_same_everywhere() -> None:
 
     assert f'version = "{__version__}"' in (PROJECT / "pyproject.toml").read_text()
     assert f"version: {__version__}" in (PROJECT / "CITATION.cff").read_text()
+
+
+def test_the_reference_is_made_from_the_docstrings() -> None:
+    page = PROJECT / "docs" / "api.md"
+    if os.environ.get("NQG_REWRITE_GOLDEN"):
+        page.write_text(api_reference())
+    assert page.read_text() == api_reference(), "make golden"
+
+
+def test_the_page_of_results_holds_the_tables_of_the_records() -> None:
+    page, found = PROJECT / "docs" / "reproduce.md", tables(Results.collected(records(PROJECT / "results")))
+    mark = "<!-- nqg report results -->\n"
+    text = page.read_text().split(mark)[0] + mark + markdown(found)
+    if os.environ.get("NQG_REWRITE_GOLDEN"):
+        page.write_text(text)
+    assert page.read_text() == text, "make golden"

@@ -82,7 +82,7 @@ def test_records_become_the_papers_tables(results: Path, tmp_path: Path) -> None
     done = runner.invoke(app, ["report", str(results)])
     assert done.exit_code == 0, done.output
     assert "Table 2: Accuracy on SCAN and GeoQuery" in done.stdout
-    assert "embedded stands in for google/bert_uncased_L-2_H-128_A-2." in done.stdout
+    assert "For google/bert_uncased_L-2_H-128_A-2: embedded." in done.stdout
     files = [tmp_path / name for name in ("t.md", "t.html", "t.png")]
     options = ["--markdown", str(files[0]), "--html", str(files[1]), "--plot", str(files[2])]
     assert runner.invoke(app, ["report", str(results), *options]).exit_code == 0

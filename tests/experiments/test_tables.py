@@ -16,7 +16,7 @@ def record(recipe: str, system: System, weights: str, seed: int, **figures: floa
     return Record(Cell(recipe, system, weights, seed), figures, "t5-base", "f", "d")
 
 
-RESULTS = Results.of(
+RESULTS = Results.collected(
     [
         record("geoquery-tmcd", "nqg", "mpnet", 0, accuracy=0.43, coverage=0.46, precision=0.93, divergence=0.19),
         record("geoquery-tmcd", "nqg", "mpnet", 1, accuracy=0.45, coverage=0.48, precision=0.95, divergence=0.19),
@@ -46,11 +46,12 @@ def test_our_rows_come_first_and_parsers_before_fallbacks() -> None:
 
 
 def test_stand_ins_are_labelled() -> None:
-    assert "flan stands in for t5-base." in table(2).notes
+    assert "For t5-base: embedded, flan, mpnet." in table(2).notes
+    assert "For t5-base: embedded, mpnet." in table(5).notes
 
 
 def test_only_tables_of_which_something_was_run_are_made() -> None:
-    assert [each.number for each in tables(RESULTS)] == [2, 5, 6, 8, 9]
+    assert [each.number for each in tables(RESULTS)] == [2, 5, 6, 8, 9, None]
     assert tables(Results(())) == []
 
 
@@ -75,8 +76,16 @@ def test_deviations_need_more_than_one_seed() -> None:
     assert rows["paper: NQG accuracy"] == "0.4"
 
 
+def test_every_run_is_listed_with_its_command_and_machine() -> None:
+    runs = next(each for each in tables(RESULTS) if each.number is None)
+    rows = {row[0]: row[1:] for row in runs.rows}
+    assert rows["`geoquery-tmcd --systems nqg --encoder mpnet`"][:2] == ("2", "44.0 ± 1.4")
+    assert rows["`geoquery-tmcd --systems seq2seq --seq2seq flan`"][0] == "1"
+    assert runs.heading == "Runs"
+
+
 def test_an_undefined_figure_is_left_out_and_not_counted_as_zero() -> None:
-    results = Results.of(
+    results = Results.collected(
         [
             record("geoquery-tmcd", "nqg", "x", 0, precision=None),
             record("geoquery-tmcd", "nqg", "x", 1, precision=0.9),
@@ -89,7 +98,7 @@ def test_an_undefined_figure_is_left_out_and_not_counted_as_zero() -> None:
 
 @given(st.permutations(RESULTS.records))
 def test_the_order_of_the_records_does_not_matter(shuffled: list[Record]) -> None:
-    assert tables(Results.of(shuffled)) == tables(RESULTS)
+    assert tables(Results.collected(shuffled)) == tables(RESULTS)
 
 
 def test_text_in_a_table_cannot_break_out_of_it() -> None:

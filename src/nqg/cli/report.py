@@ -40,7 +40,7 @@ def report(
     from nqg.experiments.summary import Results
     from nqg.experiments.tables import tables
 
-    results = Results.of(records(folder))
+    results = Results.collected(records(folder))
     found = tables(results)
     if not found:
         raise NqgError(f"{folder}: no records of the paper's tables; `nqg reproduce NAME` writes some")
@@ -61,7 +61,7 @@ def report(
 
 
 def _show(table: Table) -> None:
-    shown = RichTable(*table.header, title=f"Table {table.number}: {table.title}", title_justify="left", box=None)
+    shown = RichTable(*table.header, title=table.heading, title_justify="left", box=None)
     for row in table.rows:
         shown.add_row(*row, style="dim" if row[0].startswith("paper") else None)
     out.print(shown)

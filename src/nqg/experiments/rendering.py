@@ -34,13 +34,13 @@ def markdown(tables: Iterable[Table]) -> str:
 
 def _markdown(table: Table) -> str:
     lines = [
-        f"## Table {table.number}: {table.title}",
+        f"## {table.heading}",
         "",
         _line(table.header),
         "|---|" + "--:|" * (len(table.header) - 1),
         *map(_line, table.rows),
         "",
-        *(f"{note}\n" for note in table.notes),
+        *((f"Stand-ins. {' '.join(table.notes)}\n",) if table.notes else ()),
     ]
     return "\n".join(lines)
 
@@ -59,8 +59,8 @@ def page(tables: Iterable[Table], pictures: Iterable[str] = ()) -> str:
 def _html(table: Table) -> str:
     header = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in table.header)
     rows = "\n".join(map(_html_row, table.rows))
-    notes = "".join(f"<p>{html.escape(note)}</p>" for note in table.notes)
-    title = html.escape(f"Table {table.number}: {table.title}")
+    notes = f"<p>Stand-ins. {html.escape(' '.join(table.notes))}</p>" if table.notes else ""
+    title = html.escape(table.heading)
     return f"<h2>{title}</h2>\n<table><thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>{notes}"
 
 

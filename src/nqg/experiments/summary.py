@@ -36,7 +36,7 @@ class Results:
     records: tuple[Record, ...]
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Results:
+    def collected(cls, records: Iterable[Record]) -> Results:
         """Records in a fixed order, whatever order they came in."""
         return cls(tuple(sorted(records, key=lambda record: (record.cell.recipe, record.cell.stem))))
 
@@ -47,7 +47,7 @@ class Results:
 
     def figure(self, recipe: str, series: Series, name: str) -> Spread | None:
         """A figure over all seeds; None where nothing was run, or where it is undefined."""
-        found = [record.figures.get(name) for record in self._of(recipe, series)]
+        found = [record.figures.get(name) for record in self.of(recipe, series)]
         known = [value for value in found if value is not None]
         return spread(known) if known else None
 
@@ -58,9 +58,10 @@ class Results:
 
     def seeds(self, recipe: str, series: Series) -> int:
         """How many seeds were run."""
-        return len(self._of(recipe, series))
+        return len(self.of(recipe, series))
 
-    def _of(self, recipe: str, series: Series) -> list[Record]:
+    def of(self, recipe: str, series: Series) -> list[Record]:
+        """The records of a series, one a seed."""
         return [
             each
             for each in self.records

@@ -19,17 +19,22 @@ SIZES = ("scan-length", "geoquery-standard", "spider-ssp-random")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of text; the first column names the rows."""
+    """A table of text; the first column names the rows. `number` is the paper's, where it is one of the paper's."""
 
-    number: int
+    number: int | None
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def heading(self) -> str:
+        """The title, after the paper's number."""
+        return self.title if self.number is None else f"Table {self.number}: {self.title}"
+
 
 def tables(results: Results) -> list[Table]:
-    """Every table of the paper for which something was run."""
+    """Every table of the paper for which something was run, and a table of the runs."""
     makers: list[Callable[[Results], Table | None]] = [
         lambda found: _accuracies(found, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
         lambda found: _accuracies(found, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
@@ -38,6 +43,7 @@ def tables(results: Results) -> list[Table]:
         _splits,
         _grammar_sizes,
         _deviations,
+        _runs,
     ]
     return [table for make in makers if (table := make(results)) is not None]
 
@@ -58,7 +64,7 @@ def _accuracies(results: Results, number: int, title: str, names: Sequence[str])
         (f"paper: {system}", *(_number(recipe.paper.accuracy.get(system)) for recipe in recipes)) for system in systems
     ]
     header = ("system", *(recipe.title for recipe in recipes))
-    return Table(number, title, header, (*ours, *theirs), _stand_in_notes(results, recipes))
+    return Table(number, title, header, (*ours, *theirs), _stand_in_notes(results, recipes, "nqg", "seq2seq"))
 
 
 def _our_rows(
@@ -88,15 +94,16 @@ def _percent(share: float | None) -> str:
     return _number(None if share is None else 100 * share)
 
 
-def _stand_in_notes(results: Results, recipes: Sequence[Recipe]) -> tuple[str, ...]:
-    """Which weights stand in for those that the paper used."""
+def _stand_in_notes(results: Results, recipes: Sequence[Recipe], *systems: str) -> tuple[str, ...]:
+    """Which weights stand in for those that the paper used, in the rows of `systems`."""
     names = {recipe.name for recipe in recipes}
-    pairs = {
-        (record.cell.weights, record.asked)
+    found = {
+        (record.asked, record.cell.weights)
         for record in results.records
-        if record.cell.recipe in names and record.is_stand_in
+        if record.cell.recipe in names and record.cell.system in systems and record.is_stand_in
     }
-    return tuple(f"{used} stands in for {asked}." for used, asked in sorted(pairs))
+    asked = sorted({each for each, _ in found})
+    return tuple(f"For {each}: {', '.join(sorted(used for for_, used in found if for_ == each))}." for each in asked)
 
 
 def _coverage_and_precision(results: Results) -> Table | None:
@@ -110,7 +117,7 @@ def _coverage_and_precision(results: Results) -> Table | None:
         rows += [(f"{row[0]} {name}", *row[1:]) for row in ours]
         rows.append((f"paper: NQG {name}", *(_number(recipe.paper.nqg.get(name)) for recipe in recipes)))
     header = ("measure", *(recipe.title for recipe in recipes))
-    return Table(5, "NQG coverage and precision", header, tuple(rows), _stand_in_notes(results, recipes))
+    return Table(5, "NQG coverage and precision", header, tuple(rows), _stand_in_notes(results, recipes, "nqg"))
 
 
 def _splits(results: Results) -> Table | None:
@@ -173,3 +180,45 @@ def _deviations(results: Results) -> Table | None:
     header = ("measure", *(recipe.title for recipe in recipes))
     title = "Standard deviation over seeds for GeoQuery"
     return Table(9, title, header, shown) if any(not row[0].startswith("paper") for row in shown) else None
+
+
+def _runs(results: Results) -> Table | None:
+    """Every series of every recipe: how it was run, what came out, on which machine and how long a seed took."""
+    recipes = sorted({record.cell.recipe for record in results.records})
+    pairs = [(recipe, series) for recipe in recipes for series in results.series([recipe])]
+    rows = tuple(_run_row(results, recipe, series) for recipe, series in pairs)
+    header = (
+        "command, after `nqg reproduce`",
+        "seeds",
+        "accuracy",
+        "same answers",
+        "hardware",
+        "seconds a seed",
+        "commit",
+    )
+    return Table(None, "Runs", header, rows) if rows else None
+
+
+def _run_row(results: Results, recipe: str, series: Series) -> tuple[str, ...]:
+    records = results.of(recipe, series)
+    seconds = sum(sum(record.seconds.values()) for record in records) / len(records)
+    return (
+        f"`{recipe} --systems {series.system} {_weights_options(series)}`",
+        str(len(records)),
+        _said(results.figure(recipe, series, "accuracy")),
+        _said(results.figure(recipe, series, "denotation_accuracy")),
+        ", ".join(sorted({record.hardware for record in records})),
+        f"{seconds:,.0f}",
+        ", ".join(sorted({record.commit for record in records})),
+    )
+
+
+def _weights_options(series: Series) -> str:
+    """The options that name the weights.
+
+    >>> _weights_options(Series("hybrid", "minilm+flan-t5-small"))
+    '--encoder minilm --seq2seq flan-t5-small'
+    """
+    encoder, _, seq2seq = series.weights.partition("+")
+    options = {"nqg": f"--encoder {encoder}", "seq2seq": f"--seq2seq {encoder}"}
+    return options.get(series.system, f"--encoder {encoder} --seq2seq {seq2seq}")
