@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -92,6 +93,8 @@ def root(
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr, never a traceback."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # an argument in another encoding comes out again somehow
     try:
         app(hoisted(sys.argv[1:]))
     except NqgError as error:
