@@ -1,0 +1,41 @@
+"""Freed memory goes back, on systems where that can be asked for, and nothing happens on others."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from nqg.memory import keep_large_blocks_apart
+
+PROGRAM = """
+import numpy
+from pathlib import Path
+from nqg.memory import keep_large_blocks_apart
+keep_large_blocks_apart()
+def own():
+    return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
+numpy.ones(1 << 22)  # whose freeing would move glibc's limit up
+first, kept = own(), []
+for _ in range(4):
+    large = numpy.ones(3 << 20)
+    kept.append(numpy.ones(1000))  # above it in the heap, if it were there
+    del large
+print(own() - first)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and glibc")
+def test_large_blocks_leave_no_holes() -> None:
+    shown = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
+    assert int(shown) < 8_000  # kB; a block has 24,000
+
+
+def test_without_glibc_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> ctypes.CDLL:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", absent)
+    keep_large_blocks_apart()
