@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from nqg.cli import main as command
 from nqg.errors import DataUnavailable, FormatError, MissingExtra, NqgError, SettingsError, UnknownName
@@ -67,3 +68,118 @@ def test_the_shell_sees_the_code(words: list[str], code: int, said: str, tmp_pat
     run = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == code
     assert said in " ".join(run.stderr.split())
+
+
+def shell(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", "from nqg.cli.main import main; main()", *words]
+    return subprocess.run(program, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    (tmp_path / "pairs.tsv").write_text("walk\tW\nwalk twice\tW W\nrun\tR\nrun twice\tR R\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [("-q", "split", "random", "pairs.tsv"), ("split", "random", "pairs.tsv", "--quiet")])
+def test_quiet_leaves_results_and_takes_notes_away(words: tuple[str, ...], pairs: Path) -> None:
+    run = shell(pairs, *words)
+    assert (run.stdout, run.stderr) == ("3 train, 1 test\n", "")
+
+
+def test_quiet_still_tells_errors(pairs: Path) -> None:
+    assert shell(pairs, "-q", "split", "random", "none.tsv").stderr == "error: none.tsv: no such file\n"
+
+
+def test_verbose_tells_settings_and_time(pairs: Path) -> None:
+    run = shell(pairs, "induce", "pairs.tsv", "-o", "rules.txt", "-v")
+    assert "[induction] terminal_bits = 8.0, " in run.stderr
+    assert "wrote rules.txt\ninduce took " in run.stderr
+
+
+def test_verbose_shows_where_an_error_arose(pairs: Path) -> None:
+    lines = shell(pairs, "split", "random", "none.tsv", "-v").stderr.splitlines()
+    assert "Traceback (most recent call last):" in lines
+    assert lines[-1] == "error: none.tsv: no such file"
+
+
+def test_one_call_is_no_quieter_because_the_last_one_was(tmp_path: Path) -> None:
+    runner = CliRunner()
+    path = tmp_path / "pairs.tsv"
+    path.write_text("walk\tW\nrun\tR\n")
+    words = ["split", "random", str(path), "-o", str(tmp_path / "out")]
+    assert runner.invoke(command.app, ["-q", *words]).stderr == ""
+    assert "wrote" in runner.invoke(command.app, words).stderr
+
+
+def test_the_words_behind_two_dashes_are_left_where_they_are() -> None:
+    assert command.hoisted(["parse", "-v", "--", "m", "-q"]) == ["-v", "parse", "--", "m", "-q"]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [(["pars"], "'parse'"), (["evalute"], "'evaluate'"), (["split", "tmdc"], "'tmcd'"), (["data", "lst"], "'list'")],
+)
+def test_a_mistyped_verb_is_met_with_the_likely_one(words: list[str], hint: str) -> None:
+    result = CliRunner().invoke(command.app, words)
+    assert result.exit_code == 2
+    assert f"Did you mean {hint}?" in result.stderr
+
+
+INTERRUPTED = """
+import os, signal
+import nqg.data.example_files as files
+from nqg.cli import split
+from nqg.cli.main import main
+def interrupted(path):
+    os.kill(os.getpid(), signal.SIGINT)
+split.read_examples = interrupted
+main()
+"""
+
+
+def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", INTERRUPTED, "split", "random", "pairs.tsv"]
+    run = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_a_failure_of_the_system_is_one_line_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(words: list[str]) -> None:
+        raise OSError(28, "No space left on device", "models/mine")
+
+    monkeypatch.setattr(command, "app", fails)
+    with pytest.raises(SystemExit) as exited:
+        command.main()
+    assert exited.value.code == 1
+    assert capsys.readouterr().err == "error: models/mine: No space left on device\n"
+
+
+@pytest.mark.parametrize("verb", ["audit", "evaluate", "induce", "init", "inspect", "parse", "serve", "train"])
+def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp_path: Path) -> None:
+    run = shell(tmp_path, verb)
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["induce", "folder.tsv", "-o", "rules.txt"], "folder.tsv: expected a file, found a folder"),
+        (["induce", "pairs.tsv", "-o", "folder.tsv"], "folder.tsv: expected a file to write the grammar to"),
+        (["induce", "pairs.tsv", "-o", "rules.txt", "--settings", "folder.tsv"], "cannot be read (Is a directory)"),
+        (["inspect", "folder.tsv"], "folder.tsv/grammar.txt: no such file"),
+        (["parse", "folder.tsv", "walk"], "is no model folder"),
+        (["init", "pairs.tsv"], "is there already"),
+        (["split", "random", "pairs.tsv", "-o", "pairs.tsv"], "cannot be made a folder (File exists)"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else "",
+)
+def test_a_folder_for_a_file_and_the_other_way_round_are_named(words: list[str], said: str, pairs: Path) -> None:
+    (pairs / "folder.tsv").mkdir()
+    run = shell(pairs, *words)
+    assert run.returncode == 1
+    assert said in run.stderr
+    assert run.stderr.count("\n") == 1

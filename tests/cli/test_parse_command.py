@@ -59,8 +59,9 @@ def test_a_sentence_gives_its_program(model: str) -> None:
 @pytest.mark.parametrize(
     ("sentence", "reason"),
     [
-        ("hop twice", "no derivation"),
-        ("", "no derivation"),
+        ("hop twice", "no derivation: no rule knows 'hop'"),
+        ("", "no derivation: the sentence is empty"),
+        ("walk walk", "no derivation: 'walk' and 'walk' are known, but not how to join them"),
         ("walk and jump", "illegal target"),
         ("walk" + " twice" * 20, "too long"),
     ],
@@ -85,7 +86,7 @@ def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: st
     ]
     assert lines[0] == "walk twice twice    score     p  rule"
     assert lines[4:] == ["", "W W W W", "probability 1", ""]
-    assert nqg(model, "hop", "--explain").stdout == "abstained: no derivation\n\n"
+    assert nqg(model, "hop", "--explain").stdout == "abstained: no derivation: no rule knows 'hop'\n\n"
 
 
 def test_readings_come_with_their_probabilities_best_first(model: str) -> None:

@@ -83,6 +83,8 @@ def test_records_become_the_papers_tables(results: Path, tmp_path: Path) -> None
     assert done.exit_code == 0, done.output
     assert "Table 2: Accuracy on SCAN and GeoQuery" in done.stdout
     assert "For google/bert_uncased_L-2_H-128_A-2: embedded." in done.stdout
+    facts = json.loads(runner.invoke(app, ["report", str(results), "--json"]).stdout)
+    assert facts[0]["title"].startswith("Accuracy on SCAN and GeoQuery")
     files = [tmp_path / name for name in ("t.md", "t.html", "t.png")]
     options = ["--markdown", str(files[0]), "--html", str(files[1]), "--plot", str(files[2])]
     assert runner.invoke(app, ["report", str(results), *options]).exit_code == 0

@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from nqg import load_dataset
 from nqg.cli import seq2seq_training
-from nqg.cli.terminal import STOPPED
 from nqg.cli.main import app
+from nqg.cli.terminal import STOPPED
 from nqg.data.example_files import write_examples
 from nqg.inference.hybrid import Hybrid, has_fallback
 from nqg.seq2seq.legal_decoding import LegalSeq2seq

@@ -19,8 +19,8 @@ from typer.testing import CliRunner, Result
 
 from nqg import Grammar, Parser, induce, load_dataset
 from nqg.cli import training_run
-from nqg.cli.terminal import STOPPED
 from nqg.cli.main import app
+from nqg.cli.terminal import STOPPED
 from nqg.data.example import Example
 from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError, UnknownName

@@ -6,6 +6,7 @@ from nqg.errors import FormatError, NqgError
 from nqg.induction.settings import InductionSettings
 from nqg.inference.settings_file import ProjectSettings, read_settings
 from nqg.model.settings import EncoderSettings, ModelSettings
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
 
 def written(folder: Path, text: str) -> Path:
@@ -26,6 +27,20 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     assert (found.training.steps, found.training.learning_rate, found.training.batch_size) == (5, 1.0, 256)
 
 
+def test_a_table_for_a_fallback_asks_for_one_even_if_it_is_empty(tmp_path: Path) -> None:
+    assert read_settings(written(tmp_path, "[fine_tuning]\nsteps = 3\n")).seq2seq is None
+    found = read_settings(written(tmp_path, "[seq2seq]\n[fine_tuning]\nsteps = 3\noptimizer = 'adamw'\n"))
+    assert found.seq2seq == Seq2seqSettings()
+    assert found.fine_tuning == FineTuningSettings(steps=3, optimizer="adamw")
+
+
+def test_tables_of_a_fallback_are_listed_only_where_there_is_one() -> None:
+    assert [name for name, _ in ProjectSettings().tables()] == ["induction", "model", "training"]
+    both = dict(ProjectSettings(seq2seq=Seq2seqSettings(beams=2)).tables())
+    assert list(both) == ["induction", "model", "training", "seq2seq", "fine_tuning"]
+    assert both["seq2seq"].beams == 2
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -37,6 +52,8 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
         ('[training]\nlearning_rate = "high"\n', "expected float as 'learning_rate' of .*, found 'high'"),
         ("[training]\nsteps = 0\n", r"\[training\]: steps is 0; expected 1 or more"),
         ("[model]\nembedded = 3\n", r"expected a table as 'embedded' of \[model\], found 3"),
+        ("[seq2seq]\nbeams = 0\n", r"\[seq2seq\]: beams is 0; expected 1 or more"),
+        ("[fine_tuning]\noptimizer = 'adam'\n", r"expected one of adafactor, adamw as 'optimizer' of \[fine_tuning\]"),
         ("training = 3\n", "expected a table as 'training' of the settings, found 3"),
         ("[induction]\nshortest = [1]\n", r"expected int as 'shortest' of \[induction\], found \[1\]"),
     ],

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,10 +15,13 @@ import typer
 from nqg.cli.device import DEVICE
 from nqg.cli.engine import ENGINE, WORKERS, Workforce
 from nqg.cli.terminal import out
+from nqg.cli.train import MOST_NON_TERMINALS
 from nqg.data.example_files import streamed_examples
 from nqg.engines import Here, in_parts
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
+from nqg.grammar.grammar import Grammar
+from nqg.memory import keep_large_blocks_apart
 
 if TYPE_CHECKING:
     from nqg.inference.hybrid import Answer
@@ -56,8 +59,9 @@ def parse(
 
     Example: nqg parse models/mine "walk twice" --explain
 
-    A sentence gives its program, or `abstained:` and the reason. A file gives a line for each of its lines, separated
-    by tabs: sentence, program, probability; for an abstention the program is empty and the reason stands last.
+    A sentence gives its program, or `abstained:` and what the grammar lacks. A file gives a line for each of its
+    lines, separated by tabs: sentence, program, probability; for an abstention the program is empty and the reason
+    stands last.
     A model with a fallback also says who answered and, where that was the fallback, why the grammar did not.
     """
     from nqg.inference.hybrid import has_fallback
@@ -96,13 +100,13 @@ class Style:
         """Whether answers are written for reading, as wide as the terminal is."""
         return self.explain and not self.as_json
 
-    def text(self, answer: Answer, name: str | None) -> str:
-        """An answer as it is printed; `name` is the id of its sentence."""
+    def text(self, answer: Answer, name: str | None, model: Path) -> str:
+        """An answer of a model as it is printed; `name` is the id of its sentence."""
         if self.as_json:
             named, who = {} if name is None else {"id": name}, {"by": answer.by} if self.is_hybrid else {}
             return json.dumps(named | _facts(answer, self.explain, self.readings) | who, ensure_ascii=False)
         if self.is_single or self.explain:
-            return "\n".join(_shown(answer, self.explain, self.is_hybrid))
+            return "\n".join(_shown(answer, self.explain, self.is_hybrid, model))
         return "\t".join([_row(answer), answer.by or ""] if self.is_hybrid else [_row(answer)])
 
 
@@ -111,6 +115,7 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     from nqg.inference.hybrid import Answer, Hybrid
     from nqg.inference.parser import Parser
 
+    keep_large_blocks_apart()
     wish: dict[str, Any] = {"readings": style.readings, "only_legal": style.only_legal, "marginals": style.explain}
     parser = Hybrid.load(model, device) if style.is_hybrid else Parser.load(model, device)
 
@@ -120,7 +125,7 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
             answers = parser.answers(sentences, **wish)
         else:
             answers = map(Answer.of_grammar, parser.parses(sentences, **wish))
-        return [style.text(answer, asked.id) for answer, asked in zip(answers, part, strict=True)]
+        return [style.text(answer, asked.id, model) for answer, asked in zip(answers, part, strict=True)]
 
     return texts
 
@@ -159,7 +164,7 @@ def _stdin_lines() -> Iterator[str]:
         yield decoded(raw.rstrip(b"\r\n"), Place(Path("<stdin>"), number))
 
 
-def _shown(answer: Answer, explain: bool, is_hybrid: bool) -> Iterator[str]:
+def _shown(answer: Answer, explain: bool, is_hybrid: bool, model: Path) -> Iterator[str]:
     """An answer for reading: the drawing, the program or the abstention, who answered, the readings."""
     best = answer.parse.best if answer.by == "grammar" else None
     if explain and best:
@@ -168,14 +173,28 @@ def _shown(answer: Answer, explain: bool, is_hybrid: bool) -> Iterator[str]:
         with out.capture() as drawing:
             out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
         yield drawing.get().removesuffix("\n")
-    yield answer.target or "" if answer.by else f"abstained: {answer.reason}"
+    reason = f"{answer.reason}{_gap(answer, model)}"
+    yield answer.target or "" if answer.by else f"abstained: {reason}"
     if is_hybrid and answer.by:
-        yield f"by the {answer.by}" + (f": {answer.reason}" if answer.reason else "")
+        yield f"by the {answer.by}" + (f": {reason}" if reason else "")
     if explain and best:
         yield f"probability {best.probability:.6g}"
     yield from map(_reading_row, answer.parse.readings)
     if explain:
         yield ""
+
+
+def _gap(answer: Answer, model: Path) -> str:
+    """What the grammar does not know, where that is why it has no answer."""
+    from nqg.inference.gaps import gaps
+    from nqg.inference.reading import NO_DERIVATION
+
+    return f": {gaps(_grammar(model), answer.parse.source)}" if answer.parse.reason == NO_DERIVATION else ""
+
+
+@lru_cache(maxsize=1)
+def _grammar(model: Path) -> Grammar:
+    return Grammar.read(model / "grammar.txt", MOST_NON_TERMINALS)
 
 
 def _reading_row(reading: Reading) -> str:

@@ -17,7 +17,6 @@ from nqg.cli.seq2seq_training import GATE, HOLD_OUT, SEQ2SEQ, SEQ2SEQ_BATCH_SIZE
 from nqg.cli.terminal import STOPPED, complain, detail, in_words, out, report_written
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples
-from nqg.data.mapped_examples import MappedExamples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -76,6 +75,8 @@ def train(
     there to the model that an undisturbed run writes. FOLDER itself appears, or is replaced, when the model is whole.
     Options win over the file of --settings, and the file over the defaults.
     """
+    from nqg.data.mapped_examples import MappedExamples
+
     _check_output(output)
     check_picture(plot)
     chosen = options.project_settings(context.params)
