@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,11 @@ from nqg.data.example_files import read_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.inference.settings_file import ProjectSettings
 from nqg.plotting import check_picture
 
 if TYPE_CHECKING:
+    from nqg.cli.training_run import Task
     from nqg.evaluation.metrics import Scores
     from nqg.inference.fitting import Fitting
     from nqg.inference.parser import Parser
@@ -71,26 +73,15 @@ def train(
 
     Example: nqg train train.tsv -o models/mine --like scan --dev dev.tsv
 
-    Ctrl-C or a kill costs little: FOLDER.training keeps the state of the training, and the same command goes on from
-    there to the model that an undisturbed run writes. FOLDER itself appears, or is replaced, when the model is whole.
-    Options win over the file of --settings, and the file over the defaults.
+    Ctrl-C or a kill costs little: FOLDER.training keeps the state, and the same command goes on from there to the model
+    that an undisturbed run writes. FOLDER itself appears, or is replaced, when the model is whole.
     """
-    from nqg.data.mapped_examples import MappedExamples
+    from nqg.cli.training_run import TrainingRun
 
     _check_output(output)
-    check_picture(plot)
     chosen = options.project_settings(context.params)
     fallback = FallbackWish.chosen(chosen, gate=gate, hold_out=hold_out)
-    examples: Sequence[Example] = MappedExamples.of(data) if forests else read_examples(data)
-    held_out = read_examples(dev) if dev else []
-    legal = TargetGrammar.read(target_grammar) if target_grammar else None
-    rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else chosen.induction
-    for table, held in chosen.tables():
-        detail(f"[{table}] {in_words(held)}")
-
-    from nqg.cli.training_run import Task, TrainingRun
-
-    task = Task(examples, held_out, rules, legal, chosen.model, chosen.training, checked_device(device), forests)
+    task = _task(context.params, chosen)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     try:
         fitting = run.fitted(task)
@@ -99,12 +90,42 @@ def train(
         complain(f"interrupted; the same command goes on with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
-        scores = _scores(fitting.parser, held_out) if held_out else None
-        _write(fitting, examples, output, also, [_measured(scores, held_out, dev)] if scores and dev else [])
+        scores = _concluded(task, fitting, context.params, also)
         shutil.rmtree(run.folder)
         _report(output, fitting, scores, as_json)
         report_written(output, *_drawn(fitting, plot))
     run.processes.part()
+
+
+def _task(given: Mapping[str, Any], chosen: ProjectSettings) -> Task:
+    """What is to be learned, read from the files that were named; whatever is wrong with them is said now."""
+    from nqg.cli.training_run import Task
+    from nqg.data.mapped_examples import MappedExamples
+
+    check_picture(given["plot"])
+    for table, settings in chosen.tables():
+        detail(f"[{table}] {in_words(settings)}")
+    forests, grammar, legal, dev = (given[name] for name in ("forests", "grammar", "target_grammar", "dev"))
+    return Task(
+        MappedExamples.of(given["data"]) if forests else read_examples(given["data"]),
+        read_examples(dev) if dev else [],
+        Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else chosen.induction,
+        TargetGrammar.read(legal) if legal else None,
+        chosen.model,
+        chosen.training,
+        checked_device(given["device"]),
+        forests,
+    )
+
+
+def _concluded(
+    task: Task, fitting: Fitting, given: Mapping[str, Any], also: Callable[[Path], None] | None
+) -> Scores | None:
+    """The scores on the dev examples, written into the model folder with everything else."""
+    scores = _scores(fitting.parser, task.dev) if task.dev else None
+    measured = [_measured(scores, task.dev, given["dev"])] if scores else []
+    _write(fitting, task.examples, given["output"], also, measured)
+    return scores
 
 
 def _check_output(output: Path) -> None:
