@@ -13,6 +13,7 @@ import pytest
 from faults.kills import Work, run, small_files_alone, started
 from faults.works import works
 from nqg.forests.cache import ForestCache
+from nqg.model.folder import held
 
 DISK = 64 << 20  # bytes
 
@@ -122,6 +123,32 @@ def test_processes_that_write_one_grammar_at_once_leave_one_whole_grammar(
     assert together(again(work.words), folder, tmp_path, 3) == [0, 0, 0]
     assert work.results(folder) == work.results(alone)
     assert not [path for path in folder.rglob("*") if path.name.endswith(".part")]
+
+
+def test_of_two_trainings_of_one_model_at_once_the_second_is_refused_and_the_first_is_not_harmed(
+    all_works: Mapping[str, Work], tmp_path: Path
+) -> None:
+    work, folder = all_works["train"], tmp_path / "work"
+    folder.mkdir()
+    work.prepare(folder)
+    with held(folder / "model.training", wait=False):  # as a training does
+        ended = run(work.words, folder)
+    assert ended.code == 1
+    assert ended.said == "error: model.training: another process is at work here; wait until it has ended\n"
+    assert run(work.words, folder).code == 0
+    assert not (folder / "model.training").exists()
+
+
+def test_of_two_reproductions_at_once_one_does_the_work_and_the_other_waits_for_it(
+    all_works: Mapping[str, Work], tmp_path: Path, real_data: Path
+) -> None:
+    work, folder = all_works["reproduce"], tmp_path / "work"
+    folder.mkdir()
+    work.prepare(folder)
+    assert together(work.words, folder, tmp_path, 2) == [0, 0]
+    (unfinished,) = (folder / "results" / ".unfinished").iterdir()
+    assert not list(unfinished.iterdir())
+    assert sorted(work.results(folder)) == ["mine.toml", "results/mine/nqg-embedded-0.json"]
 
 
 def test_a_damaged_entry_of_the_cache_is_noticed_and_made_again(all_works: Mapping[str, Work], tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from nqg.errors import NqgError
 from nqg.model import folder as folders
-from nqg.model.folder import bring_back, folder_written_atomically
+from nqg.model.folder import bring_back, folder_written_atomically, held
 
 HEAD = "import os, signal, sys\nfrom pathlib import Path\nfrom nqg.model import folder as folders\n"
 WRITE = """
@@ -144,3 +146,42 @@ def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path
     assert len(texts(folder)) == 1
     assert texts(folder) <= {"a39", "b39", "c39"}
     assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_folder_that_is_held_is_refused_to_others_until_it_is_let_go(tmp_path: Path) -> None:
+    words = "work: another process is at work here; wait until it has ended"
+    with (
+        held(tmp_path / "work", wait=False),
+        pytest.raises(NqgError, match=words),
+        held(tmp_path / "work", wait=False),
+    ):
+        pass
+    with held(tmp_path / "work", wait=False):
+        (tmp_path / "work" / "state").touch()
+    with held(tmp_path / "work", wait=False):
+        (tmp_path / "work" / "state").unlink()
+    assert not list(tmp_path.iterdir())
+
+
+def test_whoever_waits_for_a_folder_that_is_removed_gets_a_new_one(tmp_path: Path) -> None:
+    folder, found = tmp_path / "work", []
+
+    def wait() -> None:
+        with held(folder, wait=True):
+            found.append(folder.exists())
+
+    with held(folder, wait=False):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        folder.rmdir()
+    waiting.join(20)
+    assert found == [True]
+
+
+def test_a_kill_lets_go_of_a_folder(tmp_path: Path) -> None:
+    killed(
+        "\nwith folders.held(Path(sys.argv[1]), wait=False):\n    os.kill(os.getpid(), signal.SIGKILL)\n",
+        tmp_path / "work",
+    )
+    with held(tmp_path / "work", wait=False):
+        pass

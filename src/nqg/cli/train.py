@@ -83,6 +83,7 @@ def train(
     fallback = FallbackWish.chosen(chosen, gate=gate, hold_out=hold_out)
     task = _task(context.params, chosen)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
+    context.with_resource(run.alone())
     try:
         fitting = run.fitted(task)
         also = fallback.trained(task, run) if fallback else None

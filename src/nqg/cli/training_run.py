@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.inference.fitting import Fitting, distinct
+from nqg.model.folder import held
 from nqg.model.processes import Processes
 from nqg.model.records import TrainingStep
 from nqg.model.resume import restore, saved_steps
@@ -68,6 +69,10 @@ class TrainingRun:
     def state(self) -> Path:
         """The file that holds the state of the training."""
         return self.folder / "state.safetensors"
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other trainings of the same model away, until the block ends."""
+        return held(self.folder, wait=False) if self.processes.is_main else nullcontext()
 
     def fitted(self, task: Task) -> Fitting:
         """Train to the end, from the beginning or from where the state is."""

@@ -22,6 +22,7 @@ from nqg.experiments.task import Task
 from nqg.experiments.weights import UsedWeights
 from nqg.inference.calibration import HeldOut, held_out
 from nqg.inference.gate import Gate, Trial, calibrated_gate
+from nqg.model.folder import held
 
 Run = Callable[[Task, str, int, Workplace], Outcome]
 Tell = Callable[[Cell, Progress], None]
@@ -62,8 +63,11 @@ class Runner:
         return record if record.is_of(self.recipe) and record.data == self.task.fingerprint else None
 
     def record(self, cell: Cell) -> Record:
-        """The record of a cell."""
-        return self.finished(cell) or self._made(cell)
+        """The record of a cell; where another process is at work on it, that one's."""
+        if record := self.finished(cell):
+            return record
+        with held(self._unfinished(cell), wait=True):
+            return self.finished(cell) or self._made(cell)
 
     def _made(self, cell: Cell) -> Record:
         outcome = self._outcome(cell)
@@ -130,7 +134,8 @@ class Runner:
         cell = self.cell(system, seed)
         self.record(cell)
         if not self._replies(cell).exists():
-            self._made(cell)
+            with held(self._unfinished(cell), wait=True):
+                self._made(cell)
         return read_replies(self._replies(cell), self.task)
 
     def _calibrated_gate(self, cell: Cell) -> Gate:

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from nqg.errors import NqgError
+
 NEW, OLD = "new", "old"
 EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 HERE = -100  # AT_FDCWD: names are relative to the current folder
@@ -41,6 +43,34 @@ def bring_back(folder: Path) -> None:
     if not folder.exists() and any((part / OLD).exists() for part in _parts(folder)):
         with suppress(OSError), _locked(folder.parent):
             _clear(folder)
+
+
+@contextmanager
+def held(folder: Path, *, wait: bool) -> Iterator[None]:
+    """A folder for work under way, made where need be, which no other process has meanwhile.
+
+    Where another has it, wait for that one to end, or refuse. The block may remove the folder; an empty one is removed.
+    """
+    with ExitStack() as lock:
+        while not _is_taken(folder, lock, wait):
+            pass
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # most likely because it is not empty
+                folder.rmdir()
+
+
+def _is_taken(folder: Path, lock: ExitStack, wait: bool) -> bool:
+    """Lock a folder; False where whoever had it removed it in the meantime."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = lock.enter_context(_locked(folder, wait=wait))
+        return handle is None or os.path.samestat(os.fstat(handle), folder.stat())
+    except FileNotFoundError:
+        return False
+    except BlockingIOError as error:
+        raise NqgError(f"{folder}: another process is at work here; wait until it has ended") from error
 
 
 @contextmanager
@@ -94,17 +124,17 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+def _locked(folder: Path, *, wait: bool = True) -> Iterator[int | None]:
     """Hold a folder against other processes; the system lets go when we are killed. BlockingIOError: it is held."""
     if sys.platform == "win32":
-        yield
+        yield None
         return
     import fcntl
 
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
+        yield handle
     finally:
         os.close(handle)
 
