@@ -62,7 +62,8 @@ def test_dev_scores_count_right_answers_and_average_the_losses_of_what_is_derive
     scores = DevSet.of(model.parser, [*EXAMPLES, wrong, unknown, long], batch_size=3).scores()
     assert scores.exact_match == 4 / 7
     model.parser.model.scorer.eval()
-    expected = batch_loss(model.parser.model.scorer, model.data, [0, 1, 2, 3], 0, CPU).item()
+    data, rows = model.data.rows([0, 1, 2, 3])
+    expected = batch_loss(model.parser.model.scorer, data, rows, 0, CPU).item()
     assert scores.loss == pytest.approx(expected, rel=1e-5)
 
 
