@@ -75,6 +75,8 @@ def test_a_missing_file_is_named() -> None:
         (LEAST + "[nqg]\nencoder = 3\n", r"expected a string as 'encoder' of \[nqg\], found 3"),
         (LEAST + '[paper.accuracy]\nNQG = "high"\n', r"expected a number as 'NQG' of \[accuracy\], found 'high'"),
         (LEAST + "[paper.speed]\nNQG = 3\n", r"no key of \[paper\] 'speed'"),
+        (LEAST + '[induction]\nshortest = "all"\n', r"expected int as 'shortest' of \[induction\], found 'all'"),
+        (LEAST + "[induction]\nterminal_bits = 0\n", r"\[induction\]: terminal_bits is 0.0; expected more"),
     ],
 )
 def test_a_bad_recipe_is_refused_with_the_reason(written: Callable[[str], str], text: str, complaint: str) -> None:

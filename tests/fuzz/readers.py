@@ -37,6 +37,7 @@ from nqg.inference.fallback import PredictionFile
 from nqg.inference.gate import Gate
 from nqg.inference.settings_file import read_settings
 from nqg.model.settings import TrainingSettings
+from nqg.seq2seq.settings import FineTuningSettings
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,10 @@ def _record(path: Path) -> object:
 
 def _recipe(path: Path) -> object:
     recipe = read_recipe(str(path))
-    chosen = recipe.nqg.settings(TrainingSettings, "flan-t5-small", 0, "[nqg]")
+    chosen = recipe.nqg.settings(TrainingSettings, "embedded", 0, "[nqg]")
+    others = recipe.seq2seq.settings(FineTuningSettings, "flan-t5-small", 0, "[seq2seq]")
     return (
-        chosen,
+        (chosen, others),
         recipe.fingerprint("hybrid", "embedded+flan-t5-small"),
         InductionSettings().changed(**recipe.induction),
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nqg.errors import FormatError, UnknownName
+from nqg.induction.settings import InductionSettings
 from nqg.toml import Settings, Table, read_toml
 
 System = Literal["nqg", "seq2seq", "hybrid", "gated"]
@@ -124,7 +125,7 @@ def _recipe(name: str, table: Table) -> Recipe:
         _plan(table.table("seq2seq"), "model"),
         table.text("metric", "exact", METRICS),
         _train_size(table),
-        dict(table.table("induction").values),
+        _induction(table.table("induction")),
         _paper(table.table("paper")),
     )
 
@@ -141,6 +142,12 @@ def _train_size(table: Table) -> int | None:
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         raise FormatError(f"expected a number of examples as 'random_train_size', found {size!r}", table.path)
     return size
+
+
+def _induction(table: Table) -> dict[str, Any]:
+    """Settings of the induction that differ from the dataset's own; a wrong one is refused when the recipe is read."""
+    table.settings(InductionSettings)
+    return dict(table.values)
 
 
 def _plan(table: Table, weights: str) -> SystemPlan:
