@@ -12,7 +12,6 @@ import pytest
 
 from faults.kills import Work, run, small_files_alone, started
 from faults.works import works
-from nqg.forests.cache import ForestCache
 from nqg.model.folder import held
 
 DISK = 64 << 20  # bytes
@@ -163,4 +162,3 @@ def test_a_damaged_entry_of_the_cache_is_noticed_and_made_again(all_works: Mappi
     assert run(work.words, folder).code == 0
     assert work.results(folder) == before
     assert entry.read_bytes() == whole
-    assert ForestCache(entry.parent).folder == tmp_path / "cache" / "forests"

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuzz import seeds
 from nqg.data.download import Cache, RemoteFile
 from nqg.data.example_files import read_examples
 from nqg.data.geoquery_corpus import read_corpus
@@ -143,10 +142,6 @@ def test_a_json_object_with_many_keys_and_one_twice_is_refused_soon() -> None:
     keys = ", ".join(f'"{number}": 0' for number in range(100_000))
     with pytest.raises(FormatError, match="the key 'x' stands twice"):
         strict_json(f'{{{keys}, "x": 0, "x": 1}}', Place(Path("many.json"), 1))
-
-
-def test_the_seeds_hold_other_scripts_and_marks() -> None:
-    assert {"\u202e", "\u0301", "🏳"} <= set(seeds.SCRIPTS)
 
 
 def test_a_bottomless_comment_on_a_grammar_is_no_settings(tmp_path: Path) -> None:
