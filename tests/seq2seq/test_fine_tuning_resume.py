@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from conftest import PROJECT
 from nqg.errors import FormatError, NqgError
 from nqg.model.records import TrainingStep
+from nqg.model.training import Diverged
 from nqg.seq2seq.fitting import Seq2seqFitting
 from nqg.seq2seq.settings import FineTuningSettings
 from seq2seq_examples import EXAMPLES, SMALL
@@ -138,3 +139,16 @@ def test_the_header_says_what_the_training_began_with(tmp_path: Path) -> None:
     with safe_open(state, framework="pt") as file:
         origin = json.loads(file.metadata()["origin"])
     assert (origin["steps"], origin["model"], origin["the number of processes"]) == (7, "embedded", 1)
+
+
+@pytest.mark.parametrize(
+    ("fails_after", "kept"), [(5, "the last state, after step 4, is in {path}"), (1, "no state was saved yet")]
+)
+def test_a_loss_that_is_no_number_names_the_last_state(tmp_path: Path, fails_after: int, kept: str) -> None:
+    path, fitting = tmp_path / "state.safetensors", new_fitting()
+    steps = fitting.steps(path, save_every=2)
+    list(islice(steps, fails_after))
+    with torch.no_grad():
+        fitting.tuning.weights["shared.weight"].fill_(torch.nan)
+    with pytest.raises(Diverged, match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$"):
+        next(steps)

@@ -20,6 +20,7 @@ from nqg.files import written_atomically
 from nqg.model.records import TrainingStep, columns_of, steps_in
 from nqg.model.resume import TrainingOrigin
 from nqg.model.soundness import refused_with
+from nqg.model.training import Diverged
 from nqg.seq2seq.training import Best, FineTuning, put
 
 KIND = "nqg fine-tuning"
@@ -33,13 +34,17 @@ def saved_steps(tuning: FineTuning, path: Path, origin: TrainingOrigin, save_eve
     On a GPU a step's record comes when others were made already, so the state is that of the next pause.
     """
     saved = tuning.made
-    for step in tuning.steps():
-        is_due = tuning.made - saved >= save_every or tuning.is_finished
-        if step.number == tuning.made and is_due:
-            saved = tuning.made
-            if tuning.processes.is_main:
-                save_state(path, tuning, origin)
-        yield step
+    try:
+        for step in tuning.steps():
+            is_due = tuning.made - saved >= save_every or tuning.is_finished
+            if step.number == tuning.made and is_due:
+                saved = tuning.made
+                if tuning.processes.is_main:
+                    save_state(path, tuning, origin)
+            yield step
+    except Diverged as error:
+        kept = f"the last state, after step {saved}, is in {path}" if saved else "no state was saved yet"
+        raise Diverged(f"{error}; {kept}") from error
 
 
 def save_state(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:

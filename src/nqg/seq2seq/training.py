@@ -20,6 +20,7 @@ from nqg.seq2seq.optimizers import new_optimizer
 from nqg.seq2seq.settings import FineTuningSettings
 
 TOGETHER = 32  # steps that a GPU makes before anybody asks it for their losses, which would make it wait
+NAMED = 8  # examples of a batch that an error numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class FineTuning:
         rates = [self._rate(number) for number in numbers]
         bundle = [TrainingStep(*each) for each in zip((n + 1 for n in numbers), losses, rates, strict=True)]
         for step in bundle:
-            _check_finite(step)
+            _check_finite(step, self.plan[step.number - 1])
         every = self.settings.evaluate_every
         if self.exact_match and every and (numbers.stop % every == 0 or numbers.stop == self.settings.steps):
             last = bundle[-1]
@@ -162,9 +163,10 @@ def _step_seed(seed: int, step: int, rank: int) -> int:
     return random.Random(f"seq2seq {seed} {step} {rank}").getrandbits(32)
 
 
-def _check_finite(step: TrainingStep) -> None:
+def _check_finite(step: TrainingStep, batch: Sequence[int]) -> None:
     if not math.isfinite(step.loss):
+        shown = ", ".join(str(number + 1) for number in batch[:NAMED]) + (", …" if len(batch) > NAMED else "")
         raise Diverged(
-            f"the loss of step {step.number} is {step.loss}, at learning rate {step.learning_rate:g}; "
-            f"try a lower one, or float32 instead of bf16"
+            f"the loss of step {step.number} is {step.loss}, at learning rate {step.learning_rate:g} and for the "
+            f"examples {shown}; try a lower rate, or float32 instead of bf16"
         )
