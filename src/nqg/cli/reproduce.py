@@ -151,7 +151,7 @@ def _row(recipe: Recipe, records: list[Record]) -> Table:
     """Our figures over all seeds that were run now, and the paper's."""
     from nqg.experiments.summary import Results
 
-    results = Results.of(records)
+    results = Results.collected(records)
     table = Table(title=f"{recipe.title}: per cent", title_justify="left", box=None, pad_edge=False)
     for column in ("system", "accuracy", "coverage", "precision", "seeds"):
         table.add_column(column, justify="left" if column == "system" else "right")
