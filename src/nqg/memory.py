@@ -17,3 +17,9 @@ def keep_large_blocks_apart() -> None:
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").mallopt(M_MMAP_THRESHOLD, LARGE)
+
+
+def release_holes() -> None:
+    """Give holes in glibc's heap back to the operating system; other systems are left as they are."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,13 +22,14 @@ from nqg.engines import Here, in_parts
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
 from nqg.grammar.grammar import Grammar
-from nqg.memory import keep_large_blocks_apart
+from nqg.memory import keep_large_blocks_apart, release_holes
 
 if TYPE_CHECKING:
     from nqg.inference.hybrid import Answer
     from nqg.inference.reading import Reading
 
 STDIN = "-"
+TIDY_EVERY = 8  # parts; more often costs time
 EXAMPLES = (".tsv", ".jsonl")  # files of examples, whose sources are parsed
 
 MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
@@ -119,7 +121,11 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     wish: dict[str, Any] = {"readings": style.readings, "only_legal": style.only_legal, "marginals": style.explain}
     parser = Hybrid.load(model, device) if style.is_hybrid else Parser.load(model, device)
 
+    parts = count(1)
+
     def texts(part: Sequence[Asked]) -> list[str]:
+        if next(parts) % TIDY_EVERY == 0:
+            release_holes()
         sentences = [asked.sentence for asked in part]
         if isinstance(parser, Hybrid):
             answers = parser.answers(sentences, **wish)
