@@ -4,8 +4,8 @@
     python benchmarks/fuzzing.py --list
 
 A case passes if the reader gives a value or raises an `NqgError`, within the time and the memory that it may take. The
-first case that does not is written to `failing-READER.case`, and the exit code is not 0. With the extra `fuzz` (atheris)
-every second case is one that libFuzzer made; without it all are random.
+first case that does not is written to `failing-READER.case`, and the exit code is not 0. With the extra `fuzz`
+(atheris) every second case is one that libFuzzer made; without it all are random.
 """
 
 from __future__ import annotations
