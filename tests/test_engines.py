@@ -140,12 +140,14 @@ def test_the_workers_of_a_machine_share_its_cores(monkeypatch: pytest.MonkeyPatc
 
 
 PROGRAM = """
+import signal
 from engine_tasks import counted
 from functools import partial
 from itertools import count
 from pathlib import Path
 from nqg.process_pool import ProcessPool
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it
     for result in ProcessPool(2).map(partial(counted, Path({folder!r})), count()):
         print(result, flush=True)
 """
