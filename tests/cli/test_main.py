@@ -131,6 +131,7 @@ import os, signal
 import nqg.data.example_files as files
 from nqg.cli import split
 from nqg.cli.main import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it
 def interrupted(path):
     os.kill(os.getpid(), signal.SIGINT)
 split.read_examples = interrupted
