@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import pytest
@@ -314,7 +315,9 @@ def test_pairs_that_the_grammar_does_not_derive_are_left_out() -> None:
 
 
 def test_repeated_pairs_are_learned_from_once() -> None:
+    again = [replace(example, id=str(number)) for number, example in enumerate(EXAMPLES * 3)]
     assert len(fitting(examples=EXAMPLES * 3).data) == len(EXAMPLES)
+    assert len(fitting(examples=again).data) == len(EXAMPLES)
 
 
 def test_examples_of_which_the_grammar_derives_none_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -26,3 +27,15 @@ class Example:
     def target_tokens(self) -> tuple[str, ...]:
         """The target, cut at white space."""
         return tuple(self.target.split())
+
+
+def distinct_pairs(examples: Iterable[Example]) -> list[Example]:
+    """The examples without those whose source and target came before, whatever their ids.
+
+    >>> distinct_pairs([Example("jump", "J", "1"), Example("walk", "W", "2"), Example("jump", "J", "3")])
+    [Example(source='jump', target='J', id='1'), Example(source='walk', target='W', id='2')]
+    """
+    first: dict[tuple[str, str], Example] = {}
+    for example in examples:
+        first.setdefault((example.source, example.target), example)
+    return list(first.values())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from nqg.data.example import Example
+from nqg.data.example import Example, distinct_pairs
 from nqg.evaluation.evaluation import Evaluation, Reply
 from nqg.experiments.machine import commit, hardware, versions
 from nqg.experiments.outcome import Outcome, Progress, Stopwatch, Workplace, read_replies, write_replies
@@ -140,7 +140,7 @@ class Runner:
 
     def _calibrated_gate(self, cell: Cell) -> Gate:
         """The gate that is best on examples held out from training, of which neither part has seen the templates."""
-        parts = held_out(self.task.train, HeldOut.TEMPLATE).parts(list(dict.fromkeys(self.task.train)))
+        parts = held_out(self.task.train, HeldOut.TEMPLATE).parts(distinct_pairs(self.task.train))
         task = replace(self.task, train=tuple(parts.train), test=tuple(parts.test))
         own, other = (
             self._trained(task, cell, system, self._unfinished(cell) / system).replies for system in ("nqg", "seq2seq")

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
-from nqg.data.example import Example
+from nqg.data.example import Example, distinct_pairs
 from nqg.data.split import Split
 from nqg.inference.fallback import Fallback, spaced
 from nqg.inference.gate import Gate, Trial, calibrated_gate
@@ -38,7 +38,7 @@ class HeldOut(StrEnum):
 
 def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE, seed: int = 0) -> Split:
     """A split whose test part is held out; equal examples are one."""
-    examples = list(dict.fromkeys(examples))
+    examples = distinct_pairs(examples)
     sizes, rng = sizes_for(len(examples), test=share), random.Random(seed)
     match kind:
         case HeldOut.RANDOM:
@@ -75,6 +75,6 @@ def cross_fitted(
     is_right: Correctness = same_tokens,
 ) -> Gate:
     """The gate that is best on the test part of `split` for two parts of a hybrid that are fitted to its train part."""
-    parts = split.parts(list(dict.fromkeys(examples)))
+    parts = split.parts(distinct_pairs(examples))
     parser, fallback = trained_parser(parts.train), trained_fallback(parts.train)
     return calibrated_gate(list(trials(parser, fallback, parts.test, is_right)))

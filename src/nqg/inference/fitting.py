@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from nqg.data.example import Example
+from nqg.data.example import Example, distinct_pairs
 from nqg.data.mapped_examples import MappedExamples
 from nqg.forests.build import build_forests
 from nqg.forests.folder import ForestFolder
@@ -78,8 +78,8 @@ class Fitting:
 
 
 def distinct(examples: Sequence[Example]) -> Sequence[Example]:
-    """What is learned from: each example once, but those on disk as they are."""
-    return examples if isinstance(examples, MappedExamples) else list(dict.fromkeys(examples))
+    """What is learned from: each pair once, but those on disk as they are."""
+    return examples if isinstance(examples, MappedExamples) else distinct_pairs(examples)
 
 
 def _data(examples: Sequence[Example], forests: Forests | ForestFolder, model: SavedModel) -> Learnable:
