@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from nqg.cli.main import app
 from nqg.data.example import Example
 from nqg.data.example_files import write_examples
 from nqg.data.split import Split
 from nqg.data.split_files import write_split
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
+from typed_commands import typed
 
 TRAIN = [Example("the longest river", "longest ( river )"), Example("rivers in m0", "river ( m0 )")]
 TEST = [Example("rivers in m1", "river ( m1 )"), Example("the longest state of all", "longest ( state )")]
@@ -30,10 +30,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, ["audit", *words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return typed("audit", *words)
 
 
 def test_two_files_are_compared() -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from nqg.cli import terminal
 from nqg.cli.data import drawn_downloads
-from nqg.cli.main import app
 from nqg.data.example_files import read_examples
 from nqg.data.progress import Received
 from nqg.data.split_files import read_split
 from nqg.errors import DataUnavailable, NqgError, UnknownName
+from typed_commands import typed
 
 
 @pytest.fixture(autouse=True)
@@ -29,10 +29,7 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, ["data", *words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return typed("data", *words)
 
 
 def test_the_list_shows_sizes_splits_licences_and_readiness(tmp_path: Path) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
-from nqg.cli.main import app
 from nqg.data.example_files import write_examples
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from typed_commands import one_thread, typed
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1")
 TRAIN = [Example("walk twice", "W W"), Example("jump", "J")]
@@ -28,10 +27,8 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     write_examples("train.tsv", TRAIN)
     write_examples("test.tsv", TEST)
     write_examples("fallback.tsv", [Example(each.source, "W W") for each in TEST])
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +40,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, ["evaluate", *words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return typed("evaluate", *words)
 
 
 def test_the_causes_stand_below_the_scores(model: str) -> None:

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
 from nqg.cli import replies
-from nqg.cli.main import app
 from nqg.data.catalogue import load_dataset
 from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError, UnknownName
@@ -21,6 +19,7 @@ from nqg.inference.hybrid import Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from typed_commands import one_thread, typed
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1")
 EXAMPLES = [Example("walk twice", "W W"), Example("jump", "J")]
@@ -32,10 +31,8 @@ TEST = "walk\tW\njump twice\tJ J\nwalk twice\tW\nhop\tH\n"
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     Path("test.tsv").write_text(TEST)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, ["evaluate", *words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return typed("evaluate", *words)
 
 
 def shown(*words: str) -> list[str]:

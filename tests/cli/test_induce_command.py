@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from nqg import load_dataset
 from nqg.cli import search_line as drawing
 from nqg.cli.induce import LIKE
-from nqg.cli.main import app
 from nqg.cli.search_line import SearchLine, StopRequest, search_line
 from nqg.cli.terminal import STOPPED
 from nqg.data.example import Example
@@ -29,6 +28,7 @@ from nqg.induction.induce import induce, underivable
 from nqg.induction.inspection import coverage, grammar_bits
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace
+from typed_commands import typed
 
 EXAMPLES = [
     Example("jump", "J"),
@@ -58,10 +58,7 @@ def scan_train(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, ["induce", *words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return typed("induce", *words)
 
 
 def test_the_grammar_is_the_one_that_induce_finds() -> None:

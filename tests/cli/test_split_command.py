@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from nqg.cli import terminal
-from nqg.cli.main import app
 from nqg.data.example import Example
 from nqg.data.example_files import read_examples, write_examples
 from nqg.data.split_files import read_split
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
+from typed_commands import typed
 
 EXAMPLES = [
     Example(f"{f} {g} {x}", f"answer ( {f} ( {g} ( {x} ) ) )", id=f"{f}{g}{x}")
@@ -38,10 +38,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, ["split", *words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return typed("split", *words)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,9 @@ from pathlib import Path
 import pytest
 import torch
 from rich.console import Console
-from typer.testing import CliRunner, Result
 
-from nqg import Grammar, Parser, induce, load_dataset
+from nqg import Grammar, Parser, induce
 from nqg.cli import training_run
-from nqg.cli.main import app
 from nqg.cli.terminal import STOPPED
 from nqg.data.example import Example
 from nqg.data.example_files import write_examples
@@ -30,36 +28,15 @@ from nqg.model.encoder import new_encoder
 from nqg.model.records import TrainingStep
 from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.model.training import Training
-
-EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]
-RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
-BRIEF = ("--grammar", "rules.txt", "--steps", "7", "--batch-size", "8", "--device", "cpu")
+from training_command import BRIEF, EXAMPLES, files, nqg, training_folder
 
 
 @pytest.fixture(autouse=True)
 def _own_folder(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    write_examples(tmp_path / "train.tsv", EXAMPLES)
-    (tmp_path / "rules.txt").write_text(RULES)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, ["train", *words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def files(folder: str) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    with training_folder(tmp_path, tmp_path_factory.mktemp("cache"), monkeypatch):
+        yield
 
 
 def test_a_model_is_trained_saved_and_named() -> None:

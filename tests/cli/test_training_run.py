@@ -11,12 +11,9 @@ from math import nan
 from pathlib import Path
 
 import pytest
-import torch
-from typer.testing import CliRunner, Result
 
-from nqg import Grammar, Parser, load_dataset
+from nqg import Grammar, Parser
 from nqg.cli import training_run
-from nqg.cli.main import app
 from nqg.data.example import Example
 from nqg.data.example_files import write_examples
 from nqg.errors import MissingExtra
@@ -25,10 +22,8 @@ from nqg.forests.forest import Forests
 from nqg.model.records import TrainingStep
 from nqg.model.settings import TrainingSettings
 from nqg.model.training import Diverged, Training
+from training_command import BRIEF, EXAMPLES, RULES, files, nqg, training_folder
 
-EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]
-RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
-BRIEF = ("--grammar", "rules.txt", "--steps", "7", "--batch-size", "8", "--device", "cpu")
 TRIALS = ("--dev", "dev.tsv", "--evaluate-every", "2", "--patience", "2", "--learning-rate", "0.001", "--warm-up", "2")
 
 
@@ -36,26 +31,8 @@ TRIALS = ("--dev", "dev.tsv", "--evaluate-every", "2", "--patience", "2", "--lea
 def _own_folder(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    write_examples(tmp_path / "train.tsv", EXAMPLES)
-    (tmp_path / "rules.txt").write_text(RULES)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, ["train", *words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def files(folder: str) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    with training_folder(tmp_path, tmp_path_factory.mktemp("cache"), monkeypatch):
+        yield
 
 
 def test_dev_scores_are_in_the_metrics_and_the_best_weights_in_the_model() -> None:
