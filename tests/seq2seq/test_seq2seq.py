@@ -52,6 +52,36 @@ def test_nothing_is_asked_and_nothing_answered(seq2seq: Seq2seq) -> None:
     assert seq2seq.predict([]) == []
 
 
+def test_a_guess_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: Seq2seq) -> None:
+    asked = [*SOURCES, "jump left", "left left walk and turn"]
+    guesses = seq2seq.guesses(asked)
+    assert [guess.target for guess in guesses] == seq2seq.predict(asked)
+    assert [guess.probability for guess in guesses] == pytest.approx([_probability(seq2seq, each) for each in asked])
+    assert min(guess.probability for guess in guesses[: len(SOURCES)]) > 0.9 > guesses[-1].probability > 0
+
+
+@torch.inference_mode()
+def _probability(seq2seq: Seq2seq, source: str) -> float:
+    """The probability of what the model writes, asked for piece after piece, a source at a time."""
+    batch = seq2seq._padded(seq2seq._sources([source], is_cut=True))
+    [row] = seq2seq._written(batch, None).tolist()
+    probability = 1.0
+    for place in range(1, len(row)):
+        logits = seq2seq.model(**batch, decoder_input_ids=torch.tensor([row[:place]])).logits
+        probability *= float(logits[0, -1].softmax(-1)[row[place]])
+    return probability
+
+
+def test_probabilities_do_not_depend_on_how_many_are_computed_at_once(
+    seq2seq: Seq2seq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = seq2seq.guesses(SOURCES)
+    monkeypatch.setattr("nqg.seq2seq.seq2seq.LOGITS", 1)
+    alone = seq2seq.guesses(SOURCES)
+    assert [guess.target for guess in alone] == [guess.target for guess in together]
+    assert [guess.probability for guess in alone] == pytest.approx([guess.probability for guess in together])
+
+
 def test_white_space_of_a_source_does_not_matter(seq2seq: Seq2seq) -> None:
     assert seq2seq.predict(["  walk \t twice "]) == ["I_WALK I_WALK"]
 

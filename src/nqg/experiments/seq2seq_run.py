@@ -22,8 +22,8 @@ def seq2seq_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Ou
         for step in fitting.steps(place.folder / "seq2seq.safetensors"):
             place.tell(Progress("fine-tuning", step.number, settings.steps, step.loss))
     with watch.timing("predicting"):
-        targets = fitting.seq2seq.predict([example.source for example in test])
-    replies = tuple(Reply(target or None, "fallback") for target in targets)
+        guesses = fitting.seq2seq.guesses([example.source for example in test])
+    replies = tuple(Reply(guess.target or None, "fallback", guess.probability) for guess in guesses)
     figures = {"train_examples": float(len(train)), "cut_sources": float(fitting.cut.sources)}
     return Outcome(replies, figures, asdict(settings), watch.seconds)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from nqg.data.example import Example
@@ -17,6 +19,17 @@ from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import Spelling, normalised, written
 
 TOGETHER = 2**15  # pieces of sources that are read at once, padding included
+LOGITS = 2**27  # numbers that are kept at once when probabilities are computed
+
+T = TypeVar("T")
+Ids = Sequence[Sequence[int]]
+
+
+class Guess(NamedTuple):
+    """A target, and the model's probability of all its pieces together."""
+
+    target: str
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -76,14 +89,11 @@ class Seq2seq:
 
     def predict(self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None) -> list[str]:
         """The target of every source, tokens separated by single spaces; `allowed` may rule pieces out as they come."""
-        pieces = self._sources(sources, is_cut=True)
-        targets = [""] * len(sources)
-        self.model.eval()
-        for places in _by_length(pieces):
-            answers = self._answers([pieces[place] for place in places], allowed)
-            for place, answer in zip(places, answers, strict=True):
-                targets[place] = answer
-        return targets
+        return self._in_batches(sources, lambda batch: self._targets(self._written(self._padded(batch), allowed)))
+
+    def guesses(self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None) -> list[Guess]:
+        """What `predict` gives, with the probability of each target among all texts that the model might write."""
+        return self._in_batches(sources, lambda batch: self._guesses(self._padded(batch), allowed))
 
     def exact_match(self, examples: Sequence[Example]) -> float:
         """The share of examples whose target is predicted, token for token."""
@@ -99,15 +109,47 @@ class Seq2seq:
         return encoded_sources(self.tokenizer, self.settings, sources, is_cut=is_cut)
 
     @torch.inference_mode()
-    def _answers(self, sources: Sequence[Sequence[int]], allowed: LogitsProcessor | None) -> list[str]:
+    def _in_batches(self, sources: Sequence[str], answers: Callable[[Ids], list[T]]) -> list[T]:
+        """The answers to batches of sources of like lengths, in the order of the sources."""
+        self.model.eval()
+        pieces = self._sources(sources, is_cut=True)
+        found = [
+            (place, answer)
+            for places in _by_length(pieces)
+            for place, answer in zip(places, answers([pieces[place] for place in places]), strict=True)
+        ]
+        return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
+
+    def _padded(self, sources: Ids) -> dict[str, Tensor]:
         batch = self.tokenizer.pad({"input_ids": list(sources)}, return_tensors="pt").to(self.device)
-        ids = self.model.generate(
-            input_ids=batch["input_ids"],
-            attention_mask=batch["attention_mask"],
-            generation_config=self._generation(),
-            logits_processor=LogitsProcessorList([allowed] if allowed else []),
-        )
-        return [self.spelling.read(text) for text in written(self.tokenizer, ids.tolist())]
+        return {name: batch[name] for name in ("input_ids", "attention_mask")}
+
+    def _written(self, batch: dict[str, Tensor], allowed: LogitsProcessor | None) -> Tensor:
+        """The pieces that the model writes, a row a source, after the one that every text starts from."""
+        processors = LogitsProcessorList([allowed] if allowed else [])
+        rows: Tensor = self.model.generate(**batch, generation_config=self._generation(), logits_processor=processors)
+        return rows
+
+    def _targets(self, rows: Tensor) -> list[str]:
+        return [self.spelling.read(text) for text in written(self.tokenizer, rows.tolist())]
+
+    def _guesses(self, batch: dict[str, Tensor], allowed: LogitsProcessor | None) -> list[Guess]:
+        rows = self._written(batch, allowed)
+        together = max(1, LOGITS // (rows.shape[1] * self.model.config.vocab_size))
+        parts = (slice(start, start + together) for start in range(0, len(rows), together))
+        probabilities = [
+            probability
+            for part in parts
+            for probability in self._probabilities({name: ids[part] for name, ids in batch.items()}, rows[part])
+        ]
+        return [Guess(*each) for each in zip(self._targets(rows), probabilities, strict=True)]
+
+    def _probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
+        """The probability of each row, read as a whole: much quicker than asking while it is written."""
+        logits = self.model(**batch, decoder_input_ids=rows[:, :-1]).logits.float()
+        unused = self.model.generation_config.pad_token_id
+        losses = cross_entropy(logits.transpose(1, 2), rows[:, 1:], ignore_index=unused, reduction="none")
+        return (-losses.sum(1)).exp().tolist()
 
     def _generation(self) -> GenerationConfig:
         """How targets are written; whatever a model brings along for other tasks is left aside."""
