@@ -57,7 +57,6 @@ def test_a_guess_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: Seq
     guesses = seq2seq.guesses(asked)
     assert [guess.target for guess in guesses] == seq2seq.predict(asked)
     assert [guess.probability for guess in guesses] == pytest.approx([_probability(seq2seq, each) for each in asked])
-    assert min(guess.probability for guess in guesses[: len(SOURCES)]) > 0.9 > guesses[-1].probability > 0
 
 
 @torch.inference_mode()
