@@ -75,6 +75,17 @@ def test_the_gate_hands_over_where_the_grammar_was_unsure_and_wrong_on_held_out_
     assert systems["nqg"].asked == [6, 8]
 
 
+def test_gates_share_what_a_part_replied_to_held_out_examples(
+    made: Callable[[Task], Runner], systems: dict[str, Memory]
+) -> None:
+    (first,) = made(TASK).records(("gated",), [0])
+    other = replace(made(TASK), weights=UsedWeights(RECIPE, "another", "embedded"))
+    (second,) = other.records(("gated",), [0])
+    assert first.figures == second.figures
+    assert (systems["nqg"].asked, systems["seq2seq"].asked) == ([6, 8, 6, 8], [6, 8])
+    assert not list((made(TASK).results / ".unfinished").rglob("state"))
+
+
 def test_a_record_says_how_it_came_about(made: Callable[[Task], Runner]) -> None:
     (record,) = made(TASK).records(("nqg",), [3])
     assert record.cell.seed == 3

@@ -142,15 +142,24 @@ class Runner:
         """The gate that is best on examples held out from training, of which neither part has seen the templates."""
         parts = held_out(self.task.train, HeldOut.TEMPLATE).parts(distinct_pairs(self.task.train))
         task = replace(self.task, train=tuple(parts.train), test=tuple(parts.test))
-        own, other = (
-            self._trained(task, cell, system, self._unfinished(cell) / system).replies for system in ("nqg", "seq2seq")
-        )
+        own, other = (self._held_out_replies(task, self.cell(system, cell.seed)) for system in ("nqg", "seq2seq"))
         return calibrated_gate(
             [
                 Trial(first.probability, _is_right(task, example, first), _is_right(task, example, second))
                 for example, first, second in zip(task.test, own, other, strict=True)
             ]
         )
+
+    def _held_out_replies(self, task: Task, cell: Cell) -> tuple[Reply, ...]:
+        """The replies of one part to held-out examples; kept, because gates of several encoders share a fallback's."""
+        fingerprint = self.recipe.fingerprint(cell.system, cell.weights)[:8] + task.fingerprint[:8]
+        name = f"held-out-{cell.stem}-{fingerprint}"
+        path, folder = (self.results / kind / cell.recipe / name for kind in (".replies", ".unfinished"))
+        with held(folder, wait=True):
+            if not path.exists():
+                write_replies(path, task, self._trained(task, cell, cell.system, folder).replies)
+                shutil.rmtree(folder, ignore_errors=True)
+        return read_replies(path, task)
 
     def _replies(self, cell: Cell) -> Path:
         return self.results / ".replies" / cell.recipe / f"{cell.stem}.jsonl"
