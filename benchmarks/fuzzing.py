@@ -11,6 +11,7 @@ first case that does not is written to `failing-READER.case`, and the exit code 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import random
 import resource
@@ -29,24 +30,35 @@ from types import FrameType
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCE = PROJECT / "src"
 sys.path.insert(0, str(PROJECT / "tests"))
+os.environ["RUST_BACKTRACE"] = "0"  # tokenizers that panic are nothing special here
 
 
 def compiled_modules() -> list[str]:
     """Modules with functions that Numba compiles, which must stay as they are."""
-    files = [path for path in SOURCE.rglob("*.py") if "kernel" in path.read_text() or "numba" in path.read_text()]
+    marks = ("kernel", "vectorised", "numba")
+    files = [path for path in SOURCE.rglob("*.py") if any(mark in path.read_text() for mark in marks)]
     return [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files]
 
 
-counted: AbstractContextManager[object] = nullcontext()
 try:
     import atheris
 except ImportError:
     HAS_ATHERIS = False
 else:
     HAS_ATHERIS = True
-    counted = atheris.instrument_imports(include=["nqg"], exclude=compiled_modules(), enable_loader_override=False)
 
-with counted:  # the branches of what is imported here guide libFuzzer
+
+def counted() -> AbstractContextManager[object]:
+    """The branches of what is imported within guide libFuzzer."""
+    if not HAS_ATHERIS:
+        return nullcontext()
+    found: AbstractContextManager[object] = atheris.instrument_imports(
+        include=["nqg"], exclude=compiled_modules(), enable_loader_override=False
+    )
+    return found
+
+
+with counted():
     from fuzz.model_readers import MODEL_READERS
     from fuzz.mutations import damaged
     from fuzz.readers import READERS, Reader
@@ -71,6 +83,13 @@ class Run:
     rng: random.Random
     outcomes: Counter[str] = field(default_factory=Counter)
     slowest: float = 0.0
+
+    def begin(self) -> None:
+        """Lay out the files, and have the seeds read, so that whatever a case needs is imported."""
+        self.reader.around(self.folder)
+        for seed in self.reader.seeds():
+            self.reader(seed, self.folder)
+        gc.freeze()  # or the thousands of objects of PyTorch are looked through for garbage again and again
 
     def try_case(self, case: bytes) -> None:
         """Give the reader a case; anything but a value or an NqgError is raised, with the case on disk."""
@@ -99,7 +118,8 @@ class Run:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.outcomes.items()))
-        return f"{self.name}: {self.made:,} cases, {counts}, slowest {self.slowest:.3f} s"
+        cpu = time.process_time()
+        return f"{self.name}: {self.made:,} cases, {counts}, slowest {self.slowest:.3f} s, {cpu:.0f} s of CPU"
 
 
 @contextmanager
@@ -147,8 +167,8 @@ def run_in_a_process_of_its_own(name: str, asked: argparse.Namespace) -> int:
         if child:
             return abs(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         run = Run(name, ALL[name], Path(folder), random.Random(f"{name} {asked.seed}"))
-        run.reader.around(run.folder)
-        run.reader.seeds()
+        with counted():
+            run.begin()
         _limit_memory()
         try:
             (run_random if asked.plain else run_guided)(run, asked.cases)

@@ -6,6 +6,7 @@ of a hostile folder would. `model, unsealed` leaves the checksums as they were.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import tempfile
@@ -18,7 +19,7 @@ from fuzz.readers import Reader
 from fuzz.seeds import EXAMPLES
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.model.contents import INDEX, checksums
+from nqg.model.contents import INDEX
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 
@@ -26,10 +27,10 @@ GRAMMAR = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
 LEGAL = TargetGrammar.parse("<q> ::= J | R | J J | R R")
 TINY = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
 BRIEF = TrainingSettings(steps=2, batch_size=2)
-TINY_T5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=4, layers=1, heads=1))
+TINY_T5 = Seq2seqSettings(longest_target=2, embedded=SmallT5Settings(width=4, layers=1, heads=1))
 
 MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json", "tokenizer_config.json")
-SEQ2SEQ_FILES = (INDEX, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+SEQ2SEQ_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 WEIGHTS, RECORDS, STATE = "model.safetensors", "training.jsonl", "state.safetensors"
 
 
@@ -86,19 +87,25 @@ def _seed(write: Callable[[Path], None], file: str) -> bytes:
 def _load_model(path: Path) -> object:
     from nqg.inference.parser import Parser
 
-    return [parse.target for parse in Parser.load(path.parent, "cpu").parse_all(["jump twice", "fly", ""])]
+    return [parse.target for parse in Parser.load(path.parent, "cpu").parse_all(["jump twice", "fly"])]
 
 
-def _load_seq2seq(path: Path) -> object:
+def _load_seq2seq(path: Path) -> Any:
+    """A fallback, which was asked for the first piece of a target already."""
     from nqg.seq2seq.seq2seq import Seq2seq
 
-    return Seq2seq.load(path.parent, "cpu").predict(["jump twice"])
+    return Seq2seq.load(path.parent, "cpu")
+
+
+def _ask_seq2seq(path: Path) -> object:
+    return _load_seq2seq(path).predict(["jump twice"])
 
 
 def _sealed(load: Callable[[Path], object], path: Path) -> object:
     if path.name != INDEX:
         index = json.loads((path.parent / INDEX).read_text())
-        (path.parent / INDEX).write_text(json.dumps({**index, "files": checksums(path.parent)}))
+        index["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        (path.parent / INDEX).write_text(json.dumps(index))
     return load(path)
 
 
@@ -143,6 +150,7 @@ MODEL_READERS: Mapping[str, Reader] = {
     **{f"model/{file}": _of_folder(file, write_model, _load_model) for file in (*MODEL_FILES, WEIGHTS, RECORDS)},
     "model/weights header": _of_header(f"model/{WEIGHTS}", write_model, partial(_sealed, _load_model)),
     "model, unsealed": _of_folder("config.json", write_model, _load_model, sealed=False),
+    f"seq2seq/{INDEX}": _of_folder(INDEX, write_seq2seq, _ask_seq2seq),  # which says how long a target may be
     **{f"seq2seq/{file}": _of_folder(file, write_seq2seq, _load_seq2seq) for file in (*SEQ2SEQ_FILES, WEIGHTS)},
     "seq2seq/weights header": _of_header(f"model/{WEIGHTS}", write_seq2seq, partial(_sealed, _load_seq2seq)),
     "training state": Reader(STATE, _restore, lambda: (_seed(write_state, STATE),)),

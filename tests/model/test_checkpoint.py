@@ -172,7 +172,7 @@ def test_what_is_no_model_folder_is_refused(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", r"nqg\.json: damaged: "),
+        ("{", r"nqg\.json:1: not valid JSON: "),
         ("\xff", r"nqg\.json: damaged: "),
         ("[]", r"nqg\.json: expected an object with 'kind': 'nqg model'"),
         ('{"kind": "forests"}', r"nqg\.json: expected an object with 'kind': 'nqg model'"),

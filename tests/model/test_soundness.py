@@ -141,6 +141,34 @@ def test_a_fallback_that_cannot_begin_a_target_is_refused(seq2seq: Path) -> None
         Seq2seq.load(seq2seq, "cpu")
 
 
+def test_a_damaged_generation_config_is_refused_though_transformers_would_pass_over_it(seq2seq: Path) -> None:
+    (seq2seq / "generation_config.json").write_text("{")
+    seal(seq2seq)
+    with pytest.raises(FormatError, match=r"generation_config\.json:1: not valid JSON"):
+        Seq2seq.load(seq2seq, "cpu")
+
+
+@pytest.mark.parametrize(("kind", "load"), [("model", Parser.load), ("seq2seq", Seq2seq.load)])
+def test_a_name_that_no_disk_can_have_is_refused_and_not_repeated_whole(
+    request: pytest.FixtureRequest, kind: str, load: Callable[[Path, str], object]
+) -> None:
+    folder: Path = request.getfixturevalue(kind)
+    index = json.loads((folder / INDEX).read_text())
+    index["files"]["a" * 10_000 + ".json"] = ""
+    (folder / INDEX).write_text(json.dumps(index))
+    with pytest.raises(FormatError, match=r"nqg\.json: its files cannot be checked: .*File name too long") as refused:
+        load(folder, "cpu")
+    assert len(str(refused.value)) < 1_000
+
+
+def test_half_a_character_in_an_index_is_refused_in_words_that_can_be_printed(model: Path) -> None:
+    index = json.loads((model / INDEX).read_text())
+    index["files"]["\ud800.json"] = ""
+    (model / INDEX).write_text(json.dumps(index))
+    with pytest.raises(FormatError, match=r"nqg\.json:1: a string holds U\+D800, which is no text"):
+        Parser.load(model, "cpu")
+
+
 def test_a_panic_of_a_library_is_refused_but_ctrl_c_is_not(tmp_path: Path) -> None:
     panic = type(RUST_PANIC, (BaseException,), {})
     with (

@@ -12,6 +12,7 @@ import platform
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 import nqg
-from nqg.errors import FormatError, NqgError
+from nqg.data.strict_json import strict_json
+from nqg.errors import FormatError, NqgError, Place
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -33,12 +35,21 @@ from nqg.model.provenance import Provenance, read_records, record_lines
 from nqg.model.quiet import quiet_transformers
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EncoderSettings, ModelSettings
-from nqg.model.soundness import check_config, check_finite, check_shapes, check_vocabulary, refused_with, weight_shapes
+from nqg.model.soundness import (
+    Shapes,
+    check_config,
+    check_finite,
+    check_shapes,
+    check_vocabulary,
+    refused_with,
+    weight_shapes,
+)
 
 KIND = "nqg model"
 VERSION = 2
 RECORDS = "training.jsonl"
-NEEDED = ("grammar.txt", "config.json", "tokenizer.json", "model.safetensors")
+WEIGHTS = "model.safetensors"
+NEEDED = ("grammar.txt", "config.json", "tokenizer.json", WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +113,7 @@ def _write(folder: Path, model: SavedModel) -> None:
     model.scorer.encoder.config.save_pretrained(folder)
     model.tokenizer.save_pretrained(folder)
     weights = {name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()}
-    save_file(weights, folder / "model.safetensors")
+    save_file(weights, folder / WEIGHTS)
     if model.provenance.records:
         write_text(folder / RECORDS, record_lines(model.provenance.records))
     write_text(folder / CARD, model_card(_card_facts(model)))
@@ -153,58 +164,64 @@ def load_model(folder: Path, device: str) -> SavedModel:
 
 
 def _loaded(folder: Path, device: str) -> SavedModel:
+    """The model in a folder: what is quick to read comes first, so that a damaged folder is refused soon."""
     index = _index(folder)
     _check_version(folder, index.get("version"))
-    check_contents(folder, index.get("files"), NEEDED)
-    settings = _settings(index.get("settings"), folder / INDEX)
-    grammar = Grammar.read(folder / "grammar.txt", max_non_terminals=9)
-    target, records = folder / "target.grammar", folder / RECORDS
-    scorer = _scorer(folder, len(grammar), settings)
-    past = read_records(records) if records.exists() else ()
-    model = SavedModel(
-        grammar,
-        scorer.to(device),
-        _tokenizer(folder, scorer.encoder),
-        settings,
-        TargetGrammar.read(target) if target.exists() else None,
-        Provenance.of_facts(index.get("provenance"), past, folder / INDEX),
-    )
+    with refused_with("its files cannot be checked", folder / INDEX):
+        check_contents(folder, index.get("files"), NEEDED)
+    settings, provenance = _settings(index.get("settings"), folder / INDEX), _provenance(folder, index)
+    grammar, legal = Grammar.read(folder / "grammar.txt", max_non_terminals=9), folder / "target.grammar"
+    target_grammar = TargetGrammar.read(legal) if legal.exists() else None
+    with quiet_transformers():
+        shapes = weight_shapes(folder / WEIGHTS)
+        config = _config(folder, shapes)
+        tokenizer = _tokenizer(folder, config)
+        scorer = _scorer(folder, shapes, partial(_new_scorer, folder, config, len(grammar), settings))
+    model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance)
     _try(model, folder)
     return model
 
 
-def _scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
-    """The scorer with its weights, which must be those that its config asks for."""
-    path = folder / "model.safetensors"
-    shapes = weight_shapes(path)
+def _provenance(folder: Path, index: dict[str, Any]) -> Provenance:
+    past = read_records(folder / RECORDS) if (folder / RECORDS).exists() else ()
+    return Provenance.of_facts(index.get("provenance"), past, folder / INDEX)
+
+
+def _config(folder: Path, shapes: Shapes) -> Any:
+    """The settings of the encoder, which may not ask for more than there are weights."""
     check_config(folder / "config.json", shapes)
+    with refused_with("the encoder cannot be made", folder / "config.json"):
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+
+
+def _tokenizer(folder: Path, config: Any) -> Any:
+    with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
+        return AutoTokenizer.from_pretrained(folder, config=config, trust_remote_code=False)
+
+
+def _scorer(folder: Path, shapes: Shapes, new: Callable[[], Scorer]) -> Scorer:
+    """The scorer with its weights, which must be those that its config asks for."""
+    path = folder / WEIGHTS
     with torch.device("meta"):  # where tensors have shapes and take no memory
-        check_shapes(_new_scorer(folder, rules, settings), shapes, path)
-    scorer = _new_scorer(folder, rules, settings)
+        check_shapes(new(), shapes, path)
+    scorer = new()
     scorer.load_state_dict(load_file(path))
     check_finite(scorer.state_dict(), path)
     return scorer
 
 
-def _new_scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
+def _new_scorer(folder: Path, config: Any, rules: int, settings: ModelSettings) -> Scorer:
     """A scorer, its weights not yet set; code that a config may name is never run."""
-    with refused_with("the encoder cannot be made", folder / "config.json"), quiet_transformers():
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    with refused_with("the encoder cannot be made", folder / "config.json"):
         encoder = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
         return Scorer(without_pooler(encoder), rules, settings.dimension)
-
-
-def _tokenizer(folder: Path, encoder: Any) -> Any:
-    place = folder / "tokenizer.json"
-    with refused_with("the tokenizer cannot be made", place), quiet_transformers():
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        check_vocabulary(tokenizer, encoder, place)
-        return tokenizer
 
 
 def _try(model: SavedModel, folder: Path) -> None:
     """Refuse a model that cannot read a sentence of known and unknown words."""
     sentence = ("a", *(str(symbol) for rule in model.grammar.rules[:1] for symbol in rule.source))
+    with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
+        check_vocabulary(model.tokenizer, model.scorer.encoder, folder / "tokenizer.json")
     with refused_with("the encoder cannot read a sentence", folder / "config.json"), torch.inference_mode():
         read = piece_batch(pieces(model.tokenizer, [sentence]), model.tokenizer.pad_token_id, model.device)
         model.scorer.eval().encoder(input_ids=read.ids, attention_mask=read.mask)
@@ -229,8 +246,8 @@ def _index_text(folder: Path) -> bytes:
 
 def _index(folder: Path) -> dict[str, Any]:
     try:
-        index = json.loads(_index_text(folder))
-    except (ValueError, RecursionError) as error:
+        index = strict_json(_index_text(folder).decode(), Place(folder / INDEX, 1))
+    except UnicodeDecodeError as error:
         raise FormatError(f"damaged: {error}", folder / INDEX) from None
     if not isinstance(index, dict) or index.get("kind") != KIND:
         raise FormatError(f"expected an object with 'kind': '{KIND}'", folder / INDEX)

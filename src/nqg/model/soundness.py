@@ -19,6 +19,7 @@ from nqg.data.strict_json import strict_json
 from nqg.errors import FormatError, NqgError, Place
 
 LARGEST = 1 << 22  # of all numbers in a config: vocabularies have a million entries at most
+LONGEST_REASON = 500  # characters of an error of a library, which may quote what it was given
 RUST_PANIC = "PanicException"  # of the tokenizers, which is no Exception and has no public name
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -37,7 +38,8 @@ def refused_with(reason: str, place: Path, way_out: str = "") -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0] or type(error).__name__
+    line = str(error).strip().split("\n")[0] or type(error).__name__
+    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
 
 
 def weight_shapes(*paths: Path) -> Shapes:

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from transformers import GenerationConfig
+
 from nqg.data.strict_json import strict_json
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import write_text
@@ -51,7 +53,8 @@ def read_folder(folder: Path) -> tuple[Any, Any, Spelling, Seq2seqSettings]:
     """Model, tokenizer, spelling and settings; a folder that is none, or is damaged, is refused with the reason."""
     bring_back(folder)
     index = _index(folder)
-    check_contents(folder, index.get("files"), NEEDED)
+    with refused_with("its files cannot be checked", folder / INDEX):
+        check_contents(folder, index.get("files"), NEEDED)
     settings, spelling = _settings(index, folder / INDEX), _spelling(index, folder / INDEX)
     return *_model(folder), spelling, settings
 
@@ -59,12 +62,20 @@ def read_folder(folder: Path) -> tuple[Any, Any, Spelling, Seq2seqSettings]:
 def _model(folder: Path) -> tuple[Any, Any]:
     """Model and tokenizer, whose files must fit together."""
     config = folder / "config.json"
+    _check_generation(folder / "generation_config.json")
     check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
     with refused_with("the model cannot be made", config):
         model, tokenizer = load_pretrained(str(folder))
         check_finite(model.state_dict(), folder)
         check_vocabulary(tokenizer, model, config)
     return model, tokenizer
+
+
+def _check_generation(path: Path) -> None:
+    """Refuse a damaged file, which transformers would pass over in silence."""
+    if path.exists():
+        with refused_with("damaged", path):
+            GenerationConfig.from_dict(strict_json(path.read_text(encoding="utf-8"), Place(path, 1)))
 
 
 def _index(folder: Path) -> dict[str, Any]:
