@@ -59,12 +59,13 @@ def counted() -> AbstractContextManager[object]:
 
 
 with counted():
+    from fuzz.http_readers import HTTP_READERS
     from fuzz.model_readers import MODEL_READERS
     from fuzz.mutations import damaged
     from fuzz.readers import READERS, Reader
     from nqg.errors import NqgError
 
-ALL = {**READERS, **MODEL_READERS}
+ALL = {**READERS, **MODEL_READERS, **HTTP_READERS}
 SECONDS = 10.0  # that a case may take
 MEMORY = 4 << 30  # that a reader may take, beyond what was taken at the beginning
 

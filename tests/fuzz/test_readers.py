@@ -14,12 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fuzz.http_readers import HTTP_READERS
 from fuzz.model_readers import MODEL_READERS
 from fuzz.mutations import WORDS, damaged
 from fuzz.readers import READERS, Reader
 from nqg.errors import NqgError
 
-ALL = {**READERS, **MODEL_READERS}
+ALL = {**READERS, **MODEL_READERS, **HTTP_READERS}
 SECONDS = 20
 SLOW = ("model", "seq2seq")
 

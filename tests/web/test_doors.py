@@ -149,6 +149,7 @@ def test_any_text_is_a_sentence(client: TestClient, sentence: str) -> None:
 
 
 def test_unknown_paths_and_methods_are_refused_in_json(client: TestClient) -> None:
-    assert client.get("/nowhere").json() == {"error": "Not Found"}
+    for path in ("/nowhere", "/api/model/"):
+        assert client.get(path).json() == {"error": "Not Found"}
     wrong = client.get("/api/parse")
     assert (wrong.status_code, wrong.json()) == (405, {"error": "Method Not Allowed"})

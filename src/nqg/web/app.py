@@ -65,6 +65,7 @@ def create_app(service: Service, access: Access = Access(), examples: Sequence[s
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # an unknown path is a 404 in JSON, with a slash at its end as well
         responses=REFUSALS,
     )
     app.add_middleware(Doors, limits=service.limits)
