@@ -75,7 +75,7 @@ def test_the_files_that_are_damaged_here_are_read_while_they_are_whole(name: str
 def test_a_reader_gives_a_value_or_our_own_error_whatever_it_reads(name: str, folder: Path) -> None:
     reader, before = ALL[name], files_in(folder)
 
-    @settings(max_examples=20 if name.startswith(SLOW) else 400, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60 if name.startswith(SLOW) else 400, database=None, suppress_health_check=list(HealthCheck))
     @given(bad_files(reader))
     def check(case: bytes) -> None:
         with time_limit(), warnings.catch_warnings():

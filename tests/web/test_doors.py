@@ -66,6 +66,11 @@ def test_a_body_that_announces_too_much_is_refused_unread(parser: Parser) -> Non
     assert answer.headers["Connection"] == "close"
 
 
+def test_a_body_that_announces_more_than_a_number_can_say_is_refused(client: TestClient) -> None:
+    answer = client.post("/api/parse", content=b"{}", headers={**JSON, "Content-Length": "9" * 5_000})
+    assert answer.status_code == 413
+
+
 def test_a_body_that_turns_out_too_large_is_refused(parser: Parser) -> None:
     def chunks() -> Any:
         for _ in range(11):

@@ -170,11 +170,12 @@ def _loaded(folder: Path, device: str) -> SavedModel:
     with refused_with("its files cannot be checked", folder / INDEX):
         check_contents(folder, index.get("files"), NEEDED)
     settings, provenance = _settings(index.get("settings"), folder / INDEX), _provenance(folder, index)
-    grammar, legal = Grammar.read(folder / "grammar.txt", max_non_terminals=9), folder / "target.grammar"
-    target_grammar = TargetGrammar.read(legal) if legal.exists() else None
+    grammar = Grammar.read(folder / "grammar.txt", max_non_terminals=9)
+    target_grammar = _target_grammar(folder / "target.grammar")
+    shapes = weight_shapes(folder / WEIGHTS)
+    check_config(folder / "config.json", shapes)
     with quiet_transformers():
-        shapes = weight_shapes(folder / WEIGHTS)
-        config = _config(folder, shapes)
+        config = _config(folder)
         tokenizer = _tokenizer(folder, config)
         scorer = _scorer(folder, shapes, partial(_new_scorer, folder, config, len(grammar), settings))
     model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance)
@@ -187,9 +188,11 @@ def _provenance(folder: Path, index: dict[str, Any]) -> Provenance:
     return Provenance.of_facts(index.get("provenance"), past, folder / INDEX)
 
 
-def _config(folder: Path, shapes: Shapes) -> Any:
-    """The settings of the encoder, which may not ask for more than there are weights."""
-    check_config(folder / "config.json", shapes)
+def _target_grammar(path: Path) -> TargetGrammar | None:
+    return TargetGrammar.read(path) if path.exists() else None
+
+
+def _config(folder: Path) -> Any:
     with refused_with("the encoder cannot be made", folder / "config.json"):
         return AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
