@@ -1,18 +1,18 @@
 """Seconds of a training step at batch 256 and where they go, beside the published implementation's.
 
     OMP_NUM_THREADS=1 python benchmarks/training_step.py                       # CPU, embedded encoder
-    python benchmarks/training_step.py --device cuda --encoders embedded,PATH
+    python benchmarks/training_step.py --device cuda --encoders embedded,/models/mpnet-base
 
 Grammars are those that the published implementation induced (../shared/reference); its CPU seconds a step, with
-BERT-Tiny on the same kind of machine, are in ../shared/reference.md. The embedded encoder has BERT-Tiny's size. Parts
-are measured apart from each other, with the device synchronised around each; `step` is measured as training makes it.
-CPU seconds are the least of all steps because machines are shared, parts are medians.
+BERT-Tiny on the same kind of machine, are in ../shared/reference.md. The embedded encoder has BERT-Tiny's size. `CPU`
+and `wall` are of steps as training makes them. Parts are measured apart from each other, with the device synchronised
+around each; `lay out` is the wait for the batch, which a thread lays out during the step before, `outside encoder` the
+share of all other parts. CPU seconds are the least of all steps because machines are shared, parts are medians.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,17 +20,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 import torch
 
 from nqg import load_dataset
 from nqg.forests.build import build_forests
 from nqg.grammar.grammar import Grammar
+from nqg.model.ahead import made_ahead
 from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import forest_loss
-from nqg.model.objective import TrainingData, batch_loss
+from nqg.model.objective import Batch, TrainingData
+from nqg.model.packing import encoded
+from nqg.model.schedule import batches
 from nqg.model.scorer import Scorer
-from nqg.model.settings import ModelSettings
+from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.training import Training, precision
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CASES = (("scan", "jump"), ("geoquery", "standard"), ("geoquery", "length"))
@@ -61,65 +64,54 @@ class Clock:
 
 @dataclass(frozen=True)
 class Bench:
-    """A scorer with its data and its optimizer."""
+    """A training of as many steps as are measured, and its data."""
 
-    scorer: Scorer
+    training: Training
     data: TrainingData
-    padding: int
-    optimizer: torch.optim.Optimizer
-    device: torch.device
 
     @classmethod
-    def of(cls, dataset: str, split: str, encoder: str, device: torch.device, shared: Path) -> Bench:
+    def of(cls, dataset: str, split: str, encoder: str, device: torch.device, shared: Path, steps: int) -> Bench:
         examples = list(dict.fromkeys(load_dataset(dataset, mirror=shared / "data").split(split)[0]))
         grammar = Grammar.read(shared / "reference" / f"{dataset}-{split}.rules.txt")
         torch.manual_seed(0)
         settings = ModelSettings(encoder=encoder)
         model, tokenizer = new_encoder(settings, [example.source_tokens for example in examples])
         scorer = Scorer(model, len(grammar), settings.dimension).to(device).train()
-        optimizer = torch.optim.AdamW(scorer.parameters(), lr=1e-4, fused=True)
         data = TrainingData.of(examples, build_forests(grammar, examples), tokenizer)
-        return cls(scorer, data, tokenizer.pad_token_id, optimizer, device)
+        wanted = TrainingSettings(steps=steps, batch_size=BATCH, warm_up=0)
+        return cls(Training(scorer, data, wanted, 1e-4, tokenizer.pad_token_id), data)
 
-    def batches(self, count: int) -> Iterator[list[int]]:
-        rng = random.Random(0)
-        return (rng.sample(range(len(self.data)), BATCH) for _ in range(count))
+    def timed_parts(self) -> Iterator[dict[str, float]]:
+        """Steps cut where one part hands its results to the next, forwards and backwards."""
+        training = self.training
+        examples = batches(len(self.data), training.settings)
+        left = made_ahead(lambda batch: self.data.laid_out(batch, training.padding, training.device), examples)
+        while True:
+            clock = Clock(training.device)
+            with clock.part("lay out"):
+                batch = next(left, None)
+            if batch is None:
+                return
+            self._step(batch, clock)
+            yield clock.seconds
 
-    def step(self, batch: list[int]) -> float:
-        """A step as training makes it."""
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = batch_loss(self.scorer, self.data, batch, self.padding, self.device)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.update()
-        return float(loss.detach())
-
-    def update(self) -> None:
-        torch.nn.utils.clip_grad_norm_(self.scorer.parameters(), 1.0)
-        self.optimizer.step()
-
-    def timed_parts(self, batch: list[int]) -> dict[str, float]:
-        """The same step, cut where one part hands its results to the next, forwards and backwards."""
-        clock, numbers = Clock(self.device), np.asarray(batch)
-        self.optimizer.zero_grad(set_to_none=True)
-        with clock.part("lay out"):
-            sentences = self.data.pieces.picked(numbers, self.padding, self.device)
-            spans = self.data.spans.picked(numbers, self.device)
-            pairs = self.data.pairs.picked(numbers, self.device)
-        with clock.part("encoder"):
-            edges = self.scorer.edges(sentences, spans)
-            cut = [each.detach().requires_grad_() for each in edges]
+    def _step(self, batch: Batch, clock: Clock) -> None:
+        scorer, optimizer = self.training.scorer, self.training.optimizer
+        with clock.part("encoder"), precision(self.training.settings.precision, self.training.device):
+            ends = encoded(scorer.encoder, batch.sentences, batch.places)
+            cut = ends.detach().requires_grad_()
         with clock.part("scorer"):
-            computed = self.scorer.scores(cut[0], cut[1], spans, pairs)
+            computed = scorer.of_pairs(cut, batch.spans, batch.pairs)
             scores = computed.detach().requires_grad_()
         with clock.part("forests"):
-            forest_loss(scores, self.data.forests, self.data.pairs, numbers).backward()  # type: ignore[no-untyped-call]
+            forest_loss(scores, self.data.forests, self.data.pairs, batch.numbers).backward()  # type: ignore[no-untyped-call]
         with clock.part("scorer"):
             computed.backward(scores.grad)  # type: ignore[no-untyped-call]
         with clock.part("encoder"):
-            torch.autograd.backward(edges, [each.grad for each in cut])
+            ends.backward(cut.grad)  # type: ignore[no-untyped-call]
         with clock.part("optimizer"):
-            self.update()
-        return clock.seconds
+            optimizer.step(1e-4, optimizer.gradient_length())
+            optimizer.forget_gradients()
 
 
 @dataclass(frozen=True)
@@ -131,14 +123,14 @@ class Measured:
     parts: dict[str, float]
 
     @classmethod
-    def of(cls, bench: Bench, steps: int) -> Measured:
-        warm_up, *batches = bench.batches(steps + 1)
-        for work in (bench.step, bench.timed_parts):
-            work(warm_up)
-        parts = [bench.timed_parts(batch) for batch in batches]
-        cpu = min(_seconds(time.process_time, lambda batch=batch: bench.step(batch)) for batch in batches)  # type: ignore[misc]
-        wall = _seconds(time.perf_counter, lambda: [bench.step(batch) for batch in batches]) / steps
-        return cls(cpu, wall, {name: median(each[name] for each in parts) for name in PARTS})
+    def of(cls, bench: Bench) -> Measured:
+        _, *parts = bench.timed_parts()
+        steps = bench.training.steps()
+        next(steps)
+        begun = time.perf_counter()
+        cpu = [_seconds(time.process_time, lambda: next(steps)) for _ in parts]
+        wall = (time.perf_counter() - begun) / len(parts)
+        return cls(min(cpu), wall, {name: median(each[name] for each in parts) for name in PARTS})
 
 
 def _seconds(clock: Callable[[], float], work: Callable[[], object]) -> float:
@@ -169,7 +161,7 @@ def main() -> None:
     print(f"{'training set':18} {'encoder':10} {heads}   outside encoder   published CPU / ours")
     for encoder in asked.encoders.split(","):
         for case in CASES:
-            measured = Measured.of(Bench.of(*case, encoder, device, asked.shared), asked.steps)
+            measured = Measured.of(Bench.of(*case, encoder, device, asked.shared, asked.steps + 1))
             print(row(case, encoder, measured, PUBLISHED.get(case) if device.type == "cpu" else None), flush=True)
 
 

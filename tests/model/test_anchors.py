@@ -41,7 +41,7 @@ def test_every_choice_of_a_goal_forest_finds_its_span_in_the_full_one(
 def spans_of(found: Anchors) -> list[tuple[int, int, int]]:
     """The sentence, the first and the last token of every span."""
     (sentences, starts), (others, ends) = (
-        (edges.sentences[edges.of_spans].tolist(), edges.tokens[edges.of_spans].tolist())
+        (edges.sentences[edges.of_spans.numpy()].tolist(), edges.tokens[edges.of_spans.numpy()].tolist())
         for edges in (found.starts, found.ends)
     )
     assert sentences == others

@@ -17,7 +17,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.graph import ChoiceId, Graph
 from nqg.model.anchors import sentence_numbers
 from nqg.model.forest_crf import forest_loss, losses_and_gradient
-from nqg.model.pairs import Pairs, PairTable, pair_scores
+from nqg.model.pairs import PairTable
 from oracles import all_derivations, derivations_as_applications
 from strategies import grammars, sentences
 
@@ -99,6 +99,21 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
     np.testing.assert_allclose(gradient, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_share_the_sentences_of_a_batch(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    forests, table = ambiguous()
+    batch = np.array([0, 1, 1, 0, 1] * 20)
+    scores = np.random.default_rng(0).normal(size=int(table.rules.sizes(batch).sum()))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    losses, gradient = losses_and_gradient(scores, forests, table, batch)
+    first = np.append(0, table.rules.sizes(batch).cumsum())
+    for row in range(len(batch)):
+        own = slice(first[row], first[row + 1])
+        loss, marginals = losses_and_gradient(scores[own], forests, table, batch[row : row + 1])
+        assert losses[row] == loss[0]
+        assert gradient[own].tolist() == marginals.tolist()
+
+
 def ambiguous() -> tuple[Forests, PairTable]:
     full = charts(AMBIGUOUS, [("a", "b", "a"), ("a", "a")])
     forests = Forests(full, goal_charts(AMBIGUOUS, full, [("x", "x", "y"), ("y", "x")]))
@@ -133,30 +148,3 @@ def test_a_score_of_minus_infinity_forbids_a_rule_and_gets_no_gradient() -> None
     assert losses[0] == pytest.approx(math.log(4))  # of x x, x y, y x and y y, by the other rule
     assert not gradient[rules == 3].any()
     assert np.isfinite(gradient).all()
-
-
-@given(st.integers(0, 6), st.integers(0, 99))
-def test_scores_of_pairs_and_their_gradients_are_those_of_the_formula(count: int, seed: int) -> None:
-    generator = torch.manual_seed(seed)
-    vectors, of_spans, rules, of_rules = (
-        torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_()
-        for shape in ((4, 5), (4,), (3, 5), (3,))
-    )
-    parts = vectors, of_spans, rules, of_rules
-    places = torch.randperm(12, generator=generator)[:count]
-    pairs = Pairs(places // 3, places % 3)
-    flow = torch.randn(count, dtype=torch.float64, generator=generator)
-    found = pair_scores(*parts, pairs)
-    expected = (vectors @ rules.T + of_spans[:, None] + of_rules)[pairs.spans, pairs.rules]
-    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
-    for one, other in zip(
-        torch.autograd.grad(found, parts, flow), torch.autograd.grad(expected, parts, flow), strict=True
-    ):
-        torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
-
-
-def test_pairs_are_scored_in_full_precision_where_vectors_come_in_half() -> None:
-    table, column = (torch.ones(shape, dtype=torch.bfloat16, requires_grad=True) for shape in ((2, 3), (2,)))
-    scores = pair_scores(table, column, table, column, Pairs(torch.tensor([1]), torch.tensor([0])))
-    assert scores.tolist() == [5.0]
-    assert scores.dtype == torch.float32

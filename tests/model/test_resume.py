@@ -20,7 +20,7 @@ from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.fitting import Fitting
-from nqg.model.objective import batch_loss
+from nqg.model.objective import loss_of
 from nqg.model.records import DevScores, TrainingStep
 from nqg.model.resume import KIND, TrainingOrigin, restore, save_state, saved_steps
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
@@ -156,9 +156,9 @@ def test_sums_are_made_in_order_during_a_step_only(monkeypatch: pytest.MonkeyPat
 
     def watched(*arguments: Any) -> Tensor:
         seen.append(torch.are_deterministic_algorithms_enabled())
-        return batch_loss(*arguments)
+        return loss_of(*arguments)
 
-    monkeypatch.setattr("nqg.model.training.batch_loss", watched)
+    monkeypatch.setattr("nqg.model.training.loss_of", watched)
     next(new_training().steps())
     assert seen == [True]
     assert not torch.are_deterministic_algorithms_enabled()
@@ -170,7 +170,7 @@ def test_dropout_differs_from_step_to_step_and_from_seed_to_seed() -> None:
     for seed in (0, 1, 2**32):
         training = new_training(replace(everything, seed=seed))
         training.rate = 0.0  # the weights stay, so only dropout can change the loss
-        training.optimizer.param_groups[0]["weight_decay"] = 0.0
+        training.optimizer.decay = 0.0
         training.scorer.load_state_dict(new_training().scorer.state_dict())
         seen |= {round(step.loss, 6) for step in training.steps()}
     assert len(seen) == 6

@@ -182,6 +182,15 @@ def test_parsing_in_the_middle_of_training_does_not_change_its_course() -> None:
     assert found == expected
 
 
+def test_an_encoder_that_comes_ready_to_read_is_made_to_learn() -> None:
+    model = fitting()
+    scorer = model.parser.model.scorer
+    scorer.encoder.eval()  # as pre-trained ones come, while the scorer around them is new
+    assert scorer.training
+    next(model.steps())
+    assert all(part.training for part in scorer.modules())
+
+
 def test_training_lowers_the_loss_and_numbers_its_steps() -> None:
     model = fitting(steps=40)
     steps = list(model.steps())

@@ -19,10 +19,10 @@ from nqg.model.ragged import Ragged, on_device
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The tokens at which spans begin (or end), each once, and for every span which of them is its own."""
+    """The tokens at which spans begin (or end), each once, and for every span which is its own, on a device."""
 
-    sentences: Tensor  # (E,)
-    tokens: Tensor  # (E,)
+    sentences: Longs  # (E,)
+    tokens: Longs  # (E,)
     of_spans: Tensor  # (S,)
 
 
@@ -90,8 +90,9 @@ class AnchorTable:
 
     def picked(self, batch: Longs, device: torch.device | str) -> Anchors:
         """The spans of the sentences of a batch, on a device."""
-        tables = on_device([*self.starts.picked(batch), *self.ends.picked(batch)], device)
-        return Anchors(Edges(*tables[:3]), Edges(*tables[3:]))
+        sides = self.starts.picked(batch), self.ends.picked(batch)
+        of_spans = on_device([each for _, _, each in sides], device)
+        return Anchors(*(Edges(*side[:2], own) for side, own in zip(sides, of_spans, strict=True)))
 
 
 def anchors(full: Graph, device: torch.device | str) -> Anchors:

@@ -44,17 +44,16 @@ class PieceBatch:
 
     ids: Tensor  # (B, P)
     mask: Tensor  # (B, P)
-    first: Tensor  # (B, T)
-    last: Tensor  # (B, T)
+    first: Longs  # (B, T)
+    last: Longs  # (B, T)
 
-    def places(self, spans: Anchors) -> tuple[Tensor, Tensor]:
-        """Where the pieces at which spans begin and end stand when the sentences are read row by row: (E,) each."""
+    def places(self, spans: Anchors) -> Tensor:
+        """Where pieces stand when the sentences are read row by row: those where spans begin, then where they end."""
         starts, ends = spans.starts, spans.ends
-        width = self.ids.shape[1]
-        return (
-            starts.sentences * width + self.first[starts.sentences, starts.tokens],
-            ends.sentences * width + self.last[ends.sentences, ends.tokens],
-        )
+        firsts, lasts = self.first[starts.sentences, starts.tokens], self.last[ends.sentences, ends.tokens]
+        rows = np.concatenate([starts.sentences, ends.sentences])
+        (places,) = on_device([rows * self.ids.shape[1] + np.concatenate([firsts, lasts])], self.ids.device)
+        return places  # (E,)
 
 
 def pieces(tokenizer: Any, sentences: Sequence[Tokens]) -> list[Pieces]:
@@ -101,7 +100,9 @@ class PieceTable:
         ids = self.ids.filled(batch, padding)
         lengths = self.ids.sizes(batch)[:, None]
         mask = (np.arange(ids.shape[1]) < lengths).astype(np.int64)
-        return PieceBatch(*on_device([ids, mask, self.first.filled(batch, 0), self.last.filled(batch, 0)], device))
+        first, last = (table.filled(batch, 0) for table in (self.first, self.last))
+        on_it = on_device([ids, mask], device)
+        return PieceBatch(on_it[0], on_it[1], first, last)
 
 
 def piece_batch(sentences: Sequence[Pieces], padding: int, device: torch.device | str) -> PieceBatch:

@@ -7,6 +7,11 @@ computed by walking back down, so no trace of the forward pass has to be kept by
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,12 +23,15 @@ from nqg.grammar.graph import Longs, starts_of
 from nqg.model.marginal_kernels import Floats, add_log_inside_and_marginals
 from nqg.model.pairs import PairTable
 
+FEWEST_ROWS = 32  # sentences that are worth a thread
+
 
 def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Longs) -> Tensor:
     """The mean over a batch of log Z(full) - log Z(goal), given the scores of its pairs of span and rule: (P,).
 
     Both passes, and the walk back down for the gradient, are made at once where the forests lie, on the CPU: their
-    arithmetic is less than the beginning of one operation per level on a GPU would take.
+    arithmetic is less than the beginning of one operation per level on a GPU would take. Scores come over and gradients
+    go back in one transfer each.
     """
     return _ForestLoss.apply(scores, forests, pairs, batch)  # type: ignore[no-any-return,no-untyped-call]
 
@@ -32,9 +40,11 @@ class _ForestLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, forests: Forests, pairs: PairTable, batch: Longs) -> Tensor:
         losses, gradient = losses_and_gradient(scores.detach().cpu().double().numpy(), forests, pairs, batch)
-        both = torch.from_numpy(np.append(gradient / len(batch), losses.mean())).to(scores.dtype).to(scores.device)
-        ctx.save_for_backward(both[:-1])
-        return both[-1].clone()
+        both = torch.empty(len(gradient) + 1, dtype=scores.dtype, pin_memory=scores.is_cuda)
+        both[:-1], both[-1] = torch.from_numpy(gradient).div_(len(batch)), losses.mean()
+        gradient_and_loss = both.to(scores.device, non_blocking=True)
+        ctx.save_for_backward(gradient_and_loss[:-1])
+        return gradient_and_loss[-1].clone()
 
     @staticmethod
     def backward(ctx: Any, *flow: Tensor) -> tuple[Tensor, None, None, None]:
@@ -45,9 +55,29 @@ def losses_and_gradient(scores: Floats, forests: Forests, pairs: PairTable, batc
     """The losses of the sentences of a batch, given the scores of their pairs, and the gradient of the losses' sum."""
     losses, gradient = np.zeros(len(batch)), np.zeros_like(scores)
     first_pair = starts_of(pairs.rules.sizes(batch))
-    for graph, of_applications, sign in ((forests.full, pairs.of_full, 1.0), (forests.goal, pairs.of_goal, -1.0)):
-        add_log_inside_and_marginals(
-            graph.first_choice, graph.first_application, graph.children, of_applications,
-            batch, first_pair, scores, sign, losses, gradient,
-        )  # fmt: skip
+
+    def add(rows: slice) -> None:
+        for graph, of_applications, sign in ((forests.full, pairs.of_full, 1.0), (forests.goal, pairs.of_goal, -1.0)):
+            add_log_inside_and_marginals(
+                graph.first_choice, graph.first_application, graph.children, of_applications,
+                batch[rows], first_pair[rows], scores, sign, losses[rows], gradient,
+            )  # fmt: skip
+
+    _in_threads(add, len(batch))
     return losses, gradient
+
+
+def _in_threads(work: Callable[[slice], None], rows: int) -> None:
+    """Do `work` on all rows, in as many threads as torch would use; a row must not touch what others do."""
+    bounds = np.linspace(0, rows, max(1, min(torch.get_num_threads(), rows // FEWEST_ROWS)) + 1).astype(int)
+    first, *others = (slice(low, high) for low, high in pairwise(bounds.tolist()))
+    begun = [_threads(os.getpid()).submit(work, part) for part in others]
+    work(first)
+    for each in begun:
+        each.result()
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Threads that wait for work; those of a process are not there in a copy that was forked from it."""
+    return ThreadPoolExecutor(thread_name_prefix=f"forests of {process}")

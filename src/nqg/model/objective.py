@@ -13,10 +13,12 @@ from torch import Tensor
 from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.forests.forest import Forests
-from nqg.model.anchors import AnchorTable
-from nqg.model.encoder import Pieces, PieceTable, pieces
+from nqg.grammar.graph import Longs
+from nqg.model.anchors import Anchors, AnchorTable
+from nqg.model.encoder import PieceBatch, Pieces, PieceTable, pieces
 from nqg.model.forest_crf import forest_loss
-from nqg.model.pairs import PairTable
+from nqg.model.packing import encoded
+from nqg.model.pairs import Pairs, PairTable
 from nqg.model.scorer import Scorer
 
 NOTHING_TO_LEARN = "the grammar derives none of the training pairs: there is nothing to learn from"
@@ -52,6 +54,12 @@ class TrainingData:
         """Data that holds a batch, and the batch in terms of it: everything is in memory already."""
         return self, batch
 
+    def laid_out(self, batch: Sequence[int], padding: int, device: torch.device) -> Batch:
+        """The examples of a batch on a device."""
+        numbers = np.asarray(batch, dtype=np.int64)
+        sentences, spans = self.pieces.picked(numbers, padding, device), self.spans.picked(numbers, device)
+        return Batch(self, numbers, sentences, spans, sentences.places(spans), self.pairs.picked(numbers, device))
+
     def check_lengths(self, longest: int) -> None:
         """Refuse sentences that the encoder cannot read whole."""
         most = max(len(sentence.ids) for sentence in self.sentences)
@@ -61,9 +69,25 @@ class TrainingData:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Examples of some data, laid out on a device."""
+
+    data: TrainingData
+    numbers: Longs  # (B,)
+    sentences: PieceBatch
+    spans: Anchors
+    places: Tensor  # (E,) of the pieces at which spans begin and end
+    pairs: Pairs
+
+
 def batch_loss(scorer: Scorer, data: TrainingData, batch: Sequence[int], padding: int, device: torch.device) -> Tensor:
     """The mean over a batch of -log p(target | source)."""
-    numbers = np.asarray(batch, dtype=np.int64)
-    sentences, spans = data.pieces.picked(numbers, padding, device), data.spans.picked(numbers, device)
-    scores = scorer(sentences, spans, data.pairs.picked(numbers, device))  # (P,)
-    return forest_loss(scores, data.forests, data.pairs, numbers)
+    return loss_of(scorer, data.laid_out(batch, padding, device))
+
+
+def loss_of(scorer: Scorer, batch: Batch) -> Tensor:
+    """The same of a batch that is laid out already."""
+    ends = encoded(scorer.encoder, batch.sentences, batch.places)
+    scores = scorer.of_pairs(ends, batch.spans, batch.pairs)
+    return forest_loss(scores, batch.data.forests, batch.data.pairs, batch.numbers)

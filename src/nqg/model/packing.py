@@ -20,21 +20,17 @@ from nqg.model.encoder import PieceBatch
 from nqg.model.ragged import arrays
 
 
-def encoded(encoder: Any, sentences: PieceBatch, wanted: Tensor) -> Tensor:
-    """The encoder's vectors: (B, P, D); those of pieces that are not wanted may be zeros.
-
-    `wanted` says where they stand when the sentences are read row by row.
-    """
+def encoded(encoder: Any, sentences: PieceBatch, places: Tensor) -> Tensor:
+    """The encoder's vectors of some pieces: (E, D); `places` are theirs when the sentences are read row by row."""
     ids, mask = sentences.ids, sentences.mask
     if ids.device.type != "cpu" or encoder.config.model_type != "bert" or torch.is_autocast_enabled("cpu"):
-        vectors: Tensor = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-        return vectors
+        vectors: Tensor = encoder(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, P, D)
+        return vectors.flatten(0, 1).index_select(0, places)
     marks = torch.zeros_like(mask)
-    marks.view(-1)[wanted] = 1
+    marks.view(-1)[places] = 1
     everything, asked = Rows.of(mask), Rows.of(marks)
     packed = _through(encoder, ids.flatten()[everything.places], everything, asked)
-    padded = packed.new_zeros(mask.numel(), packed.shape[-1])
-    return padded.index_copy(0, asked.places, packed).view(*mask.shape, -1)
+    return packed.index_select(0, torch.searchsorted(asked.places, places))
 
 
 @dataclass(frozen=True, slots=True)

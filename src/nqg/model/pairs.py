@@ -1,9 +1,8 @@
-"""The pairs of span and rule that forests hold, and their scores: one for every pair, and none for the rest."""
+"""The pairs of span and rule that forests hold, each once: what gets a score, and nothing else does."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +11,7 @@ from torch import Tensor
 from nqg.forests.forest import Forests
 from nqg.grammar.graph import Graph, Longs, starts_of
 from nqg.model.anchors import sentence_numbers, span_numbers
-from nqg.model.pair_kernels import score_pairs, score_pairs_backwards
-from nqg.model.ragged import Ragged, arrays, on_device
+from nqg.model.ragged import Ragged, on_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,39 +62,3 @@ class PairTable:
 def _keys(graph: Graph, full: Graph, rules: int) -> Longs:
     """A number for the span and the rule of each application: (A,)."""
     return span_numbers(graph, full)[graph.owners()] * rules + graph.rules
-
-
-def pair_scores(vectors: Tensor, of_spans: Tensor, rules: Tensor, of_rules: Tensor, pairs: Pairs) -> Tensor:
-    """For each pair vector . rule + of_span + of_rule: (P,), from (S, d), (S,), (R, d) and (R,); differentiable.
-
-    Never in half precision, which the compiled kernels do not know.
-    """
-    wide = torch.promote_types(vectors.dtype, torch.float32)
-    parts = (part.to(wide).contiguous() for part in (vectors, of_spans, rules, of_rules))
-    return _PairScores.apply(*parts, pairs)  # type: ignore[no-any-return,no-untyped-call]
-
-
-class _PairScores(torch.autograd.Function):
-    """On a CPU pair by pair; on a GPU all spans times all rules, which takes it less than picking vectors."""
-
-    @staticmethod
-    def forward(ctx: Any, vectors: Tensor, of_spans: Tensor, rules: Tensor, of_rules: Tensor, pairs: Pairs) -> Tensor:
-        ctx.save_for_backward(vectors, rules)
-        ctx.pairs = pairs
-        if vectors.device.type != "cpu":
-            return (torch.addmm(of_rules, vectors, rules.T) + of_spans[:, None])[pairs.spans, pairs.rules]
-        out = vectors.new_empty(len(pairs.spans))
-        score_pairs(*arrays(pairs.spans, pairs.rules, vectors, of_spans, rules, of_rules, out))
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *flow: Tensor) -> tuple[Tensor | None, ...]:
-        vectors, rules = ctx.saved_tensors
-        pairs: Pairs = ctx.pairs
-        if vectors.device.type != "cpu":
-            table = vectors.new_zeros(len(vectors), len(rules))
-            table[pairs.spans, pairs.rules] = flow[0].to(table)
-            return table @ rules, table.sum(dim=1), table.T @ vectors, table.sum(dim=0), None
-        gradients = [each.new_zeros(size) for each in (vectors, rules) for size in (each.shape, each.shape[:1])]
-        score_pairs_backwards(*arrays(pairs.spans, pairs.rules, vectors, rules, flow[0].contiguous(), *gradients))
-        return *gradients, None

@@ -106,8 +106,7 @@ def save_state(path: Path, training: Training, origin: TrainingOrigin) -> None:
     """Write the state of `training`, whole or not at all."""
     tensors = {WEIGHTS + name: tensor for name, tensor in training.scorer.state_dict().items()}
     tensors |= {BEST + name: tensor for name, tensor in (training.best.weights if training.best else {}).items()}
-    for parameter, values in training.optimizer.state_dict()["state"].items():
-        tensors |= {f"{OPTIMIZER}{parameter}.{name}": tensor for name, tensor in values.items()}
+    tensors |= {OPTIMIZER + name: tensor for name, tensor in training.optimizer.tensors().items()}
     for name, column in columns_of(training.records).items():
         tensors[RECORDS + name] = torch.tensor(column, dtype=torch.float64)
     best = training.best.number if training.best else 0
@@ -136,8 +135,7 @@ def _put(training: Training, header: Mapping[str, str], tensors: Mapping[str, Te
     if (best := int(header["best"])) and (scores := records[best - 1].dev):
         training.best = Best(best, scores, _part(tensors, BEST))
     training.scorer.load_state_dict(_part(tensors, WEIGHTS))
-    groups = training.optimizer.state_dict()["param_groups"]
-    training.optimizer.load_state_dict({"state": _by_parameter(_part(tensors, OPTIMIZER)), "param_groups": groups})
+    training.optimizer.restore(_part(tensors, OPTIMIZER))
     training.records = records
 
 
@@ -151,11 +149,3 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def _by_parameter(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        parameter, value = name.split(".")
-        state.setdefault(int(parameter), {})[value] = tensor
-    return state

@@ -11,7 +11,8 @@ from torch.nn.functional import gelu, linear
 from nqg.model.anchors import Anchors
 from nqg.model.encoder import PieceBatch
 from nqg.model.packing import encoded
-from nqg.model.pairs import Pairs, pair_scores
+from nqg.model.pair_scores import pair_scores
+from nqg.model.pairs import Pairs
 
 
 class Scorer(nn.Module):
@@ -25,18 +26,10 @@ class Scorer(nn.Module):
         self.rule_network = _feed_forward(width, dimension, dimension)
         self.rules = nn.Parameter(torch.randn(rules, dimension) * dimension**-0.5)
 
-    def forward(self, sentences: PieceBatch, spans: Anchors, pairs: Pairs | None = None) -> Tensor:
-        """The scores of pairs of span and rule: (P,); of every rule over every span if none are given: (S, R)."""
-        return self.scores(*self.edges(sentences, spans), spans, pairs)
-
-    def edges(self, sentences: PieceBatch, spans: Anchors) -> tuple[Tensor, Tensor]:
-        """The encoder's vectors where spans begin and where they end: (E, D) each."""
-        first, last = sentences.places(spans)
-        vectors = encoded(self.encoder, sentences, torch.cat([first, last])).flatten(0, 1)  # (B * P, D)
-        return vectors.index_select(0, first), vectors.index_select(0, last)
-
-    def scores(self, firsts: Tensor, lasts: Tensor, spans: Anchors, pairs: Pairs | None = None) -> Tensor:
-        """What `forward` returns, given the vectors of `edges`."""
+    def forward(self, sentences: PieceBatch, spans: Anchors) -> Tensor:
+        """The scores of every rule over every span: (S, R)."""
+        ends = encoded(self.encoder, sentences, sentences.places(spans))  # (E, D)
+        firsts, lasts = ends.tensor_split([len(spans.starts.tokens)])
         of_spans = self.span_network[-1](_hidden(self.span_network[0], firsts, lasts, spans))  # (S, 1)
         vectors = _hidden(self.rule_network[0], firsts, lasts, spans)  # (S, d)
         rules: Tensor = self.rules  # (R, d)
@@ -47,11 +40,13 @@ class Scorer(nn.Module):
             rules = rules @ last.weight
         else:
             vectors = linear(vectors, last.weight)
-        if pairs is None:
-            scores: Tensor = of_spans + linear(vectors, rules, of_rules)
-        else:
-            scores = pair_scores(vectors, of_spans[:, 0], rules, of_rules, pairs)
+        scores: Tensor = of_spans + linear(vectors, rules, of_rules)
         return scores.to(self.rules.dtype)  # full precision, also where the encoder runs in half
+
+    def of_pairs(self, ends: Tensor, spans: Anchors, pairs: Pairs) -> Tensor:
+        """The same of some pairs of span and rule: (P,), given the encoder's vectors where spans begin and end."""
+        weights = *self.span_network.parameters(), *self.rule_network.parameters(), self.rules
+        return pair_scores(ends, spans, pairs, weights)
 
 
 def _hidden(layer: Any, firsts: Tensor, lasts: Tensor, spans: Anchors) -> Tensor:

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from nqg.errors import NqgError
-from nqg.model.objective import TrainingData, batch_loss
+from nqg.model.ahead import made_ahead
+from nqg.model.objective import Batch, TrainingData, loss_of
+from nqg.model.optimizer import Optimizer
 from nqg.model.processes import Processes
 from nqg.model.records import DevScores, TrainingStep
 from nqg.model.schedule import batches, warm_up_and_decay
@@ -47,6 +49,14 @@ class Best:
     weights: dict[str, Tensor]
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The examples of a step, and those of them that are this process's, on the device; there may be none."""
+
+    batch: Sequence[int]
+    own: Batch | None
+
+
 class Training:
     """A scorer on its way, with all that its next step depends on: weights, optimizer, `records` of the steps made.
 
@@ -70,7 +80,7 @@ class Training:
         self.scorer, self.data, self.settings, self.rate, self.padding = scorer, data, settings, rate, padding
         self.sources, self.evaluate, self.processes = sources, evaluate, processes
         self.device = next(scorer.parameters()).device
-        self.optimizer = torch.optim.AdamW(scorer.parameters(), lr=rate, weight_decay=settings.weight_decay, fused=True)
+        self.optimizer = Optimizer(scorer.parameters(), decay=settings.weight_decay, clip=settings.clip)
         self.records: list[TrainingStep] = []
         self.best: Best | None = None
 
@@ -92,7 +102,8 @@ class Training:
         Whoever takes no more steps before that has the weights of the last step taken.
         """
         self._begin_together()
-        left = islice(batches(len(self.data), self.settings), self.made, None)
+        self.scorer.train()
+        left = made_ahead(self._laid_out, islice(batches(len(self.data), self.settings), self.made, None))
         while not self.is_finished:
             step = self._step(next(left))
             self.records.append(step)
@@ -112,32 +123,36 @@ class Training:
                 f"{int(made)}: the folder of the unfinished training must be one that all processes see"
             )
 
-    def _step(self, batch: Sequence[int]) -> TrainingStep:
+    def _laid_out(self, batch: Sequence[int]) -> Share:
+        if not (own := self.processes.share(batch)):
+            return Share(batch, None)
+        data, rows = self.data.rows(own)
+        return Share(batch, data.laid_out(rows, self.padding, self.device))
+
+    def _step(self, share: Share) -> TrainingStep:
         rate = self.rate * warm_up_and_decay(self.made, self.settings)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        loss = self._gradients(batch)
-        norm = torch.nn.utils.clip_grad_norm_(self.scorer.parameters(), self.settings.clip)
-        step = TrainingStep(self.made + 1, float(loss), rate)
-        self._check_finite(step, float(norm), batch)
-        self.optimizer.step()
+        total, length = self._gradients(share), self.optimizer.gradient_length()
+        loss, norm = torch.stack([total, length]).tolist()  # one wait for a GPU, not two
+        step = TrainingStep(self.made + 1, loss, rate)
+        self._check_finite(step, norm, share.batch)
+        self.optimizer.step(rate, length)
         return replace(step, dev=self._dev_scores()) if self._is_trial(step.number) else step
 
-    def _gradients(self, batch: Sequence[int]) -> Tensor:
+    def _gradients(self, share: Share) -> Tensor:
         """The loss of a batch, and its gradient where the optimizer looks for it, of all processes together."""
-        self.scorer.train()  # in every step, for whoever takes the steps may parse in between
-        self.optimizer.zero_grad(set_to_none=True)
+        if not self.scorer.training:  # whoever takes the steps may have parsed in between
+            self.scorer.train()
+        self.optimizer.forget_gradients()
         torch.manual_seed(_step_seed(self.settings.seed, self.made, self.processes.rank))
-        share = self.processes.share(batch)
         total = torch.zeros((), device=self.device)
-        if share:
+        if share.own:
             with _sums_in_order(self.device):
                 with precision(self.settings.precision, self.device):
-                    loss = batch_loss(self.scorer, *self.data.rows(share), self.padding, self.device)
-                weighted = loss * (len(share) / len(batch))  # of a mean over the whole batch
+                    loss = loss_of(self.scorer, share.own)
+                weighted = loss * (len(share.own.numbers) / len(share.batch))  # of a mean over the whole batch
                 weighted.backward()  # type: ignore[no-untyped-call]
             total = weighted.detach()
-        return self.processes.add_up(total, list(self.scorer.parameters()))
+        return self.processes.add_up(total, self.optimizer.weights)
 
     def _check_finite(self, step: TrainingStep, norm: float, batch: Sequence[int]) -> None:
         """Refuse to go on from a loss or a gradient that is no number."""
