@@ -68,7 +68,7 @@ class Processes:
         """Give every process the main one's values."""
         if self.count > 1:
             for tensor in tensors:
-                torch.distributed.broadcast(tensor, 0)
+                torch.distributed.broadcast(tensor.detach(), 0)
 
     @contextmanager
     def main_first(self) -> Iterator[None]:

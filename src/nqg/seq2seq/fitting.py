@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from nqg.seq2seq.pretrained import load_pretrained, merged, with_lora
 from nqg.seq2seq.resume import restore, saved_steps
 from nqg.seq2seq.seq2seq import Seq2seq, best_device, encoded_sources
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.sharding import Shards
 from nqg.seq2seq.spelling import Spelling, encoded_targets, spelling_for
 from nqg.seq2seq.training import FineTuning
 
@@ -61,7 +62,9 @@ class Seq2seqFitting:
         self.device = torch.device(self.processes.device or device or best_device())
         self.settings, self.training = settings, training
         model, self.tokenizer = _new_model(settings, training, examples)
-        self.model = model.to(self.device)
+        is_sharded = training.shard and self.processes.count > 1
+        self.shards = Shards.of(model, self.device, training.precision) if is_sharded else None
+        self.model = self.shards.model if self.shards else model.to(self.device)
         self.spelling = spelling_for(self.tokenizer, (example.target for example in examples))
         pieces, self.cut = _pieces(self.tokenizer, self.spelling, settings, examples)
         corpus = Corpus(pieces, self.tokenizer.pad_token_id, _start(model), self.device)
@@ -85,12 +88,19 @@ class Seq2seqFitting:
 
     @property
     def seq2seq(self) -> Seq2seq:
-        """The model as it is now, for good: with LoRA, its updates are added into the weights."""
-        self.model = merged(self.model).eval()
-        return self._so_far()
+        """The model as it is now, for good: with LoRA, its updates are added into the weights.
+
+        If it was sharded, all processes must ask for it; each gets the whole.
+        """
+        so_far = self._so_far()
+        model = merged(so_far.model).eval()
+        if self.shards is None:
+            self.model = model
+        return replace(so_far, model=model)
 
     def _so_far(self) -> Seq2seq:
-        return Seq2seq(self.model, self.tokenizer, self.spelling, self.settings)
+        model = self.shards.whole() if self.shards else self.model
+        return Seq2seq(model, self.tokenizer, self.spelling, self.settings)
 
 
 def _new_model(settings: Seq2seqSettings, training: FineTuningSettings, examples: Sequence[Example]) -> tuple[Any, Any]:

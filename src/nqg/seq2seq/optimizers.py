@@ -2,15 +2,20 @@
 
 A small model has hundreds of small weights; one kernel each would leave a GPU waiting for the next. And whatever the
 others look up on the host (`.item()`) would make it wait as well; here nothing is.
+
+Weights may be sharded (`nqg.seq2seq.sharding`), by their first dimension. Each process updates its part then; only
+means over that dimension are taken together.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor, zeros
 
 from nqg.seq2seq.settings import FineTuningSettings
 
@@ -26,6 +31,11 @@ def new_optimizer(weights: Iterable[Tensor], settings: FineTuningSettings, rate:
     if settings.optimizer == "adafactor":
         return Adafactor(weights, rate, scale_by_weights=settings.scale_by_weights, decay=settings.weight_decay)
     return torch.optim.AdamW(weights, rate, weight_decay=settings.weight_decay, fused=weights[0].is_cuda)
+
+
+def is_divided(name: str, weight: Tensor) -> bool:
+    """Whether an optimizer's numbers of that name are divided among processes where their weight is."""
+    return name != "step" and not (name == "columns" and weight.dim() == 2)
 
 
 class Adafactor(torch.optim.Optimizer):
@@ -55,35 +65,37 @@ class Adafactor(torch.optim.Optimizer):
         if not state:
             state["step"] = torch.zeros(())
             if weight.dim() < 2:
-                state["squares"] = torch.zeros_like(weight)
+                state["squares"] = _zeros("squares", weight.shape, weight)
             else:
-                state["rows"] = weight.new_zeros(weight.shape[:-1])
-                state["columns"] = weight.new_zeros(weight.shape[:-2] + weight.shape[-1:])
+                state["rows"] = _zeros("rows", weight.shape[:-1], weight)
+                state["columns"] = _zeros("columns", weight.shape[:-2] + weight.shape[-1:], weight)
         state["step"] += 1
 
     def _update(self, weights: Sequence[Tensor], group: dict[str, Any]) -> None:
-        gradients = _stacked([weight.grad for weight in weights if weight.grad is not None])  # (K, *shape)
+        own = _own(weights)
+        gradients = _stacked(_own([weight.grad for weight in weights if weight.grad is not None]))  # (K, *shape)
         newness = float(self.state[weights[0]]["step"]) ** -FORGETTING
         update = gradients * self._inverse_roots(weights, gradients.square() + LEAST_SQUARE, newness)
-        update /= _sizes(update).clamp(min=1)
+        update /= _sizes(update, weights[0]).clamp(min=1)
         update *= -group["lr"]
         if group["scale_by_weights"]:
-            update *= _sizes(_stacked(weights)).clamp(min=LEAST_SIZE)
+            update *= _sizes(_stacked(own), weights[0]).clamp(min=LEAST_SIZE)
         if group["decay"]:
-            torch._foreach_mul_(list(weights), 1 - group["lr"] * group["decay"])
-        torch._foreach_add_(list(weights), list(update.unbind()))
+            torch._foreach_mul_(own, 1 - group["lr"] * group["decay"])
+        torch._foreach_add_(own, list(update.unbind()))
 
     def _inverse_roots(self, weights: Sequence[Tensor], squares: Tensor, newness: float) -> Tensor:
         """One over the root of the second moments, after the squares of this step were blended in."""
         if squares.dim() < 3:  # one for the stack, one for a vector
             return self._blended(weights, "squares", squares, newness).rsqrt()
+        one, height = weights[0], weights[0].shape[-2]
         rows = self._blended(weights, "rows", squares.mean(-1), newness)
-        columns = self._blended(weights, "columns", squares.mean(-2), newness)
-        shares = rows / rows.mean(-1, keepdim=True)
+        columns = self._blended(weights, "columns", _mean(squares, -2, one, height), newness)
+        shares = rows / _mean(rows, -1, one, height).unsqueeze(-1)
         return shares.rsqrt().unsqueeze(-1) * columns.rsqrt().unsqueeze(-2)
 
     def _blended(self, weights: Sequence[Tensor], name: str, new: Tensor, newness: float) -> Tensor:
-        kept = [self.state[weight][name] for weight in weights]
+        kept = _own([self.state[weight][name] for weight in weights])
         blend = _stacked(kept).lerp(new, newness)
         torch._foreach_copy_(kept, list(blend.unbind()))
         return blend
@@ -99,11 +111,35 @@ def _stacks(weights: Iterable[Tensor]) -> Iterator[list[Tensor]]:
         yield from (alike[start : start + size] for start in range(0, len(alike), size))
 
 
+def _own(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """This process's parts of tensors, all of which are divided or none."""
+    if isinstance(tensors[0], DTensor):
+        return [tensor.to_local() for tensor in cast("Sequence[DTensor]", tensors)]
+    return list(tensors)
+
+
 def _stacked(tensors: Sequence[Tensor]) -> Tensor:
     return tensors[0].unsqueeze(0) if len(tensors) == 1 else torch.stack(list(tensors))
 
 
-def _sizes(stack: Tensor) -> Tensor:
+def _zeros(name: str, shape: torch.Size, weight: Tensor) -> Tensor:
+    """The first numbers of an optimizer, divided if they are to be."""
+    if isinstance(weight, DTensor) and is_divided(name, weight):
+        return zeros(shape, dtype=weight.dtype, device_mesh=weight.device_mesh, placements=weight.placements)
+    return torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+
+
+def _mean(stack: Tensor, dimension: int, weight: Tensor, count: int) -> Tensor:
+    """The mean over a dimension of a stack; where its weights are divided by that one, over all `count` numbers."""
+    if dimension % stack.dim() != 1 or not isinstance(weight, DTensor):
+        return stack.mean(dimension)
+    sums = stack.sum(dimension)
+    torch.distributed.all_reduce(sums, group=weight.device_mesh.get_group())
+    return sums / count
+
+
+def _sizes(stack: Tensor, weight: Tensor) -> Tensor:
     """The root mean square of every tensor in a stack, in a shape that multiplies it."""
-    sizes = stack.reshape(len(stack), -1).square().mean(1).sqrt()
+    flat = stack.reshape(len(stack), math.prod(stack.shape[1:]))  # which may be 0, of a part
+    sizes = _mean(flat.square(), 1, weight, weight.numel()).sqrt()
     return sizes.view(-1, *[1] * (stack.dim() - 1))

@@ -1,13 +1,14 @@
 """Fine-tuning that survives being killed: its state on disk, and the way back into it.
 
 A state is one safetensors file, replaced in one rename: the weights that learn, the optimizer's numbers, the weights
-that did best on dev examples, the records so far and, as JSON in its header, what the training began with.
+that did best on dev examples, the records so far and, as JSON in its header, what the training began with. Tensors are
+whole there also where the training was sharded.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -21,6 +22,8 @@ from nqg.model.records import TrainingStep, columns_of, steps_in
 from nqg.model.resume import TrainingOrigin
 from nqg.model.soundness import refused_with
 from nqg.model.training import Diverged
+from nqg.seq2seq.optimizers import is_divided
+from nqg.seq2seq.sharding import divided_like, whole
 from nqg.seq2seq.training import Best, FineTuning, put
 
 KIND = "nqg fine-tuning"
@@ -39,7 +42,7 @@ def saved_steps(tuning: FineTuning, path: Path, origin: TrainingOrigin, save_eve
             is_due = tuning.made - saved >= save_every or tuning.is_finished
             if step.number == tuning.made and is_due:
                 saved = tuning.made
-                if tuning.processes.is_main:
+                if tuning.processes.is_main or tuning.is_sharded:
                     save_state(path, tuning, origin)
             yield step
     except Diverged as error:
@@ -48,7 +51,7 @@ def saved_steps(tuning: FineTuning, path: Path, origin: TrainingOrigin, save_eve
 
 
 def save_state(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:
-    """Write the state of a fine-tuning, whole or not at all."""
+    """Write the state of a fine-tuning, whole or not at all; if it is sharded, with the help of all processes."""
     tensors = {WEIGHTS + name: weight.detach() for name, weight in tuning.weights.items()}
     tensors |= {BEST + name: weight for name, weight in (tuning.best.weights if tuning.best else {}).items()}
     for number, values in tuning.optimizer.state_dict()["state"].items():
@@ -57,8 +60,20 @@ def save_state(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:
         tensors[RECORDS + name] = torch.tensor(column, dtype=torch.float64)
     best = {"step": tuning.best.step, "exact_match": tuning.best.exact_match} if tuning.best else None
     header = {"kind": KIND, "origin": json.dumps(dict(origin.facts)), "best": json.dumps(best)}
-    with written_atomically(path) as file:
-        file.write(save({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, header))
+    gathered = _gathered(tensors, tuning.processes.is_main)
+    if tuning.processes.is_main:
+        with written_atomically(path) as file:
+            file.write(save(gathered, header))
+
+
+def _gathered(tensors: Mapping[str, Tensor], is_main: bool) -> dict[str, Tensor]:
+    """The tensors whole and in the main process's memory; one after the other, for others need not hold them all."""
+    found = {}
+    for name, tensor in tensors.items():
+        complete = whole(tensor)
+        if is_main:
+            found[name] = complete.contiguous().cpu()
+    return found
 
 
 def restore(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:
@@ -78,10 +93,13 @@ def restore(path: Path, tuning: FineTuning, origin: TrainingOrigin) -> None:
 def _put(tuning: FineTuning, header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
     records = steps_in({name: column.tolist() for name, column in _part(tensors, RECORDS).items()})
     best = json.loads(header["best"])
-    tuning.best = Best(best["exact_match"], best["step"], _part(tensors, BEST)) if best else None
-    put(_part(tensors, WEIGHTS), tuning.weights)
+    weights, kept = tuning.weights, _part(tensors, BEST)
+    did_best = {name: divided_like(weights[name], tensor) for name, tensor in kept.items()}
+    tuning.best = Best(best["exact_match"], best["step"], did_best) if best else None
+    put(_part(tensors, WEIGHTS), weights)
     groups = tuning.optimizer.state_dict()["param_groups"]
-    tuning.optimizer.load_state_dict({"state": _by_weight(_part(tensors, OPTIMIZER)), "param_groups": groups})
+    state = _by_weight(_part(tensors, OPTIMIZER), list(weights.values()))
+    tuning.optimizer.load_state_dict({"state": state, "param_groups": groups})
     tuning.records = records
 
 
@@ -97,9 +115,10 @@ def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _by_weight(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+def _by_weight(tensors: Mapping[str, Tensor], weights: Sequence[Tensor]) -> dict[int, dict[str, Tensor]]:
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
-        weight, value = name.split(".")
-        state.setdefault(int(weight), {})[value] = tensor
+        number, value = name.split(".")
+        weight = weights[int(number)]
+        state.setdefault(int(number), {})[value] = divided_like(weight, tensor) if is_divided(value, weight) else tensor
     return state

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
 
 from nqg.model.processes import Processes
 from nqg.model.records import DevScores, TrainingStep
@@ -18,6 +20,7 @@ from nqg.seq2seq.batches import Corpus, parts, planned_steps
 from nqg.seq2seq.gradients import Objective, Recorder
 from nqg.seq2seq.optimizers import new_optimizer
 from nqg.seq2seq.settings import FineTuningSettings
+from nqg.seq2seq.sharding import ShardedObjective, check_divisible, divided_like
 
 TOGETHER = 32  # steps that a GPU makes before anybody asks it for their losses, which would make it wait
 NAMED = 8  # examples of a batch that an error numbers
@@ -53,13 +56,26 @@ class FineTuning:
         self.exact_match, self.processes = exact_match, processes
         self.device = corpus.lengths.device
         self.optimizer = new_optimizer(self.weights.values(), settings, rate)
-        objective = Objective(model, settings.precision, settings.label_smoothing)
-        is_recorded = self.device.type == "cuda" and settings.record_kernels and not settings.gradient_checkpointing
-        self.objective = Recorder(objective) if is_recorded else objective
+        self.objective = self._new_objective()
         self.sizes = [example.size for example in corpus.examples]
         self.plan = planned_steps(self.sizes, settings)
+        if self.is_sharded:
+            check_divisible(len(self.plan[0]), settings.accumulate, processes)
         self.records: list[TrainingStep] = []
         self.best: Best | None = None
+
+    def _new_objective(self) -> Objective | Recorder | ShardedObjective:
+        settings = self.settings
+        objective = Objective(self.model, settings.precision, settings.label_smoothing)
+        if self.is_sharded:
+            return ShardedObjective(objective, self.processes.count)
+        is_recorded = self.device.type == "cuda" and settings.record_kernels and not settings.gradient_checkpointing
+        return Recorder(objective) if is_recorded else objective
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the weights are divided among processes; one alone keeps them all."""
+        return isinstance(self.model, FSDPModule)
 
     @property
     def weights(self) -> dict[str, nn.Parameter]:
@@ -83,7 +99,8 @@ class FineTuning:
 
         On a GPU records come in bundles, and the model is ahead of all but the last one of a bundle.
         """
-        self.processes.make_equal(*self.weights.values())
+        if not self.is_sharded:
+            self.processes.make_equal(*self.weights.values())
         while not self.is_finished:
             bundle = self._bundle(range(self.made, self._next_pause()))
             self.records += bundle
@@ -123,7 +140,8 @@ class FineTuning:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(number)
         self.optimizer.zero_grad(set_to_none=False)  # recorded kernels add to gradients where they lie
-        loss = self.processes.add_up(self._loss(self.plan[number]), list(self.weights.values()))
+        apart = [] if self.is_sharded else list(self.weights.values())  # gradients that nobody has added up
+        loss = self.processes.add_up(self._loss(self.plan[number]), apart)
         if self.settings.clip:
             torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
         self.optimizer.step()
@@ -138,24 +156,31 @@ class FineTuning:
         return torch.stack([self.corpus.number(0), *losses]).sum()
 
     def _exact_match(self) -> float:
-        """The share of dev examples that come out right, found by the main process and told to the others."""
+        """The share of dev examples that come out right, found by the main process and told to the others.
+
+        Where weights are sharded, all take part, because all are needed to make the model whole.
+        """
         found = torch.zeros((), dtype=torch.float64, device=self.device)
-        if self.processes.is_main and self.exact_match:
+        if self.exact_match and (self.processes.is_main or self.is_sharded):
             found += self.exact_match()
         self.processes.make_equal(found)
         return float(found)
 
 
 def copied(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A copy of weights where it takes no memory of a GPU's."""
-    return {name: weight.detach().cpu().clone() for name, weight in weights.items()}
+    """A copy of weights where it takes no memory of a GPU's; of sharded ones, of each process's part where it is."""
+    return {name: _copied(weight.detach()) for name, weight in weights.items()}
+
+
+def _copied(weight: Tensor) -> Tensor:
+    return weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
 
 
 @torch.no_grad()
 def put(values: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
     """Give weights the values of a copy."""
     for name, weight in weights.items():
-        weight.copy_(values[name])
+        weight.copy_(divided_like(weight, values[name]))
 
 
 def _step_seed(seed: int, step: int, rank: int) -> int:
