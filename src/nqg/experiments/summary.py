@@ -16,8 +16,8 @@ TITLES: dict[System, str] = {"nqg": "NQG", "seq2seq": "T5", "hybrid": "NQG-T5", 
 class Series:
     """A system with its weights: one row of a table.
 
-    >>> Series("hybrid", "flan-t5-small").title
-    'NQG-T5 (flan-t5-small)'
+    >>> Series("gated", "minilm+flan-t5-small").title
+    'NQG-T5 with a gate (minilm+flan-t5-small)'
     """
 
     system: System
@@ -26,7 +26,7 @@ class Series:
     @property
     def title(self) -> str:
         """How a table names it."""
-        return f"{ {'nqg': 'NQG', 'seq2seq': 'T5', 'hybrid': 'NQG-T5'}[self.system] } ({self.weights})"
+        return f"{TITLES[self.system]} ({self.weights})"
 
 
 @dataclass(frozen=True, slots=True)
