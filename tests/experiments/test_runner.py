@@ -75,6 +75,21 @@ def test_the_gate_hands_over_where_the_grammar_was_unsure_and_wrong_on_held_out_
     assert systems["nqg"].asked == [6, 8]
 
 
+def test_other_ways_to_answer_are_judged_beside_the_papers(
+    made: Callable[[Task], Runner], systems: dict[str, Memory]
+) -> None:
+    runner = made(TASK)
+    more = tuple(Reply(example.target, "grammar", 0.5) for example in TASK.test[:3])
+    nqg = systems["nqg"].run
+
+    def with_others(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
+        return replace(nqg(task, weights, seed, place), others={"best_legal": (*more, Reply(None, "grammar"))})
+
+    (record,) = replace(runner, runs={**runner.runs, "nqg": with_others}).records(("nqg",), [0])
+    assert [record.figures[name] for name in ("accuracy", "coverage", "precision")] == [0.25, 0.5, 0.5]
+    assert [record.figures[f"best_legal_{name}"] for name in ("accuracy", "coverage", "precision")] == [0.75, 0.75, 1]
+
+
 def test_gates_share_what_a_part_replied_to_held_out_examples(
     made: Callable[[Task], Runner], systems: dict[str, Memory]
 ) -> None:

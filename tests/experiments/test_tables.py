@@ -61,6 +61,12 @@ def test_coverage_and_precision_stand_beside_the_papers() -> None:
     assert ("paper: NQG precision", "100.0", "94.1") in rows
 
 
+def test_another_way_to_decode_has_a_table_of_its_own() -> None:
+    legal = record("geoquery-tmcd", "nqg", "mpnet", 2, best_legal_accuracy=0.5, best_legal_precision=None)
+    (found,) = (each for each in tables(Results.collected([legal])) if "legal" in each.title)
+    assert found.rows == (("NQG (mpnet) accuracy", "50.0"),)
+
+
 def test_the_table_of_splits_names_the_model_behind_its_accuracy() -> None:
     assert table(6).rows == (("geoquery, tmcd", "0.0", "0.0", "0.190", "0.19", "flan", "50.0", "54.3"),)
 

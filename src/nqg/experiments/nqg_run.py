@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from nqg.data.example import Example
 from nqg.evaluation.evaluation import Reply
-from nqg.experiments.outcome import Outcome, Progress, Stopwatch, Workplace
+from nqg.experiments.outcome import BEST_LEGAL, Outcome, Progress, Stopwatch, Workplace
 from nqg.experiments.recipe import Recipe
 from nqg.experiments.task import Legal, Task
 from nqg.grammar.grammar import Grammar
@@ -29,12 +29,11 @@ def nqg_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Outcom
     with watch.timing("training"):
         parser = _trained(task, grammar, train, weights, seed, place)
     with watch.timing("parsing"):
-        parses = parser.parse_all(example.source for example in test)
-    legal = task.legality()
-    replies = tuple(_reply(parse, legal(example)) for parse, example in zip(parses, test, strict=True))
+        replies = _replies(task, parser, test)
+    others = {BEST_LEGAL: _replies(task, parser, test, only_legal=True)} if task.target_grammar else {}
     figures = {"rules": float(len(grammar)), "train_examples": float(len(task.train))}
     settings = asdict(training_settings(task.recipe, weights, seed)) | {"induction": dict(task.recipe.induction)}
-    return Outcome(replies, figures, settings, watch.seconds)
+    return Outcome(replies, figures, settings, watch.seconds, others)
 
 
 def induced(recipe: Recipe, train: list[Example]) -> Grammar:
@@ -63,6 +62,11 @@ def _trained(task: Task, grammar: Grammar, train: list[Example], weights: str, s
     for step in saved_steps(fitting.under_way, state, fitting.origin, SAVE_EVERY):
         place.tell(Progress("training", step.number, settings.steps, step.loss))
     return fitting.parser
+
+
+def _replies(task: Task, parser: Parser, test: list[Example], *, only_legal: bool = False) -> tuple[Reply, ...]:
+    parses, legal = parser.parse_all((example.source for example in test), only_legal=only_legal), task.legality()
+    return tuple(_reply(parse, legal(example)) for parse, example in zip(parses, test, strict=True))
 
 
 def _reply(parse: Parse, is_legal: Legal) -> Reply:

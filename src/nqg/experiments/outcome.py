@@ -16,6 +16,8 @@ from nqg.evaluation.evaluation import Reply
 from nqg.experiments.task import Task
 from nqg.files import numbered_lines, write_text
 
+BEST_LEGAL = "best_legal"  # where the paper's NQG abstains because its best derivation is illegal, this one looks on
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -44,6 +46,7 @@ class Outcome:
     figures: Mapping[str, float]
     settings: Mapping[str, Any]
     seconds: Mapping[str, float]
+    others: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)  # of other ways to answer, by their names
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nqg.data.example import Example, distinct_pairs
 from nqg.evaluation.evaluation import Evaluation, Reply
+from nqg.evaluation.metrics import Scores
 from nqg.experiments.machine import commit, hardware, versions
 from nqg.experiments.outcome import Outcome, Progress, Stopwatch, Workplace, read_replies, write_replies
 from nqg.experiments.recipe import Recipe, System
@@ -91,14 +92,17 @@ class Runner:
 
     def _figures(self, outcome: Outcome) -> dict[str, float | None]:
         """What the judges say of the replies, beside the facts of the run and of the split."""
-        evaluations = {
-            name: Evaluation(judge, self.task.test, outcome.replies) for name, judge in self.task.judges.items()
-        }
-        main, *others = evaluations
-        scores = next(iter(evaluations[main].systems.values()))
-        shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
-        more = {f"{name}_accuracy": next(iter(evaluations[name].systems.values())).accuracy for name in others}
-        return {**shares, **more, **outcome.figures, **self.task.split_facts, "test_examples": len(self.task.test)}
+        main, *more = self.task.judges
+        judged = {f"{name}_accuracy": self._scores(name, outcome.replies).accuracy for name in more}
+        ways = {"": outcome.replies, **{f"{name}_": replies for name, replies in outcome.others.items()}}
+        for way, replies in ways.items():
+            scores = self._scores(main, replies)
+            judged |= {f"{way}{name}": getattr(scores, name) for name in ("accuracy", "coverage", "precision")}
+        return {**judged, **outcome.figures, **self.task.split_facts, "test_examples": len(self.task.test)}
+
+    def _scores(self, judge: str, replies: Sequence[Reply]) -> Scores:
+        systems = Evaluation(self.task.judges[judge], self.task.test, replies).systems
+        return next(iter(systems.values()))
 
     def _outcome(self, cell: Cell) -> Outcome:
         match cell.system:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from nqg.evaluation.seeds import Spread
+from nqg.experiments.outcome import BEST_LEGAL
 from nqg.experiments.recipe import Recipe, read_recipe
 from nqg.experiments.summary import Results, Series
 
@@ -40,6 +41,7 @@ def tables(results: Results) -> list[Table]:
         lambda found: _accuracies(found, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
         lambda found: _accuracies(found, 4, "Accuracy (exact set match) on Spider-XSP", ("spider-xsp",)),
         _coverage_and_precision,
+        _best_legal,
         _splits,
         _grammar_sizes,
         _deviations,
@@ -118,6 +120,18 @@ def _coverage_and_precision(results: Results) -> Table | None:
         rows.append((f"paper: NQG {name}", *(_number(recipe.paper.nqg.get(name)) for recipe in recipes)))
     header = ("measure", *(recipe.title for recipe in recipes))
     return Table(5, "NQG coverage and precision", header, tuple(rows), _stand_in_notes(results, recipes, "nqg"))
+
+
+def _best_legal(results: Results) -> Table | None:
+    recipes = recipes_run(results, GEOQUERY)
+    series = [each for each in results.series(GEOQUERY) if each.system == "nqg"]
+    rows = [
+        (f"{title} {name}", *values)
+        for name in ("accuracy", "coverage", "precision")
+        for title, *values in _our_rows(results, recipes, f"{BEST_LEGAL}_{name}", series)
+    ]
+    header = ("measure", *(recipe.title for recipe in recipes))
+    return Table(None, "NQG that takes its best legal derivation", header, tuple(rows)) if rows else None
 
 
 def _splits(results: Results) -> Table | None:
