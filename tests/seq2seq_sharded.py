@@ -13,11 +13,13 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
 from nqg.model.processes import Processes
 from nqg.seq2seq.fitting import Seq2seqFitting
 from nqg.seq2seq.settings import LoraSettings, Seq2seqSettings, SmallT5Settings
+from nqg.seq2seq.sharding import whole
 from seq2seq_examples import BRIEF, EXAMPLES
 
 UNEVEN = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=15, layers=2, heads=3, dropout=0.0))
@@ -59,7 +61,13 @@ def train(case: str, folder: Path, pretrained: str) -> None:
         "gradients": own_numbers(weight.grad for weight in weights if weight.grad is not None),
         "moments": own_numbers(moment for values in state for name, moment in values.items() if name != "step"),
     }
-    found = {"steps": steps, "held": held, "predicted": fitting.seq2seq.predict([each.source for each in EXAMPLES])}
+    found = {
+        "steps": steps,
+        "held": held,
+        "gradient": gradient_size(fitting),
+        "units": sum(isinstance(module, FSDPModule) for module in fitting.model.modules()),
+        "predicted": fitting.seq2seq.predict([each.source for each in EXAMPLES]),
+    }
     (folder / f"{case}.{fitting.processes.rank}.json").write_text(json.dumps(found))
     finished = fitting.seq2seq
     if fitting.processes.is_main:
@@ -69,6 +77,12 @@ def train(case: str, folder: Path, pretrained: str) -> None:
 def own_numbers(tensors: Iterable[Tensor]) -> int:
     """How many numbers of tensors are in this process's memory."""
     return sum(each.to_local().numel() if isinstance(each, DTensor) else each.numel() for each in tensors)
+
+
+def gradient_size(fitting: Seq2seqFitting) -> float:
+    """The sum of all squares in the gradient of the last step."""
+    gradients = [weight.grad for weight in fitting.tuning.weights.values() if weight.grad is not None]
+    return sum(float(whole(gradient).square().sum()) for gradient in gradients)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from nqg.seq2seq.settings import SmallT5Settings
 from nqg.seq2seq.sharding import check_divisible, with_weights
 from seq2seq_examples import EXAMPLES
 from seq2seq_launch import launched
-from seq2seq_sharded import CASES, KILLED, SAVED, new_fitting, own_numbers
+from seq2seq_sharded import CASES, KILLED, SAVED, UNEVEN, gradient_size, new_fitting, own_numbers
 
 pytest_plugins = ["seq2seq_fixtures"]
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -80,6 +80,14 @@ def test_bf16_is_not_float32(together: Path) -> None:
     assert rounded[SAVED + 1] != exact[SAVED + 1]
 
 
+@pytest.mark.parametrize("case", ["in parts, recomputed", "lora"])
+def test_gradients_are_added_up_and_not_averaged(together: Path, calm_folder: str, case: str) -> None:
+    alone = new_fitting(case, calm_folder, shard=False)
+    list(alone.steps())
+    for found in outcomes(together, case):
+        assert found["gradient"] == pytest.approx(gradient_size(alone), rel=1e-3)
+
+
 @pytest.mark.parametrize("case", ["adafactor", "adamw, clipped", "lora"])
 def test_each_process_holds_half_of_everything(together: Path, calm_folder: str, case: str) -> None:
     alone = new_fitting(case, calm_folder, shard=False)
@@ -91,6 +99,11 @@ def test_each_process_holds_half_of_everything(together: Path, calm_folder: str,
         if case == "adafactor":
             assert held.pop("moments") < 0.15 * learned
         assert held == {name: pytest.approx(whole[name] / 2, rel=0.1) for name in held}
+
+
+def test_every_block_is_gathered_on_its_own_and_the_rest_together(together: Path) -> None:
+    blocks = 2 * UNEVEN.embedded.layers
+    assert [found["units"] for found in outcomes(together, "adafactor")] == [blocks + 1] * 2
 
 
 def test_a_process_alone_keeps_all_weights_whatever_the_setting() -> None:
