@@ -74,6 +74,17 @@ def test_losses_and_gradients_are_added_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert idle.grad is None
 
 
+def test_a_gradient_is_added_to_where_it_lies_because_recorded_kernels_know_no_other_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weight = nn.Parameter(torch.zeros(2))
+    weight.grad = before = torch.tensor([1.0, 2.0])
+    monkeypatch.setattr(torch.distributed, "all_reduce", plus([0.5, 1, 10, 20]))
+    Processes(count=2).add_up(torch.tensor(0.25), [weight])
+    assert weight.grad is before
+    assert before.tolist() == [11.0, 22.0]
+
+
 def test_processes_that_are_not_after_the_same_step_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: tensor.fill_(32))
     with pytest.raises(NqgError, match="process 1 would go on after step 0 and the main one after step 32: the folder"):

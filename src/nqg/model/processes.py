@@ -61,7 +61,10 @@ class Processes:
         torch.distributed.all_reduce(sums)
         total, used, *parts = torch.split(sums, [1, len(weights), *(weight.numel() for weight in weights)])
         for weight, is_used, part in zip(weights, used.tolist(), parts, strict=True):
-            weight.grad = part.view_as(weight) if is_used else None
+            if weight.grad is not None:
+                weight.grad.copy_(part.view_as(weight))  # where it lies: recorded kernels go on adding to it there
+            elif is_used:
+                weight.grad = part.view_as(weight).clone()
         return total.squeeze()
 
     def make_equal(self, *tensors: Tensor) -> None:

@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
@@ -37,23 +39,28 @@ class Shards:
     @classmethod
     def of(cls, model: Any, device: torch.device, precision_name: str) -> Shards:
         """Divide a model, which all processes have alike; a block at a time goes to the device."""
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-
-        empty = with_weights(model, (weight.to("meta") for weight in model.parameters()))
+        empty = with_weights(model, (weight.detach().to("meta") for weight in model.parameters()))
         mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
-        with precision(precision_name, device):
-            is_rounded = torch.is_autocast_enabled(device.type)
-        # Autocast rounds the weights of a block to bf16, so they are gathered as that; inputs are left to autocast.
-        rounded = MixedPrecisionPolicy(torch.bfloat16, torch.float32, cast_forward_inputs=False)
+        policy = _policy(model, device, precision_name)
         for block in [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]:
-            fully_shard(block, mesh=mesh, mp_policy=rounded if is_rounded else MixedPrecisionPolicy())
-        fully_shard(model, mesh=mesh, mp_policy=MixedPrecisionPolicy(cast_forward_inputs=False))
+            fully_shard(block, mesh=mesh, mp_policy=policy)
+        fully_shard(model, mesh=mesh)
         return cls(model, empty, device)
 
     def whole(self) -> Any:
         """The whole model as it is now, for each process; all of them must ask for it."""
         return with_weights(self.empty, (whole(weight.detach()) for weight in self.model.parameters())).to(self.device)
+
+
+def _policy(model: nn.Module, device: torch.device, precision_name: str) -> MixedPrecisionPolicy:
+    """How blocks are gathered: in bf16 where autocast would round their weights to it anyway, else as they are."""
+    with precision(precision_name, device):
+        is_rounded = torch.is_autocast_enabled(device.type)
+    if device.type == "cpu" and any(isinstance(module, nn.LayerNorm) for module in model.modules()):
+        is_rounded = False  # on CPUs, that one takes no weights in bf16 with inputs in float32
+    if is_rounded:
+        return MixedPrecisionPolicy(torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)
+    return MixedPrecisionPolicy()
 
 
 def with_weights(model: nn.Module, weights: Iterable[Tensor]) -> Any:
