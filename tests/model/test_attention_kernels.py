@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nqg.grammar.graph import Longs, starts_of
 from nqg.model.attention_kernels import attend
-from nqg.model.packing import attention
+from nqg.model.layers import attention
 from nqg.model.vectorised import Reals
 from oracles import attention_by_definition
 
@@ -32,8 +32,8 @@ def test_every_query_sees_what_the_definition_says(sizes: Sizes, heads: int, wid
     rng = np.random.default_rng(seed)
     asked, everything = firsts(sizes)
     queries, keys, values = (rng.normal(size=(int(rows[-1]), heads, width)) for rows in (asked, everything, everything))
-    kept, out = factors(sizes, heads, rng), np.zeros_like(queries)
-    attend(asked, everything, queries, keys, values, kept, np.empty_like(kept), out)
+    kept, out = factors(sizes, heads, rng), np.empty_like(queries)
+    attend(asked, everything, queries, np.stack([keys, values], axis=1), kept, np.empty_like(kept), out)
     alone = [
         tuple(
             table[rows[sentence] : rows[sentence + 1]].swapaxes(0, 1)
@@ -59,19 +59,19 @@ def test_the_gradient_passes_a_numerical_check(sizes: Sizes) -> None:
     asked, everything = firsts(sizes)
     kept = torch.from_numpy(factors(sizes, 2, rng))
     tables = tuple(
-        torch.from_numpy(rng.normal(size=(int(rows[-1]), 2, 3))).requires_grad_()
-        for rows in (asked, everything, everything)
+        torch.from_numpy(rng.normal(size=shape)).requires_grad_()
+        for shape in ((int(asked[-1]), 2, 3), (int(everything[-1]), 2, 2, 3))
     )
 
-    def seen(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        return attention(queries, keys, values, kept, asked, everything)
+    def seen(queries: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+        return attention(queries, pairs, kept, asked, everything)
 
     assert torch.autograd.gradcheck(seen, tables)
 
 
 def test_large_products_do_not_overflow() -> None:
     one = np.full((3, 1, 2), 1e3, dtype=np.float32)
-    first, weights, out = np.array([0, 3]), np.empty(9, dtype=np.float32), np.zeros_like(one)
-    attend(first, first, one, one, one, np.ones_like(weights), weights, out)
+    first, weights, out = np.array([0, 3]), np.empty(9, dtype=np.float32), np.empty_like(one)
+    attend(first, first, one, np.stack([one, one], axis=1), np.ones_like(weights), weights, out)
     assert weights == pytest.approx(np.full(9, 1 / 3))
     assert out == pytest.approx(one)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nqg.model.dropout import dropped
+from nqg.model.dropout import Drops
 
 
-def drawn(chance: float, *shape: int, seed: int = 0) -> torch.Tensor:
+def drawn(chance: float, rows: int, width: int, seed: int = 0) -> torch.Tensor:
     torch.manual_seed(seed)
-    return dropped(torch.ones(shape, dtype=torch.float64), torch.nn.Dropout(chance))
+    return Drops.of(torch.nn.Dropout(chance)).factors((rows, width), torch.float64)
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.5, 0.9])
@@ -31,19 +31,24 @@ def test_whether_a_value_is_lost_says_nothing_of_others(distance: int) -> None:
 def test_the_seed_decides_and_every_call_draws_anew() -> None:
     assert torch.equal(drawn(0.5, 8, 8, seed=3), drawn(0.5, 8, 8, seed=3))
     assert not torch.equal(drawn(0.5, 8, 8, seed=3), drawn(0.5, 8, 8, seed=4))
-    assert not torch.equal(drawn(0.5, 8, 8), dropped(torch.ones(8, 8), torch.nn.Dropout(0.5)).double())
+    assert not torch.equal(drawn(0.5, 8, 8), Drops.of(torch.nn.Dropout(0.5)).factors((8, 8), torch.float64))
 
 
-def test_the_gradient_reaches_what_was_kept() -> None:
-    values = torch.ones(50, requires_grad=True)
-    found = dropped(values, torch.nn.Dropout(0.5))
-    found.sum().backward()  # type: ignore[no-untyped-call]
-    assert values.grad is not None
-    assert torch.equal(values.grad, found.detach())
+def test_rows_are_drawn_alike_whatever_their_number_and_precision() -> None:
+    torch.manual_seed(0)
+    drops = Drops.of(torch.nn.Dropout(0.5))
+    table = drops.factors((9, 7), torch.float64)
+    assert torch.equal(drops.factors((4, 7), torch.float32).double(), table[:4])
 
 
-def test_dropout_of_nothing_changes_nothing_and_of_everything_leaves_zeros() -> None:
-    ones = torch.ones(5)
-    assert dropped(ones, torch.nn.Dropout(0.0)) is ones
-    assert dropped(ones, torch.nn.Dropout(0.5).eval()) is ones
-    assert dropped(ones, torch.nn.Dropout(1.0)).tolist() == [0.0] * 5
+@pytest.mark.parametrize(
+    ("dropout", "factor"),
+    [(torch.nn.Dropout(0.0), 1.0), (torch.nn.Dropout(0.5).eval(), 1.0), (torch.nn.Dropout(1.0), 0.0)],
+    ids=["nothing", "at rest", "everything"],
+)
+def test_where_nothing_is_left_to_chance_nothing_is_drawn(dropout: torch.nn.Dropout, factor: float) -> None:
+    before = torch.get_rng_state()
+    drops = Drops.of(dropout)
+    assert drops.lost == 0
+    assert drops.factors((2, 3), torch.float64).tolist() == [[factor] * 3] * 2
+    assert torch.equal(torch.get_rng_state(), before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from nqg.model.encoder import PieceBatch
+from nqg.model.layers import residual
 from nqg.model.packing import encoded
 
 NO_TOKENS = np.empty((0, 0), dtype=np.int64)
@@ -34,11 +36,16 @@ def everywhere(sentences: PieceBatch) -> torch.Tensor:
     return sentences.mask.flatten().nonzero()[:, 0]
 
 
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 3), st.data())
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    st.integers(1, 3),
+    st.sampled_from(["gelu", "gelu_new", "relu"]),
+    st.data(),
+)
 def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
-    lengths: list[int], layers: int, data: st.DataObject
+    lengths: list[int], layers: int, activation: str, data: st.DataObject
 ) -> None:
-    model, sentences = bert(layers), batch_of(lengths)
+    model, sentences = bert(layers, hidden_act=activation), batch_of(lengths)
     places = [(row, place) for row, length in enumerate(lengths) for place in range(length)]
     wanted = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=5))
     rows, columns = (torch.tensor(each) for each in zip(*wanted, strict=True))
@@ -58,11 +65,24 @@ def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
 
 
 def test_the_last_layer_is_not_worked_out_for_pieces_that_nobody_wants() -> None:
-    model, sentences = bert(), batch_of([3, 5])
-    seen: list[int] = []
-    model.encoder.layer[-1].output.dense.register_forward_hook(lambda _, __, out: seen.append(len(out)))
-    assert encoded(model, sentences, torch.tensor([9, 5, 9])).shape == (3, 12)
-    assert seen == [2]
+    model, sentences = bert(layers=2), batch_of([3, 5])
+    with patch("nqg.model.packing.residual", wraps=residual) as watched:
+        assert encoded(model, sentences, torch.tensor([9, 5, 9])).shape == (3, 12)
+    assert [len(call.args[0]) for call in watched.mock_calls] == [8, 8, 8, 2, 2]
+
+
+def test_in_single_precision_vectors_and_gradients_are_those_of_transformers_up_to_rounding() -> None:
+    model, sentences = bert().float(), batch_of([4, 6, 1])
+    places = everywhere(sentences)
+    theirs = model(input_ids=sentences.ids, attention_mask=sentences.mask).last_hidden_state.flatten(0, 1)[places]
+    ours = encoded(model, sentences, places)
+    torch.testing.assert_close(ours, theirs, atol=2e-6, rtol=0)
+    factors = torch.randn(ours.shape, generator=torch.Generator().manual_seed(2))
+    gradients, others = (
+        torch.autograd.grad((each * factors).sum(), list(model.parameters())) for each in (ours, theirs)
+    )
+    for one, other in zip(gradients, others, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-6)
 
 
 def test_other_encoders_go_their_own_way() -> None:

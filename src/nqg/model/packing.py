@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
+from transformers.activations import GELUActivation
 
 from nqg.grammar.graph import Longs
-from nqg.model.attention_kernels import attend, attend_backwards
-from nqg.model.dropout import dropped, kept
+from nqg.model.dropout import Drops
 from nqg.model.encoder import PieceBatch
-from nqg.model.ragged import arrays
+from nqg.model.layers import attention, biased_gelu, residual
+
+NO_DROPOUT = torch.nn.Dropout(0.0)
 
 
 def encoded(encoder: Any, sentences: PieceBatch, places: Tensor) -> Tensor:
@@ -54,57 +57,44 @@ class Rows:
 
 
 def _through(bert: Any, ids: Tensor, everything: Rows, asked: Rows) -> Tensor:
-    table = bert.embeddings
-    positions = everything.places % everything.width
-    summed = table.word_embeddings(ids) + table.token_type_embeddings.weight[0] + table.position_embeddings(positions)
-    vectors = dropped(table.LayerNorm(summed), table.dropout)
+    vectors = _embedded(bert.embeddings, ids, everything.places % everything.width)
     *layers, last = bert.encoder.layer
     for layer in layers:
         vectors = _layer(layer, vectors, vectors, everything, everything)
-    return _layer(last, vectors[asked.among(everything)], vectors, asked, everything)
+    return _layer(last, vectors.index_select(0, asked.among(everything)), vectors, asked, everything)
+
+
+def _embedded(table: Any, ids: Tensor, positions: Tensor) -> Tensor:
+    words, places = table.word_embeddings(ids), table.position_embeddings(positions)
+    vectors = residual(words, table.token_type_embeddings.weight[0], places, NO_DROPOUT, table.LayerNorm)
+    drops = Drops.of(table.dropout)
+    return vectors * drops.factors(vectors.shape, vectors.dtype) if drops.lost else vectors
 
 
 def _layer(layer: Any, asking: Tensor, vectors: Tensor, asked: Rows, everything: Rows) -> Tensor:
     """A layer's vectors for the rows that ask, which look at everything in their sentence."""
-    heads = layer.attention.self
-    context = _context(heads, heads.query(asking), heads.key(vectors), heads.value(vectors), asked, everything)
-    mixed = _added(layer.attention.output, context, asking)
-    return _added(layer.output, layer.intermediate(mixed), mixed)
+    mixed = _added(layer.attention.output, _context(layer.attention.self, asking, vectors, asked, everything), asking)
+    return _added(layer.output, _inner(layer.intermediate, mixed), mixed)
 
 
 def _added(output: Any, new: Tensor, old: Tensor) -> Tensor:
-    vectors: Tensor = output.LayerNorm(dropped(output.dense(new), output.dropout) + old)
-    return vectors
+    dense = output.dense
+    return residual(new @ dense.weight.T, dense.bias, old, output.dropout, output.LayerNorm)
 
 
-def _context(heads: Any, queries: Tensor, keys: Tensor, values: Tensor, asked: Rows, everything: Rows) -> Tensor:
-    shape = -1, heads.num_attention_heads, heads.attention_head_size  # (M, H, D)
-    pairs = int(np.diff(asked.first) @ np.diff(everything.first)) * heads.num_attention_heads
-    factors = kept(torch.Size([pairs]), heads.dropout, queries.dtype)
-    queries, keys, values = (each.view(shape) for each in (queries, keys, values))
-    return attention(queries, keys, values, factors, asked.first, everything.first).flatten(1)
+def _inner(intermediate: Any, vectors: Tensor) -> Tensor:
+    dense = intermediate.dense
+    if isinstance(intermediate.intermediate_act_fn, GELUActivation):
+        return biased_gelu(vectors @ dense.weight.T, dense.bias)
+    inner: Tensor = intermediate(vectors)
+    return inner
 
 
-def attention(
-    queries: Tensor, keys: Tensor, values: Tensor, factors: Tensor, asked: Longs, everything: Longs
-) -> Tensor:
-    """What queries see of the values in their sentences: (M, H, D); see `attention_kernels`."""
-    return _Attention.apply(queries, keys, values, factors, asked, everything)  # type: ignore[no-any-return,no-untyped-call]
-
-
-class _Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, factors: Tensor, asked: Longs, everything: Longs
-    ) -> Tensor:
-        weights, out = torch.empty_like(factors), torch.zeros_like(queries)
-        attend(asked, everything, *arrays(queries, keys, values, factors, weights, out))
-        ctx.save_for_backward(queries, keys, values, factors, weights)
-        ctx.firsts = asked, everything
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *flow: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = [torch.zeros_like(each) for each in ctx.saved_tensors[:3]]
-        attend_backwards(*ctx.firsts, *arrays(*ctx.saved_tensors, flow[0].contiguous(), *gradients))
-        return *gradients, None, None, None
+def _context(heads: Any, asking: Tensor, vectors: Tensor, asked: Rows, everything: Rows) -> Tensor:
+    shape = heads.num_attention_heads, heads.attention_head_size  # (H, D)
+    both = heads.key, heads.value
+    pairs = linear(vectors, torch.cat([each.weight for each in both]), torch.cat([each.bias for each in both]))
+    weights = int(np.diff(asked.first) @ np.diff(everything.first)) * heads.num_attention_heads
+    factors = Drops.of(heads.dropout).factors((1, weights), vectors.dtype)[0]
+    queries, pairs = heads.query(asking).view(-1, *shape), pairs.view(-1, 2, *shape)
+    return attention(queries, pairs, factors, asked.first, everything.first).flatten(1)

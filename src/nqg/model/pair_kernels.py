@@ -1,6 +1,11 @@
-"""Scores of the pairs of span and rule that occur, and not of all, compiled: P pairs, S spans, R rules."""
+"""Scores of the pairs of span and rule that occur, and not of all, compiled: P pairs, S spans, R rules.
+
+The vectors of spans are the right parts of `hidden`, as wide as those of rules.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from nqg.grammar.graph import Longs
 from nqg.model.vectorised import Reals, vectorised
@@ -8,27 +13,34 @@ from nqg.model.vectorised import Reals, vectorised
 
 @vectorised
 def score_pairs(
-    spans: Longs, rules: Longs, vectors: Reals, of_spans: Reals, rule_vectors: Reals, of_rules: Reals, out: Reals
+    spans: Longs, rules: Longs, hidden: Reals, of_spans: Reals, rule_vectors: Reals, of_rules: Reals, out: Reals
 ) -> None:
     """Fill `out` with the product of each pair's vectors, plus what its span and its rule have of their own: (P,)."""
+    left = hidden.shape[1] - rule_vectors.shape[1]
     for pair in range(len(spans)):
-        span, rule = spans[pair], rules[pair]
-        score = of_spans[span] + of_rules[rule]
-        for place in range(vectors.shape[1]):
-            score += vectors[span, place] * rule_vectors[rule, place]
+        vector, rule = hidden[spans[pair], left:], rule_vectors[rules[pair]]
+        score = of_spans[spans[pair]] + of_rules[rules[pair]]
+        for place in range(len(rule)):
+            score += vector[place] * rule[place]
         out[pair] = score
 
 
 @vectorised
 def score_pairs_backwards(
-    spans: Longs, rules: Longs, vectors: Reals, rule_vectors: Reals, flow: Reals,
-    to_vectors: Reals, to_spans: Reals, to_rule_vectors: Reals, to_rules: Reals,
+    spans: Longs, rules: Longs, hidden: Reals, rule_vectors: Reals, flow: Reals,
+    to_hidden: Reals, to_spans: Reals, to_rule_vectors: Reals, to_rules: Reals,
 ) -> None:  # fmt: skip
     """Carry `flow`, the gradient of the scores, on to everything that they come from, whose gradients hold zeros."""
+    left = hidden.shape[1] - rule_vectors.shape[1]
     for pair in range(len(spans)):
         span, rule, here = spans[pair], rules[pair], flow[pair]
         to_spans[span] += here
         to_rules[rule] += here
-        for place in range(vectors.shape[1]):
-            to_vectors[span, place] += here * rule_vectors[rule, place]
-            to_rule_vectors[rule, place] += here * vectors[span, place]
+        _add(here, rule_vectors[rule], to_hidden[span, left:])
+        _add(here, hidden[span, left:], to_rule_vectors[rule])
+
+
+@vectorised
+def _add(factor: Any, row: Reals, out: Reals) -> None:
+    for place in range(len(row)):
+        out[place] += factor * row[place]

@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu
 
 from nqg.model.anchors import Anchors
 from nqg.model.pair_kernels import score_pairs, score_pairs_backwards
 from nqg.model.pairs import Pairs
 from nqg.model.ragged import arrays
+from nqg.model.summed_gelu import Sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,75 +48,59 @@ def pair_scores(ends: Tensor, spans: Anchors, pairs: Pairs, weights: Sequence[Te
 class _PairScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, spans: Anchors, pairs: Pairs, ends: Tensor, *weights: Tensor) -> Tensor:
-        the = Networks(*weights)
+        the, starts = Networks(*weights), len(spans.starts.tokens)
         into = torch.cat([the.span_in, the.rule_in])  # (2d, 2D)
-        before = _before_gelu(the, into, ends, spans)  # (S, 2d)
-        hidden = gelu(before)
-        for_spans, for_rules = hidden.chunk(2, dim=1)
-        of_spans = torch.addmv(the.span_bias, for_spans, the.span_out[0])  # (S,)
+        over_starts, over_ends = into.chunk(2, dim=1)
+        of_ends = torch.addmm(torch.cat([the.span_shift, the.rule_shift]), ends[starts:], over_ends.T)
+        sums = Sums(spans.starts.of_spans, spans.ends.of_spans)
+        hidden, slopes = sums.gelu(ends[:starts] @ over_starts.T, of_ends)  # (S, 2d)
+        of_spans = torch.addmv(the.span_bias, hidden[:, : len(the.span_shift)], the.span_out[0])  # (S,)
         turned = the.rules @ the.rule_out  # (R, d), for e . (W h + b) is (e W) . h + e . b
-        of_rules = the.rules @ the.rule_bias  # (R,)
-        ctx.save_for_backward(ends, into, before, hidden, turned, *weights)
-        ctx.where = spans, pairs
-        return _picked_products(for_rules, of_spans, turned, of_rules, pairs)
+        ctx.save_for_backward(ends, into, hidden, slopes, turned, *weights)
+        ctx.where = starts, sums, pairs
+        return _picked_products(hidden, of_spans, turned, the.rules @ the.rule_bias, pairs)
 
     @staticmethod
     def backward(ctx: Any, *flow: Tensor) -> tuple[Tensor | None, ...]:
-        ends, into, before, hidden, turned, *weights = ctx.saved_tensors
-        the, (spans, pairs) = Networks(*weights), ctx.where
-        for_spans, for_rules = hidden.chunk(2, dim=1)
-        to_for_rules, to_spans, to_turned, to_rules = _products_backwards(flow[0], for_rules, turned, pairs)
-        to_hidden = torch.cat([torch.outer(to_spans, the.span_out[0]), to_for_rules], dim=1)
-        to_before = torch.ops.aten.gelu_backward(to_hidden, before)
-        to_ends, to_in, to_shift = _ends_backwards(to_before, into, ends, spans)
+        ends, into, hidden, slopes, turned, *weights = ctx.saved_tensors
+        the, (starts, sums, pairs) = Networks(*weights), ctx.where
         width = len(the.span_shift)
-        of_span_network = to_in[:width], to_shift[:width], (to_spans @ for_spans)[None], to_spans.sum()[None]
-        of_rule_network = to_in[width:], to_shift[width:], the.rules.T @ to_turned, to_rules @ the.rules
-        to_vectors = torch.addr(to_turned @ the.rule_out.T, to_rules, the.rule_bias)
-        return None, None, to_ends, *of_span_network, *of_rule_network, to_vectors
+        to_hidden, to_spans, to_turned, to_rules = _products_backwards(flow[0], hidden, turned, pairs)
+        torch.outer(to_spans, the.span_out[0], out=to_hidden[:, :width])
+        of_starts, of_ends = sums.gelu_backwards(to_hidden, slopes, (starts, len(ends) - starts))
+        over_starts, over_ends = into.chunk(2, dim=1)
+        to_in = torch.cat([of_starts.T @ ends[:starts], of_ends.T @ ends[starts:]], dim=1)
+        to_shift = of_ends.sum(dim=0)
+        return (
+            None, None, torch.cat([of_starts @ over_starts, of_ends @ over_ends]),
+            to_in[:width], to_shift[:width], (to_spans @ hidden[:, :width])[None], to_spans.sum()[None],
+            to_in[width:], to_shift[width:], the.rules.T @ to_turned, to_rules @ the.rules,
+            torch.addr(to_turned @ the.rule_out.T, to_rules, the.rule_bias),
+        )  # fmt: skip
 
 
-def _before_gelu(the: Networks, into: Tensor, ends: Tensor, spans: Anchors) -> Tensor:
-    starts = len(spans.starts.tokens)
-    over_starts, over_ends = into.chunk(2, dim=1)  # (2d, D) each
-    of_starts = ends[:starts] @ over_starts.T
-    of_ends = torch.addmm(torch.cat([the.span_shift, the.rule_shift]), ends[starts:], over_ends.T)
-    return of_starts.index_select(0, spans.starts.of_spans).add_(of_ends.index_select(0, spans.ends.of_spans))
-
-
-def _ends_backwards(flow: Tensor, into: Tensor, ends: Tensor, spans: Anchors) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of the ends, of both tables of the hidden layer, and of what it adds."""
-    starts = len(spans.starts.tokens)
-    over_starts, over_ends = into.chunk(2, dim=1)
-    of_starts, of_ends = (
-        flow.new_zeros(len(edges.tokens), flow.shape[1]).index_add_(0, edges.of_spans, flow)
-        for edges in (spans.starts, spans.ends)
-    )
-    to_in = torch.cat([of_starts.T @ ends[:starts], of_ends.T @ ends[starts:]], dim=1)
-    return torch.cat([of_starts @ over_starts, of_ends @ over_ends]), to_in, of_ends.sum(dim=0)
-
-
-def _picked_products(vectors: Tensor, of_spans: Tensor, rules: Tensor, of_rules: Tensor, pairs: Pairs) -> Tensor:
-    """Of each pair vector . rule + of_span + of_rule."""
-    if _multiplies_all(vectors):
-        return (torch.addmm(of_rules, vectors, rules.T) + of_spans[:, None])[pairs.spans, pairs.rules]
-    out = vectors.new_empty(len(pairs.spans))
-    score_pairs(*arrays(pairs.spans, pairs.rules, vectors.contiguous(), of_spans, rules, of_rules, out))
+def _picked_products(hidden: Tensor, of_spans: Tensor, rules: Tensor, of_rules: Tensor, pairs: Pairs) -> Tensor:
+    """Of each pair vector . rule + of_span + of_rule; the vectors are the right half of `hidden`."""
+    if _multiplies_all(hidden):
+        table = torch.addmm(of_rules, hidden[:, rules.shape[1] :], rules.T)
+        return (table + of_spans[:, None])[pairs.spans, pairs.rules]
+    out = hidden.new_empty(len(pairs.spans))
+    score_pairs(*arrays(pairs.spans, pairs.rules, hidden, of_spans, rules, of_rules, out))
     return out
 
 
-def _products_backwards(flow: Tensor, vectors: Tensor, rules: Tensor, pairs: Pairs) -> tuple[Tensor, ...]:
-    """The gradients of vectors, of_spans, rules and of_rules."""
-    if _multiplies_all(vectors):
-        table = vectors.new_zeros(len(vectors), len(rules))
+def _products_backwards(flow: Tensor, hidden: Tensor, rules: Tensor, pairs: Pairs) -> tuple[Tensor, ...]:
+    """The gradients of hidden, of_spans, rules and of_rules; the left half of the first is left open."""
+    if _multiplies_all(hidden):
+        table, vectors = hidden.new_zeros(len(hidden), len(rules)), hidden[:, rules.shape[1] :]
         table[pairs.spans, pairs.rules] = flow
-        return table @ rules, table.sum(dim=1), table.T @ vectors, table.sum(dim=0)
-    gradients = [each.new_zeros(size) for each in (vectors, rules) for size in (each.shape, each.shape[:1])]
-    tables = arrays(pairs.spans, pairs.rules, vectors.contiguous(), rules, flow.contiguous(), *gradients)
-    score_pairs_backwards(*tables)
+        to_hidden = torch.cat([torch.empty_like(vectors), table @ rules], dim=1)
+        return to_hidden, table.sum(dim=1), table.T @ vectors, table.sum(dim=0)
+    gradients = [each.new_zeros(size) for each in (hidden, rules) for size in (each.shape, each.shape[:1])]
+    score_pairs_backwards(*arrays(pairs.spans, pairs.rules, hidden, rules, flow.contiguous(), *gradients))
     return tuple(gradients)
 
 
-def _multiplies_all(vectors: Tensor) -> bool:
+def _multiplies_all(hidden: Tensor) -> bool:
     """Whether all spans are multiplied with all rules: for a GPU that is less work than to pick pairs."""
-    return vectors.device.type != "cpu"
+    return hidden.device.type != "cpu"

@@ -89,4 +89,4 @@ def on_device(tables: Sequence[Longs], device: torch.device | str) -> list[Tenso
 
 def arrays(*tensors: Tensor) -> tuple[Any, ...]:
     """The memory of tensors on the CPU, as kernels take it."""
-    return tuple(tensor.detach().numpy() for tensor in tensors)
+    return tuple(tensor.detach().numpy() if tensor.requires_grad else tensor.numpy() for tensor in tensors)

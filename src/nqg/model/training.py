@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nqg.errors import NqgError
 from nqg.model.ahead import made_ahead
+from nqg.model.kept_memory import kept_memory
 from nqg.model.objective import Batch, TrainingData, loss_of
 from nqg.model.optimizer import Optimizer
 from nqg.model.processes import Processes
@@ -104,12 +105,13 @@ class Training:
         self._begin_together()
         self.scorer.train()
         left = made_ahead(self._laid_out, islice(batches(len(self.data), self.settings), self.made, None))
-        while not self.is_finished:
-            step = self._step(next(left))
-            self.records.append(step)
-            if step.dev and (self.best is None or step.dev.is_better_than(self.best.scores)):
-                self.best = Best(step.number, step.dev, weights_of(self.scorer))
-            yield step
+        with kept_memory():
+            while not self.is_finished:
+                step = self._step(next(left))
+                self.records.append(step)
+                if step.dev and (self.best is None or step.dev.is_better_than(self.best.scores)):
+                    self.best = Best(step.number, step.dev, weights_of(self.scorer))
+                yield step
         if self.best:
             self.scorer.load_state_dict(self.best.weights)
 

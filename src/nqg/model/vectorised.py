@@ -14,6 +14,9 @@ Reals = NDArray[np.floating[Any]]
 
 
 def vectorised(function: Function) -> Function:
-    """`function`, compiled with leave to add up in another order; the order is the same in every run."""
-    options = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    """`function`, compiled with leave to add up in another order; the order is the same in every run.
+
+    Divisions are not checked: a check would be a way out of the loop, which is then not taken several steps at once.
+    """
+    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
     return cast(Function, numba.njit(**options)(function))  # type: ignore[call-overload]

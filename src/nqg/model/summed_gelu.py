@@ -1,0 +1,45 @@
+"""GELU of sums of rows, with its slopes for the way back: compiled on CPUs in single precision, torch's elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import gelu
+
+from nqg.model.gelu_kernels import gelu_of_sums, gelu_of_sums_backwards
+from nqg.model.ragged import arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """S sums, each of a row of one table and a row of another."""
+
+    of_lefts: Tensor  # (S,)
+    of_rights: Tensor  # (S,)
+
+    def gelu(self, lefts: Tensor, rights: Tensor) -> tuple[Tensor, Tensor]:
+        """The GELU of the sums, and its derivative there: (S, d) each."""
+        if _is_compiled_for(lefts):
+            out, slopes = (lefts.new_empty(len(self.of_lefts), lefts.shape[1]) for _ in range(2))
+            gelu_of_sums(*arrays(lefts, self.of_lefts, rights, self.of_rights, out, slopes))
+            return out, slopes
+        sums = lefts.index_select(0, self.of_lefts).add_(rights.index_select(0, self.of_rights))
+        return gelu(sums), torch.ops.aten.gelu_backward(sums.new_ones(()).expand_as(sums), sums)
+
+    def gelu_backwards(self, flow: Tensor, slopes: Tensor, sizes: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """What arrives at the tables, which have so many rows, of a gradient of the GELU."""
+        to_lefts, to_rights = (slopes.new_zeros(size, slopes.shape[1]) for size in sizes)
+        if _is_compiled_for(slopes):
+            tables = flow.contiguous(), slopes, self.of_lefts, self.of_rights, to_lefts, to_rights
+            gelu_of_sums_backwards(*arrays(*tables))
+        else:
+            here = flow * slopes
+            to_lefts.index_add_(0, self.of_lefts, here)
+            to_rights.index_add_(0, self.of_rights, here)
+        return to_lefts, to_rights
+
+
+def _is_compiled_for(table: Tensor) -> bool:
+    return table.device.type == "cpu" and table.dtype == torch.float32
