@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,14 +12,15 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
+from launched_processes import launched
 from nqg import load_dataset
 from nqg.cli.main import app
 from nqg.data.example_files import write_examples
 from nqg.model.encoder import new_encoder
 from nqg.model.settings import EncoderSettings, ModelSettings
+from typed_commands import one_thread
 
 RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\nwalk ### I_RUN\n"
-LAUNCH = "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0"
 TRAIN = """
     train train.tsv --grammar rules.txt --encoder ./calm --steps 8 --batch-size 5 --learning-rate 0.003 --warm-up 2
     --dev train.tsv --evaluate-every 3 --save-every 3 --device cpu --json -o
@@ -32,7 +32,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A tiny corpus, and an encoder without dropout, which every process would draw on its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NQG_DATA_CACHE", "cache")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     examples = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 2][:12]
     write_examples(tmp_path / "train.tsv", examples)
     (tmp_path / "rules.txt").write_text(RULES)
@@ -42,24 +41,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     encoder.config.hidden_dropout_prob = encoder.config.attention_probs_dropout_prob = 0.0
     for part in (encoder, tokenizer):
         part.save_pretrained(tmp_path / "calm")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield tmp_path
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield tmp_path
 
 
-def launched(*words: str) -> str:
+def launched_nqg(*words: str) -> str:
     """What two processes print together."""
-    nqg = str(Path(sys.executable).with_name("nqg"))
-    launch = (sys.executable, "-m", "accelerate.commands.launch", *LAUNCH.split(), "--no_python", nqg)
-    done = subprocess.run((*launch, *words), capture_output=True, text=True, check=False)
+    done = launched("--no_python", str(Path(sys.executable).with_name("nqg")), *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_two_processes_make_the_steps_and_the_weights_of_one(folder: Path) -> None:
     alone = json.loads(CliRunner().invoke(app, [*TRAIN.split(), "alone"]).stdout)
-    together = json.loads(launched(*TRAIN.split(), "together"))  # which only one of the two may have printed
+    together = json.loads(launched_nqg(*TRAIN.split(), "together"))  # which only one of the two may have printed
     assert together == {**alone, "loss": pytest.approx(alone["loss"], rel=1e-5), "folder": "together"}
     one, two = (
         [json.loads(line) for line in (folder / name / "training.jsonl").read_text().splitlines()]

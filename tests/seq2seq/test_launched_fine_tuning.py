@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from launched_processes import launched
 from nqg.seq2seq.fitting import Seq2seqFitting
 from seq2seq_examples import BRIEF, EXAMPLES, SMALL
-from seq2seq_launch import launched
 
 pytest_plugins = ["seq2seq_fixtures"]
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import seq2seq_sharded
+from launched_processes import launched
 from nqg.errors import SettingsError
 from nqg.model.processes import Processes
 from nqg.seq2seq.embedded import small_t5
@@ -18,7 +19,6 @@ from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import SmallT5Settings
 from nqg.seq2seq.sharding import check_divisible, with_weights
 from seq2seq_examples import EXAMPLES
-from seq2seq_launch import launched
 from seq2seq_sharded import CASES, KILLED, SAVED, UNEVEN, gradient_size, new_fitting, own_numbers
 
 pytest_plugins = ["seq2seq_fixtures"]
