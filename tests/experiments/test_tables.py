@@ -64,7 +64,9 @@ def test_coverage_and_precision_stand_beside_the_papers() -> None:
 def test_another_way_to_decode_has_a_table_of_its_own() -> None:
     legal = record("geoquery-tmcd", "nqg", "mpnet", 2, best_legal_accuracy=0.5, best_legal_precision=None)
     (found,) = (each for each in tables(Results.collected([legal])) if "legal" in each.title)
-    assert found.rows == (("NQG (mpnet) accuracy", "50.0"),)
+    assert found.rows[:2] == (("NQG (mpnet) accuracy", "50.0"), ("paper: NQG accuracy", "41.1"))
+    assert all(row[0].startswith("paper") for row in found.rows[2:])
+    assert not any("legal" in each.title for each in tables(RESULTS))
 
 
 def test_the_table_of_splits_names_the_model_behind_its_accuracy() -> None:
