@@ -27,7 +27,7 @@ from nqg.induction.settings import InductionSettings
 from nqg.model.encoder import new_encoder
 from nqg.model.records import TrainingStep
 from nqg.model.settings import EncoderSettings, ModelSettings
-from nqg.model.training import Training
+from nqg.model.training import Share, Training
 from training_command import BRIEF, EXAMPLES, files, nqg, training_folder
 
 
@@ -104,7 +104,7 @@ KILLED = """
 import os, signal, sys
 import nqg.files
 from nqg.cli.main import main
-from nqg.model.training import Training
+from nqg.model.training import Share, Training
 moment, count = sys.argv.pop(1), int(sys.argv.pop(1))
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -150,11 +150,11 @@ def stop_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Ctrl-C be pressed in the step that comes then."""
     step = Training._step
 
-    def interrupted(self: Training, batch: list[int]) -> TrainingStep:
+    def interrupted(self: Training, share: Share) -> TrainingStep:
         if self.made == steps:
             monkeypatch.setattr(Training, "_step", step)
             raise KeyboardInterrupt
-        return step(self, batch)
+        return step(self, share)
 
     monkeypatch.setattr(Training, "_step", interrupted)
 

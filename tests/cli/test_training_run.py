@@ -21,7 +21,7 @@ from nqg.forests.build import forest_parts
 from nqg.forests.forest import Forests
 from nqg.model.records import TrainingStep
 from nqg.model.settings import TrainingSettings
-from nqg.model.training import Diverged, Training
+from nqg.model.training import Diverged, Share, Training
 from training_command import BRIEF, EXAMPLES, RULES, files, nqg, training_folder
 
 TRIALS = ("--dev", "dev.tsv", "--evaluate-every", "2", "--patience", "2", "--learning-rate", "0.001", "--warm-up", "2")
@@ -80,11 +80,11 @@ def test_a_cache_that_cannot_be_written_stops_nobody() -> None:
 STEP = Training._step
 
 
-def interrupted(self: Training, batch: list[int]) -> TrainingStep:
+def interrupted(self: Training, share: Share) -> TrainingStep:
     """A step, or Ctrl-C in the sixth."""
     if self.made == 5:
         raise KeyboardInterrupt
-    return STEP(self, batch)
+    return STEP(self, share)
 
 
 def curves(folder: str) -> dict[str, list[tuple[int, float]]]:
@@ -121,7 +121,7 @@ def test_a_loss_that_is_no_number_names_the_last_good_state_and_leaves_it(monkey
     nqg("train.tsv", "-o", "mine", *BRIEF)
     before, gradients = files("mine"), Training._gradients
     monkeypatch.setattr(
-        Training, "_gradients", lambda self, batch: gradients(self, batch) * (nan if self.made == 5 else 1)
+        Training, "_gradients", lambda self, share: gradients(self, share) * (nan if self.made == 5 else 1)
     )
     with pytest.raises(Diverged) as caught:
         nqg("train.tsv", "-o", "mine", *BRIEF, "--save-every", "2")
