@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from nqg.grammar.graph import Longs, starts_of
 from nqg.model.attention_kernels import attend
-from nqg.model.layers import attention
+from nqg.model.layers import Looks
 from nqg.model.vectorised import Reals
 from oracles import attention_by_definition
 
@@ -53,20 +55,31 @@ def test_every_query_sees_what_the_definition_says(sizes: Sizes, heads: int, wid
         assert one == pytest.approx(other, abs=1e-12)
 
 
+class Seen(torch.autograd.Function):
+    """What queries see, for autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, looks: Looks, queries: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+        out, weights = looks.seen(queries, pairs)
+        ctx.save_for_backward(queries, pairs, weights)
+        ctx.looks = looks
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *flow: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return None, *ctx.looks.backwards(flow[0].contiguous(), *ctx.saved_tensors)
+
+
 @pytest.mark.parametrize("sizes", [[(2, 2), (1, 3)], [(3, 4), (0, 2), (1, 1)]])
 def test_the_gradient_passes_a_numerical_check(sizes: Sizes) -> None:
     rng = np.random.default_rng(0)
     asked, everything = firsts(sizes)
-    kept = torch.from_numpy(factors(sizes, 2, rng))
+    looks = Looks(asked, everything, 2, torch.from_numpy(factors(sizes, 2, rng)))
     tables = tuple(
         torch.from_numpy(rng.normal(size=shape)).requires_grad_()
         for shape in ((int(asked[-1]), 2, 3), (int(everything[-1]), 2, 2, 3))
     )
-
-    def seen(queries: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
-        return attention(queries, pairs, kept, asked, everything)
-
-    assert torch.autograd.gradcheck(seen, tables)
+    assert torch.autograd.gradcheck(lambda *each: Seen.apply(looks, *each), tables)  # type: ignore[no-untyped-call]
 
 
 def test_large_products_do_not_overflow() -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm
+from transformers import BertConfig
+from transformers.models.bert.modeling_bert import BertLayer
 
 from nqg.model.dropout import Drops
-from nqg.model.layers import biased_gelu, residual
+from nqg.model.layers import Looks, attention, feed_forward, residual
+from nqg.model.summed_gelu import Sums
 
 CHANCES = [0.0, 0.3, 1.0]
 
@@ -66,33 +72,75 @@ def test_the_way_back_can_be_gone_twice() -> None:
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gelu_of_what_is_biased_is_that_of_torch_everywhere(dtype: torch.dtype) -> None:
-    far = torch.tensor([-1e30, -200.0, -13.5, 13.5, 200.0, 1e30, 0.0, -0.0, 1e-30])
-    values = torch.cat([torch.linspace(-12, 12, 40_000), far])[:, None].to(dtype).requires_grad_()
-    bias = torch.tensor([0.25, -0.5, 0.0], dtype=dtype, requires_grad=True)
-    found = biased_gelu(values.expand(-1, 3).contiguous(), bias)
-    exact = values.detach().double().requires_grad_()
-    shift = bias.detach().double().requires_grad_()
-    expected = gelu((exact.to(dtype) + shift.to(dtype)).double())
-    torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=2e-6)
+def linear(width: int, out: int, generator: torch.Generator) -> nn.Linear:
+    made = nn.Linear(width, out).double()
+    with torch.no_grad():
+        made.weight.copy_(torch.randn(out, width, dtype=torch.float64, generator=generator))
+    return made
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+def test_the_second_half_and_all_its_gradients_are_those_of_torch(chance: float) -> None:
+    old, *_ = parts(5, 6, seed=1)
+    generator = torch.Generator().manual_seed(2)
+    inner, outer, norm = linear(6, 10, generator), linear(10, 6, generator), nn.LayerNorm(6, eps=1e-5).double()
+    weights = [old, *inner.parameters(), *outer.parameters(), *norm.parameters()]
+    torch.manual_seed(7)
+    found = feed_forward(old, inner, outer, nn.Dropout(chance), norm)
+    new = outer(gelu(inner(old))) - outer.bias
+    expected = theirs(chance, new, outer.bias, old, norm.weight, norm.bias)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
+    flow = torch.randn(found.shape, dtype=torch.float64, generator=generator)
+    for one, other in zip(
+        torch.autograd.grad(found, weights, flow), torch.autograd.grad(expected, weights, flow), strict=True
+    ):
+        torch.testing.assert_close(one, other, atol=1e-8, rtol=1e-8)
+
+
+def attended(asking: Tensor, others: Tensor | None = None) -> Tensor:
+    """The first half of a layer over two sentences with dropout everywhere, the same at every call."""
+    torch.manual_seed(3)
+    config = BertConfig(hidden_size=6, num_attention_heads=2, intermediate_size=6, hidden_dropout_prob=0.3)
+    layer = BertLayer(config).double().train()  # type: ignore[no-untyped-call]
+    asked, everything = ([0, 2, 5], [0, 2, 5]) if others is None else ([0, 1, 3], [0, 3, 7])
+    weights = 2 * sum((b - a) * (d - c) for (a, b), (c, d) in zip(pairwise(asked), pairwise(everything), strict=True))
+    factors = Drops.of(nn.Dropout(0.3)).factors((1, weights), torch.float64)[0]
+    return attention(asking, others, Looks(np.array(asked), np.array(everything), 2, factors), layer)
+
+
+@pytest.mark.parametrize("rows", [(5,), (3, 7)], ids=["all rows ask", "some rows ask"])
+def test_the_gradient_of_the_first_half_passes_a_numerical_check(rows: tuple[int, ...]) -> None:
+    assert torch.autograd.gradcheck(attended, [parts(size, 6, seed=size)[0] for size in rows])
+
+
+def gelu_and_slope(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Of values and of nothing added."""
+    rows = torch.arange(len(values))
+    return Sums(rows, torch.zeros_like(rows)).gelu(values, torch.zeros_like(values[:1]))
+
+
+FAR = torch.tensor([-1e30, -1e15, -300.0, -13.5, -0.0, 0.0, 1e-30, 13.5, 300.0, 1e15])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_slope_of_gelu_is_that_of_torch(dtype: torch.dtype) -> None:
-    values = torch.cat([torch.linspace(-12, 12, 40_000), torch.tensor([-1e15, -300.0, 300.0, 1e15])])[:, None].to(dtype)
-    bias = torch.zeros(1, dtype=dtype, requires_grad=True)
-    ones, others = values.clone().requires_grad_(), values.double().requires_grad_()
-    biased_gelu(ones, bias).sum().backward()  # type: ignore[no-untyped-call]
-    gelu(others).sum().backward()  # type: ignore[no-untyped-call]
-    assert ones.grad is not None
-    assert others.grad is not None
-    assert bias.grad is not None
-    torch.testing.assert_close(ones.grad.double(), others.grad, atol=5e-7, rtol=0)
-    assert bias.grad.item() == pytest.approx(ones.grad.sum().item(), rel=1e-4)
+def test_gelu_and_its_slope_are_those_of_torch_everywhere(dtype: torch.dtype) -> None:
+    values = torch.cat([torch.linspace(-12, 12, 40_000), FAR])[:, None].to(dtype)
+    exact = values.double().requires_grad_()
+    gelu(exact).sum().backward()  # type: ignore[no-untyped-call]
+    found, slopes = gelu_and_slope(values)
+    assert exact.grad is not None
+    torch.testing.assert_close(found.double(), gelu(exact), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(slopes.double(), exact.grad, atol=5e-7, rtol=0)
+
+
+def test_sums_are_of_the_rows_that_belong_together() -> None:
+    lefts, rights = torch.randn(3, 4, generator=torch.manual_seed(0)), torch.randn(2, 4, generator=torch.manual_seed(1))
+    sums = Sums(torch.tensor([2, 0, 2]), torch.tensor([0, 1, 1]))
+    expected = gelu(lefts[sums.of_lefts] + rights[sums.of_rights])
+    torch.testing.assert_close(sums.gelu(lefts, rights)[0], expected)
+    torch.testing.assert_close(sums.gelu(lefts.double(), rights.double())[0].float(), expected)
 
 
 def test_what_is_no_number_stays_none() -> None:
-    found = biased_gelu(torch.tensor([[torch.nan, 1.0]]), torch.zeros(2))
-    assert found[0, 0].isnan()
-    assert not found[0, 1].isnan()
+    found, slopes = gelu_and_slope(torch.tensor([[torch.nan, 1.0]]))
+    assert found.isnan().tolist() == slopes.isnan().tolist() == [[True, False]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from nqg.model.encoder import PieceBatch
-from nqg.model.layers import residual
+from nqg.model.layers import feed_forward
 from nqg.model.packing import encoded
 
 NO_TOKENS = np.empty((0, 0), dtype=np.int64)
@@ -66,9 +66,9 @@ def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
 
 def test_the_last_layer_is_not_worked_out_for_pieces_that_nobody_wants() -> None:
     model, sentences = bert(layers=2), batch_of([3, 5])
-    with patch("nqg.model.packing.residual", wraps=residual) as watched:
+    with patch("nqg.model.packing.feed_forward", wraps=feed_forward) as watched:
         assert encoded(model, sentences, torch.tensor([9, 5, 9])).shape == (3, 12)
-    assert [len(call.args[0]) for call in watched.mock_calls] == [8, 8, 8, 2, 2]
+    assert [len(call.args[0]) for call in watched.mock_calls] == [8, 2]
 
 
 def test_in_single_precision_vectors_and_gradients_are_those_of_transformers_up_to_rounding() -> None:

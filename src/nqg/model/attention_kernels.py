@@ -68,11 +68,11 @@ def attend_backwards(
     heads, width = queries.shape[1], queries.shape[2]
     scale = queries.dtype.type(width**-0.5)
     slopes = np.empty(np.diff(everything).max(), dtype=weights.dtype)
-    to_queries[:] = 0
-    to_pairs[:] = 0
     at = 0
     for sentence in range(len(asked) - 1):
         low, high = everything[sentence], everything[sentence + 1]
+        to_queries[asked[sentence] : asked[sentence + 1]] = 0
+        to_pairs[low:high] = 0
         for head in range(heads):
             for query in range(asked[sentence], asked[sentence + 1]):
                 for key in range(low, high):

@@ -40,9 +40,10 @@ class Drops:
 
     def factors(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """For every value of a table of rows the factor that it gets: 0, or what makes up for the lost ones."""
-        factors = torch.full(shape, self.factor, dtype=dtype)
-        if self.lost:
-            _draw(*self.facts, factors.numpy())
+        if not self.lost:
+            return torch.full(shape, self.factor, dtype=dtype)
+        factors = torch.empty(shape, dtype=dtype)
+        _draw(*self.facts, factors.numpy())
         return factors
 
 

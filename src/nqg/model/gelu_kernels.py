@@ -71,19 +71,3 @@ def _fill_gelu(values: Singles, densities: Singles, out: Singles, slopes: Single
         below = tail if x < 0 else one - tail
         out[place] = x * below
         slopes[place] = below + DENSITY * densities[place] * x
-
-
-@vectorised
-def gelu_of_sums_backwards(
-    flow: Singles, slopes: Singles, of_lefts: Longs, of_rights: Longs, to_lefts: Singles, to_rights: Singles
-) -> None:
-    """Carry `flow`, the gradient of `out`, on to both tables, whose gradients hold zeros."""
-    here = np.empty(flow.shape[1], dtype=np.float32)
-    for row in range(len(flow)):
-        left, right = of_lefts[row], of_rights[row]
-        for place in range(len(here)):
-            here[place] = flow[row, place] * slopes[row, place]
-        for place in range(len(here)):
-            to_lefts[left, place] += here[place]
-        for place in range(len(here)):
-            to_rights[right, place] += here[place]

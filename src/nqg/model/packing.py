@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 from transformers.activations import GELUActivation
 
 from nqg.grammar.graph import Longs
 from nqg.model.dropout import Drops
 from nqg.model.encoder import PieceBatch
-from nqg.model.layers import attention, biased_gelu, residual
+from nqg.model.layers import Looks, attention, feed_forward, residual
 
 NO_DROPOUT = torch.nn.Dropout(0.0)
 
@@ -33,7 +32,7 @@ def encoded(encoder: Any, sentences: PieceBatch, places: Tensor) -> Tensor:
     marks.view(-1)[places] = 1
     everything, asked = Rows.of(mask), Rows.of(marks)
     packed = _through(encoder, ids.flatten()[everything.places], everything, asked)
-    return packed.index_select(0, torch.searchsorted(asked.places, places))
+    return packed.index_select(0, asked.ranks[places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +40,24 @@ class Rows:
     """Some of the pieces of padded sentences, sentence after sentence."""
 
     places: Tensor  # (M,) among all pieces, padding included
+    ranks: Tensor  # (B * P,) of all pieces: where they stand among these, if they are among them
     first: Longs  # (B + 1,) where each sentence begins among them
     width: int
 
     @classmethod
     def of(cls, marks: Tensor) -> Rows:
         """The pieces that are marked: (B, P)."""
-        first = np.zeros(len(marks) + 1, dtype=np.int64)
-        np.cumsum(marks.sum(dim=1).numpy(), out=first[1:])
-        return cls(marks.flatten().nonzero()[:, 0], first, marks.shape[1])
-
-    def among(self, others: Rows) -> Tensor:
-        """Where these rows stand among others that include them."""
-        return torch.searchsorted(others.places, self.places)
+        flat = marks.flatten()
+        first = np.append(0, np.cumsum(marks.sum(dim=1).numpy()))
+        return cls(flat.nonzero()[:, 0], flat.cumsum(dim=0) - 1, first, marks.shape[1])
 
 
 def _through(bert: Any, ids: Tensor, everything: Rows, asked: Rows) -> Tensor:
     vectors = _embedded(bert.embeddings, ids, everything.places % everything.width)
     *layers, last = bert.encoder.layer
     for layer in layers:
-        vectors = _layer(layer, vectors, vectors, everything, everything)
-    return _layer(last, vectors.index_select(0, asked.among(everything)), vectors, asked, everything)
+        vectors = _layer(layer, vectors, None, everything, everything)
+    return _layer(last, vectors.index_select(0, everything.ranks[asked.places]), vectors, asked, everything)
 
 
 def _embedded(table: Any, ids: Tensor, positions: Tensor) -> Tensor:
@@ -71,30 +67,16 @@ def _embedded(table: Any, ids: Tensor, positions: Tensor) -> Tensor:
     return vectors * drops.factors(vectors.shape, vectors.dtype) if drops.lost else vectors
 
 
-def _layer(layer: Any, asking: Tensor, vectors: Tensor, asked: Rows, everything: Rows) -> Tensor:
+def _layer(layer: Any, asking: Tensor, others: Tensor | None, asked: Rows, everything: Rows) -> Tensor:
     """A layer's vectors for the rows that ask, which look at everything in their sentence."""
-    mixed = _added(layer.attention.output, _context(layer.attention.self, asking, vectors, asked, everything), asking)
-    return _added(layer.output, _inner(layer.intermediate, mixed), mixed)
+    mixed = attention(asking, others, _looks(layer.attention.self, asked, everything, asking.dtype), layer)
+    inner, output = layer.intermediate, layer.output
+    if isinstance(inner.intermediate_act_fn, GELUActivation):
+        return feed_forward(mixed, inner.dense, output.dense, output.dropout, output.LayerNorm)
+    return residual(inner(mixed) @ output.dense.weight.T, output.dense.bias, mixed, output.dropout, output.LayerNorm)
 
 
-def _added(output: Any, new: Tensor, old: Tensor) -> Tensor:
-    dense = output.dense
-    return residual(new @ dense.weight.T, dense.bias, old, output.dropout, output.LayerNorm)
-
-
-def _inner(intermediate: Any, vectors: Tensor) -> Tensor:
-    dense = intermediate.dense
-    if isinstance(intermediate.intermediate_act_fn, GELUActivation):
-        return biased_gelu(vectors @ dense.weight.T, dense.bias)
-    inner: Tensor = intermediate(vectors)
-    return inner
-
-
-def _context(heads: Any, asking: Tensor, vectors: Tensor, asked: Rows, everything: Rows) -> Tensor:
-    shape = heads.num_attention_heads, heads.attention_head_size  # (H, D)
-    both = heads.key, heads.value
-    pairs = linear(vectors, torch.cat([each.weight for each in both]), torch.cat([each.bias for each in both]))
+def _looks(heads: Any, asked: Rows, everything: Rows, dtype: torch.dtype) -> Looks:
     weights = int(np.diff(asked.first) @ np.diff(everything.first)) * heads.num_attention_heads
-    factors = Drops.of(heads.dropout).factors((1, weights), vectors.dtype)[0]
-    queries, pairs = heads.query(asking).view(-1, *shape), pairs.view(-1, 2, *shape)
-    return attention(queries, pairs, factors, asked.first, everything.first).flatten(1)
+    factors = Drops.of(heads.dropout).factors((1, weights), dtype)[0]
+    return Looks(asked.first, everything.first, heads.num_attention_heads, factors)

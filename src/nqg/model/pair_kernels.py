@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from nqg.grammar.graph import Longs
 from nqg.model.vectorised import Reals, vectorised
 
@@ -27,20 +29,41 @@ def score_pairs(
 
 @vectorised
 def score_pairs_backwards(
-    spans: Longs, rules: Longs, hidden: Reals, rule_vectors: Reals, flow: Reals,
-    to_hidden: Reals, to_spans: Reals, to_rule_vectors: Reals, to_rules: Reals,
+    spans: Longs, rules: Longs, of_starts: Longs, of_ends: Longs,
+    flow: Reals, hidden: Reals, slopes: Reals, span_vector: Reals, rule_vectors: Reals,
+    to_starts: Reals, to_ends: Reals, to_spans: Reals, to_rule_vectors: Reals, to_rules: Reals,
 ) -> None:  # fmt: skip
-    """Carry `flow`, the gradient of the scores, on to everything that they come from, whose gradients hold zeros."""
-    left = hidden.shape[1] - rule_vectors.shape[1]
+    """Carry `flow`, the gradient of the scores, on to what they come from, whose gradients hold zeros.
+
+    Through `hidden` it goes in one pass, to the starts and the ends of spans; `span_vector` is what gives `of_spans`.
+    What arrives at a span is summed up first: where its pairs balance it is 0, and not what rounding makes of it.
+    """
+    width = len(span_vector)
+    here = np.zeros(hidden.shape[1], dtype=hidden.dtype)
+    own = flow.dtype.type(0)
     for pair in range(len(spans)):
-        span, rule, here = spans[pair], rules[pair], flow[pair]
-        to_spans[span] += here
-        to_rules[rule] += here
-        _add(here, rule_vectors[rule], to_hidden[span, left:])
-        _add(here, hidden[span, left:], to_rule_vectors[rule])
+        span, rule = spans[pair], rules[pair]
+        own += flow[pair]
+        to_rules[rule] += flow[pair]
+        _add(flow[pair], rule_vectors[rule], here[width:])
+        _add(flow[pair], hidden[span, width:], to_rule_vectors[rule])
+        if pair + 1 == len(spans) or spans[pair + 1] != span:
+            to_spans[span] += own
+            _add(own, span_vector, here[:width])
+            _multiply(slopes[span], here)
+            _add(here.dtype.type(1), here, to_starts[of_starts[span]])
+            _add(here.dtype.type(1), here, to_ends[of_ends[span]])
+            here[:] = 0
+            own = flow.dtype.type(0)
 
 
 @vectorised
 def _add(factor: Any, row: Reals, out: Reals) -> None:
     for place in range(len(row)):
         out[place] += factor * row[place]
+
+
+@vectorised
+def _multiply(factors: Reals, out: Reals) -> None:
+    for place in range(len(out)):
+        out[place] *= factors[place]

@@ -53,24 +53,23 @@ class _PairScores(torch.autograd.Function):
         over_starts, over_ends = into.chunk(2, dim=1)
         of_ends = torch.addmm(torch.cat([the.span_shift, the.rule_shift]), ends[starts:], over_ends.T)
         sums = Sums(spans.starts.of_spans, spans.ends.of_spans)
-        hidden, slopes = sums.gelu(ends[:starts] @ over_starts.T, of_ends)  # (S, 2d)
-        of_spans = torch.addmv(the.span_bias, hidden[:, : len(the.span_shift)], the.span_out[0])  # (S,)
+        hidden, slopes = sums.gelu(ends[:starts] @ over_starts.T, of_ends)
         turned = the.rules @ the.rule_out  # (R, d), for e . (W h + b) is (e W) . h + e . b
         ctx.save_for_backward(ends, into, hidden, slopes, turned, *weights)
-        ctx.where = starts, sums, pairs
-        return _picked_products(hidden, of_spans, turned, the.rules @ the.rule_bias, pairs)
+        ctx.where = sums, pairs, starts
+        return Products(sums, pairs, hidden, the.span_out[0], turned).scores(the.span_bias, the.rules @ the.rule_bias)
 
     @staticmethod
     def backward(ctx: Any, *flow: Tensor) -> tuple[Tensor | None, ...]:
         ends, into, hidden, slopes, turned, *weights = ctx.saved_tensors
-        the, (starts, sums, pairs) = Networks(*weights), ctx.where
-        width = len(the.span_shift)
-        to_hidden, to_spans, to_turned, to_rules = _products_backwards(flow[0], hidden, turned, pairs)
-        torch.outer(to_spans, the.span_out[0], out=to_hidden[:, :width])
-        of_starts, of_ends = sums.gelu_backwards(to_hidden, slopes, (starts, len(ends) - starts))
+        the, (sums, pairs, starts) = Networks(*weights), ctx.where
+        products = Products(sums, pairs, hidden, the.span_out[0], turned)
+        of_starts, of_ends, to_spans, to_turned, to_rules = products.backwards(
+            flow[0], slopes, (starts, len(ends) - starts)
+        )
         over_starts, over_ends = into.chunk(2, dim=1)
         to_in = torch.cat([of_starts.T @ ends[:starts], of_ends.T @ ends[starts:]], dim=1)
-        to_shift = of_ends.sum(dim=0)
+        to_shift, width = of_ends.sum(dim=0), len(the.span_shift)
         return (
             None, None, torch.cat([of_starts @ over_starts, of_ends @ over_ends]),
             to_in[:width], to_shift[:width], (to_spans @ hidden[:, :width])[None], to_spans.sum()[None],
@@ -79,28 +78,42 @@ class _PairScores(torch.autograd.Function):
         )  # fmt: skip
 
 
-def _picked_products(hidden: Tensor, of_spans: Tensor, rules: Tensor, of_rules: Tensor, pairs: Pairs) -> Tensor:
-    """Of each pair vector . rule + of_span + of_rule; the vectors are the right half of `hidden`."""
-    if _multiplies_all(hidden):
-        table = torch.addmm(of_rules, hidden[:, rules.shape[1] :], rules.T)
-        return (table + of_spans[:, None])[pairs.spans, pairs.rules]
-    out = hidden.new_empty(len(pairs.spans))
-    score_pairs(*arrays(pairs.spans, pairs.rules, hidden, of_spans, rules, of_rules, out))
-    return out
+@dataclass(frozen=True, slots=True)
+class Products:
+    """What the scores of pairs are products of; a CPU makes those of the pairs, a GPU all, which takes it less."""
 
+    sums: Sums
+    pairs: Pairs
+    hidden: Tensor  # (S, 2d), the GELU of the sums: a half for spans and a half for rules
+    span_vector: Tensor  # (d,)
+    rules: Tensor  # (R, d)
 
-def _products_backwards(flow: Tensor, hidden: Tensor, rules: Tensor, pairs: Pairs) -> tuple[Tensor, ...]:
-    """The gradients of hidden, of_spans, rules and of_rules; the left half of the first is left open."""
-    if _multiplies_all(hidden):
-        table, vectors = hidden.new_zeros(len(hidden), len(rules)), hidden[:, rules.shape[1] :]
-        table[pairs.spans, pairs.rules] = flow
-        to_hidden = torch.cat([torch.empty_like(vectors), table @ rules], dim=1)
-        return to_hidden, table.sum(dim=1), table.T @ vectors, table.sum(dim=0)
-    gradients = [each.new_zeros(size) for each in (hidden, rules) for size in (each.shape, each.shape[:1])]
-    score_pairs_backwards(*arrays(pairs.spans, pairs.rules, hidden, rules, flow.contiguous(), *gradients))
-    return tuple(gradients)
+    def scores(self, bias: Tensor, of_rules: Tensor) -> Tensor:
+        """Of each pair the products of both halves, plus what all and what its rule have of their own: (P,)."""
+        for_spans, for_rules = self.hidden.chunk(2, dim=1)
+        of_spans = torch.addmv(bias, for_spans, self.span_vector)  # (S,)
+        if _multiplies_all(self.hidden):
+            table = torch.addmm(of_rules, for_rules, self.rules.T) + of_spans[:, None]
+            return table[self.pairs.spans, self.pairs.rules]
+        out = self.hidden.new_empty(len(self.pairs.spans))
+        score_pairs(*arrays(self.pairs.spans, self.pairs.rules, self.hidden, of_spans, self.rules, of_rules, out))
+        return out
+
+    def backwards(self, flow: Tensor, slopes: Tensor, sizes: tuple[int, int]) -> tuple[Tensor, ...]:
+        """The gradients of both tables of the sums, which have so many rows, and of of_spans, rules and of_rules."""
+        if _multiplies_all(self.hidden):
+            table = self.hidden.new_zeros(len(self.hidden), len(self.rules))
+            table[self.pairs.spans, self.pairs.rules] = flow
+            to_spans, to_rules = table.sum(dim=1), table.T @ self.hidden[:, len(self.span_vector) :]
+            to_hidden = torch.cat([torch.outer(to_spans, self.span_vector), table @ self.rules], dim=1)
+            return *self.sums.gelu_backwards(to_hidden, slopes, sizes), to_spans, to_rules, table.sum(dim=0)
+        shapes = *((size, slopes.shape[1]) for size in sizes), slopes.shape[:1], self.rules.shape, self.rules.shape[:1]
+        gradients = tuple(slopes.new_zeros(shape) for shape in shapes)
+        given = flow.contiguous(), self.hidden, slopes, self.span_vector, self.rules
+        where = self.pairs.spans, self.pairs.rules, self.sums.of_lefts, self.sums.of_rights
+        score_pairs_backwards(*arrays(*where, *given, *gradients))
+        return gradients
 
 
 def _multiplies_all(hidden: Tensor) -> bool:
-    """Whether all spans are multiplied with all rules: for a GPU that is less work than to pick pairs."""
     return hidden.device.type != "cpu"

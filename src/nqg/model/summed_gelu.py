@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import gelu
 
-from nqg.model.gelu_kernels import gelu_of_sums, gelu_of_sums_backwards
+from nqg.model.gelu_kernels import gelu_of_sums
 from nqg.model.ragged import arrays
 
 
@@ -30,15 +30,9 @@ class Sums:
 
     def gelu_backwards(self, flow: Tensor, slopes: Tensor, sizes: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """What arrives at the tables, which have so many rows, of a gradient of the GELU."""
-        to_lefts, to_rights = (slopes.new_zeros(size, slopes.shape[1]) for size in sizes)
-        if _is_compiled_for(slopes):
-            tables = flow.contiguous(), slopes, self.of_lefts, self.of_rights, to_lefts, to_rights
-            gelu_of_sums_backwards(*arrays(*tables))
-        else:
-            here = flow * slopes
-            to_lefts.index_add_(0, self.of_lefts, here)
-            to_rights.index_add_(0, self.of_rights, here)
-        return to_lefts, to_rights
+        here = flow * slopes
+        to_lefts, to_rights = (here.new_zeros(size, here.shape[1]) for size in sizes)
+        return to_lefts.index_add_(0, self.of_lefts, here), to_rights.index_add_(0, self.of_rights, here)
 
 
 def _is_compiled_for(table: Tensor) -> bool:

@@ -81,6 +81,7 @@ class Training:
         self.scorer, self.data, self.settings, self.rate, self.padding = scorer, data, settings, rate, padding
         self.sources, self.evaluate, self.processes = sources, evaluate, processes
         self.device = next(scorer.parameters()).device
+        self._seed = torch.default_generator.manual_seed if self.device.type == "cpu" else torch.manual_seed
         self.optimizer = Optimizer(scorer.parameters(), decay=settings.weight_decay, clip=settings.clip)
         self.records: list[TrainingStep] = []
         self.best: Best | None = None
@@ -145,7 +146,7 @@ class Training:
         if not self.scorer.training:  # whoever takes the steps may have parsed in between
             self.scorer.train()
         self.optimizer.forget_gradients()
-        torch.manual_seed(_step_seed(self.settings.seed, self.made, self.processes.rank))
+        self._seed(_step_seed(self.settings.seed, self.made, self.processes.rank))
         total = torch.zeros((), device=self.device)
         if share.own:
             with _sums_in_order(self.device):
