@@ -17,6 +17,7 @@ from nqg.model.vectorised import Reals
 from oracles import attention_by_definition
 
 Sizes = list[tuple[int, int]]  # of each sentence: queries and keys
+DROPOUT = torch.nn.Dropout(0.5)
 SIZES = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5)), min_size=1, max_size=4)
 
 
@@ -74,12 +75,26 @@ class Seen(torch.autograd.Function):
 def test_the_gradient_passes_a_numerical_check(sizes: Sizes) -> None:
     rng = np.random.default_rng(0)
     asked, everything = firsts(sizes)
-    looks = Looks(asked, everything, 2, torch.from_numpy(factors(sizes, 2, rng)))
+    looks = Looks.of(asked, everything, 2, DROPOUT, torch.float64)
     tables = tuple(
         torch.from_numpy(rng.normal(size=shape)).requires_grad_()
         for shape in ((int(asked[-1]), 2, 3), (int(everything[-1]), 2, 2, 3))
     )
     assert torch.autograd.gradcheck(lambda *each: Seen.apply(looks, *each), tables)  # type: ignore[no-untyped-call]
+
+
+def test_threads_share_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    asked, everything = firsts([(each % 3, each % 5 + 1) for each in range(200)])
+    looks = Looks.of(asked, everything, 2, DROPOUT, torch.float64)
+    queries, flow = (torch.from_numpy(rng.normal(size=(int(asked[-1]), 2, 3))) for _ in range(2))
+    pairs = torch.from_numpy(rng.normal(size=(int(everything[-1]), 2, 2, 3)))
+    found = []
+    for threads in (1, 4):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        out, weights = looks.seen(queries, pairs)
+        found.append([out, weights, *looks.backwards(flow, queries, pairs, weights)])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 def test_large_products_do_not_overflow() -> None:

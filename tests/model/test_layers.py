@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -103,9 +101,8 @@ def attended(asking: Tensor, others: Tensor | None = None) -> Tensor:
     config = BertConfig(hidden_size=6, num_attention_heads=2, intermediate_size=6, hidden_dropout_prob=0.3)
     layer = BertLayer(config).double().train()  # type: ignore[no-untyped-call]
     asked, everything = ([0, 2, 5], [0, 2, 5]) if others is None else ([0, 1, 3], [0, 3, 7])
-    weights = 2 * sum((b - a) * (d - c) for (a, b), (c, d) in zip(pairwise(asked), pairwise(everything), strict=True))
-    factors = Drops.of(nn.Dropout(0.3)).factors((1, weights), torch.float64)[0]
-    return attention(asking, others, Looks(np.array(asked), np.array(everything), 2, factors), layer)
+    looks = Looks.of(np.array(asked), np.array(everything), 2, nn.Dropout(0.3), torch.float64)
+    return attention(asking, others, looks, layer)
 
 
 @pytest.mark.parametrize("rows", [(5,), (3, 7)], ids=["all rows ask", "some rows ask"])
@@ -139,6 +136,13 @@ def test_sums_are_of_the_rows_that_belong_together() -> None:
     expected = gelu(lefts[sums.of_lefts] + rights[sums.of_rights])
     torch.testing.assert_close(sums.gelu(lefts, rights)[0], expected)
     torch.testing.assert_close(sums.gelu(lefts.double(), rights.double())[0].float(), expected)
+
+
+def test_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(2000, 3, generator=torch.manual_seed(0))
+    alone = gelu_and_slope(values)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    assert all(torch.equal(one, other) for one, other in zip(gelu_and_slope(values), alone, strict=True))
 
 
 def test_what_is_no_number_stays_none() -> None:

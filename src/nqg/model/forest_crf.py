@@ -7,11 +7,6 @@ computed by walking back down, so no trace of the forward pass has to be kept by
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +17,7 @@ from nqg.forests.forest import Forests
 from nqg.grammar.graph import Longs, starts_of
 from nqg.model.marginal_kernels import Floats, add_log_inside_and_marginals
 from nqg.model.pairs import PairTable
+from nqg.model.threads import in_threads
 
 FEWEST_ROWS = 32  # sentences that are worth a thread
 
@@ -63,21 +59,5 @@ def losses_and_gradient(scores: Floats, forests: Forests, pairs: PairTable, batc
                 batch[rows], first_pair[rows], scores, sign, losses[rows], gradient,
             )  # fmt: skip
 
-    _in_threads(add, len(batch))
+    in_threads(add, len(batch), FEWEST_ROWS)
     return losses, gradient
-
-
-def _in_threads(work: Callable[[slice], None], rows: int) -> None:
-    """Do `work` on all rows, in as many threads as torch would use; a row must not touch what others do."""
-    bounds = np.linspace(0, rows, max(1, min(torch.get_num_threads(), rows // FEWEST_ROWS)) + 1).astype(int)
-    first, *others = (slice(low, high) for low, high in pairwise(bounds.tolist()))
-    begun = [_threads(os.getpid()).submit(work, part) for part in others]
-    work(first)
-    for each in begun:
-        each.result()
-
-
-@cache
-def _threads(process: int) -> ThreadPoolExecutor:
-    """Threads that wait for work; those of a process are not there in a copy that was forked from it."""
-    return ThreadPoolExecutor(thread_name_prefix=f"forests of {process}")

@@ -6,18 +6,23 @@ products, where autograd would add them afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nqg.grammar.graph import Longs
+from nqg.grammar.graph import Longs, starts_of
 from nqg.model.attention_kernels import attend, attend_backwards
 from nqg.model.dropout import Drops
 from nqg.model.ragged import arrays
 from nqg.model.residual_kernels import add_and_normalise, add_and_normalise_backwards
 from nqg.model.summed_gelu import Sums
+from nqg.model.threads import in_threads
+
+FEWEST_SENTENCES = 32  # that are worth a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +99,46 @@ class _FeedForward(torch.autograd.Function):
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Who looks at whom: where the sentences begin among the rows that ask and among all, and dropout's factors."""
+    """Who looks at whom: where sentences begin among rows that ask, among all rows, and among weights, one for a look.
+
+    `factors` are those that dropout gives the weights.
+    """
 
     asked: Longs  # (B + 1,)
     everything: Longs  # (B + 1,)
+    first: Longs  # (B + 1,)
     heads: int
     factors: Tensor
+
+    @classmethod
+    def of(cls, asked: Longs, everything: Longs, heads: int, dropout: nn.Dropout, dtype: torch.dtype) -> Looks:
+        """With a new draw."""
+        first = starts_of(heads * np.diff(asked) * np.diff(everything))
+        return cls(asked, everything, first, heads, Drops.of(dropout).factors((1, int(first[-1])), dtype)[0])
 
     def seen(self, queries: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
         """What queries see of the values in their sentences: (M, H, D), and the weights of that; see the kernels."""
         weights, out = torch.empty_like(self.factors), torch.empty_like(queries)
-        attend(self.asked, self.everything, *arrays(queries, pairs, self.factors, weights, out))
+        self._share(attend, (queries, pairs), (self.factors, weights), (out,))
         return out, weights
 
     def backwards(self, flow: Tensor, queries: Tensor, pairs: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The gradients of queries and pairs."""
         gradients = torch.empty_like(queries), torch.empty_like(pairs)
-        attend_backwards(self.asked, self.everything, *arrays(queries, pairs, self.factors, weights, flow, *gradients))
+        self._share(attend_backwards, (queries, pairs), (self.factors, weights), (flow, *gradients))
         return gradients
+
+    def _share(
+        self, kernel: Callable[..., None], rows: Sequence[Tensor], weights: Sequence[Tensor], others: Sequence[Tensor]
+    ) -> None:
+        """Let threads share the sentences, of which each has its own part of `weights`."""
+        before, of_looks, after = arrays(*rows), arrays(*weights), arrays(*others)
+
+        def work(part: slice) -> None:
+            bounds, begin = slice(part.start, part.stop + 1), self.first[part.start]
+            kernel(self.asked[bounds], self.everything[bounds], *before, *(each[begin:] for each in of_looks), *after)
+
+        in_threads(work, len(self.asked) - 1, FEWEST_SENTENCES)
 
 
 def attention(asking: Tensor, others: Tensor | None, looks: Looks, layer: Any) -> Tensor:

@@ -69,14 +69,10 @@ def _embedded(table: Any, ids: Tensor, positions: Tensor) -> Tensor:
 
 def _layer(layer: Any, asking: Tensor, others: Tensor | None, asked: Rows, everything: Rows) -> Tensor:
     """A layer's vectors for the rows that ask, which look at everything in their sentence."""
-    mixed = attention(asking, others, _looks(layer.attention.self, asked, everything, asking.dtype), layer)
+    heads = layer.attention.self
+    looks = Looks.of(asked.first, everything.first, heads.num_attention_heads, heads.dropout, asking.dtype)
+    mixed = attention(asking, others, looks, layer)
     inner, output = layer.intermediate, layer.output
     if isinstance(inner.intermediate_act_fn, GELUActivation):
         return feed_forward(mixed, inner.dense, output.dense, output.dropout, output.LayerNorm)
     return residual(inner(mixed) @ output.dense.weight.T, output.dense.bias, mixed, output.dropout, output.LayerNorm)
-
-
-def _looks(heads: Any, asked: Rows, everything: Rows, dtype: torch.dtype) -> Looks:
-    weights = int(np.diff(asked.first) @ np.diff(everything.first)) * heads.num_attention_heads
-    factors = Drops.of(heads.dropout).factors((1, weights), dtype)[0]
-    return Looks(asked.first, everything.first, heads.num_attention_heads, factors)

@@ -10,6 +10,9 @@ from torch.nn.functional import gelu
 
 from nqg.model.gelu_kernels import gelu_of_sums
 from nqg.model.ragged import arrays
+from nqg.model.threads import in_threads
+
+FEWEST_ROWS = 256  # that are worth a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +25,20 @@ class Sums:
     def gelu(self, lefts: Tensor, rights: Tensor) -> tuple[Tensor, Tensor]:
         """The GELU of the sums, and its derivative there: (S, d) each."""
         if _is_compiled_for(lefts):
-            out, slopes = (lefts.new_empty(len(self.of_lefts), lefts.shape[1]) for _ in range(2))
-            gelu_of_sums(*arrays(lefts, self.of_lefts, rights, self.of_rights, out, slopes))
-            return out, slopes
+            return self._compiled_gelu(lefts, rights)
         sums = lefts.index_select(0, self.of_lefts).add_(rights.index_select(0, self.of_rights))
         return gelu(sums), torch.ops.aten.gelu_backward(sums.new_ones(()).expand_as(sums), sums)
+
+    def _compiled_gelu(self, lefts: Tensor, rights: Tensor) -> tuple[Tensor, Tensor]:
+        out, slopes = (lefts.new_empty(len(self.of_lefts), lefts.shape[1]) for _ in range(2))
+        left, right, *tables = arrays(lefts, rights, self.of_lefts, self.of_rights, out, slopes)
+
+        def fill(rows: slice) -> None:
+            of_lefts, of_rights, values, derivatives = (table[rows] for table in tables)
+            gelu_of_sums(left, of_lefts, right, of_rights, values, derivatives)
+
+        in_threads(fill, len(out), FEWEST_ROWS)
+        return out, slopes
 
     def gelu_backwards(self, flow: Tensor, slopes: Tensor, sizes: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """What arrives at the tables, which have so many rows, of a gradient of the GELU."""
