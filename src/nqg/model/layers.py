@@ -173,11 +173,15 @@ class _Attention(torch.autograd.Function):
         to_context = (to_new @ outer).view_as(context)
         to_queries, to_pairs = (each.flatten(1) for each in looks.backwards(to_context, queries, pairs, shares))
         to_asking.addmm_(to_queries, query)
-        to_others = to_asking.addmm_(to_pairs, pair) if others is None else to_pairs @ pair
-        to_key, to_value = (to_pairs.T @ (asking if others is None else others)).chunk(2)
+        if others is None:
+            seen, to_others = asking, None
+            to_asking.addmm_(to_pairs, pair)
+        else:
+            seen, to_others = others, to_pairs @ pair
+        to_key, to_value = (to_pairs.T @ seen).chunk(2)
         to_key_bias, to_value_bias = to_pairs.sum(dim=0).chunk(2)
         return (
-            None, None, to_asking, None if others is None else to_others,
+            None, None, to_asking, to_others,
             to_queries.T @ asking, to_queries.sum(dim=0), to_key, to_key_bias, to_value, to_value_bias,
             to_new.T @ context.flatten(1), to_bias, to_weight, to_shift,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Scores of pairs of span and rule, and the way back from them, by hand: autograd would launch three times as much.
+"""Scores of pairs of span and rule, and the way back from them by hand: fewer launches on a GPU, fewer passes on a CPU.
 
 The two networks over the ends of a span are one of double width up to their hidden layer. That layer is the sum of a
 layer over w_i and one over w_j, which are made once for spans that share a w. E ends, D features, S spans, d hidden,
