@@ -6,7 +6,7 @@ import ctypes
 from contextlib import suppress
 
 M_MMAP_THRESHOLD = -3  # of <malloc.h>
-LARGE = 4 * 2**20  # bytes
+LARGE = 2 * 2**20  # bytes
 
 
 def keep_large_blocks_apart() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nqg.inference.reading import Reading
 
 STDIN = "-"
-TIDY_EVERY = 8  # parts; more often costs time
+TIDY_EVERY = 4  # parts; more often costs time
 EXAMPLES = (".tsv", ".jsonl")  # files of examples, whose sources are parsed
 
 MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
