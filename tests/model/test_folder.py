@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -176,6 +177,29 @@ def test_whoever_waits_for_a_folder_that_is_removed_gets_a_new_one(tmp_path: Pat
         folder.rmdir()
     waiting.join(20)
     assert found == [True]
+
+
+def test_a_folder_that_is_removed_while_it_is_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir, calls = Path.mkdir, []
+
+    def removed_in_between(path: Path, *words: Any, **options: Any) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            raise FileExistsError(path)
+        mkdir(path, *words, **options)
+
+    monkeypatch.setattr(Path, "mkdir", removed_in_between)
+    with held(tmp_path / "work", wait=False):
+        assert (tmp_path / "work").is_dir()
+    assert calls == [tmp_path / "work"] * 2
+
+
+def test_a_file_in_the_place_of_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "work").touch()
+    with pytest.raises(FileExistsError), held(tmp_path / "work", wait=True):
+        pass
 
 
 def test_a_kill_lets_go_of_a_folder(tmp_path: Path) -> None:

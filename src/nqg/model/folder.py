@@ -63,11 +63,15 @@ def held(folder: Path, *, wait: bool) -> Iterator[None]:
 
 def _is_taken(folder: Path, lock: ExitStack, wait: bool) -> bool:
     """Lock a folder; False where whoever had it removed it in the meantime."""
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         handle = lock.enter_context(_locked(folder, wait=wait))
         return handle is None or os.path.samestat(os.fstat(handle), folder.stat())
     except FileNotFoundError:
+        return False
+    except FileExistsError:  # a file, or a folder that was removed before `mkdir` could see that it is one
+        if folder.is_file():
+            raise
         return False
     except BlockingIOError as error:
         raise NqgError(f"{folder}: another process is at work here; wait until it has ended") from error
