@@ -19,13 +19,12 @@ from pathlib import Path
 import torch
 
 from nqg import load_dataset
-from nqg.data.funql_grammar import funql_target_grammar
-from nqg.grammar.charts import charts
+from nqg.data.funql import funql_target_grammar
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import Graph
+from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.inference.parser import BATCH, Parser
-from nqg.inference.scored_charts import ScoredCharts
+from nqg.inference.parser import BATCH, Parser, ScoredCharts
 from nqg.model.encoder import Pieces
 from nqg.model.settings import ModelSettings, TrainingSettings
 from timing import cpu_seconds
@@ -50,7 +49,7 @@ class Batch:
     """Sentences that have a derivation, as every stage of parsing leaves them for the next."""
 
     sources: list[Tokens]
-    full: Graph
+    full: Hypergraph
     pieces: list[Pieces]
     scored: ScoredCharts
     targets: list[Tokens]
@@ -72,9 +71,7 @@ def batches(parser: Parser, sources: Sequence[Tokens]) -> list[Batch]:
 
 def batch(parser: Parser, sources: Sequence[Tokens]) -> Batch:
     every = charts(parser.grammar, sources)
-    derivable = [
-        number for number in range(len(sources)) if every.first_choice[number] < every.first_choice[number + 1]
-    ]
+    derivable = [number for number in range(len(sources)) if every.first_node[number] < every.first_node[number + 1]]
     kept, full = [sources[number] for number in derivable], every.select(derivable)
     scored = parser.scored(parser.pieces(kept), full)
     return Batch(list(sources), full, parser.pieces(kept), scored, [each.target for each in scored.best()])
@@ -125,7 +122,7 @@ def measure(task: Task, encoder: str, device: str, grammars: Path, steps: int) -
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("encoder")
-    arguments.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    arguments.add_argument("--device", default="cpu", nodes=("cpu", "cuda"))
     arguments.add_argument("--grammars", type=Path, default=Path("../shared/reference"))
     arguments.add_argument("--steps", type=int, default=20)
     asked = arguments.parse_args()

@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nqg import Example, load_dataset
-from nqg.forests.build import build_forests
-from nqg.grammar.charts import charts
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
+from nqg.model.forests import build_forests
 from timing import cpu_seconds
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 PUBLISHED = {"scan jump": 15.5, "geoquery standard": 9.7}
 START_UP = 4.0
-FIRST_CHART = "from nqg.forests.build import build_forests as b; from nqg import Example; \
+FIRST_CHART = "from nqg.model.forests import build_forests as b; from nqg import Example; \
 from nqg.grammar.grammar import Grammar; b(Grammar.parse('a ### x'), [Example('a', 'x')])"
 
 
@@ -55,7 +55,7 @@ def row(case: Case) -> str:
     assert not forests.underivable()
     published = PUBLISHED.get(case.name)
     ratio = f"{published / seconds:6.0f} x ({(published - START_UP) / seconds:.0f} x)" if published else ""
-    size = f"{forests.full.applications:9,} {forests.goal.applications:9,} {forests.nbytes / 1e6:6.1f}"
+    size = f"{forests.full.hyperedges:9,} {forests.goal.hyperedges:9,} {forests.nbytes / 1e6:6.1f}"
     return f"{case.name:20} {len(case.examples):6} {len(case.grammar):6} {seconds:7.3f} {size} {ratio}"
 
 
@@ -77,7 +77,7 @@ def ambiguous_sentence() -> str:
     seconds = cpu_seconds(lambda: charts(grammar, [("a",) * 200]))
     graph = charts(grammar, [("a",) * 200])
     return (
-        f"200 tokens under NT_1 NT_2: {graph.applications:,} applications, {graph.nbytes / 1e6:.0f} MB, {seconds:.2f} s"
+        f"200 tokens under NT_1 NT_2: {graph.hyperedges:,} applications, {graph.nbytes / 1e6:.0f} MB, {seconds:.2f} s"
     )
 
 

@@ -29,11 +29,11 @@ import numpy as np
 
 from nqg import Example, load_dataset
 from nqg.data.spider import nqg_examples
-from nqg.forests.build import build_forests
 from nqg.grammar.grammar import Grammar
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce
 from nqg.induction.settings import InductionSettings
+from nqg.model.forests import build_forests
 from timing import peak_megabytes
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -53,7 +53,7 @@ PUBLISHED = {  # user CPU seconds of several runs: least and most
 }
 GEOQUERY = ("standard", "template", "length", "tmcd")
 FULL_WEIGHT, NO_FACTORING = ("data_weight", 1.0), ("factoring", False)
-CHOICES: Mapping[str, Changes] = {
+NODES: Mapping[str, Changes] = {
     "ours": (),
     "full weight": (FULL_WEIGHT,),
     "full weight, no factoring": (FULL_WEIGHT, NO_FACTORING),
@@ -107,7 +107,7 @@ class Quality:
         train, test = case.parts()
         length = description_length(grammar, train, case.settings)
         forests = build_forests(grammar, test)
-        covered = float(np.mean(np.diff(forests.full.first_choice) > 0))
+        covered = float(np.mean(np.diff(forests.full.first_node) > 0))
         derivable = 1 - len(forests.underivable()) / len(test)
         return cls(len(grammar), length.grammar_bits, length.data_bits, covered, derivable)
 
@@ -185,7 +185,7 @@ def published_table() -> Iterator[str]:
 def choices_table() -> Iterator[str]:
     yield from heading("settings", "CPU s", "steps", *QUALITY)
     for split in GEOQUERY:
-        for name, changes in CHOICES.items():
+        for name, changes in NODES.items():
             found = measured_apart(Case("geoquery", split, changes))
             yield f"| geoquery {split} | {name} | {found.seconds:.2f} | {found.steps:,} | {found.quality} |"
 
@@ -246,7 +246,7 @@ def _case(words: Sequence[str]) -> Case:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--only", choices=TABLES, help="print one table")
+    options.add_argument("--only", nodes=TABLES, help="print one table")
     options.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth")
     options.add_argument("--measure", nargs="+", metavar="WORD", help="DATASET SPLIT setting=value …: measure here")
     options.add_argument("--runs", type=int, default=1, help="inductions of --measure, of which the quickest counts")

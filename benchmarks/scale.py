@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.data.scan import scan_examples
 from timing import peak_megabytes
 
@@ -83,18 +83,16 @@ def corpus(place: Place) -> dict[str, Any]:
 
 
 def random_split_of(place: Place) -> dict[str, Any]:
-    from nqg.data.example_files import read_examples
-    from nqg.splits.shuffled import random_split
-    from nqg.splits.sizes import sizes_for
+    from nqg.data.examples import read_examples
+    from nqg.splits.partition import random_split, sizes_for
 
     examples = read_examples(place.corpus)
     return timed(lambda: random_split(examples, sizes_for(len(examples)), random.Random(0)))
 
 
 def length_split_of(place: Place) -> dict[str, Any]:
-    from nqg.data.example_files import read_examples
-    from nqg.splits.length import length_split
-    from nqg.splits.sizes import sizes_for
+    from nqg.data.examples import read_examples
+    from nqg.splits.partition import length_split, sizes_for
 
     examples = read_examples(place.corpus)
     return timed(lambda: length_split(examples, sizes_for(len(examples))))
@@ -102,7 +100,7 @@ def length_split_of(place: Place) -> dict[str, Any]:
 
 def induction(place: Place) -> dict[str, Any]:
     """The paper's recipe: the 500 shortest, and a rule for each of the others that is not derivable then."""
-    from nqg.data.mapped_examples import MappedExamples
+    from nqg.data.examples import MappedExamples
     from nqg.induction.induce import induce
     from nqg.induction.settings import InductionSettings
 
@@ -115,10 +113,10 @@ def induction(place: Place) -> dict[str, Any]:
 
 
 def forests(place: Place) -> dict[str, Any]:
-    from nqg.data.mapped_examples import MappedExamples
-    from nqg.forests.build import build_forests
-    from nqg.forests.folder import ForestFolder, build_folder
+    from nqg.data.examples import MappedExamples
     from nqg.grammar.grammar import Grammar
+    from nqg.model.forest_storage import ForestFolder, build_folder
+    from nqg.model.forests import build_forests
 
     grammar, examples = Grammar.read(place.grammar), MappedExamples.of(place.corpus)
     build_forests(grammar, examples[:10])
@@ -128,10 +126,10 @@ def forests(place: Place) -> dict[str, Any]:
 
 
 def training(place: Place) -> dict[str, Any]:
-    from nqg.data.mapped_examples import MappedExamples
-    from nqg.forests.folder import ForestFolder
+    from nqg.data.examples import MappedExamples
     from nqg.grammar.grammar import Grammar
     from nqg.inference.fitting import Fitting
+    from nqg.model.forest_storage import ForestFolder
     from nqg.model.settings import TrainingSettings
 
     examples, grammar = MappedExamples.of(place.corpus), Grammar.read(place.grammar)
@@ -156,7 +154,7 @@ def training(place: Place) -> dict[str, Any]:
 def parsing(place: Place, workers: int) -> dict[str, Any]:
     """`nqg parse` without its printing; the first part, in which workers load the model, is left out of the speed."""
     from nqg.cli.parse import Asked
-    from nqg.data.example_files import streamed_examples
+    from nqg.data.examples import streamed_examples
     from nqg.engines import engine_named, in_parts
     from nqg.inference.parser import WINDOW
 

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from nqg.data.example_files import read_examples
-from nqg.model.quiet import quiet_transformers
+from nqg.data.examples import read_examples
+from nqg.model_folder import quiet_transformers
 from nqg.seq2seq.batches import Pieces
+from nqg.seq2seq.checkpoint import load_pretrained
 from nqg.seq2seq.fitting import Seq2seqFitting
-from nqg.seq2seq.pretrained import load_pretrained
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 

@@ -15,15 +15,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples
-from nqg.data.split_files import read_split
+from nqg.data.dataset import read_split
+from nqg.data.examples import Example, read_examples
 from nqg.splits.audit import audit
-from nqg.splits.bags import decomposed
-from nqg.splits.languages import LANGUAGES, Language
-from nqg.splits.settings import Method, TmcdSettings
-from nqg.splits.sizes import Sizes, sizes_for
-from nqg.splits.tmcd import tmcd_split
+from nqg.splits.compounds import LANGUAGES, Language
+from nqg.splits.divergence import decomposed
+from nqg.splits.partition import Sizes, sizes_for
+from nqg.splits.tmcd import Method, TmcdSettings, tmcd_split
 from timing import cpu_seconds, peak_megabytes
 
 MIRROR = Path(os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nqg.data.funql_grammar import funql_target_grammar
+from nqg.data.funql import funql_target_grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from timing import cpu_seconds
 
@@ -43,12 +43,12 @@ def cases() -> list[Case]:
 
 def walked(grammar: TargetGrammar, tokens: list[str]) -> int:
     prefix = grammar.prefix()
-    choices = 0
+    nodes = 0
     for token in tokens:
         assert prefix is not None
-        choices += len(prefix.expected.tokens)
+        nodes += len(prefix.expected.tokens)
         prefix = prefix.then(token)
-    return choices
+    return nodes
 
 
 def repeated(work: Callable[[], object]) -> None:

@@ -23,18 +23,15 @@ from statistics import median
 import torch
 
 from nqg import load_dataset
-from nqg.forests.build import build_forests
 from nqg.grammar.grammar import Grammar
-from nqg.model.ahead import made_ahead
 from nqg.model.encoder import new_encoder
-from nqg.model.forest_crf import forest_loss
+from nqg.model.forest_crf import Batch, TrainingData, forest_loss
+from nqg.model.forests import build_forests
 from nqg.model.kept_memory import kept_memory
-from nqg.model.objective import Batch, TrainingData
 from nqg.model.packing import encoded
-from nqg.model.schedule import batches
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.training import Training, precision
+from nqg.training.trainer import Training, batches, made_ahead, precision
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CASES = (("scan", "jump"), ("geoquery", "standard"), ("geoquery", "length"))
@@ -151,7 +148,7 @@ def row(case: tuple[str, str], encoder: str, measured: Measured, published: floa
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    arguments.add_argument("--device", default="cpu", nodes=("cpu", "cuda"))
     arguments.add_argument("--encoders", default="embedded", help="names or folders, separated by commas")
     arguments.add_argument("--steps", type=int, default=20)
     arguments.add_argument("--shared", type=Path, default=SHARED, help="folder with data/ and reference/")

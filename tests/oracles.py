@@ -11,17 +11,15 @@ from itertools import combinations, pairwise, product
 from typing import Any
 
 from nqg.data.funql import Call, Entity, Name, Number, Placeholder, Term
-from nqg.evaluation.geography import Geography
-from nqg.grammar.derivation import Application, Derivation
+from nqg.data.geobase import Geography
+from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import ChoiceId, Graph, Span
-from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
-from nqg.grammar.rule import Rule, Symbols
-from nqg.grammar.symbols import NonTerminal, Symbol
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.inference.gate import Gate, Trial
+from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
+from nqg.grammar.rule import NonTerminal, Rule, Symbol, Symbols
+from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
+from nqg.inference.hybrid import Gate, Trial
 
-# Target grammars: the twin of `nqg.grammar.target_chart` enumerates languages, string by string.
+# Target grammars: the twin of `nqg.grammar.earley` enumerates languages, string by string.
 
 Tokens = tuple[str, ...]
 
@@ -186,19 +184,19 @@ def funql_types(term: Term) -> set[str]:
 
 def all_derivations(grammar: Grammar, source: Sequence[str]) -> list[Derivation]:
     """Every derivation of `source`, by trying every rule on every span with every division among its non-terminals."""
-    return [Derivation(applications) for applications in _span_derivations(grammar, tuple(source), 0, len(source))]
+    return [Derivation(hyperedges) for hyperedges in _span_derivations(grammar, tuple(source), 0, len(source))]
 
 
-def _span_derivations(grammar: Grammar, source: Tokens, start: int, end: int) -> Iterator[tuple[Application, ...]]:
+def _span_derivations(grammar: Grammar, source: Tokens, start: int, end: int) -> Iterator[tuple[Hyperedge, ...]]:
     for rule in grammar:
         for below in _covers(grammar, source, rule.source, start, end):
-            yield (Application(rule, Span(start, end)), *below)
+            yield (Hyperedge(rule, Span(start, end)), *below)
 
 
 def _covers(
     grammar: Grammar, source: Tokens, symbols: Sequence[Symbol], start: int, end: int
-) -> Iterator[tuple[Application, ...]]:
-    """Every way in which `symbols` cover source[start:end], as the applications below them."""
+) -> Iterator[tuple[Hyperedge, ...]]:
+    """Every way in which `symbols` cover source[start:end], as the hyperedges below them."""
     if not symbols:
         if start == end:
             yield ()
@@ -212,17 +210,17 @@ def _covers(
                     yield (*first, *rest)
 
 
-def forest_derivations(grammar: Grammar, graph: Graph) -> list[Derivation]:
+def forest_derivations(grammar: Grammar, graph: Hypergraph) -> list[Derivation]:
     """Every derivation in the graph of one sentence, by walking it from the root."""
 
-    def below(choice: ChoiceId) -> Iterator[tuple[Application, ...]]:
-        for application in graph.applications_of(choice):
-            here = Application(grammar[int(graph.rules[application])], graph.span(choice))
-            children = graph.children_of(application)
+    def below(node: NodeId) -> Iterator[tuple[Hyperedge, ...]]:
+        for hyperedge in graph.hyperedges_of(node):
+            here = Hyperedge(grammar[int(graph.rules[hyperedge])], graph.span(node))
+            children = graph.children_of(hyperedge)
             for parts in product(*(list(below(child)) for child in children)):
                 yield (here, *(each for part in parts for each in part))
 
-    return [Derivation(found) for found in below(ChoiceId(graph.choices - 1))] if graph.choices else []
+    return [Derivation(found) for found in below(NodeId(graph.nodes - 1))] if graph.nodes else []
 
 
 # Splits: divergences by their definition, and the best of all subsets and of all splits.
@@ -240,8 +238,8 @@ def defined_divergence(train: Sequence[Counter[str]], test: Sequence[Counter[str
 
 def nearest_sum(sizes: Sequence[int], wanted: int) -> int:
     """How near the sum of some of `sizes`, neither none nor all, can come to `wanted`."""
-    choices = (chosen for count in range(1, len(sizes)) for chosen in combinations(sizes, count))
-    return min(abs(sum(chosen) - wanted) for chosen in choices)
+    nodes = (chosen for count in range(1, len(sizes)) for chosen in combinations(sizes, count))
+    return min(abs(sum(chosen) - wanted) for chosen in nodes)
 
 
 def largest_divergence(compounds: Sequence[Counter[str]], atoms: Sequence[Counter[str]], train_size: int) -> float:
@@ -422,18 +420,18 @@ def could_use(rule: Rule, source: Sequence[str]) -> bool:
     return any(any(True for _ in _divisions(rule.source, tuple(source[i:j]))) for i, j in bounds)
 
 
-# The forest CRF: the twin of `nqg.model.forest_crf` lists the applications of every derivation in a graph.
+# The forest CRF: the twin of `nqg.model.forest_crf` lists the hyperedges of every derivation in a graph.
 
 
-def derivations_as_applications(graph: Graph) -> list[list[tuple[int, ...]]]:
-    """For each sentence of a pruned graph, every derivation as the numbers of its applications."""
+def derivations_as_hyperedges(graph: Hypergraph) -> list[list[tuple[int, ...]]]:
+    """For each sentence of a pruned graph, every derivation as the numbers of its hyperedges."""
 
-    def below(choice: ChoiceId) -> Iterator[tuple[int, ...]]:
-        for application in graph.applications_of(choice):
-            for parts in product(*(list(below(child)) for child in graph.children_of(application))):
-                yield (application, *(each for part in parts for each in part))
+    def below(node: NodeId) -> Iterator[tuple[int, ...]]:
+        for hyperedge in graph.hyperedges_of(node):
+            for parts in product(*(list(below(child)) for child in graph.children_of(hyperedge))):
+                yield (hyperedge, *(each for part in parts for each in part))
 
-    return [[] if root < 0 else list(below(ChoiceId(int(root)))) for root in graph.roots()]
+    return [[] if root < 0 else list(below(NodeId(int(root)))) for root in graph.roots()]
 
 
 # Attention: the twin of `nqg.model.attention_kernels` takes one query of one head after the other.
@@ -482,7 +480,7 @@ def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
     return [place for place in range(length) if not any(span.start <= place < span.end for span in islands)]
 
 
-# The hybrid: the twin of `nqg.inference.gate` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
+# The hybrid: the twin of `nqg.inference.hybrid` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
 
 
 def best_gate(trials: Sequence[Trial]) -> Gate:
@@ -536,7 +534,7 @@ def sorted_ranks(figures: Sequence[float]) -> list[int]:
     return [1 + ordered.index(figure) for figure in figures]
 
 
-# FunQL: the twin of `nqg.evaluation.funql_execution` asks of every thing in the world whether a program denotes it.
+# FunQL: the twin of `nqg.evaluation.denotations` asks of every thing in the world whether a program denotes it.
 
 MEASURED_BY = {"largest": "size", "smallest": "size", "longest": "len", "shortest": "len"} | dict.fromkeys(
     ("highest", "lowest", "higher_2", "lower_2"), "elevation_1"

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from transformers import T5Config, T5ForConditionalGeneration
 
-from nqg.model.quiet import quiet_transformers
-from nqg.seq2seq.embedded import word_tokenizer
+from nqg.model_folder import quiet_transformers
+from nqg.seq2seq.checkpoint import word_tokenizer
 from nqg.seq2seq.fitting import Seq2seqFitting
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings

@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
-from nqg.model.processes import Processes
 from nqg.seq2seq.fitting import Seq2seqFitting
 from nqg.seq2seq.settings import LoraSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.sharding import whole
+from nqg.training.processes import Processes
 from seq2seq_examples import BRIEF, EXAMPLES
 
 UNEVEN = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=15, layers=2, heads=3, dropout=0.0))

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
-from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, Term
-from nqg.data.funql_conversion import ALL, BY_COUNT, BY_MEASURE, CLASSES
-from nqg.data.spider_schema import ForeignKey, Schema, Table
-from nqg.data.tree import Tree
-from nqg.grammar.derivation import Application, Derivation
+from nqg.data.examples import Example
+from nqg.data.funql import ALL, BY_COUNT, BY_MEASURE, CLASSES, Call, Entity, EntityKind, Name, Number, Placeholder, Term
+from nqg.data.schema import ForeignKey, Schema, Table
+from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import Span
-from nqg.grammar.production import Category, Production, TargetSymbol, Wildcard
-from nqg.grammar.rule import Rule
-from nqg.grammar.symbols import NonTerminal, Symbol
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.hypergraph import Span
+from nqg.grammar.rule import NonTerminal, Rule, Symbol
+from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.induction.settings import InductionSettings
+from nqg.splits.trees import Tree
 
 # Tokens
 
@@ -77,8 +74,8 @@ def random_target(grammar: TargetGrammar, size: int, rng: random.Random) -> list
     while stack:
         symbol = stack.pop()
         if isinstance(symbol, Category):
-            choices = [each for each in grammar.productions if each.left == symbol]
-            chosen = rng.choice(choices) if size > 0 else shortest[symbol]
+            nodes = [each for each in grammar.productions if each.left == symbol]
+            chosen = rng.choice(nodes) if size > 0 else shortest[symbol]
             stack.extend(reversed(chosen.right))
             size -= 1
         elif isinstance(symbol, Wildcard):
@@ -449,7 +446,7 @@ SQL_SCRAPS = st.lists(st.sampled_from(_SCRAPS.split()), max_size=25).map(" ".joi
 
 @st.composite
 def derivations(draw: st.DrawFn, start: int = 0, depth: int = 3) -> Derivation:
-    """Derivations whose applications are told apart by their words, with repeated and swapped non-terminals."""
+    """Derivations whose hyperedges are told apart by their words, with repeated and swapped non-terminals."""
     arity = draw(st.integers(0, 2)) if depth else 0
     place, source, children = start, list[str | NonTerminal](), list[Derivation]()
     for index in range(arity + 1):
@@ -464,5 +461,5 @@ def derivations(draw: st.DrawFn, start: int = 0, depth: int = 3) -> Derivation:
     non_terminals: list[Symbol] = [NonTerminal(index + 1) for index in range(arity)]
     extra = draw(st.lists(st.sampled_from([*non_terminals, "t"]), max_size=3))
     target = draw(st.permutations([*non_terminals, *extra, "t"]))
-    root = Application(Rule(tuple(source), tuple(target)), Span(start, place))
-    return Derivation((root, *(each for child in children for each in child.applications)))
+    root = Hyperedge(Rule(tuple(source), tuple(target)), Span(start, place))
+    return Derivation((root, *(each for child in children for each in child.hyperedges)))

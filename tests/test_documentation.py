@@ -14,10 +14,8 @@ import pytest
 
 from api_reference import api_reference
 from conftest import PROJECT
-from nqg.experiments.records import records
-from nqg.experiments.rendering import markdown
-from nqg.experiments.summary import Results
-from nqg.experiments.tables import tables
+from nqg.experiments.records import Results, records
+from nqg.experiments.tables import markdown, tables
 
 PAGES = sorted([PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *(PROJECT / "docs").glob("*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")

@@ -24,10 +24,8 @@ from engine_tasks import (
     threads,
     unloadable,
 )
-from nqg.engines import AHEAD, Engine, Here, engine_named, in_parts
+from nqg.engines import AHEAD, Engine, Here, ProcessPool, RayEngine, engine_named, in_parts
 from nqg.errors import MissingExtra, NqgError, SettingsError
-from nqg.process_pool import ProcessPool
-from nqg.ray_engine import RayEngine
 
 TESTS = str(Path(__file__).parent)
 
@@ -145,7 +143,7 @@ from engine_tasks import counted
 from functools import partial
 from itertools import count
 from pathlib import Path
-from nqg.process_pool import ProcessPool
+from nqg.engines import ProcessPool
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it
     for result in ProcessPool(2).map(partial(counted, Path({folder!r})), count()):

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from conftest import PROJECT
 from nqg.cli.main import app
-from nqg.data.example_files import write_examples
+from nqg.data.examples import write_examples
 from nqg.data.scan import scan_examples
 from nqg.engines import AHEAD, ATTEMPTS
-from nqg.forests.folder import PAIRS
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import WINDOW
+from nqg.model.forest_storage import PAIRS
 
 PAGE = PROJECT / "docs" / "scale.md"
 

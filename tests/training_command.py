@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from nqg import load_dataset
-from nqg.data.example_files import write_examples
+from nqg.data.examples import write_examples
 from typed_commands import one_thread, typed
 
 EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]

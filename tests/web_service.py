@@ -8,13 +8,12 @@ from contextlib import contextmanager
 
 from starlette.testclient import TestClient
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.web.app import create_app
-from nqg.web.limits import Limits
-from nqg.web.security import Access
+from nqg.web.middleware import Access, Limits
 from nqg.web.server import Server
 from nqg.web.service import Service
 

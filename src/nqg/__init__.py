@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nqg.data.catalogue import load_dataset as load_dataset
     from nqg.data.dataset import Dataset as Dataset
-    from nqg.data.example import Example as Example
-    from nqg.data.example_files import read_examples as read_examples
-    from nqg.data.example_files import write_examples as write_examples
-    from nqg.data.split import Split as Split
-    from nqg.data.split_files import read_split as read_split
-    from nqg.data.split_files import write_split as write_split
+    from nqg.data.dataset import Split as Split
+    from nqg.data.dataset import read_split as read_split
+    from nqg.data.dataset import write_split as write_split
+    from nqg.data.examples import Example as Example
+    from nqg.data.examples import read_examples as read_examples
+    from nqg.data.examples import write_examples as write_examples
     from nqg.errors import NqgError as NqgError
     from nqg.evaluation.metrics import Scores as Scores
     from nqg.evaluation.metrics import compute as compute
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from nqg.induction.induce import Induction as Induction
     from nqg.induction.induce import induce as induce
     from nqg.induction.settings import InductionSettings as InductionSettings
-    from nqg.inference.gate import Gate as Gate
     from nqg.inference.hybrid import Answer as Answer
+    from nqg.inference.hybrid import Gate as Gate
     from nqg.inference.hybrid import Hybrid as Hybrid
     from nqg.inference.parser import Parse as Parse
     from nqg.inference.parser import Parser as Parser
@@ -44,9 +44,9 @@ _HOMES = {
     "Answer": "nqg.inference.hybrid",
     "Dataset": "nqg.data.dataset",
     "Derivation": "nqg.grammar.derivation",
-    "Example": "nqg.data.example",
+    "Example": "nqg.data.examples",
     "FineTuningSettings": "nqg.seq2seq.settings",
-    "Gate": "nqg.inference.gate",
+    "Gate": "nqg.inference.hybrid",
     "Grammar": "nqg.grammar.grammar",
     "Hybrid": "nqg.inference.hybrid",
     "Induction": "nqg.induction.induce",
@@ -59,16 +59,16 @@ _HOMES = {
     "Scores": "nqg.evaluation.metrics",
     "Seq2seq": "nqg.seq2seq.seq2seq",
     "Seq2seqSettings": "nqg.seq2seq.settings",
-    "Split": "nqg.data.split",
+    "Split": "nqg.data.dataset",
     "TargetGrammar": "nqg.grammar.target_grammar",
     "TrainingSettings": "nqg.model.settings",
     "compute": "nqg.evaluation.metrics",
     "induce": "nqg.induction.induce",
     "load_dataset": "nqg.data.catalogue",
-    "read_examples": "nqg.data.example_files",
-    "read_split": "nqg.data.split_files",
-    "write_examples": "nqg.data.example_files",
-    "write_split": "nqg.data.split_files",
+    "read_examples": "nqg.data.examples",
+    "read_split": "nqg.data.dataset",
+    "write_examples": "nqg.data.examples",
+    "write_split": "nqg.data.dataset",
 }
 __all__ = [
     "Answer",

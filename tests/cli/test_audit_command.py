@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from nqg.data.example import Example
-from nqg.data.example_files import write_examples
-from nqg.data.split import Split
-from nqg.data.split_files import write_split
+from nqg.data.dataset import Split, write_split
+from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
 from typed_commands import typed
 

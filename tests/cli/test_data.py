@@ -13,9 +13,9 @@ from typer.testing import Result
 
 from nqg.cli import terminal
 from nqg.cli.data import drawn_downloads
-from nqg.data.example_files import read_examples
-from nqg.data.progress import Received
-from nqg.data.split_files import read_split
+from nqg.data.dataset import read_split
+from nqg.data.download import Received
+from nqg.data.examples import read_examples
 from nqg.errors import DataUnavailable, NqgError, UnknownName
 from typed_commands import typed
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from nqg.cli import demo as page
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.data.scan import scan_examples
 from nqg.model.settings import TrainingSettings
 

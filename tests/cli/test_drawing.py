@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from nqg.cli import drawing
 from nqg.cli.drawing import drawn
-from nqg.grammar.derivation import Application, Derivation
-from nqg.grammar.graph import Span
+from nqg.grammar.derivation import Derivation, Hyperedge
+from nqg.grammar.hypergraph import Span
 from nqg.grammar.rule import Rule
 from nqg.inference.reading import Reading
 
@@ -25,7 +25,7 @@ DERIVATION = Derivation.parse("""
 
 
 def reading(derivation: Derivation = DERIVATION, *, figures: bool = True) -> Reading:
-    count = len(derivation.applications)
+    count = len(derivation.hyperedges)
     scores = tuple(number - 1.5 for number in range(count)) if figures else ()
     marginals = tuple(1 - number / 10 for number in range(count)) if figures else ()
     return Reading(derivation.target, 0.5, derivation, scores=scores, marginals=marginals)
@@ -33,8 +33,8 @@ def reading(derivation: Derivation = DERIVATION, *, figures: bool = True) -> Rea
 
 def chain(depth: int) -> Derivation:
     """A derivation whose every rule but the last has one child."""
-    above = [Application(Rule.parse("very NT_1 ### so NT_1"), Span(at, depth + 1)) for at in range(depth)]
-    return Derivation((*above, Application(Rule.parse("good ### well"), Span(depth, depth + 1))))
+    above = [Hyperedge(Rule.parse("very NT_1 ### so NT_1"), Span(at, depth + 1)) for at in range(depth)]
+    return Derivation((*above, Hyperedge(Rule.parse("good ### well"), Span(depth, depth + 1))))
 
 
 def test_spans_are_brackets_under_the_words_with_score_marginal_rule_and_yield() -> None:
@@ -93,7 +93,7 @@ def test_the_levels_of_a_deep_tree_are_numbered_where_they_are_no_longer_indente
 
 def test_nothing_in_a_word_moves_the_cursor() -> None:
     rule = Rule(("walk\x1b[2J",), ("W\x07",))
-    text = drawn(reading(Derivation((Application(rule, Span(0, 1)),)))).plain
+    text = drawn(reading(Derivation((Hyperedge(rule, Span(0, 1)),)))).plain
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "walk�[2J → W�" in text

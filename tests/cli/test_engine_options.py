@@ -15,16 +15,14 @@ from typer.testing import CliRunner, Result
 
 from engine_tasks import killed_once_answering
 from nqg import Example, Grammar, Parser
-from nqg.cli.engine import Workforce
 from nqg.cli.main import app
 from nqg.cli.parse import Asked, Style, answering
-from nqg.data.example_files import write_examples
-from nqg.engines import Here, engine_named, in_parts
+from nqg.cli.terminal import Workforce
+from nqg.data.examples import write_examples
+from nqg.engines import Here, ProcessPool, RayEngine, engine_named, in_parts
 from nqg.errors import NqgError, SettingsError
 from nqg.inference.parser import WINDOW
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.process_pool import ProcessPool
-from nqg.ray_engine import RayEngine
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
 VERBS = [" ".join(words) for words in product(("walk", "jump", "hop"), ("", "twice", "twice twice"))]

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
-from nqg.data.example_files import write_examples
+from nqg.data.examples import write_examples
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from typed_commands import one_thread, typed
 

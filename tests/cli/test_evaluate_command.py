@@ -11,9 +11,9 @@ import pytest
 from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
-from nqg.cli import replies
+from nqg.cli import evaluate as replies
 from nqg.data.catalogue import load_dataset
-from nqg.data.example_files import write_examples
+from nqg.data.examples import write_examples
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.inference.hybrid import Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings

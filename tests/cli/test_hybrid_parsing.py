@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from nqg import Example, Grammar, Parser
 from nqg.cli.main import app
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.inference.gate import Gate
-from nqg.inference.hybrid import Hybrid
+from nqg.inference.hybrid import Gate, Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings

@@ -16,12 +16,11 @@ from rich.console import Console
 from typer.testing import Result
 
 from nqg import load_dataset
-from nqg.cli import search_line as drawing
+from nqg.cli import induction_run as drawing
 from nqg.cli.induce import LIKE
-from nqg.cli.search_line import SearchLine, StopRequest, search_line
+from nqg.cli.induction_run import SearchLine, StopRequest, search_line
 from nqg.cli.terminal import STOPPED
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples, write_examples
+from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
 from nqg.grammar.grammar import Grammar
 from nqg.induction.induce import induce, underivable
@@ -166,7 +165,7 @@ def test_any_number_of_lines_of_a_trace_leads_to_the_same_grammar(scan_train: Pa
 
 GATED = """
 import sys
-from nqg.induction.trace_file import TraceFile
+from nqg.induction.trace import TraceFile
 from nqg.cli.main import main
 lines, share, gates = int(sys.argv.pop(1)), float(sys.argv.pop(1)), int(sys.argv.pop(1))
 add, added = TraceFile.add, []

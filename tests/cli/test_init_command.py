@@ -6,14 +6,14 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from nqg.cli.init import FILES, commands
+from nqg.cli.demo import FILES, commands
 from nqg.cli.main import app
-from nqg.data.example_files import read_examples
+from nqg.data.examples import read_examples
 from nqg.errors import NqgError
-from nqg.forests.build import build_forests
 from nqg.grammar.rule import Rule
 from nqg.induction.induce import induce
 from nqg.inference.settings_file import read_settings
+from nqg.model.forests import build_forests
 
 runner = CliRunner()
 

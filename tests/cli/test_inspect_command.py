@@ -10,8 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from nqg.cli.main import app
-from nqg.data.example import Example
-from nqg.data.example_files import write_examples
+from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError
 from nqg.induction.trace import read_trace
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from launched_processes import launched
 from nqg import load_dataset
 from nqg.cli.main import app
-from nqg.data.example_files import write_examples
+from nqg.data.examples import write_examples
 from nqg.model.encoder import new_encoder
 from nqg.model.settings import EncoderSettings, ModelSettings
 from typed_commands import one_thread

@@ -128,7 +128,7 @@ def test_a_mistyped_verb_is_met_with_the_likely_one(words: list[str], hint: str)
 
 INTERRUPTED = """
 import os, signal
-import nqg.data.example_files as files
+import nqg.data.examples as files
 from nqg.cli import split
 from nqg.cli.main import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from nqg.cli.replies import hybrids_replies
-from nqg.data.example import Example
+from nqg.cli.evaluate import hybrids_replies
+from nqg.data.examples import Example
 from nqg.evaluation.evaluation import Reply
 from nqg.grammar.derivation import Derivation
-from nqg.inference.gate import Gate
-from nqg.inference.hybrid import Hybrid
+from nqg.inference.hybrid import Gate, Hybrid
 from nqg.inference.reading import Parse, Reading
 
 DERIVATION = Derivation.parse("[0:1] a ### b")

@@ -7,9 +7,8 @@ from typer.testing import CliRunner
 from nqg.cli.main import app
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.evaluation.evaluation import Reply
-from nqg.experiments import reproduce
-from nqg.experiments.outcome import Outcome, Workplace
-from nqg.experiments.task import Task
+from nqg.experiments import runner as reproduce
+from nqg.experiments.task import Outcome, Task, Workplace
 
 runner = CliRunner()
 
@@ -23,7 +22,7 @@ def right(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(reproduce, "RUNS", {"nqg": right, "seq2seq": right})
-    monkeypatch.setattr("nqg.experiments.weights.can_be_had", lambda name: False)
+    monkeypatch.setattr("nqg.experiments.recipe.can_be_had", lambda name: False)
     return tmp_path / "results"
 
 

@@ -14,7 +14,7 @@ from nqg import load_dataset
 from nqg.cli import seq2seq_training
 from nqg.cli.main import app
 from nqg.cli.terminal import STOPPED
-from nqg.data.example_files import write_examples
+from nqg.data.examples import write_examples
 from nqg.inference.hybrid import Hybrid, has_fallback
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 

@@ -14,9 +14,8 @@ from rich.console import Console
 from typer.testing import Result
 
 from nqg.cli import terminal
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples, write_examples
-from nqg.data.split_files import read_split
+from nqg.data.dataset import read_split
+from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
 from typed_commands import typed
 

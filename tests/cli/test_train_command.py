@@ -19,15 +19,14 @@ from rich.console import Console
 from nqg import Grammar, Parser, induce
 from nqg.cli import training_run
 from nqg.cli.terminal import STOPPED
-from nqg.data.example import Example
-from nqg.data.example_files import write_examples
+from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.model.encoder import new_encoder
-from nqg.model.records import TrainingStep
 from nqg.model.settings import EncoderSettings, ModelSettings
-from nqg.model.training import Share, Training
+from nqg.training.records import TrainingStep
+from nqg.training.trainer import Share, Training
 from training_command import BRIEF, EXAMPLES, files, nqg, training_folder
 
 
@@ -104,7 +103,7 @@ KILLED = """
 import os, signal, sys
 import nqg.files
 from nqg.cli.main import main
-from nqg.model.training import Share, Training
+from nqg.training.trainer import Share, Training
 moment, count = sys.argv.pop(1), int(sys.argv.pop(1))
 def die():
     os.kill(os.getpid(), signal.SIGKILL)

@@ -14,14 +14,12 @@ import pytest
 
 from nqg import Grammar, Parser
 from nqg.cli import training_run
-from nqg.data.example import Example
-from nqg.data.example_files import write_examples
+from nqg.data.examples import Example, write_examples
 from nqg.errors import MissingExtra
-from nqg.forests.build import forest_parts
-from nqg.forests.forest import Forests
-from nqg.model.records import TrainingStep
+from nqg.model.forests import Forests, forest_parts
 from nqg.model.settings import TrainingSettings
-from nqg.model.training import Diverged, Share, Training
+from nqg.training.records import TrainingStep
+from nqg.training.trainer import Diverged, Share, Training
 from training_command import BRIEF, EXAMPLES, RULES, files, nqg, training_folder
 
 TRIALS = ("--dev", "dev.tsv", "--evaluate-every", "2", "--patience", "2", "--learning-rate", "0.001", "--warm-up", "2")

@@ -6,9 +6,8 @@ import hashlib
 
 import pytest
 
-from nqg.data.dataset import Dataset
-from nqg.data.example import Example
-from nqg.data.split import Split
+from nqg.data.dataset import Dataset, Split
+from nqg.data.examples import Example
 from nqg.errors import FormatError, UnknownName
 
 EXAMPLES = tuple(Example(word, word.upper(), id=word) for word in ("walk", "look", "run", "jump"))

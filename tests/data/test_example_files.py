@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples, write_examples
+from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import FormatError
 
 JUMP = Example("jump twice", "I_JUMP I_JUMP")

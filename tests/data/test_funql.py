@@ -25,7 +25,7 @@ from nqg.data.funql import (
     spaced_text,
     with_leaves,
 )
-from nqg.data.geoquery_corpus import read_corpus
+from nqg.data.geoquery import read_corpus
 from nqg.errors import FormatError
 from strategies import funql_terms
 

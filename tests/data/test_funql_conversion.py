@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nqg.data.funql import Term, original_text, parse_funql, spaced_text
-from nqg.data.funql_conversion import expanded, folded
+from nqg.data.funql import Term, expanded, folded, original_text, parse_funql, spaced_text
 from nqg.errors import FormatError
 from strategies import converted_funql
 

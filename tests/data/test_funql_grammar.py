@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from nqg.data.funql import Entity, EntityKind, Term, parse_funql, spaced_text
-from nqg.data.funql_grammar import funql_target_grammar, is_well_typed
+from nqg.data.funql import Entity, EntityKind, Term, funql_target_grammar, is_well_typed, parse_funql, spaced_text
 from nqg.data.geoquery import load_geoquery
 from nqg.errors import FormatError
 from oracles import funql_types

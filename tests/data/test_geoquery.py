@@ -12,14 +12,15 @@ from nqg.data.funql import Entity, EntityKind
 from nqg.data.geobase import City, Country, Geobase, River, State, read_geobase
 from nqg.data.geoquery import (
     AnonymisedExample,
+    CorpusExample,
+    EntityNames,
     anonymised,
     anonymised_example,
     load_anonymised,
     load_geoquery,
+    read_corpus,
     restored,
 )
-from nqg.data.geoquery_corpus import CorpusExample, read_corpus
-from nqg.data.geoquery_names import EntityNames
 from nqg.errors import FormatError
 
 NAMES = EntityNames.of(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.geoquery_corpus import CorpusExample, read_corpus
+from nqg.data.geoquery import CorpusExample, read_corpus
 from nqg.errors import FormatError, NqgError, Place
 
 

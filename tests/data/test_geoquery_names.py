@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nqg.data.funql import Entity, EntityKind
 from nqg.data.geobase import City, Country, Geobase, HighLow, Lake, Mountain, River, State, read_geobase
-from nqg.data.geoquery_names import EntityNames, words
+from nqg.data.geoquery import EntityNames, words
 
 NAMES = EntityNames.of(
     Geobase(

@@ -10,8 +10,7 @@ import pytest
 import requests
 
 from local_server import LocalServer, serving
-from nqg.data.http import HttpDownload
-from nqg.data.progress import Received
+from nqg.data.download import HttpDownload, Received
 
 PIECE = 1 << 16
 CONTENT = os.urandom(4 * PIECE)

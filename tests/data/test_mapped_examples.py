@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data import mapped_examples
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples, streamed_examples, write_examples
-from nqg.data.mapped_examples import MappedExamples
+from nqg.data import examples as mapped_examples
+from nqg.data.examples import Example, MappedExamples, read_examples, streamed_examples, write_examples
 from nqg.errors import FormatError, NqgError
 
 WORDS = st.text(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.prolog import PrologFact, prolog_facts
+from nqg.data.geobase import PrologFact, prolog_facts
 from nqg.errors import FormatError, NqgError, Place
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.example import Example
+from nqg.data.dataset import Parts
+from nqg.data.examples import Example
 from nqg.data.scan import RULES, mcd_split, read_scan_file, scan_examples, simple_split
-from nqg.data.split import Parts
 from nqg.errors import FormatError
 
 EXAMPLES = scan_examples()

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.dataset import Split, read_split
+from nqg.data.examples import Example
+from nqg.data.schema import Schema, Table, read_schemas
 from nqg.data.spider import (
     database_of,
     load_spider_ssp,
@@ -21,12 +23,9 @@ from nqg.data.spider import (
     nqg_target,
     with_schemas,
 )
-from nqg.data.spider_schema import Schema, Table, read_schemas
-from nqg.data.split import Split
-from nqg.data.split_files import read_split
 from nqg.data.sql import sql_atoms, sql_template, sql_text, sql_tokens
-from nqg.data.sql_tree import sql_compounds
 from nqg.errors import FormatError, UnknownName
+from nqg.splits.trees import sql_compounds
 
 PETS = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
 OLDEST = Example("pets_1: how old?", "select max(age) from student", "train-7")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.spider_json import JsonEntry, read_json_entries
+from nqg.data.schema import JsonEntry, read_json_entries
 from nqg.errors import FormatError, NqgError
 
 

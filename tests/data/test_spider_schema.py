@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.spider_schema import ForeignKey, Schema, Table, read_schemas
+from nqg.data.schema import ForeignKey, Schema, Table, read_schemas
 from nqg.errors import FormatError
 
 PETS = {

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.split import Split
-from nqg.data.split_files import read_split, split_text, write_split
+from nqg.data.dataset import Split, read_split, split_text, write_split
 from nqg.errors import FormatError, NqgError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nqg.data.schema import read_json_entries
 from nqg.data.spider import load_spider_xsp
-from nqg.data.spider_json import read_json_entries
 from nqg.data.sql import SPACE, is_number, sql_atoms, sql_template, sql_text, sql_tokens, sql_words, text_tokens
 from nqg.errors import FormatError
 

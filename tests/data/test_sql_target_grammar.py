@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
+from nqg.data.schema import Schema, SqlConstants, Table, read_schemas, sql_target_grammar
 from nqg.data.spider import database_of, load_spider_xsp
-from nqg.data.spider_schema import Schema, Table, read_schemas
 from nqg.data.sql import sql_text, sql_tokens
-from nqg.data.sql_target_grammar import SqlConstants, sql_target_grammar
-from nqg.data.sql_tree import sql_tree
 from nqg.errors import FormatError, SettingsError
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.splits.trees import sql_tree
 
 PETS = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight", "home town", "10%|x"))))
 CONSTANTS = SqlConstants(numbers=("1", "2.5", "-3"), inside_strings=("%", "ann", "o", "|"))

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.spider_json import read_json_entries
+from nqg.data.schema import read_json_entries
 from nqg.data.sql import is_number, sql_text, sql_tokens, sql_words
-from nqg.data.sql_tree import sql_compounds, sql_tree
-from nqg.data.tree import Tree
 from nqg.errors import FormatError
+from nqg.splits.trees import Tree, sql_compounds, sql_tree
 from strategies import sql_queries
 
 SOME_WORDS = ["select", "from", "where", "a", "t1", ".", "(", ")", "*", ",", "=", "-", "and", "not", "in", "'x'", "5"]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.strict_json import json_kind, strict_json
 from nqg.errors import FormatError, Place
+from nqg.files import json_kind, strict_json
 
 START = Place(Path("data.json"), 10)
 VALUES: st.SearchStrategy[Any] = st.recursive(

@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.catalogue import load_dataset
-from nqg.data.example import Example
-from nqg.data.funql_grammar import funql_target_grammar
+from nqg.data.examples import Example
+from nqg.data.funql import funql_target_grammar
 from nqg.evaluation.breakdown import Breakdown, Cause, Finding, Lack, Row, breakdown, evaluation_rows
-from nqg.evaluation.evaluation import Evaluation, Reply
-from nqg.evaluation.judges import ExactJudge
-from nqg.grammar.best import best_derivations
-from nqg.grammar.charts import charts
+from nqg.evaluation.evaluation import Evaluation, ExactJudge, Reply
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.semirings import best_derivations
 from nqg.inference.gaps import gaps
 from oracles import all_derivations
 from strategies import grammars, sentences
@@ -245,7 +244,7 @@ def guesses(grammar: Grammar, examples: Sequence[Example]) -> list[Reply]:
     graph = charts(grammar, [example.source_tokens for example in examples])
     legal = funql_target_grammar()
     replies = []
-    for best in best_derivations(grammar, graph, np.zeros(graph.applications)):
+    for best in best_derivations(grammar, graph, np.zeros(graph.hyperedges)):
         if best is None:
             replies.append(by_grammar(None, "no derivation"))
         elif legal.accepts(best.derivation.target):

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import MissingExtra, NqgError
-from nqg.evaluation.breakdown import Breakdown, Cause, Row, breakdown
-from nqg.evaluation.breakdown_plot import COLOURS, write_plot
+from nqg.evaluation.breakdown import COLOURS, Breakdown, Cause, Row, breakdown, write_plot
 from nqg.evaluation.evaluation import Reply
 from nqg.grammar.grammar import Grammar
 

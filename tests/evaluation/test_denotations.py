@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from nqg.data.funql import Entity, EntityKind, Term, original_text, spaced_text
-from nqg.data.geobase import read_geobase
+from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import AnonymisedExample, load_anonymised
 from nqg.evaluation.denotations import (
     Denotation,
@@ -20,7 +20,6 @@ from nqg.evaluation.denotations import (
     denotation_scores,
     target_denotation,
 )
-from nqg.evaluation.geography import Geography
 from strategies import converted_funql, funql_terms
 
 OHIO = Entity(EntityKind.STATE, "ohio")

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from nqg.data.catalogue import load_dataset
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import NqgError, UnknownName
-from nqg.evaluation.evaluation import Evaluation, Reply
-from nqg.evaluation.judges import ExactJudge, SpiderJudge, judge_named
+from nqg.evaluation.evaluation import Evaluation, ExactJudge, Reply, SpiderJudge, judge_named
 from nqg.evaluation.metrics import Scores
-from nqg.evaluation.spider_report import ComponentScores, SpiderReport
+from nqg.evaluation.spider_match import ComponentScores, SpiderReport
 from strategies import PET_SCHEMA
 
 EXAMPLES = [Example("walk", "W", "a"), Example("jump", "J"), Example("hop", "H"), Example("walk twice", "W W")]

@@ -7,11 +7,8 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from nqg.data.funql import Call, Entity, EntityKind, Name, Term
-from nqg.data.geobase import Border, City, Country, Geobase, HighLow, Lake, Mountain, River, State
-from nqg.evaluation.denotations import denotation
-from nqg.evaluation.funql_execution import executed
-from nqg.evaluation.funql_operations import NotExecutable
-from nqg.evaluation.geography import Geography
+from nqg.data.geobase import Border, City, Country, Geobase, Geography, HighLow, Lake, Mountain, River, State
+from nqg.evaluation.denotations import NotExecutable, denotation, executed
 from oracles import denoted
 
 # Hilly borders Flat; Isle borders nobody. Flat and Isle are equally large; two cities are called Twin.

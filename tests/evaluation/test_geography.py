@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from nqg.data.funql import Entity, EntityKind
-from nqg.data.geobase import City, Country, Geobase, HighLow, Lake, Mountain, River, State, read_geobase
-from nqg.evaluation.funql_operations import KINDS
-from nqg.evaluation.geography import Geography
+from nqg.data.geobase import City, Country, Geobase, Geography, HighLow, Lake, Mountain, River, State, read_geobase
+from nqg.evaluation.denotations import KINDS
 
 USA = Entity(EntityKind.COUNTRY, "usa")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import NqgError
-from nqg.evaluation.intervals import Interval, bootstrap_interval, wilson_interval
+from nqg.evaluation.metrics import Interval, bootstrap_interval, wilson_interval
 from oracles import bootstrap_means, wilson_bounds
 
 SHARES = st.integers(1, 400).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))

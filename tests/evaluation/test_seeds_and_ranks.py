@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import NqgError
+from nqg.evaluation.metrics import spread
 from nqg.evaluation.ranks import average_ranks
-from nqg.evaluation.seeds import spread
 from oracles import sorted_ranks
 
 TABLE_2 = {

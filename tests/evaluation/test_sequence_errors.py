@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.evaluation.sequence_errors import END, START, Difference, TargetStatistics, first_difference, trigrams
+from nqg.evaluation.breakdown import END, START, Difference, TargetStatistics, first_difference, trigrams
 
 symbols = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6).map(" ".join)
 

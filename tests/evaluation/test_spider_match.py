@@ -14,14 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.catalogue import load_dataset
-from nqg.data.example import Example
+from nqg.data.examples import Example
+from nqg.data.schema import ForeignKey, Schema, Table, read_schemas
 from nqg.data.spider import database_of, nqg_target
-from nqg.data.spider_schema import ForeignKey, Schema, Table, read_schemas
 from nqg.errors import FormatError
-from nqg.evaluation.judges import as_sql
-from nqg.evaluation.spider_hardness import Hardness
-from nqg.evaluation.spider_match import COMPONENTS, spider_match
-from nqg.evaluation.spider_normal import representative_columns
+from nqg.evaluation.evaluation import as_sql
+from nqg.evaluation.spider_match import COMPONENTS, Hardness, representative_columns, spider_match
 from strategies import PET_SCHEMA, SQL_SCRAPS, QueryParts, query_parts
 
 

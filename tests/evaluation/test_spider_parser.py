@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.evaluation.spider_parser import DEEPEST, parse_query
-from nqg.evaluation.spider_query import Condition, Expression, Item, Order, Query, Unit
+from nqg.evaluation.spider_parser import DEEPEST, Condition, Expression, Item, Order, Query, Unit, parse_query
 from strategies import PET_SCHEMA, SQL_SCRAPS, QueryParts, query_parts
 
 NAME, AGE = Unit("student.name"), Unit("student.age")

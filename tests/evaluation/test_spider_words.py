@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError
-from nqg.evaluation.spider_words import is_string, spider_words
+from nqg.evaluation.spider_parser import is_string, spider_words
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
-from nqg.engines import Here, Job
+from nqg.engines import Here, Job, ProcessPool
 from nqg.evaluation.evaluation import Reply
-from nqg.experiments import reproduce
-from nqg.experiments.outcome import Outcome, Workplace
-from nqg.experiments.plans import Errand, Plan, run_plans
-from nqg.experiments.recipe import System, read_recipe
-from nqg.experiments.task import Task
-from nqg.experiments.weights import UsedWeights
-from nqg.process_pool import ProcessPool
+from nqg.experiments import runner as reproduce
+from nqg.experiments.recipe import System, UsedWeights, read_recipe
+from nqg.experiments.runner import Errand, Plan, run_plans
+from nqg.experiments.task import Outcome, Task, Workplace
 
 RECIPE = read_recipe("scan-jump")
 

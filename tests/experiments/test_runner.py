@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import FormatError
-from nqg.evaluation.evaluation import Reply
-from nqg.evaluation.judges import ExactJudge
-from nqg.experiments.outcome import Outcome, Progress, Workplace, read_replies, write_replies
-from nqg.experiments.recipe import SystemPlan, read_recipe
+from nqg.evaluation.evaluation import ExactJudge, Reply
+from nqg.experiments.recipe import SystemPlan, UsedWeights, read_recipe
 from nqg.experiments.records import Cell
 from nqg.experiments.runner import Run, Runner
-from nqg.experiments.task import Task
-from nqg.experiments.weights import UsedWeights
+from nqg.experiments.task import Outcome, Progress, Task, Workplace, read_replies, write_replies
 
 RECIPE = read_recipe("geoquery-tmcd")
 TRAIN = tuple(Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )") for number in range(8))

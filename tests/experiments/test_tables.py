@@ -3,13 +3,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.evaluation.seeds import spread
-from nqg.experiments.plot import pictures, write_plot
+from nqg.evaluation.metrics import spread
 from nqg.experiments.recipe import System
-from nqg.experiments.records import Cell, Record
-from nqg.experiments.rendering import markdown, page
-from nqg.experiments.summary import Results, Series
-from nqg.experiments.tables import Table, tables
+from nqg.experiments.records import Cell, Record, Results, Series
+from nqg.experiments.tables import Table, markdown, page, pictures, tables, write_plot
 
 
 def record(recipe: str, system: System, weights: str, seed: int, **figures: float | None) -> Record:

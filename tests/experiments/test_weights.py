@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from nqg.experiments.recipe import read_recipe
-from nqg.experiments.weights import can_be_had, used_weights
+from nqg.experiments.recipe import can_be_had, read_recipe, used_weights
 
 RECIPE = read_recipe("geoquery-tmcd")
 

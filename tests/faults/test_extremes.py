@@ -11,12 +11,11 @@ from typer.testing import CliRunner
 
 from faults.kills import run
 from nqg.cli.main import app
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples, write_examples
+from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import NqgError
-from nqg.grammar.algebras import log_derivation_counts
-from nqg.grammar.charts import charts
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.induce import induce
 from nqg.inference.parser import Parser
 from nqg.inference.reading import NO_DERIVATION, TOO_LONG

@@ -12,7 +12,7 @@ import pytest
 
 from faults.kills import Work, run, small_files_alone, started
 from faults.works import works
-from nqg.model.folder import held
+from nqg.model_folder import held
 
 DISK = 64 << 20  # bytes
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from faults.kills import Words, Work, without
 from nqg.data.catalogue import load_dataset
-from nqg.data.example_files import write_examples
+from nqg.data.examples import write_examples
 
 MIRROR = Path(os.environ.get("NQG_DATA_MIRROR") or Path(__file__).resolve().parents[3] / "shared" / "data")
 RECIPE = """\

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import h11
 
 from fuzz.readers import Reader
-from nqg.web.limits import Refused
+from nqg.web.middleware import Refused
 
 TOKEN = "a token of the fuzzer"
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
@@ -105,7 +105,7 @@ def requests() -> tuple[bytes, ...]:
 @cache
 def _app() -> Any:
     from nqg.web.app import create_app
-    from nqg.web.security import Access
+    from nqg.web.middleware import Access
     from nqg.web.service import Service
     from web_service import tiny_parser
 

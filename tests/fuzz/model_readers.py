@@ -19,8 +19,8 @@ from fuzz.readers import Reader
 from fuzz.seeds import EXAMPLES
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.model.contents import INDEX
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.model_folder import INDEX
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 
 GRAMMAR = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
@@ -66,7 +66,7 @@ def _fine_tuning() -> Any:
 
 def write_state(folder: Path) -> None:
     """The state of a training after its first step."""
-    from nqg.model.resume import saved_steps
+    from nqg.training.resume import saved_steps
 
     fitting = _fitting()
     next(saved_steps(fitting.under_way, folder / STATE, fitting.origin, 1))
@@ -110,7 +110,7 @@ def _sealed(load: Callable[[Path], object], path: Path) -> object:
 
 
 def _restore(path: Path) -> None:
-    from nqg.model.resume import restore
+    from nqg.training.resume import restore
 
     restore(path, _fitting().under_way, _fitting().origin)
 

@@ -11,33 +11,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fuzz import seeds
+from nqg.data.dataset import read_split, split_text
 from nqg.data.download import Cache, RemoteFile
-from nqg.data.example_files import read_examples, write_examples
-from nqg.data.funql import original_text, parse_funql, spaced_text
-from nqg.data.funql_conversion import expanded
+from nqg.data.examples import MappedExamples, read_examples, write_examples
+from nqg.data.funql import expanded, original_text, parse_funql, spaced_text
 from nqg.data.geobase import read_geobase
 from nqg.data.geoquery import load_geoquery
-from nqg.data.mapped_examples import MappedExamples
+from nqg.data.schema import Schema, Table, read_schemas
 from nqg.data.spider import load_spider_xsp, nqg_examples
-from nqg.data.spider_schema import Schema, Table, read_schemas
-from nqg.data.split_files import read_split, split_text
 from nqg.data.sql import sql_text, sql_tokens
-from nqg.data.sql_tree import sql_compounds
 from nqg.evaluation.spider_parser import parse_query
 from nqg.experiments.recipe import read_recipe
 from nqg.experiments.records import read_record
-from nqg.forests.files import read_forests
-from nqg.forests.part_files import PartFiles
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.induction.origin import recorded_settings
 from nqg.induction.settings import InductionSettings
-from nqg.induction.trace import read_trace
-from nqg.inference.fallback import PredictionFile
-from nqg.inference.gate import Gate
+from nqg.induction.trace import read_trace, recorded_settings
+from nqg.inference.hybrid import Gate, PredictionFile
 from nqg.inference.settings_file import read_settings
+from nqg.model.forest_storage import PartFiles, read_forests
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings
+from nqg.splits.trees import sql_compounds
 
 
 @dataclass(frozen=True)

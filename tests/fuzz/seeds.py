@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from nqg.data.example import Example
-from nqg.forests.forest import Forests
+from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
+from nqg.model.forests import Forests
 
 EXAMPLES = [Example("jump twice", "J J"), Example("run", "R"), Example("run twice", "R R"), Example("jump", "J")]
 TSV = "".join(f"{example.source}\t{example.target}\n" for example in EXAMPLES)
@@ -150,9 +150,8 @@ TABLES = json.dumps(
 def trace() -> str:
     """The trace of a small search."""
     from nqg.induction.induce import Induction
-    from nqg.induction.origin import Origin
     from nqg.induction.settings import InductionSettings
-    from nqg.induction.trace import Header, TracedStep
+    from nqg.induction.trace import Header, Origin, TracedStep
 
     settings = InductionSettings.named("scan")
     induction = Induction(EXAMPLES, settings)
@@ -163,7 +162,7 @@ def trace() -> str:
 
 @cache
 def _built() -> Forests:
-    from nqg.forests.build import build_forests
+    from nqg.model.forests import build_forests
 
     return build_forests(Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1"), EXAMPLES)
 
@@ -171,7 +170,7 @@ def _built() -> Forests:
 @cache
 def forests() -> bytes:
     """A file of forests."""
-    from nqg.forests.files import write_forests
+    from nqg.model.forest_storage import write_forests
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "forests.npz"
@@ -182,7 +181,7 @@ def forests() -> bytes:
 @cache
 def forest_part(file: str) -> bytes:
     """One of the two files of a part of forests."""
-    from nqg.forests.part_files import PartFiles
+    from nqg.model.forest_storage import PartFiles
 
     with tempfile.TemporaryDirectory() as folder:
         PartFiles(Path(folder), 0).write(_built(), "f" * 64)

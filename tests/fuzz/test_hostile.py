@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 from nqg.data.download import Cache, RemoteFile
-from nqg.data.example_files import read_examples
-from nqg.data.geoquery_corpus import read_corpus
-from nqg.data.strict_json import strict_json
+from nqg.data.examples import read_examples
+from nqg.data.geoquery import read_corpus
 from nqg.errors import FormatError, Place
-from nqg.files import LONGEST_LINE
-from nqg.forests.files import read_forests
-from nqg.induction.origin import SETTINGS_MARK, recorded_settings
+from nqg.files import LONGEST_LINE, strict_json
+from nqg.induction.trace import SETTINGS_MARK, recorded_settings
+from nqg.model.forest_storage import read_forests
 
 LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(12))
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from fuzz.http_readers import JSON, PARSE, Answered, checked, posted_in, request
-from nqg.web.limits import Refused
+from nqg.web.middleware import Refused
 
 POSTED = posted_in(request("/api/parse", JSON, PARSE[0]))
 

@@ -13,12 +13,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nqg.errors import LimitExceeded
-from nqg.grammar.algebras import derivation_counts, log_derivation_counts, targets
-from nqg.grammar.best import best_derivations, k_best_derivations
-from nqg.grammar.charts import charts, goal_charts
+from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import NO_CHILD, Graph
+from nqg.grammar.hypergraph import NO_CHILD, Hypergraph
+from nqg.grammar.semirings import (
+    best_derivations,
+    derivation_counts,
+    k_best_derivations,
+    log_derivation_counts,
+    targets,
+)
 from oracles import all_derivations, forest_derivations
 from strategies import grammars, sentences
 
@@ -39,20 +44,18 @@ def known_derivations(grammar: Grammar, source: Tokens) -> list[Derivation]:
     return all_derivations(grammar, source)
 
 
-def score(graph: Graph, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return rng.normal(size=graph.applications)
+def score(graph: Hypergraph, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return rng.normal(size=graph.hyperedges)
 
 
 def derivation_score(
-    derivation: Derivation, grammar: Grammar, graph: Graph, scores: np.ndarray[tuple[int], np.dtype[np.float64]]
+    derivation: Derivation, grammar: Grammar, graph: Hypergraph, scores: np.ndarray[tuple[int], np.dtype[np.float64]]
 ) -> float:
-    """The sum over applications, each looked up by its rule, span and children's spans."""
+    """The sum over hyperedges, each looked up by its rule, span and children's spans."""
     table = {
-        (grammar[int(graph.rules[a])], graph.span(choice), tuple(graph.span(c) for c in graph.children_of(a))): scores[
-            a
-        ]
-        for choice in graph.choice_ids()
-        for a in graph.applications_of(choice)
+        (grammar[int(graph.rules[a])], graph.span(node), tuple(graph.span(c) for c in graph.children_of(a))): scores[a]
+        for node in graph.node_ids()
+        for a in graph.hyperedges_of(node)
     }
     total, pending = 0.0, [derivation]
     while pending:
@@ -67,7 +70,7 @@ def test_the_example_of_the_papers_appendix_has_one_derivation_with_its_tree_and
     source = ("how", "many", "rivers", "pass", "through", "the", "largest", "state")
     graph = charts(PAPER, [source])
     assert derivation_counts(graph) == [1]
-    best = best_derivations(PAPER, graph, np.zeros(graph.applications))[0]
+    best = best_derivations(PAPER, graph, np.zeros(graph.hyperedges))[0]
     assert best is not None
     assert str(best.derivation) == "\n".join(
         [
@@ -150,31 +153,31 @@ def test_a_batch_is_its_sentences_one_by_one(grammar: Grammar, sources: list[Tok
 
 
 @given(grammars(), sentences)
-def test_choices_come_in_topological_order_and_all_lead_up_to_the_root(grammar: Grammar, source: Tokens) -> None:
+def test_nodes_come_in_topological_order_and_all_lead_up_to_the_root(grammar: Grammar, source: Tokens) -> None:
     graph = charts(grammar, [source])
     graph.check()
     owners = graph.owners()
     assert all(
         child == NO_CHILD or child < owner for owner, row in zip(owners, graph.children, strict=True) for child in row
     )
-    assert set(range(graph.choices - 1)) <= {int(child) for child in graph.children.ravel()}
+    assert set(range(graph.nodes - 1)) <= {int(child) for child in graph.children.ravel()}
 
 
 @given(grammars(), sentences)
-def test_the_unpruned_chart_has_one_choice_for_every_span_that_is_derivable_alone(
+def test_the_unpruned_chart_has_one_node_for_every_span_that_is_derivable_alone(
     grammar: Grammar, source: Tokens
 ) -> None:
     chart = charts(grammar, [source], prune=False)
-    spans = [chart.span(choice) for choice in chart.choice_ids()]
+    spans = [chart.span(node) for node in chart.node_ids()]
     places = [(i, j) for i in range(len(source)) for j in range(i + 1, len(source) + 1)]
-    derivable = {(i, j) for i, j in places if charts(grammar, [source[i:j]]).choices}
+    derivable = {(i, j) for i, j in places if charts(grammar, [source[i:j]]).nodes}
     assert sorted((span.start, span.end) for span in spans) == sorted(derivable)
 
 
 def test_a_sentence_with_unknown_words_has_no_derivation() -> None:
     graph = charts(PAPER, [("how", "many", "lakes"), ("state",)])
     assert derivation_counts(graph) == [0, 1]
-    assert best_derivations(PAPER, graph, np.zeros(graph.applications))[0] is None
+    assert best_derivations(PAPER, graph, np.zeros(graph.hyperedges))[0] is None
 
 
 def test_empty_batches_empty_grammars_and_empty_sentences_are_values() -> None:
@@ -208,7 +211,7 @@ def test_two_hundred_words_under_a_highly_ambiguous_grammar() -> None:
     graph = charts(CATALAN, [("a",) * 200])
     assert derivation_counts(graph) == [catalan(199)]
     assert log_derivation_counts(graph)[0] == pytest.approx(math.log(catalan(199)))
-    assert graph.applications == 200 + 200 * 199 * 201 // 6
+    assert graph.hyperedges == 200 + 200 * 199 * 201 // 6
     assert graph.nbytes == sum(array.nbytes for array in graph.arrays().values()) > 16_000_000
     goal = goal_charts(CATALAN, graph, [("x",) * 200])
     assert log_derivation_counts(goal)[0] == pytest.approx(math.log(catalan(199)))
@@ -224,7 +227,7 @@ def test_a_derivation_deeper_than_pythons_stack_is_no_problem() -> None:
     grammar = Grammar.parse("a ### x\na NT_1 ### NT_1 x")
     length = 2 * sys.getrecursionlimit()
     graph = charts(grammar, [("a",) * length])
-    best = best_derivations(grammar, graph, np.zeros(graph.applications))[0]
+    best = best_derivations(grammar, graph, np.zeros(graph.hyperedges))[0]
     assert best is not None
     assert best.derivation.target == ("x",) * length
     assert Derivation.parse(str(best.derivation)) == best.derivation
@@ -234,7 +237,7 @@ def test_a_derivation_deeper_than_pythons_stack_is_no_problem() -> None:
 def test_repeated_non_terminals_that_double_a_target_at_every_level_do_not_fill_the_memory() -> None:
     grammar = Grammar.parse("jump ### x\nNT_1 twice ### NT_1 NT_1")
     graph = charts(grammar, [("jump", *("twice",) * 60)])
-    best = best_derivations(grammar, graph, np.zeros(graph.applications))[0]
+    best = best_derivations(grammar, graph, np.zeros(graph.hyperedges))[0]
     assert best is not None
     assert best.derivation.target_length == 2**60
     with pytest.raises(LimitExceeded, match="1,152,921,504,606,846,976 tokens"):

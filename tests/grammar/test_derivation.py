@@ -6,7 +6,7 @@ import pytest
 
 from nqg.errors import FormatError
 from nqg.grammar.derivation import Derivation
-from nqg.grammar.graph import Span
+from nqg.grammar.hypergraph import Span
 
 TEXT = """\
 [0:8] how many NT_1 pass through NT_2 ### answer ( count ( intersection ( NT_1 , loc_1 ( NT_2 ) ) ) )
@@ -19,7 +19,7 @@ def test_the_text_survives_a_round_trip() -> None:
     assert str(Derivation.parse(TEXT)) == TEXT
 
 
-def test_source_target_depths_and_children_follow_from_the_applications() -> None:
+def test_source_target_depths_and_children_follow_from_the_hyperedges() -> None:
     derivation = Derivation.parse(TEXT)
     assert " ".join(derivation.source) == "how many rivers pass through the largest state"
     assert " ".join(derivation.target) == "answer ( count ( intersection ( river , loc_1 ( largest ( state ) ) ) ) )"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError
-from nqg.grammar.charts import charts, goal_charts
+from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import Graph, concatenated
+from nqg.grammar.hypergraph import Hypergraph, concatenated
 from oracles import forest_derivations
 from strategies import grammars, sentences
 
@@ -20,7 +20,7 @@ Tokens = tuple[str, ...]
 TWICE = Grammar.parse("a ### x\nb ### x\nNT_1 NT_2 ### NT_1 NT_2")
 
 
-def same(left: Graph, right: Graph) -> bool:
+def same(left: Hypergraph, right: Hypergraph) -> bool:
     arrays, others = left.arrays(), right.arrays()
     return arrays.keys() == others.keys() and all(np.array_equal(arrays[name], others[name]) for name in arrays)
 
@@ -70,10 +70,10 @@ def test_goal_graphs_keep_their_parts_of_the_target_through_selection() -> None:
         (lambda graph: {"children": graph.children.astype(np.int64)}, "array children has type int64"),
         (lambda graph: {"rules": graph.rules - 9}, "negative rule"),
         (lambda graph: {"starts": graph.starts[1:]}, "differ in length|does not divide"),
-        (lambda graph: {"first_choice": graph.first_choice + 1}, "first_choice does not divide"),
+        (lambda graph: {"first_node": graph.first_node + 1}, "first_node does not divide"),
         (
-            lambda graph: {"first_application": graph.first_application[::-1].copy()},
-            "first_application does not divide",
+            lambda graph: {"first_hyperedge": graph.first_hyperedge[::-1].copy()},
+            "first_hyperedge does not divide",
         ),
         (lambda graph: {"target_starts": graph.starts[:1]}, "differ in length"),
     ],

@@ -1,22 +1,20 @@
-"""Who wrote what, against a derivation whose every token carries its application's number."""
+"""Who wrote what, against a derivation whose every token carries its hyperedge's number."""
 
 from __future__ import annotations
 
 from hypothesis import given
 
-from nqg.grammar.derivation import Application, Derivation
-from nqg.grammar.graph import Span
-from nqg.grammar.origins import origins
-from nqg.grammar.rule import Rule
-from nqg.grammar.symbols import NonTerminal
+from nqg.grammar.derivation import Derivation, Hyperedge, origins
+from nqg.grammar.hypergraph import Span
+from nqg.grammar.rule import NonTerminal, Rule
 from strategies import derivations
 
 
 def numbered(derivation: Derivation) -> tuple[list[int], list[int]]:
-    """The twin: words and tokens of the derivation by recursion, each as the number of its application."""
+    """The twin: words and tokens of the derivation by recursion, each as the number of its hyperedge."""
 
     def walk(number: int) -> tuple[list[int], list[int], int]:
-        rule, after = derivation.applications[number].rule, number + 1
+        rule, after = derivation.hyperedges[number].rule, number + 1
         parts: list[tuple[list[int], list[int]]] = []
         for _ in range(rule.arity):
             words, tokens, after = walk(after)
@@ -37,7 +35,7 @@ def numbered(derivation: Derivation) -> tuple[list[int], list[int]]:
 
 
 @given(derivations())
-def test_every_word_and_token_is_traced_to_its_application(derivation: Derivation) -> None:
+def test_every_word_and_token_is_traced_to_its_hyperedge(derivation: Derivation) -> None:
     found = origins(derivation)
     assert (list(found.words), list(found.tokens)) == numbered(derivation)
     assert len(found.words) == len(derivation.source)
@@ -45,12 +43,12 @@ def test_every_word_and_token_is_traced_to_its_application(derivation: Derivatio
 
 
 @given(derivations())
-def test_a_subtree_is_a_run_of_numbers_that_reads_the_applications_span(derivation: Derivation) -> None:
+def test_a_subtree_is_a_run_of_numbers_that_reads_the_hyperedges_span(derivation: Derivation) -> None:
     found = origins(derivation)
-    for number, application in enumerate(derivation.applications):
+    for number, hyperedge in enumerate(derivation.hyperedges):
         inside = range(number, found.lasts[number] + 1)
         words = [at for at, who in enumerate(found.words) if who in inside]
-        assert words == list(range(application.span.start, application.span.end))
+        assert words == list(range(hyperedge.span.start, hyperedge.span.end))
 
 
 @given(derivations())
@@ -64,6 +62,6 @@ def test_a_parent_stands_one_above_its_highest_child(derivation: Derivation) -> 
 def test_depth_has_no_limit() -> None:
     levels = 3000
     rule = Rule.parse("NT_1 x ### NT_1 y")
-    over = [Application(rule, Span(0, levels - at)) for at in range(levels - 1)]
-    derivation = Derivation((*over, Application(Rule.parse("x ### y"), Span(0, 1))))
+    over = [Hyperedge(rule, Span(0, levels - at)) for at in range(levels - 1)]
+    derivation = Derivation((*over, Hyperedge(Rule.parse("x ### y"), Span(0, 1))))
     assert origins(derivation).heights[0] == levels - 1

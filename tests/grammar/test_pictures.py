@@ -8,20 +8,24 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from nqg.grammar.derivation import Application, Derivation
+from nqg.grammar.derivation import Derivation, Hyperedge, origins
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import Span
-from nqg.grammar.origins import origins
+from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import (
+    BOX_HEIGHT,
+    GAP,
+    LEVEL,
     MOST_APPLICATIONS,
     MOST_TOKENS,
+    columns,
     derivation_outline,
     derivation_picture,
     grammar_picture,
     in_notebook,
+    shortened_side,
+    tree_layout,
 )
 from nqg.grammar.rule import Rule
-from nqg.grammar.tree_layout import BOX_HEIGHT, GAP, LEVEL, columns, shortened_side, tree_layout
 from strategies import derivations
 
 TWICE = Derivation.parse("""
@@ -38,7 +42,7 @@ def parts(picture: str, kind: str) -> list[ElementTree.Element]:
     return [each for each in tree.iter() if kind in each.get("class", "").split()]
 
 
-def test_every_word_token_and_application_is_drawn_with_its_number() -> None:
+def test_every_word_token_and_hyperedge_is_drawn_with_its_number() -> None:
     picture = derivation_picture(TWICE)
     assert [(each.text, each.get("data-node")) for each in parts(picture, "word")] == [
         ("jump", "2"),
@@ -71,8 +75,8 @@ def test_a_box_shows_both_sides_of_its_rule() -> None:
 @given(derivations())
 def test_boxes_never_overlap_and_are_centred_over_their_words(derivation: Derivation) -> None:
     layout = tree_layout(derivation, origins(derivation))
-    for box, application in zip(layout.boxes, derivation.applications, strict=True):
-        covered = layout.words[application.span.start : application.span.end]
+    for box, hyperedge in zip(layout.boxes, derivation.hyperedges, strict=True):
+        covered = layout.words[hyperedge.span.start : hyperedge.span.end]
         assert covered[0] - 1e-6 <= box.x <= covered[-1] + 1e-6
         assert box.x - box.width / 2 >= 0
         assert box.x + box.width / 2 <= layout.width
@@ -103,15 +107,15 @@ def test_the_outline_nests_as_the_derivation_does() -> None:
 
 
 @given(derivations())
-def test_an_outline_has_one_item_for_every_application(derivation: Derivation) -> None:
+def test_an_outline_has_one_item_for_every_hyperedge(derivation: Derivation) -> None:
     tree = ElementTree.fromstring(derivation_outline(derivation))
-    assert len(list(tree.iter("li"))) == len(derivation.applications)
+    assert len(list(tree.iter("li"))) == len(derivation.hyperedges)
 
 
 def test_hostile_tokens_stay_text() -> None:
     hostile = "<script>alert(1)</script>"
     rule = Rule((hostile,), ("</text><img/src=x/onerror=alert(1)>",))
-    derivation = Derivation((Application(rule, Span(0, 1)),))
+    derivation = Derivation((Hyperedge(rule, Span(0, 1)),))
     for picture in (derivation_picture(derivation), derivation_outline(derivation), grammar_picture(Grammar((rule,)))):
         assert "<script" not in picture
         assert "<img" not in picture
@@ -120,15 +124,15 @@ def test_hostile_tokens_stay_text() -> None:
 
 def test_a_long_target_is_cut_with_a_word_about_it() -> None:
     rule = Rule(("x",), ("y",) * (MOST_TOKENS + 5))
-    picture = derivation_picture(Derivation((Application(rule, Span(0, 1)),)))
+    picture = derivation_picture(Derivation((Hyperedge(rule, Span(0, 1)),)))
     assert len(parts(picture, "token")) == MOST_TOKENS
     assert "and 5 more tokens" in picture
 
 
 def test_a_tree_that_is_too_large_is_not_drawn() -> None:
     size = MOST_APPLICATIONS + 1
-    over = [Application(Rule.parse("NT_1 x ### NT_1"), Span(0, size - at)) for at in range(size - 1)]
-    picture = derivation_picture(Derivation((*over, Application(Rule.parse("x ### y"), Span(0, 1)))))
+    over = [Hyperedge(Rule.parse("NT_1 x ### NT_1"), Span(0, size - at)) for at in range(size - 1)]
+    picture = derivation_picture(Derivation((*over, Hyperedge(Rule.parse("x ### y"), Span(0, 1)))))
     assert "401 applications: too many to draw." in picture
     assert "<svg" not in picture
 

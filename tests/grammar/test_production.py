@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.grammar.production import Category, Production, Wildcard, read_symbol, spelled
+from nqg.grammar.target_grammar import Category, Production, Wildcard, read_symbol, spelled
 from strategies import tokens
 
 

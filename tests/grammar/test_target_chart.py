@@ -9,9 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqg.grammar.production import Category
-from nqg.grammar.target_chart import Chart, empty_chart, read
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.earley import Chart, empty_chart, read
+from nqg.grammar.target_grammar import Category, TargetGrammar
 from oracles import derives_target
 from strategies import random_target, target_grammars
 
@@ -35,7 +34,7 @@ def test_a_completed_category_derives_the_tokens_since_its_origin(
 def test_no_item_is_found_or_waits_twice(grammar: TargetGrammar, size: int, rng: random.Random) -> None:
     target = random_target(grammar, size, rng)
     chart = _chart(grammar, target)
-    items = list(zip(chart.column.nodes, chart.column.origins, strict=True))[: chart.column.size]
+    items = list(zip(chart.column.trie_nodes, chart.column.origins, strict=True))[: chart.column.size]
     assert len(set(items)) == len(items)
     waiting = [(chain, *item) for chain, items in enumerate(_chains(chart)) for item in items]
     assert len(set(waiting)) == len(waiting) == chart.waiting.size
@@ -67,7 +66,7 @@ def test_an_illegal_token_stops_the_reading_before_it() -> None:
 def test_the_empty_chart_predicts_every_category_that_may_come_first() -> None:
     grammar = TargetGrammar.parse("<s> ::= <t> x\n<t> ::= <u> | y\n<u> ::= <t> z\n<v> ::= w")
     chart = empty_chart(grammar.recogniser.tables)
-    predicted = chart.column.nodes[: chart.column.size].tolist()
+    predicted = chart.column.trie_nodes[: chart.column.size].tolist()
     assert predicted == grammar.recogniser.tables.entries[:3].tolist()
     assert not chart.column.origins[: chart.column.size].any()
 
@@ -81,7 +80,7 @@ def _chart(grammar: TargetGrammar, tokens: list[str]) -> Chart:
 
 def _completed(grammar: TargetGrammar, chart: Chart) -> Iterator[tuple[Category, int]]:
     first = len(grammar.recogniser.tables.completes)
-    for node, origin in list(zip(chart.column.nodes, chart.column.origins, strict=True))[: chart.column.size]:
+    for node, origin in list(zip(chart.column.trie_nodes, chart.column.origins, strict=True))[: chart.column.size]:
         if node >= first:
             yield grammar.categories[node - first], int(origin)
 
@@ -92,7 +91,7 @@ def _chains(chart: Chart) -> Iterator[list[tuple[int, int]]]:
     for head in waiting.heads.flat:
         items = []
         while head >= 0:
-            items.append((int(waiting.nodes[head]), int(waiting.origins[head])))
+            items.append((int(waiting.trie_nodes[head]), int(waiting.origins[head])))
             head = waiting.next[head]
         yield items
 

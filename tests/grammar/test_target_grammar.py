@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError, NqgError
-from nqg.grammar.production import Category, Production, Wildcard, spelled
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.target_grammar import Category, Production, TargetGrammar, Wildcard, spelled
 from strategies import target_grammars, tokens
 
 FUNQL = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.grammar.trie import NOWHERE, Trie
+from nqg.grammar.encoding import NOWHERE, Trie
 
 sequences = st.lists(st.lists(st.integers(-3, 3), max_size=4), max_size=8)
 

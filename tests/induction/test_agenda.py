@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nqg.induction.agenda import Agenda, Outcome, Replacement
 from nqg.induction.corpus import Mask
-from nqg.induction.labels import LabelRule
+from nqg.induction.description_length import LabelRule
 from nqg.induction.settings import InductionSettings
 
 RULES = [LabelRule((number,), (number,)) for number in range(6)]  # 16 bits each

@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.grammar.charts import Batch
-from nqg.grammar.encoding import flat
+from nqg.grammar.chart import Batch
+from nqg.grammar.encoding import firsts_of, flat
 from nqg.grammar.rule import Rule
-from nqg.grammar.trie import firsts_of
-from nqg.induction.bench import Bench, superfluous
-from nqg.induction.description_length import data_bits
-from nqg.induction.labels import LabelRule, Vocabulary
+from nqg.induction.agenda import Bench, superfluous
+from nqg.induction.description_length import LabelRule, Vocabulary, data_bits
 from oracles import superfluous_by_definition
 from strategies import related_rules
 

@@ -11,7 +11,7 @@ from nqg.grammar.encoding import grammar_arrays
 from nqg.grammar.rule import Rule
 from nqg.induction import candidates as module
 from nqg.induction.candidates import SplitSettings, all_splits, candidates
-from nqg.induction.labels import LabelRule, Vocabulary
+from nqg.induction.description_length import LabelRule, Vocabulary
 from oracles import Brackets, candidates_by_definition, derived_targets, splits_by_definition
 from strategies import composed, related_rules
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
-from nqg.grammar.algebras import derivation_counts
-from nqg.grammar.charts import charts
+from nqg.data.examples import Example
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.rule import Rule
+from nqg.grammar.semirings import derivation_counts
 from nqg.induction.corpus import Corpus
-from nqg.induction.labels import LabelRule, Vocabulary
+from nqg.induction.description_length import LabelRule, Vocabulary
 from oracles import all_derivations, could_use
 from strategies import grammars, rules, sentences
 
@@ -38,7 +38,7 @@ def test_a_rule_touches_the_examples_that_it_can_lie_over(sources: list[Tokens],
 @given(grammars(), sentences)
 def test_every_rule_that_a_derivation_uses_touches_the_example(grammar: Grammar, source: Tokens) -> None:
     assume(derivation_counts(charts(grammar, [source]))[0] <= 300)
-    used = {application.rule for each in all_derivations(grammar, source) for application in each.applications}
+    used = {hyperedge.rule for each in all_derivations(grammar, source) for hyperedge in each.hyperedges}
     assert all(touched([source], rule) == [True] for rule in used)
 
 

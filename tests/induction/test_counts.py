@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nqg.grammar import charts as module
-from nqg.grammar.algebras import derivation_counts, log_derivation_counts
-from nqg.grammar.charts import Batch, charts, goal_charts, log_counts
+from nqg.grammar import chart as module
+from nqg.grammar.chart import Batch, charts, goal_charts, log_counts
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.semirings import derivation_counts, log_derivation_counts
 from nqg.induction.description_length import data_bits
 from oracles import all_derivations
 from strategies import grammars, sentences

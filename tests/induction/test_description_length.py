@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.rule import Rule
-from nqg.induction.description_length import DescriptionLength, description_length, label_bits, rule_bits
-from nqg.induction.labels import Vocabulary
+from nqg.induction.description_length import DescriptionLength, Vocabulary, description_length, label_bits, rule_bits
 from nqg.induction.settings import InductionSettings
 from strategies import rules
 

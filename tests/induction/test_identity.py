@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.induction.identity import shared_strings
+from nqg.induction.corpus import shared_strings
 
 Tokens = tuple[int, ...]
 short = st.lists(st.integers(0, 3), max_size=7).map(tuple)

@@ -12,19 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import MissingExtra, NqgError
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.rule import Rule
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce
-from nqg.induction.inspection import PART_SIZE, coverage, grammar_bits, longest_rules, rules_by_arity
-from nqg.induction.origin import Origin
-from nqg.induction.plot import write_plot
-from nqg.induction.report import Report
+from nqg.induction.inspection import (
+    PART_SIZE,
+    Report,
+    coverage,
+    grammar_bits,
+    longest_rules,
+    rules_by_arity,
+    write_plot,
+)
 from nqg.induction.settings import InductionSettings
-from nqg.induction.trace import Header, Trace, TracedStep
+from nqg.induction.trace import Header, Origin, Trace, TracedStep
 from oracles import all_derivations
 from strategies import corpora, grammars
 
@@ -67,7 +72,7 @@ def rightly(derivations: list[Derivation], example: Example) -> list[Derivation]
 
 
 def uses(rule: Rule, derivations: list[list[Derivation]]) -> int:
-    return sum(any(rule in [step.rule for step in one.applications] for one in each) for each in derivations)
+    return sum(any(rule in [step.rule for step in one.hyperedges] for one in each) for each in derivations)
 
 
 @settings(max_examples=25)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.grammar.encoding import LEAF, NT
-from nqg.grammar.rule import Rule
-from nqg.grammar.symbols import NonTerminal, Symbol
-from nqg.induction.labels import LabelRule, Vocabulary, rule_of_leaves
+from nqg.grammar.rule import NonTerminal, Rule, Symbol
+from nqg.induction.description_length import LabelRule, Vocabulary, rule_of_leaves
 from oracles import rule_of_sides
 from strategies import rules
 

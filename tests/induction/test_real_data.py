@@ -12,12 +12,12 @@ import pytest
 
 from nqg.data.catalogue import load_dataset
 from nqg.data.dataset import Dataset
-from nqg.data.example import Example
-from nqg.forests.build import build_forests
+from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce, underivable
 from nqg.induction.settings import InductionSettings
+from nqg.model.forests import build_forests
 
 SCAN = InductionSettings.named("scan")
 GEOQUERY = InductionSettings.named("geoquery")
@@ -39,7 +39,7 @@ class Coverage:
 
 def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
     forests = build_forests(grammar, examples, workers=1)
-    return Coverage(*(int(np.count_nonzero(np.diff(graph.first_choice))) for graph in (forests.full, forests.goal)))
+    return Coverage(*(int(np.count_nonzero(np.diff(graph.first_node))) for graph in (forests.full, forests.goal)))
 
 
 @pytest.mark.parametrize("split", ["jump", "turn-left", "length", "mcd1"])

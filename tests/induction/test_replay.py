@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 
 from nqg.data.catalogue import load_dataset
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.rule import Rule
 from nqg.induction.induce import Induction, Step

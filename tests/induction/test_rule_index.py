@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.grammar.rule import Rule
-from nqg.induction.labels import LabelRule, Vocabulary
-from nqg.induction.rule_index import RuleIndex
+from nqg.induction.description_length import LabelRule, RuleIndex, Vocabulary
 from oracles import derived_targets
 from strategies import related_rules
 

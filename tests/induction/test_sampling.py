@@ -10,19 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.catalogue import load_dataset
-from nqg.data.example import Example
-from nqg.data.example_files import write_examples
-from nqg.data.mapped_examples import MappedExamples
+from nqg.data.examples import Example, MappedExamples, write_examples
 from nqg.data.scan import scan_examples
+from nqg.engines import ProcessPool
 from nqg.errors import NqgError, SettingsError
 from nqg.grammar.grammar import Grammar
-from nqg.induction import derivability
-from nqg.induction.derivability import streamed_underivable, underivable
+from nqg.induction import corpus as derivability
+from nqg.induction.corpus import shortest_first, streamed_underivable, underivable
 from nqg.induction.induce import Induction, Step, induce
-from nqg.induction.sampling import shortest_first
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
-from nqg.process_pool import ProcessPool
 from strategies import corpora, induction_settings
 
 SCAN = InductionSettings.named("scan")

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import NqgError
-from nqg.forests.build import build_forests
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.rule import Rule
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce, underivable
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
+from nqg.model.forests import build_forests
 from oracles import is_allowed
 from strategies import corpora, induction_settings
 

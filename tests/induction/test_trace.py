@@ -12,16 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.rule import Rule
 from nqg.induction.description_length import DescriptionLength
 from nqg.induction.induce import Induction, Step
-from nqg.induction.origin import Origin, recorded_settings
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
-from nqg.induction.trace import Header, Trace, TracedStep, read_trace
-from nqg.induction.trace_file import TraceFile, begun_trace, continued_trace
+from nqg.induction.trace import (
+    Header,
+    Origin,
+    Trace,
+    TracedStep,
+    TraceFile,
+    begun_trace,
+    continued_trace,
+    read_trace,
+    recorded_settings,
+)
 from strategies import corpora, induction_settings, tokens
 
 PAIRS = [

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from nqg.data.example import Example
-from nqg.data.split import Split
+from nqg.data.dataset import Split
+from nqg.data.examples import Example
 from nqg.errors import SettingsError
 from nqg.grammar.derivation import Derivation
 from nqg.inference.calibration import HeldOut, cross_fitted, held_out, trials
-from nqg.inference.gate import Trial
+from nqg.inference.hybrid import Trial
 from nqg.inference.reading import Parse, Reading
 
 DERIVATION = Derivation.parse("[0:1] a ### b")

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from conftest import PROJECT
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.fitting import DevSet, Fitting
-from nqg.model.objective import batch_loss
-from nqg.model.records import DevScores
+from nqg.model.forest_crf import batch_loss
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.training.records import DevScores
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\njump ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [

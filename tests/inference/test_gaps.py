@@ -9,9 +9,9 @@ from hypothesis import given
 
 from nqg.data.catalogue import load_dataset
 from nqg.errors import LimitExceeded
-from nqg.grammar.charts import charts
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import Span
+from nqg.grammar.hypergraph import Span
 from nqg.inference.gaps import Gaps, gaps
 from oracles import all_derivations, best_islands
 from strategies import grammars, sentences

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import NqgError, SettingsError
-from nqg.inference.gate import NEVER, Calibration, Gate, Trial, calibrated_gate
+from nqg.inference.hybrid import NEVER, Calibration, Gate, Trial, calibrated_gate
 from oracles import best_gate
 
 PROBABILITIES = (

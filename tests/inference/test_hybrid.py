@@ -12,15 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import PROJECT
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference import hybrid as hybrid_module
-from nqg.inference.fallback import PredictionFile
-from nqg.inference.gate import NEVER, Gate
-from nqg.inference.hybrid import Answer, Hybrid, has_fallback
+from nqg.inference.hybrid import NEVER, Answer, Gate, Hybrid, PredictionFile, has_fallback
 from nqg.inference.parser import Parser
 from nqg.inference.reading import Parse, Reading
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings

@@ -13,21 +13,21 @@ import pytest
 import torch
 
 from conftest import PROJECT
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.data.scan import scan_examples
-from nqg.grammar.charts import charts
+from nqg.grammar.arrays import FloatArray
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import ChoiceId, Graph
-from nqg.grammar.inside import Floats
+from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
-from nqg.inference import answers
+from nqg.inference import parser as answers
 from nqg.inference import parser as parser_module
 from nqg.inference.parser import Parse, Parser
-from nqg.model.anchors import anchors
 from nqg.model.encoder import Pieces, piece_batch, pieces
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.model.spans import anchors
 from oracles import all_derivations
 
 TINY = ModelSettings(dimension=32, embedded=EncoderSettings(hidden_size=32, layers=1, heads=2))
@@ -79,10 +79,10 @@ def enumerated_chances(parser: Parser, source: str) -> dict[tuple[str, ...], flo
     sentence = piece_batch(pieces(model.tokenizer, [tokens]), model.tokenizer.pad_token_id, "cpu")
     with torch.inference_mode():
         table = model.scorer.eval()(sentence, anchors(full, "cpu"))
-    spans = {full.span(ChoiceId(number)): number for number in range(full.choices)}
+    spans = {full.span(NodeId(number)): number for number in range(full.nodes)}
     weights: dict[tuple[str, ...], float] = {}
     for found in all_derivations(parser.grammar, tokens):
-        rules = [(spans[each.span], parser.grammar.rules.index(each.rule)) for each in found.applications]
+        rules = [(spans[each.span], parser.grammar.rules.index(each.rule)) for each in found.hyperedges]
         weights[found.target] = weights.get(found.target, 0) + math.exp(sum(float(table[pair]) for pair in rules))
     return {target: weight / sum(weights.values()) for target, weight in weights.items()}
 
@@ -243,7 +243,7 @@ def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeyp
     read: list[int] = []
     scores = Parser._scores
 
-    def counted(self: Parser, sentences: Sequence[Pieces], full: Graph) -> Floats:
+    def counted(self: Parser, sentences: Sequence[Pieces], full: Hypergraph) -> FloatArray:
         read.append(len(sentences))
         return scores(self, sentences, full)
 
@@ -254,13 +254,13 @@ def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeyp
 
 
 @pytest.mark.parametrize("source", AMBIGUOUS)
-def test_every_application_has_its_score_and_if_asked_for_its_marginal(ambiguous: Parser, source: str) -> None:
+def test_every_hyperedge_has_its_score_and_if_asked_for_its_marginal(ambiguous: Parser, source: str) -> None:
     plain = ambiguous.parse(source, readings=2)
     asked = ambiguous.parse(source, readings=2, marginals=True)
     for before, reading in zip((plain.best, *plain.readings), (asked.best, *asked.readings), strict=True):
         assert before is not None
         assert reading is not None
-        size = len(reading.derivation.applications)
+        size = len(reading.derivation.hyperedges)
         assert len(reading.scores) == len(reading.marginals) == size
         assert before == replace(reading, marginals=())
         assert all(0 < chance <= 1 for chance in reading.marginals)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.grammar.charts import charts
-from nqg.grammar.derivation import Application, Derivation
+from nqg.grammar.chart import charts
+from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import ChoiceId
-from nqg.inference.marginals import marginals
-from nqg.inference.scored_charts import ScoredCharts
+from nqg.grammar.hypergraph import NodeId
+from nqg.grammar.semirings import marginals
+from nqg.inference.parser import ScoredCharts
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""
@@ -35,24 +35,24 @@ sentences = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3)
 def scored(sources: list[str], seed: int) -> ScoredCharts:
     """Charts whose scores depend on span and rule alone, as the model's do."""
     full = charts(GRAMMAR, [source.split() for source in sources])
-    table = np.random.default_rng(seed).normal(0, 2, (full.choices, len(GRAMMAR)))
+    table = np.random.default_rng(seed).normal(0, 2, (full.nodes, len(GRAMMAR)))
     return ScoredCharts(GRAMMAR, full, table[full.owners(), full.rules])
 
 
-def score(charted: ScoredCharts, sentence: int, application: Application) -> float:
+def score(charted: ScoredCharts, sentence: int, hyperedge: Hyperedge) -> float:
     """The score of an application, by looking at each of the chart."""
     full = charted.full
-    for choice in map(ChoiceId, range(full.first_choice[sentence], full.first_choice[sentence + 1])):
-        for each in full.applications_of(choice):
-            if full.span(choice) == application.span and GRAMMAR[full.rules[each]] == application.rule:
+    for node in map(NodeId, range(full.first_node[sentence], full.first_node[sentence + 1])):
+        for each in full.hyperedges_of(node):
+            if full.span(node) == hyperedge.span and GRAMMAR[full.rules[each]] == hyperedge.rule:
                 return float(charted.scores[each])
-    raise AssertionError(f"{application} is not in the chart")
+    raise AssertionError(f"{hyperedge} is not in the chart")
 
 
 def weighted(charted: ScoredCharts, sentence: int, source: str) -> Iterator[tuple[Derivation, float]]:
     """Every derivation of a sentence with its probability."""
     found = list(all_derivations(GRAMMAR, tuple(source.split())))
-    totals = [sum(score(charted, sentence, each) for each in derivation.applications) for derivation in found]
+    totals = [sum(score(charted, sentence, each) for each in derivation.hyperedges) for derivation in found]
     everything = math.log(sum(map(math.exp, totals)))
     return ((derivation, math.exp(total - everything)) for derivation, total in zip(found, totals, strict=True))
 
@@ -61,11 +61,11 @@ def weighted(charted: ScoredCharts, sentence: int, source: str) -> Iterator[tupl
 def test_the_best_derivation_and_its_scores_are_those_of_the_enumeration(sources: list[str], seed: int) -> None:
     charted = scored(sources, seed)
     best = charted.best()
-    scores = charted.application_scores(best)
+    scores = charted.hyperedge_scores(best)
     for sentence, source in enumerate(sources):
         expected, _ = max(weighted(charted, sentence, source), key=lambda pair: pair[1])
         assert best[sentence] == expected
-        assert list(scores[sentence]) == [score(charted, sentence, each) for each in expected.applications]
+        assert list(scores[sentence]) == [score(charted, sentence, each) for each in expected.hyperedges]
 
 
 @given(sentences, st.integers(0, 99))
@@ -74,23 +74,23 @@ def test_the_marginal_of_a_rule_over_a_span_is_the_probability_of_all_derivation
 ) -> None:
     charted = scored(sources, seed)
     best = charted.best()
-    found = charted.application_marginals(best)
+    found = charted.hyperedge_marginals(best)
     for sentence, source in enumerate(sources):
         derivations = list(weighted(charted, sentence, source))
         expected = [
-            sum(chance for derivation, chance in derivations if each in derivation.applications)
-            for each in best[sentence].applications
+            sum(chance for derivation, chance in derivations if each in derivation.hyperedges)
+            for each in best[sentence].hyperedges
         ]
         assert found[sentence] == pytest.approx(expected, rel=1e-9)
         assert found[sentence][0] <= 1.0
 
 
 @given(sentences, st.integers(0, 99))
-def test_the_applications_that_cover_a_whole_sentence_share_its_probability(sources: list[str], seed: int) -> None:
+def test_the_hyperedges_that_cover_a_whole_sentence_share_its_probability(sources: list[str], seed: int) -> None:
     charted = scored(sources, seed)
     chances, full = marginals(charted.full, charted.scores), charted.full
     for root in full.roots():
-        low, high = full.first_application[root], full.first_application[root + 1]
+        low, high = full.first_hyperedge[root], full.first_hyperedge[root + 1]
         assert chances[low:high].sum() == pytest.approx(1)
 
 
@@ -110,7 +110,7 @@ def test_selected_charts_keep_their_scores() -> None:
     charted = scored(SENTENCES, 5)
     again = charted.select([2, 0, 2])
     assert again.best() == [charted.best()[number] for number in (2, 0, 2)]
-    assert again.application_scores(again.best())[1] == charted.application_scores(charted.best())[0]
+    assert again.hyperedge_scores(again.best())[1] == charted.hyperedge_scores(charted.best())[0]
     assert charted.select([]).best() == []
 
 

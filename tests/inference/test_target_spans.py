@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nqg.grammar.derivation import Derivation
+from nqg.grammar.derivation import Derivation, target_spans
 from nqg.grammar.grammar import Grammar
-from nqg.inference.target_spans import target_spans
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""
@@ -24,7 +23,7 @@ def subtrees(derivation: Derivation) -> list[Derivation]:
 
 
 @pytest.mark.parametrize("source", ["walk", "walk and jump twice", "jump or walk and walk or jump twice"])
-def test_a_span_of_the_target_holds_what_the_derivation_under_the_application_yields(source: str) -> None:
+def test_a_span_of_the_target_holds_what_the_derivation_under_the_hyperedge_yields(source: str) -> None:
     for derivation in all_derivations(GRAMMAR, tuple(source.split())):
         target = derivation.target
         parts = [target[span.start : span.end] for span in target_spans(derivation)]

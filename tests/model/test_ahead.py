@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nqg.model.ahead import made_ahead
+from nqg.training.trainer import made_ahead
 
 
 def test_items_come_in_order_and_none_is_lost() -> None:

@@ -6,18 +6,20 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nqg.grammar.algebras import derivation_counts
-from nqg.grammar.charts import charts, goal_charts
+from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import ChoiceId, Graph
-from nqg.model.anchors import Anchors, AnchorTable, anchors, span_numbers
+from nqg.grammar.hypergraph import Hypergraph, NodeId
+from nqg.grammar.semirings import derivation_counts
+from nqg.model.spans import Anchors, AnchorTable, anchors, span_numbers
 from oracles import all_derivations
 from strategies import grammars, sentences
 
 Tokens = tuple[str, ...]
 
 
-def goals(grammar: Grammar, sources: list[Tokens], full: Graph, data: st.DataObject) -> tuple[Graph, list[Tokens]]:
+def goals(
+    grammar: Grammar, sources: list[Tokens], full: Hypergraph, data: st.DataObject
+) -> tuple[Hypergraph, list[Tokens]]:
     """The goal forests of a target of each source, where it has one."""
     assume(max(derivation_counts(full)) <= 200)
     targets = [sorted({each.target for each in all_derivations(grammar, source)}) or [()] for source in sources]
@@ -26,16 +28,16 @@ def goals(grammar: Grammar, sources: list[Tokens], full: Graph, data: st.DataObj
 
 
 @given(grammars(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.data())
-def test_every_choice_of_a_goal_forest_finds_its_span_in_the_full_one(
+def test_every_node_of_a_goal_forest_finds_its_span_in_the_full_one(
     grammar: Grammar, sources: list[Tokens], data: st.DataObject
 ) -> None:
     full = charts(grammar, sources)
     goal, _ = goals(grammar, sources, full, data)
     numbers = span_numbers(goal, full)
     for sentence in range(len(sources)):
-        for choice in range(goal.first_choice[sentence], goal.first_choice[sentence + 1]):
-            assert full.first_choice[sentence] <= numbers[choice] < full.first_choice[sentence + 1]
-            assert full.span(ChoiceId(int(numbers[choice]))) == goal.span(ChoiceId(choice))
+        for node in range(goal.first_node[sentence], goal.first_node[sentence + 1]):
+            assert full.first_node[sentence] <= numbers[node] < full.first_node[sentence + 1]
+            assert full.span(NodeId(int(numbers[node]))) == goal.span(NodeId(node))
 
 
 def spans_of(found: Anchors) -> list[tuple[int, int, int]]:
@@ -62,9 +64,9 @@ def test_a_batch_has_the_spans_of_its_sentences_and_names_no_token_twice(
     batch = data.draw(st.lists(st.integers(0, len(sources) - 1), max_size=6))
     found = AnchorTable.of(full).picked(np.array(batch, dtype=np.int64), "cpu")
     expected = [
-        (row, int(full.starts[choice]), int(full.ends[choice]) - 1)
+        (row, int(full.starts[node]), int(full.ends[node]) - 1)
         for row, sentence in enumerate(batch)
-        for choice in range(full.first_choice[sentence], full.first_choice[sentence + 1])
+        for node in range(full.first_node[sentence], full.first_node[sentence + 1])
     ]
     assert spans_of(found) == expected
     for edges in (found.starts, found.ends):

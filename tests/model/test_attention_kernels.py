@@ -10,7 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.grammar.graph import Longs, starts_of
+from nqg.grammar.arrays import Int64Array
+from nqg.grammar.hypergraph import starts_of
 from nqg.model.attention_kernels import attend
 from nqg.model.layers import Looks
 from nqg.model.vectorised import Reals
@@ -21,7 +22,7 @@ DROPOUT = torch.nn.Dropout(0.5)
 SIZES = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5)), min_size=1, max_size=4)
 
 
-def firsts(sizes: Sizes) -> list[Longs]:
+def firsts(sizes: Sizes) -> list[Int64Array]:
     return [starts_of(np.array(column)) for column in zip(*sizes, strict=True)]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nqg.model.card import CardFacts, model_card
-from nqg.model.provenance import DataPrint, Measurement, Provenance
+from nqg.model.checkpoint import CardFacts, DataPrint, Measurement, Provenance, model_card
 from nqg.model.settings import ModelSettings
 
 PRINT = DataPrint(1234, "abc123", "dev.tsv")

@@ -15,16 +15,15 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from nqg.data.example import Example
+from nqg import model_folder as folders
+from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.model import checkpoint
-from nqg.model import folder as folders
-from nqg.model.checkpoint import SavedModel, load_model, save_model
+from nqg.model.checkpoint import DataPrint, Measurement, Provenance, SavedModel, load_model, save_model
 from nqg.model.encoder import word_tokenizer
-from nqg.model.provenance import DataPrint, Measurement, Provenance
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nwalk ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_2 NT_1")

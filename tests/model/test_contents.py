@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nqg.errors import FormatError, NqgError
-from nqg.model.contents import check_contents, checksums
+from nqg.model_folder import check_contents, checksums
 
 
 def fill(folder: Path, *names: str) -> None:

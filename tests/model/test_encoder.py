@@ -15,9 +15,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from nqg.errors import NqgError
-from nqg.model.anchors import Anchors, Edges
 from nqg.model.encoder import SPECIAL, Pieces, load_encoder, new_encoder, piece_batch, pieces, word_tokenizer
 from nqg.model.settings import EncoderSettings, ModelSettings
+from nqg.model.spans import Anchors, Edges
 from strategies import tokens
 
 VOCABULARY = [*SPECIAL.values(), "jump", "##ing", "##s", "walk", "(", ")", "state"]

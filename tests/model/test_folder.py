@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from nqg import model_folder as folders
 from nqg.errors import NqgError
-from nqg.model import folder as folders
-from nqg.model.folder import bring_back, folder_written_atomically, held
+from nqg.model_folder import bring_back, folder_written_atomically, held
 
-HEAD = "import os, signal, sys\nfrom pathlib import Path\nfrom nqg.model import folder as folders\n"
+HEAD = "import os, signal, sys\nfrom pathlib import Path\nfrom nqg import model_folder as folders\n"
 WRITE = """
 def write(text):
     with folders.folder_written_atomically(Path(sys.argv[1])) as new:

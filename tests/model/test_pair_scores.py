@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import gelu, linear
 
-from nqg.model.anchors import Anchors, Edges
 from nqg.model.pair_scores import Networks, pair_scores
-from nqg.model.pairs import Pairs
+from nqg.model.spans import Anchors, Edges, Pairs
 
 D, HIDDEN, RULES = 3, 5, 4
 SHAPES = ((HIDDEN, 2 * D), (HIDDEN,), (1, HIDDEN), (1,), (HIDDEN, 2 * D), (HIDDEN,), (HIDDEN, HIDDEN), (HIDDEN,))

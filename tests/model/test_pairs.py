@@ -1,4 +1,4 @@
-"""Pairs of span and rule: each once, each application with its own; and the loss over them against enumeration."""
+"""Pairs of span and rule: each once, each hyperedge with its own; and the loss over them against enumeration."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nqg.forests.forest import Forests
-from nqg.grammar.algebras import derivation_counts
-from nqg.grammar.charts import charts, goal_charts
+from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import ChoiceId, Graph
-from nqg.model.anchors import sentence_numbers
+from nqg.grammar.hypergraph import Hypergraph, NodeId
+from nqg.grammar.semirings import derivation_counts
 from nqg.model.forest_crf import forest_loss, losses_and_gradient
-from nqg.model.pairs import PairTable
-from oracles import all_derivations, derivations_as_applications
+from nqg.model.forests import Forests
+from nqg.model.spans import PairTable, sentence_numbers
+from oracles import all_derivations, derivations_as_hyperedges
 from strategies import grammars, sentences
 
 Tokens = tuple[str, ...]
@@ -33,16 +32,16 @@ def forests_of(grammar: Grammar, sources: list[Tokens], data: st.DataObject) -> 
     return Forests(full, goal_charts(grammar, full, [data.draw(st.sampled_from(each)) for each in targets]))
 
 
-def span_and_rule(graph: Graph) -> list[tuple[int, str, int]]:
-    """Of every application its sentence, its span and its rule."""
+def span_and_rule(graph: Hypergraph) -> list[tuple[int, str, int]]:
+    """Of every hyperedge its sentence, its span and its rule."""
     owners = graph.owners()
     columns = zip(sentence_numbers(graph)[owners], owners, graph.rules, strict=True)
-    return [(int(sentence), str(graph.span(ChoiceId(int(owner)))), int(rule)) for sentence, owner, rule in columns]
+    return [(int(sentence), str(graph.span(NodeId(int(owner)))), int(rule)) for sentence, owner, rule in columns]
 
 
-def enumerated(graph: Graph, sentence: int, scores: dict[int, float]) -> tuple[float, dict[int, float]]:
-    """log Z of a sentence and the marginals of its applications, derivation by derivation."""
-    derivations = derivations_as_applications(graph)[sentence]
+def enumerated(graph: Hypergraph, sentence: int, scores: dict[int, float]) -> tuple[float, dict[int, float]]:
+    """log Z of a sentence and the marginals of its hyperedges, derivation by derivation."""
+    derivations = derivations_as_hyperedges(graph)[sentence]
     totals = [math.fsum(scores[each] for each in derivation) for derivation in derivations]
     whole = math.log(math.fsum(map(math.exp, totals))) if totals else -math.inf
     marginals = dict.fromkeys(scores, 0.0)
@@ -53,22 +52,22 @@ def enumerated(graph: Graph, sentence: int, scores: dict[int, float]) -> tuple[f
 
 
 @given(grammars(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.data())
-def test_pairs_are_those_of_the_applications_and_none_occurs_twice(
+def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
     grammar: Grammar, sources: list[Tokens], data: st.DataObject
 ) -> None:
     forests = forests_of(grammar, sources, data)
     table = PairTable.of(forests)
     full = forests.full
     known = [
-        (sentence, str(full.span(ChoiceId(int(full.first_choice[sentence] + span)))), int(rule))
+        (sentence, str(full.span(NodeId(int(full.first_node[sentence] + span)))), int(rule))
         for sentence in range(len(full))
         for span, rule in zip(*(each.picked(np.array([sentence])) for each in (table.spans, table.rules)), strict=True)
     ]
     assert sorted(known) == sorted(set(span_and_rule(full)))
-    for graph, of_applications in ((full, table.of_full), (forests.goal, table.of_goal)):
+    for graph, of_hyperedges in ((full, table.of_full), (forests.goal, table.of_goal)):
         named = span_and_rule(graph)
         assert [
-            known[table.rules.first[each[0]] + pair] for each, pair in zip(named, of_applications, strict=True)
+            known[table.rules.first[each[0]] + pair] for each, pair in zip(named, of_hyperedges, strict=True)
         ] == named
 
 

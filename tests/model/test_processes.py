@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.inference.fitting import Fitting
-from nqg.model.processes import Processes
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.training.processes import Processes
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 6))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import FormatError
-from nqg.model.provenance import DataPrint, Measurement, Provenance, read_records, record_lines
+from nqg.model.checkpoint import DataPrint, Measurement, Provenance, read_records, record_lines
 from nqg.model.settings import TrainingSettings
 
 PLACE = Path("nqg.json")

@@ -10,7 +10,7 @@ from transformers import BertConfig, BertForMaskedLM
 from transformers.utils import logging as reports
 
 from nqg.model.encoder import load_encoder, word_tokenizer
-from nqg.model.quiet import quiet_transformers
+from nqg.model_folder import quiet_transformers
 
 
 @pytest.fixture

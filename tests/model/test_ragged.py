@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.model.ragged import Ragged, on_device
+from nqg.model.spans import Ragged, on_device
 
 ROWS = st.lists(st.lists(st.integers(-9, 9), max_size=4), min_size=1, max_size=5)
 

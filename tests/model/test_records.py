@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.model.records import DevScores, TrainingStep, columns_of, steps_in
+from nqg.training.records import DevScores, TrainingStep, columns_of, steps_in
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SCORES = st.none() | st.builds(DevScores, st.floats(0, 1), st.none() | FINITE)

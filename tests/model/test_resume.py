@@ -15,16 +15,16 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.fitting import Fitting
-from nqg.model.objective import loss_of
-from nqg.model.records import DevScores, TrainingStep
-from nqg.model.resume import KIND, TrainingOrigin, restore, save_state, saved_steps
+from nqg.model.forest_crf import loss_of
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.training import Diverged, Training
+from nqg.training.records import DevScores, TrainingStep
+from nqg.training.resume import KIND, TrainingOrigin, restore, save_state, saved_steps
+from nqg.training.trainer import Diverged, Training
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [
@@ -158,7 +158,7 @@ def test_sums_are_made_in_order_during_a_step_only(monkeypatch: pytest.MonkeyPat
         seen.append(torch.are_deterministic_algorithms_enabled())
         return loss_of(*arguments)
 
-    monkeypatch.setattr("nqg.model.training.loss_of", watched)
+    monkeypatch.setattr("nqg.training.trainer.loss_of", watched)
     next(new_training().steps())
     assert seen == [True]
     assert not torch.are_deterministic_algorithms_enabled()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nqg.grammar.charts import charts
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
-from nqg.model.anchors import Anchors, anchors, sentence_numbers
 from nqg.model.encoder import PieceBatch, new_encoder, piece_batch, pieces
 from nqg.model.packing import encoded
-from nqg.model.pairs import Pairs
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EncoderSettings, ModelSettings
+from nqg.model.spans import Anchors, Pairs, anchors, sentence_numbers
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
 SOURCES = [("jump", "twice"), ("walk", "and", "jump", "twice")]

@@ -14,8 +14,7 @@ from safetensors.torch import load_file, save_file
 from fuzz.model_readers import write_model, write_seq2seq
 from nqg.errors import FormatError, NqgError
 from nqg.inference.parser import Parser
-from nqg.model.contents import INDEX, checksums
-from nqg.model.soundness import RUST_PANIC, refused_with
+from nqg.model_folder import INDEX, RUST_PANIC, checksums, refused_with
 from nqg.seq2seq.seq2seq import Seq2seq
 
 

@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from nqg.data.example import Example
-from nqg.data.example_files import write_examples
-from nqg.data.mapped_examples import MappedExamples
+from nqg.data.examples import Example, MappedExamples, write_examples
 from nqg.data.scan import scan_examples
 from nqg.errors import NqgError
-from nqg.forests import folder as folder_module
-from nqg.forests.folder import ForestFolder, build_folder
 from nqg.grammar.grammar import Grammar
 from nqg.inference.fitting import Fitting
+from nqg.model import forest_storage as folder_module
+from nqg.model.forest_crf import StreamedData
+from nqg.model.forest_storage import ForestFolder, build_folder
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.streamed_data import StreamedData
 
 GRAMMAR = Grammar.parse(
     "walk ### I_WALK\nrun ### I_RUN\nlook ### I_LOOK\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2\n"

@@ -12,20 +12,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import NqgError, SettingsError, UnknownName
-from nqg.forests.build import build_forests
-from nqg.grammar.charts import charts
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import ChoiceId
+from nqg.grammar.hypergraph import NodeId
 from nqg.inference.fitting import Fitting
-from nqg.model.anchors import anchors
 from nqg.model.encoder import piece_batch, pieces
-from nqg.model.objective import TrainingData, batch_loss
-from nqg.model.records import DevScores
-from nqg.model.schedule import batches, warm_up_and_decay
+from nqg.model.forest_crf import TrainingData, batch_loss
+from nqg.model.forests import build_forests
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.model.training import Diverged, Training, precision, weights_of
+from nqg.model.spans import anchors
+from nqg.training.records import DevScores
+from nqg.training.trainer import Diverged, Training, batches, precision, warm_up_and_decay, weights_of
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""
@@ -71,10 +70,10 @@ def enumerated_loss(model: Fitting, example: Example) -> float:
     full = charts(GRAMMAR, [source])
     sentence = piece_batch(pieces(saved.tokenizer, [source]), saved.tokenizer.pad_token_id, CPU)
     table = saved.scorer(sentence, anchors(full, CPU)).detach()
-    spans = {full.span(ChoiceId(number)): number for number in range(full.choices)}
+    spans = {full.span(NodeId(number)): number for number in range(full.nodes)}
     derivations = all_derivations(GRAMMAR, source)
     weights = [
-        math.exp(sum(float(table[spans[each.span], GRAMMAR.rules.index(each.rule)]) for each in found.applications))
+        math.exp(sum(float(table[spans[each.span], GRAMMAR.rules.index(each.rule)]) for each in found.hyperedges))
         for found in derivations
     ]
     right = sum(

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from nqg.errors import FormatError, NqgError
-from nqg.model.plot import read_steps, running_means, write_plot
-from nqg.model.records import DevScores, TrainingStep
+from nqg.training.records import DevScores, TrainingStep, read_steps, running_means, write_plot
 
 STEPS = [
     TrainingStep(1, 2.0, 1e-4),

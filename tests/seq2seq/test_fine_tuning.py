@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from nqg.errors import NqgError
-from nqg.model.processes import Processes
-from nqg.model.training import Diverged
 from nqg.seq2seq.batches import IGNORED
+from nqg.seq2seq.checkpoint import load_pretrained
 from nqg.seq2seq.fitting import Seq2seqFitting
-from nqg.seq2seq.pretrained import load_pretrained
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.training import FineTuning
+from nqg.training.processes import Processes
+from nqg.training.trainer import Diverged
 from seq2seq_examples import BRIEF, EXAMPLES, SMALL
 
 pytest_plugins = ["seq2seq_fixtures"]

@@ -18,10 +18,10 @@ from safetensors.torch import load_file, save_file
 
 from conftest import PROJECT
 from nqg.errors import FormatError, NqgError
-from nqg.model.records import TrainingStep
-from nqg.model.training import Diverged
 from nqg.seq2seq.fitting import Seq2seqFitting
 from nqg.seq2seq.settings import FineTuningSettings
+from nqg.training.records import TrainingStep
+from nqg.training.trainer import Diverged
 from seq2seq_examples import EXAMPLES, SMALL
 
 pytest_plugins = ["seq2seq_fixtures"]

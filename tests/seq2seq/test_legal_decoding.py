@@ -20,15 +20,14 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from nqg.data.example import Example
-from nqg.data.funql_grammar import funql_target_grammar
+from nqg.data.examples import Example
+from nqg.data.funql import funql_target_grammar
 from nqg.errors import NqgError
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.seq2seq.legal_decoding import LegalContinuations, LegalSeq2seq, LegalTargets, Place, restricted
+from nqg.seq2seq.legal_decoding import LegalContinuations, LegalSeq2seq, LegalTargets, Place, Vocabulary, restricted
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling
-from nqg.seq2seq.word_pieces import Vocabulary
 from oracles import is_legal_beginning, target_languages
 from strategies import random_target, target_grammars
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import LogitsProcessor
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
+from nqg.data.schema import Schema, Table
 from nqg.data.spider import with_schemas
-from nqg.data.spider_schema import Schema, Table
 from nqg.errors import NqgError
 from nqg.seq2seq.fitting import Seq2seqFitting
 from nqg.seq2seq.seq2seq import TOGETHER, Seq2seq, _by_length

@@ -12,8 +12,7 @@ import pytest
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from nqg.errors import NqgError
-from nqg.model.contents import INDEX
-from nqg.model.quiet import quiet_transformers
+from nqg.model_folder import INDEX, quiet_transformers
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import LoraSettings
 from nqg.seq2seq.spelling import Spelling

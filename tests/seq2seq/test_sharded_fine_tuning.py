@@ -13,11 +13,11 @@ import torch
 import seq2seq_sharded
 from launched_processes import launched
 from nqg.errors import SettingsError
-from nqg.model.processes import Processes
-from nqg.seq2seq.embedded import small_t5
+from nqg.seq2seq.checkpoint import small_t5
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import SmallT5Settings
 from nqg.seq2seq.sharding import check_divisible, with_weights
+from nqg.training.processes import Processes
 from seq2seq_examples import EXAMPLES
 from seq2seq_sharded import CASES, KILLED, SAVED, UNEVEN, gradient_size, new_fitting, own_numbers
 

@@ -11,15 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples
-from nqg.data.split import Split
-from nqg.data.split_files import read_split
+from nqg.data.dataset import Split, read_split
+from nqg.data.examples import Example, read_examples
 from nqg.errors import FormatError, SettingsError
 from nqg.splits.audit import Audit, audit, audits
+from nqg.splits.compounds import LANGUAGES
 from nqg.splits.divergence import ATOM_ALPHA, COMPOUND_ALPHA
-from nqg.splits.languages import LANGUAGES
-from nqg.splits.length import Side
+from nqg.splits.partition import Side
 from oracles import defined_divergence
 from strategies import program_examples
 

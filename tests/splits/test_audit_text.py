@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
-from nqg.data.split import Split
-from nqg.splits.audit import audits
-from nqg.splits.languages import LANGUAGES
-from nqg.splits.report import BARS, BINS, audit_text, bars, mean_length
+from nqg.data.dataset import Split
+from nqg.data.examples import Example
+from nqg.splits.audit import BARS, BINS, audit_text, audits, bars, mean_length
+from nqg.splits.compounds import LANGUAGES
 
 EXAMPLES = [
     Example("the longest river", "longest ( river )"),

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import FormatError
-from nqg.splits.bags import bags, decomposed
 from nqg.splits.compounds import BracketDecomposition
+from nqg.splits.divergence import bags, decomposed
 
 COUNTERS = st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)).map(Counter), max_size=8)
 

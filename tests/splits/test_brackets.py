@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nqg.data.tree import Tree
 from nqg.errors import FormatError
-from nqg.splits.brackets import bracket_tree
+from nqg.splits.trees import Tree, bracket_tree
 from strategies import called, listed, program_trees
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples
+from nqg.data.examples import Example, read_examples
 from nqg.errors import SettingsError, UnknownName
-from nqg.splits.languages import LANGUAGES, language_named, likely_language
+from nqg.splits.compounds import LANGUAGES, language_named, likely_language
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.example import Example
-from nqg.data.split import Split
+from nqg.data.dataset import Split
+from nqg.data.examples import Example
 from nqg.errors import MissingExtra, NqgError
-from nqg.splits.audit import Audit, audits
-from nqg.splits.languages import LANGUAGES
-from nqg.splits.plot import MEASURES, write_plot
+from nqg.splits.audit import MEASURES, Audit, audits, write_plot
+from nqg.splits.compounds import LANGUAGES
 
 EXAMPLES = [Example("a " * number, f"f ( {number % 3} )") for number in range(1, 13)]
 

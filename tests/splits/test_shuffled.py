@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.splits.shuffled import random_split
-from nqg.splits.sizes import Sizes, sizes_for
+from nqg.splits.partition import Sizes, random_split, sizes_for
 
 EXAMPLES = [Example(f"sentence {number}", "program") for number in range(50)]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import SettingsError
-from nqg.splits.sizes import Sizes, sizes_for
+from nqg.splits.partition import Sizes, sizes_for
 
 
 @given(st.integers(2, 1000), st.data())

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.splits.bags import Decomposed, decomposed
 from nqg.splits.compounds import BracketDecomposition
-from nqg.splits.start import greedy_cover, random_start
+from nqg.splits.divergence import Decomposed, decomposed
+from nqg.splits.tmcd import greedy_cover, random_start
 from strategies import program_examples
 
 

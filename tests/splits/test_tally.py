@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.splits.bags import bags
-from nqg.splits.tally import Tally, outcome_of_swap, refresh, swap, tallied_divergence, tally, would_starve
+from nqg.splits.divergence import Tally, bags, outcome_of_swap, refresh, swap, tallied_divergence, tally, would_starve
 from oracles import defined_divergence
 
 COUNTERS = st.lists(

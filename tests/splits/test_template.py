@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples
+from nqg.data.examples import Example, read_examples
 from nqg.errors import SettingsError
-from nqg.splits.languages import language_named
-from nqg.splits.sizes import Sizes, sizes_for
-from nqg.splits.template import constants_template, funql_template, nearest_subset, regex_template, template_split
+from nqg.splits.compounds import language_named
+from nqg.splits.partition import (
+    Sizes,
+    constants_template,
+    funql_template,
+    nearest_subset,
+    regex_template,
+    sizes_for,
+    template_split,
+)
 from oracles import nearest_sum
 
 

@@ -9,17 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples
-from nqg.data.split import Split
+from nqg.data.dataset import Split
+from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError, SettingsError
 from nqg.splits.audit import audit
-from nqg.splits.bags import decomposed
-from nqg.splits.languages import LANGUAGES
-from nqg.splits.search import Budget
-from nqg.splits.settings import Method, TmcdSettings
-from nqg.splits.sizes import Sizes
-from nqg.splits.tmcd import tmcd_search, tmcd_split, usual_budget
+from nqg.splits.compounds import LANGUAGES
+from nqg.splits.divergence import decomposed
+from nqg.splits.partition import Sizes
+from nqg.splits.tmcd import Budget, Method, TmcdSettings, tmcd_search, tmcd_split, usual_budget
 
 FUNQL = LANGUAGES["funql"]
 SMALL = [Example("s", f"answer ( {f} ( {g} ( {x} ) ) )") for f in "abcd" for g in "abcd" for x in ("m0", "m1", "all")]

@@ -11,16 +11,30 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.splits.annealing import anneal, typical_change
-from nqg.splits.arrangement import Arrangement, Goal, arrangement, gap, settle, swap_if_legal
-from nqg.splits.bags import Decomposed, decomposed
-from nqg.splits.climbing import climb
 from nqg.splits.compounds import BracketDecomposition
-from nqg.splits.search import STEPS, Budget, Problem, Search, SearchStep, annealing_search, completed, greedy_search
-from nqg.splits.start import random_start
-from nqg.splits.tally import outcome_of_swap, tallied_divergence, would_starve
+from nqg.splits.divergence import Decomposed, decomposed, outcome_of_swap, tallied_divergence, would_starve
+from nqg.splits.tmcd import (
+    STEPS,
+    Arrangement,
+    Budget,
+    Goal,
+    Problem,
+    Search,
+    SearchStep,
+    anneal,
+    annealing_search,
+    arrangement,
+    climb,
+    completed,
+    gap,
+    greedy_search,
+    random_start,
+    settle,
+    swap_if_legal,
+    typical_change,
+)
 from oracles import largest_divergence
 from strategies import program_examples
 

@@ -8,13 +8,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from nqg.errors import NqgError
-from nqg.inference.fallback import Fallback
-from nqg.inference.hybrid import Hybrid
+from nqg.inference.hybrid import Fallback, Hybrid
 from nqg.inference.parser import Parser
 from nqg.web.app import create_app
-from nqg.web.batching import Batcher
-from nqg.web.limits import Busy, Limits
-from nqg.web.service import Explained, Question, Service
+from nqg.web.middleware import Busy, Limits
+from nqg.web.service import Batcher, Explained, Question, Service
 from web_service import EXAMPLES, HOSTILE, served
 
 
@@ -40,7 +38,7 @@ def test_an_explanation_has_the_derivation_the_drawings_and_the_chart(client: Te
     best = parser.parse("run twice and jump").best
     assert best is not None
     steps = answer["best"]["derivation"]
-    assert [step["rule"] for step in steps] == [str(each.rule) for each in best.derivation.applications]
+    assert [step["rule"] for step in steps] == [str(each.rule) for each in best.derivation.hyperedges]
     assert [(step["start"], step["end"]) for step in steps] == [(0, 4), (0, 2), (0, 1), (3, 4)]
     assert [step["depth"] for step in steps] == [0, 1, 2, 1]
     assert [step["score"] for step in steps] == pytest.approx(best.scores)

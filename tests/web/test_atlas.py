@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.data.geoquery import AnonymisedSentence
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.web.app import create_app
-from nqg.web.atlas import Atlas
-from nqg.web.service import Service
+from nqg.web.service import Atlas, Service
 
 GRAMMAR = Grammar.parse("""
 what is the capital of NT_1 ### answer ( intersection ( capital , loc_2 ( NT_1 ) ) )

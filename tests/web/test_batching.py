@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from nqg.errors import NqgError
-from nqg.web.batching import Batcher
-from nqg.web.limits import Busy
+from nqg.web.middleware import Busy
+from nqg.web.service import Batcher
 
 Result = TypeVar("Result")
 

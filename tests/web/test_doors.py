@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from nqg.inference.parser import Parser
-from nqg.web.limits import Limits
+from nqg.web.middleware import Limits
 from nqg.web.service import Service
 from web_service import served
 

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from nqg.errors import SettingsError
 from nqg.inference.parser import Parser
 from nqg.web.app import STATIC
-from nqg.web.security import COOKIE, Access, access_to
+from nqg.web.middleware import COOKIE, Access, access_to
 from web_service import HOSTILE, HOSTILE_TARGET, served
 
 TOKEN = "a-token-of-some-length"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from conftest import PROJECT
-from nqg.web.limits import Limits
 from nqg.web.messages import MOST_READINGS
-from nqg.web.security import SHORTEST_TOKEN
+from nqg.web.middleware import SHORTEST_TOKEN, Limits
 from nqg.web.server import HEAD_BYTES
 
 PAGE = (PROJECT / "docs" / "serving.md").read_text(encoding="utf-8")

@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nqg.grammar.charts import charts
-from nqg.grammar.graph import ChoiceId, Span
+from nqg.grammar.chart import charts
+from nqg.grammar.hypergraph import NodeId, Span
 from nqg.inference.gaps import gaps
 from nqg.inference.parser import Parser
-from nqg.web.drawing import MOST_WORDS, chart_picture, gaps_picture
-from nqg.web.span_chart import SpanCell, span_chart
+from nqg.web.messages import MOST_WORDS, chart_picture, gaps_picture
+from nqg.web.service import SpanCell, span_chart
 from oracles import all_derivations
 
 SENTENCES = ["walk", "walk and jump twice", "walk and walk and run", "run twice twice and jump"]
@@ -22,11 +22,11 @@ def enumerated(parser: Parser, tokens: tuple[str, ...]) -> dict[Span, float]:
     """The probability of every span, derivation by derivation."""
     full = charts(parser.grammar, [tokens])
     scores = parser.scored(parser.pieces([tokens]), full).scores
-    owners = [full.span(ChoiceId(int(owner))) for owner in full.owners()]
+    owners = [full.span(NodeId(int(owner))) for owner in full.owners()]
     score = {(span, int(rule)): value for span, rule, value in zip(owners, full.rules, scores, strict=True)}
     total, spans = 0.0, dict[Span, float]()
     for found in all_derivations(parser.grammar, tokens):
-        rules = [(each.span, parser.grammar.rules.index(each.rule)) for each in found.applications]
+        rules = [(each.span, parser.grammar.rules.index(each.rule)) for each in found.hyperedges]
         weight = math.exp(sum(score[pair] for pair in rules))
         total += weight
         for span, _ in rules:

@@ -14,14 +14,10 @@ from rich.table import Table
 
 from nqg.cli.help_pages import Verb, Verbs
 from nqg.cli.terminal import err, out, progress_bar, report_written
-from nqg.data.catalogue import CATALOGUE, entry_named
-from nqg.data.dataset import Dataset
-from nqg.data.download import FileStore, file_store
-from nqg.data.entry import Entry
-from nqg.data.example import Example
-from nqg.data.example_files import write_examples
-from nqg.data.progress import Received, Report
-from nqg.data.split_files import write_split
+from nqg.data.catalogue import CATALOGUE, Entry, entry_named
+from nqg.data.dataset import Dataset, write_split
+from nqg.data.download import FileStore, Received, Report, file_store
+from nqg.data.examples import Example, write_examples
 from nqg.errors import NqgError
 
 ABOUT = """List and prepare the datasets that nqg knows by name.

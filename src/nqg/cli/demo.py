@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from nqg.cli.search_line import StopRequest, search_line
+from nqg.cli.induction_run import StopRequest, search_line
 from nqg.cli.terminal import Stopwatch, out, tracked
+from nqg.errors import NqgError
+from nqg.files import write_text
 
 if TYPE_CHECKING:
-    from nqg.data.example import Example
+    from nqg.data.examples import Example
     from nqg.grammar.grammar import Grammar
     from nqg.grammar.rule import Rule
     from nqg.induction.induce import Induction, Step
     from nqg.inference.parser import Parser
     from nqg.model.settings import TrainingSettings
+
 
 SENTENCE = "walk twice after jump around left thrice"
 NEXT = """
@@ -81,9 +87,8 @@ def lesson(train: Sequence[Example], test: Sequence[Example], training: Training
 
 
 def _trained(grammar: Grammar, train: Sequence[Example], training: TrainingSettings) -> Parser:
-    from nqg.forests.build import PART_SIZE, forest_parts
-    from nqg.forests.forest import joined
     from nqg.inference.fitting import Fitting
+    from nqg.model.forests import PART_SIZE, forest_parts, joined
 
     parts = tracked(forest_parts(grammar, train), "building forests", -(-len(train) // PART_SIZE))
     fitting = Fitting(grammar, train, forests=joined(parts), training=training)
@@ -143,3 +148,41 @@ def _show_derivation(parser: Parser) -> None:
     assert reading is not None, "every grammar of SCAN derives the demo's sentence"
     out.print(drawn(reading, out.width if out.is_terminal else None))
     _say(f"\n= {' '.join(reading.target)}")
+
+
+FILES = ("README.md", "nqg.toml", "test.tsv", "train.tsv")
+
+FOLDER = typer.Argument(metavar="FOLDER", help="A new folder, or an empty one.", show_default=False)
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+def init(folder: Path = FOLDER, as_json: bool = JSON) -> None:
+    """Write a starter project: example pairs, settings, commands to type next.
+
+    Example: nqg init mine
+
+    The pairs are commands for a home assistant and their programs: 150 to learn from, 60 to try. Replace them by yours.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise NqgError(f"{folder} is there already and not empty; choose another name for the project")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NqgError(f"{folder}: cannot be made ({error.strerror})") from error
+    for name in FILES:
+        write_text(folder / name, resources.files("nqg.data").joinpath("starter", name).read_text(encoding="utf-8"))
+    if as_json:
+        out.print_json(data={"folder": str(folder), "files": list(FILES), "commands": commands(folder)})
+        return
+    out.print(f"wrote {folder} with {', '.join(FILES)}; to go on:\n")
+    for line in commands(folder):
+        out.print(f"  {line}")
+
+
+def commands(folder: Path) -> list[str]:
+    """What a newcomer types next."""
+    return [
+        f"nqg train {folder}/train.tsv --settings {folder}/nqg.toml -o {folder}/model",
+        f"nqg evaluate {folder}/model {folder}/test.tsv --breakdown",
+        f'nqg parse {folder}/model "could you turn off the lamp in the attic at midnight" --explain',
+    ]

@@ -1,4 +1,4 @@
-"""A reading drawn for the terminal: the sentence, and for each application its span, score, rule and what it yields.
+"""A reading drawn for the terminal: the sentence, and for each hyperedge its span, score, rule and what it yields.
 
 Where there is room, spans are brackets under the words of the sentence. A sentence that is too long for that is drawn
 as a tree of rules, whose words are those of the sentence.
@@ -12,11 +12,10 @@ from itertools import accumulate
 from rich.cells import cell_len
 from rich.text import Text
 
-from nqg.grammar.derivation import Application, Tokens
-from nqg.grammar.graph import Span
-from nqg.grammar.symbols import NonTerminal, Symbol, spelled
+from nqg.grammar.derivation import Hyperedge, Tokens, target_spans
+from nqg.grammar.hypergraph import Span
+from nqg.grammar.rule import NonTerminal, Symbol, spelled
 from nqg.inference.reading import Reading
-from nqg.inference.target_spans import target_spans
 
 LEAST_FOR_RULES = 40  # columns; with fewer beside the brackets, a tree is drawn
 DEEPEST = 12  # levels of a tree that are indented; those below are numbered
@@ -46,11 +45,11 @@ def drawn(reading: Reading, width: int | None = None) -> Text:
 
 
 def _chart(reading: Reading, words: Sequence[str], figures: Sequence[Text]) -> Iterator[Text]:
-    """The sentence, and under it a bracket for each application."""
+    """The sentence, and under it a bracket for each hyperedge."""
     columns = _columns(words)
     yield Text.assemble((" ".join(words), "bold"), "  ", figures[0], ("rule", "dim"))
-    for application, depth, figure, rule in _rows(reading, figures):
-        bracket = _bracket(application.span, columns).ljust(columns[-1] - 1)
+    for hyperedge, depth, figure, rule in _rows(reading, figures):
+        bracket = _bracket(hyperedge.span, columns).ljust(columns[-1] - 1)
         yield Text.assemble((bracket, COLOURS[depth % len(COLOURS)]), "  ", figure, rule)
 
 
@@ -62,20 +61,20 @@ def _tree(reading: Reading, figures: Sequence[Text]) -> Iterator[Text]:
         yield Text.assemble(figure, (guide, "dim"), rule)
 
 
-def _rows(reading: Reading, figures: Sequence[Text]) -> Iterator[tuple[Application, int, Text, Text]]:
-    """Every application with its depth, its figures and its rule."""
+def _rows(reading: Reading, figures: Sequence[Text]) -> Iterator[tuple[Hyperedge, int, Text, Text]]:
+    """Every hyperedge with its depth, its figures and its rule."""
     derivation = reading.derivation
     rules = (
-        _rule(application, reading.target[span.start : span.end])
-        for application, span in zip(derivation.applications, target_spans(derivation), strict=True)
+        _rule(hyperedge, reading.target[span.start : span.end])
+        for hyperedge, span in zip(derivation.hyperedges, target_spans(derivation), strict=True)
     )
-    return zip(derivation.applications, derivation.depths(), figures[1:], rules, strict=True)
+    return zip(derivation.hyperedges, derivation.depths(), figures[1:], rules, strict=True)
 
 
 def _figures(reading: Reading) -> Iterator[Text]:
-    """The columns of scores and marginals, as far as there are any: their names, and a line for each application."""
+    """The columns of scores and marginals, as far as there are any: their names, and a line for each hyperedge."""
     yield Text(f"{'  score' * bool(reading.scores)}{'     p' * bool(reading.marginals)}  ", "dim")
-    for number in range(len(reading.derivation.applications)):
+    for number in range(len(reading.derivation.hyperedges)):
         line = Text(f"{reading.scores[number]:7.2f}" if reading.scores else "")
         if reading.marginals:
             chance = reading.marginals[number]
@@ -83,8 +82,8 @@ def _figures(reading: Reading) -> Iterator[Text]:
         yield line.append("  ")
 
 
-def _rule(application: Application, yielded: Tokens) -> Text:
-    rule = application.rule
+def _rule(hyperedge: Hyperedge, yielded: Tokens) -> Text:
+    rule = hyperedge.rule
     line = Text.assemble(_side(rule.source), (" → ", "dim"), _side(rule.target))
     if rule.arity:
         line.append(f"  ⇒ {' '.join(map(_visible, yielded))}", "dim")

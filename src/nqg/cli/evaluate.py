@@ -4,26 +4,166 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.table import Table
 
-from nqg.cli.causes import BREAKDOWN, ERRORS, OUTCOMES, PLOT, TRAIN, Asked, broken_down, causes_facts, show_causes
 from nqg.cli.data import MIRROR, drawn_downloads
-from nqg.cli.device import DEVICE, checked_device
-from nqg.cli.replies import Replies, hybrids_replies, parsers_replies, read_replies
-from nqg.cli.terminal import out, report_written
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples
+from nqg.cli.terminal import DEVICE, checked_device, out, report_written, tracked
+from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
 from nqg.files import write_text
 
 if TYPE_CHECKING:
-    from nqg.evaluation.evaluation import Evaluation
+    from nqg.evaluation.breakdown import Breakdown
+    from nqg.evaluation.evaluation import Evaluation, Reply
     from nqg.evaluation.metrics import Scores
-    from nqg.evaluation.spider_report import SpiderReport
+    from nqg.evaluation.spider_match import SpiderReport
+    from nqg.inference.hybrid import Hybrid
+    from nqg.inference.parser import Parser
+
+
+LACKS_SHOWN = 10
+MOST_NON_TERMINALS = 9  # of a rule in a model folder
+OUTCOMES = "Single predictions, and why they are wrong"
+BREAKDOWN = typer.Option(
+    False, "--breakdown", help="Say why predictions are wrong or missing.", rich_help_panel=OUTCOMES
+)
+TRAIN = typer.Option(
+    None,
+    "--train",
+    metavar="FILE",
+    help="The training examples; they explain errors of systems without a grammar.",
+    rich_help_panel=OUTCOMES,
+)
+ERRORS = typer.Option(
+    None,
+    "--errors",
+    metavar="FILE",
+    help="Write every wrong or missing prediction and its cause, a line of JSON each.",
+    rich_help_panel=OUTCOMES,
+)
+PLOT = typer.Option(
+    None, "--plot", metavar="FILE", help="Draw the causes as bars, .png or .svg.", rich_help_panel=OUTCOMES
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user wants to know about errors, and with what."""
+
+    shown: bool
+    train: Path | None
+    errors: Path | None
+    plot: Path | None
+
+    def __bool__(self) -> bool:
+        return self.shown or self.errors is not None or self.plot is not None
+
+    def check(self, *, only_a_grammar: bool) -> None:
+        """Refuse questions that cannot be answered, before any work is done."""
+        if self and not only_a_grammar and self.train is None:
+            raise typer.BadParameter(
+                "errors of a system without a grammar are explained by what its training lacked; "
+                "name the training examples",
+                param_hint="--train",
+            )
+
+
+def broken_down(found: Evaluation, model: Path | None = None, *, asked: Asked) -> Breakdown:
+    """The causes of an evaluation's errors, written to the files that were asked for."""
+    from nqg.evaluation.breakdown import breakdown, evaluation_rows, write_plot
+    from nqg.grammar.grammar import Grammar
+
+    grammar = Grammar.read(model / "grammar.txt", max_non_terminals=MOST_NON_TERMINALS) if model else None
+    train = read_examples(asked.train) if asked.train else []
+    causes = breakdown(evaluation_rows(found), train=train, grammar=grammar, is_right=found.judge.is_right)
+    if asked.errors:
+        write_text(asked.errors, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in causes.records()))
+        report_written(asked.errors)
+    if asked.plot:
+        write_plot(asked.plot, {"": causes})
+        report_written(asked.plot)
+    return causes
+
+
+def show_causes(causes: Breakdown) -> None:
+    """Print the table of causes, and what the grammar lacks."""
+    from nqg.evaluation.metrics import percent
+
+    table = Table("of", "cause", "errors", "share", "holds for", "for example", box=None, pad_edge=False)
+    for line in causes.table():
+        example = f"{line.example.example.source}: {line.example.detail}"
+        table.add_row(line.by, line.cause, f"{line.errors:,}", percent(line.share), f"{line.holds:,}", example)
+    out.print()
+    out.print(table if causes.findings else "no prediction is wrong or missing")
+    lacks = [f"{each.what} ({each.sentences:,})" for each in causes.lacks()[:LACKS_SHOWN]]
+    if lacks:
+        out.print(f"\nthe grammar lacks, by the sentences that need it: {', '.join(lacks)}")
+
+
+def causes_facts(causes: Breakdown) -> dict[str, Any]:
+    """The table of causes, for JSON."""
+    lines = [
+        {"by": line.by, "cause": line.cause.name.lower(), "errors": line.errors, "holds_for": line.holds}
+        for line in causes.table()
+    ]
+    return {"causes": lines, "lacks": {each.what: each.sentences for each in causes.lacks()}}
+
+
+TOGETHER = 256  # sentences that are answered before the bar moves
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """What a system replies to examples, and perhaps what its fallback does; both to all of them."""
+
+    own: Sequence[Reply]
+    fallback: Sequence[Reply] | None = None
+
+
+def read_replies(path: Path, examples: Sequence[Example]) -> list[Reply]:
+    """What a file says of every example."""
+    from nqg.evaluation.evaluation import Reply
+    from nqg.inference.hybrid import PredictionFile
+
+    said = PredictionFile.read(path, refuses_unknown=True).predict([example.source for example in examples])
+    return [Reply(target, path.name, reason="" if target else "no prediction") for target in said]
+
+
+def parsers_replies(parser: Parser, examples: Sequence[Example], *, only_legal: bool) -> Replies:
+    """What a parser says, with a bar while it does."""
+    from nqg.evaluation.evaluation import Reply
+
+    parses = (parse for part in _parts(examples) for parse in parser.parse_all(part, only_legal=only_legal))
+    return Replies([Reply(parse.target, "grammar", parse.probability, parse.reason) for parse in parses])
+
+
+def hybrids_replies(hybrid: Hybrid, examples: Sequence[Example], *, only_legal: bool) -> Replies:
+    """What both parts of a hybrid say; an answer of the grammar that the gate holds back is an abstention."""
+    from nqg.evaluation.evaluation import Reply
+    from nqg.inference.hybrid import doubt, predictions
+
+    own, others = [], []
+    for part in _parts(examples):
+        said = predictions(hybrid.fallback, part)
+        for sentence, parse in zip(part, hybrid.parser.parse_all(part, only_legal=only_legal), strict=True):
+            # A doubtful answer is better than none, where the fallback has none.
+            reason = doubt(parse, hybrid.gate) if said[sentence] else parse.reason
+            own.append(Reply(None if reason else parse.target, "grammar", parse.probability, reason))
+            others.append(Reply(said[sentence], "fallback", reason="" if said[sentence] else "no answer"))
+    return Replies(own, others)
+
+
+def _parts(examples: Sequence[Example]) -> Iterator[list[str]]:
+    """The sentences, some at a time, with a bar."""
+    starts = range(0, len(examples), TOGETHER)
+    for start in tracked(starts, "answering", len(starts)):
+        yield [example.source for example in examples[start : start + TOGETHER]]
+
 
 OTHERS = "Systems other than a model of nqg"
 SHOWN = ("accuracy", "coverage", "precision")
@@ -81,8 +221,7 @@ def evaluate(
     Of a model with a fallback, both parts are tried on all examples, alone and together.
     Ranges are 95 % confidence intervals. The metrics `spider` and `denotation` need files of Spider and GeoQuery.
     """
-    from nqg.evaluation.evaluation import Evaluation
-    from nqg.evaluation.judges import judge_named
+    from nqg.evaluation.evaluation import Evaluation, judge_named
 
     *model, test = _checked_paths(paths, with_model=predictions_from is None)
     asked = Asked(breakdown, train, errors, plot)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nqg.cli.terminal import STOPPED, complain, detail, err, in_words, out, report_written
-from nqg.data.example_files import read_examples
+from nqg.data.examples import read_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
@@ -106,7 +106,7 @@ def induce(
     Options win over --like, that over the table [induction] of --settings, and that over the defaults.
     """
     from nqg.cli.induction_run import run
-    from nqg.induction.plot import write_plot
+    from nqg.induction.inspection import write_plot
 
     _check_files(data, output, trace, resume)
     check_picture(plot)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from nqg.cli.terminal import out, report_written
-from nqg.data.example_files import read_examples
+from nqg.data.examples import read_examples
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
 from nqg.plotting import check_picture
@@ -55,8 +55,7 @@ def inspect(
     The bits per rule, the longest and the most used rules; with --data, how many examples the grammar derives and which
     it does not. Of a model folder, its grammar is shown, and --plot draws loss and dev accuracy over its training.
     """
-    from nqg.induction.inspection import coverage
-    from nqg.induction.report import Report
+    from nqg.induction.inspection import Report, coverage
     from nqg.induction.trace import read_trace
 
     if plot and not trace and not file.is_dir():
@@ -80,18 +79,18 @@ def inspect(
 def _draw(plot: Path, search: Trace | None, model: Path) -> None:
     """The steps of the search, or those of the training."""
     if search:
-        from nqg.induction.plot import write_plot
+        from nqg.induction.inspection import write_plot
 
         write_plot(plot, search)
     else:
-        from nqg.model import plot as training
+        from nqg.training import records as training
 
         training.write_plot(plot, training.read_steps(model / "training.jsonl"))
 
 
 def _settings(file: Path, terminal_bits: float | None, non_terminal_bits: float | None) -> InductionSettings:
     """What symbols cost: as given, else as recorded on top of the grammar file, else the default."""
-    from nqg.induction.origin import recorded_settings
+    from nqg.induction.trace import recorded_settings
 
     recorded = recorded_settings(file)
     given = {"terminal_bits": terminal_bits, "non_terminal_bits": non_terminal_bits}

@@ -10,19 +10,17 @@ from typing import Any
 import typer
 
 from nqg import __version__
-from nqg.cli.audit import audit
 from nqg.cli.data import app as data
-from nqg.cli.demo import demo
+from nqg.cli.demo import demo, init
 from nqg.cli.evaluate import evaluate
 from nqg.cli.help_pages import Verb, Verbs
 from nqg.cli.induce import induce
-from nqg.cli.init import init
 from nqg.cli.inspect import inspect
 from nqg.cli.parse import parse
-from nqg.cli.report import report
-from nqg.cli.reproduce import reproduce
+from nqg.cli.reproduce import report, reproduce
 from nqg.cli.serve import serve
 from nqg.cli.split import app as split
+from nqg.cli.split import audit
 from nqg.cli.terminal import Stopwatch, complain, detail, set_volume, volume
 from nqg.cli.train import train
 from nqg.errors import FAILED, NqgError

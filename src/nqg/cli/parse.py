@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from nqg.cli.device import DEVICE
-from nqg.cli.engine import ENGINE, WORKERS, Workforce
-from nqg.cli.terminal import out
+from nqg.cli.terminal import DEVICE, ENGINE, WORKERS, Workforce, out
 from nqg.cli.train import MOST_NON_TERMINALS
-from nqg.data.example_files import streamed_examples
+from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
@@ -222,21 +220,21 @@ def _facts(answer: Answer, explain: bool, readings: int) -> dict[str, Any]:
     if answer.reason:
         facts["reason"] = answer.reason
     if explain and best:
-        facts |= {"derivation": str(best.derivation), "applications": list(_applications(best))}
+        facts |= {"derivation": str(best.derivation), "applications": list(_hyperedges(best))}
     return facts | ({"readings": _readings(answer.parse.readings)} if readings else {})
 
 
-def _applications(reading: Reading) -> Iterator[dict[str, Any]]:
+def _hyperedges(reading: Reading) -> Iterator[dict[str, Any]]:
     """What `--explain` draws, parents before children."""
-    from nqg.inference.target_spans import target_spans
+    from nqg.grammar.derivation import target_spans
 
-    applications = reading.derivation.applications
-    columns = (applications, reading.derivation.depths(), reading.scores, reading.marginals)
-    for span, application, depth, score, marginal in zip(target_spans(reading.derivation), *columns, strict=True):
+    hyperedges = reading.derivation.hyperedges
+    columns = (hyperedges, reading.derivation.depths(), reading.scores, reading.marginals)
+    for span, hyperedge, depth, score, marginal in zip(target_spans(reading.derivation), *columns, strict=True):
         yield {
-            "span": [application.span.start, application.span.end],
+            "span": [hyperedge.span.start, hyperedge.span.end],
             "depth": depth,
-            "rule": str(application.rule),
+            "rule": str(hyperedge.rule),
             "score": score,
             "marginal": marginal,
             "yields": " ".join(reading.target[span.start : span.end]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,18 @@ import typer
 from rich.table import Table
 
 from nqg.cli.data import MIRROR
-from nqg.cli.device import DEVICE
-from nqg.cli.engine import ENGINE, WORKERS, Workforce
-from nqg.cli.terminal import STOPPED, complain, err, out
+from nqg.cli.terminal import DEVICE, ENGINE, STOPPED, WORKERS, Workforce, complain, err, out, report_written
 from nqg.engines import Engine, Here
-from nqg.errors import UnknownName
+from nqg.errors import NqgError, UnknownName
+from nqg.files import write_text
 
 if TYPE_CHECKING:
-    from nqg.experiments.outcome import Progress
-    from nqg.experiments.plans import Plan
-    from nqg.experiments.recipe import Recipe, System
+    from nqg.experiments.recipe import Recipe, System, UsedWeights
     from nqg.experiments.records import Cell, Record
-    from nqg.experiments.weights import UsedWeights
+    from nqg.experiments.runner import Plan
+    from nqg.experiments.tables import Table as ResultTable
+    from nqg.experiments.task import Progress
+
 
 NAMES = typer.Argument(
     None, metavar="[NAME]...", help="Recipes, or paths of your own ones; --list shows all.", show_default=False
@@ -95,8 +96,8 @@ def _plan(
     mirror: Path | None,
     device: str | None,
 ) -> Plan:
-    from nqg.experiments.plans import Plan
-    from nqg.experiments.weights import used_weights
+    from nqg.experiments.recipe import used_weights
+    from nqg.experiments.runner import Plan
 
     systems = asked or recipe.systems
     weights = used_weights(recipe, encoder, seq2seq, systems=systems)
@@ -105,7 +106,7 @@ def _plan(
 
 
 def _run(plans: list[Plan], seeds: range, engine: Engine) -> list[list[Record]]:
-    from nqg.experiments.plans import run_plans
+    from nqg.experiments.runner import run_plans
 
     try:
         if not isinstance(engine, Here):
@@ -149,7 +150,7 @@ def _bar() -> Iterator[Callable[[Cell, Progress], None]]:
 
 def _row(recipe: Recipe, records: list[Record]) -> Table:
     """Our figures over all seeds that were run now, and the paper's."""
-    from nqg.experiments.summary import Results
+    from nqg.experiments.records import Results
 
     results = Results.collected(records)
     table = Table(title=f"{recipe.title}: per cent", title_justify="left", box=None, pad_edge=False)
@@ -168,3 +169,54 @@ def _row(recipe: Recipe, records: list[Record]) -> Table:
 
 def _percent(mean: float, deviation: float | None) -> str:
     return f"{100 * mean:.1f}" if deviation is None else f"{100 * mean:.1f} ± {100 * deviation:.1f}"
+
+
+FOLDER = typer.Argument(Path("results"), metavar="RESULTS", help="A folder that `nqg reproduce` wrote records to.")
+MARKDOWN = typer.Option(None, "--markdown", metavar="FILE", help="Write the tables as Markdown.")
+PAGE = typer.Option(None, "--html", metavar="FILE", help="Write the tables and a picture as one HTML page.")
+PLOT = typer.Option(None, "--plot", metavar="FILE", help="Draw accuracies beside the paper's, .png or .svg.")
+
+
+def report(
+    folder: Path = FOLDER,
+    markdown: Path | None = MARKDOWN,
+    page: Path | None = PAGE,
+    plot: Path | None = PLOT,
+    as_json: bool = JSON,
+) -> None:
+    """Print the paper's tables with our figures beside the paper's.
+
+    Example: nqg report results --markdown tables.md
+    """
+    from nqg.experiments import tables as rendering
+    from nqg.experiments.records import Results, records
+    from nqg.experiments.tables import pictures, tables, write_plot
+
+    results = Results.collected(records(folder))
+    found = tables(results)
+    if not found:
+        raise NqgError(f"{folder}: no records of the paper's tables; `nqg reproduce NAME` writes some")
+    if markdown:
+        write_text(markdown, rendering.markdown(found))
+        report_written(markdown)
+    if page:
+        write_text(page, rendering.page(found, pictures(results)))
+        report_written(page)
+    if plot:
+        write_plot(plot, results)
+        report_written(plot)
+    if as_json:
+        out.print_json(data=[asdict(table) for table in found])
+    elif not (markdown or page or plot):
+        for table in found:
+            _show(table)
+
+
+def _show(table: ResultTable) -> None:
+    shown = Table(*table.header, title=table.heading, title_justify="left", box=None)
+    for row in table.rows:
+        shown.add_row(*row, style="dim" if row[0].startswith("paper") else None)
+    out.print(shown)
+    for note in table.notes:
+        out.print(note)
+    out.print()

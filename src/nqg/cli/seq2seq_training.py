@@ -11,15 +11,13 @@ import typer
 
 from nqg.cli.terminal import err, tracked
 from nqg.cli.training_options import option
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.inference.settings_file import ProjectSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
 if TYPE_CHECKING:
     from nqg.cli.training_run import Task, TrainingRun
-    from nqg.inference.fallback import Fallback
-    from nqg.inference.gate import Gate
-    from nqg.inference.hybrid import GrammarParser
+    from nqg.inference.hybrid import Fallback, Gate, GrammarParser
     from nqg.seq2seq.seq2seq import Seq2seq
 
 PANEL = "The fallback, which answers where the grammar does not"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import typer
 
-from nqg.cli.device import DEVICE, checked_device
-from nqg.cli.terminal import err
+from nqg.cli.terminal import DEVICE, checked_device, err
 from nqg.errors import MissingExtra
 
 MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
@@ -58,10 +57,9 @@ def serve(
         from nqg.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtra("nqg serve", "web") from error
-    from nqg.data.example_files import read_examples
-    from nqg.web.atlas import Atlas
-    from nqg.web.security import access_to
-    from nqg.web.service import Service
+    from nqg.data.examples import read_examples
+    from nqg.web.middleware import access_to
+    from nqg.web.service import Atlas, Service
 
     access = access_to(host, token, names)
     sentences = [example.source for example in read_examples(examples)] if examples else []

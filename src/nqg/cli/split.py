@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,21 @@ import typer
 
 from nqg.cli.help_pages import Verb, Verbs
 from nqg.cli.terminal import out, progress_bar, report_written
-from nqg.data.dataset import Dataset
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples, write_examples
-from nqg.data.split import Split
-from nqg.data.split_files import write_split
+from nqg.data.dataset import Dataset, Split, read_split, write_split
+from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import NqgError
-from nqg.splits.languages import LANGUAGES, Language, language_named, likely_language
-from nqg.splits.length import Side, length_split
-from nqg.splits.settings import Method, TmcdSettings
-from nqg.splits.shuffled import random_split
-from nqg.splits.sizes import Amount, Sizes, sizes_for
-from nqg.splits.template import regex_template, template_split
+from nqg.splits.compounds import LANGUAGES, Language, language_named, likely_language
+from nqg.splits.partition import (
+    Amount,
+    Side,
+    Sizes,
+    length_split,
+    random_split,
+    regex_template,
+    sizes_for,
+    template_split,
+)
+from nqg.splits.tmcd import Method, TmcdSettings
 
 ABOUT = """Divide a dataset into train and test: random, length, template or tmcd.
 
@@ -188,9 +191,8 @@ def _searched(
     examples: Sequence[Example], sizes: Sizes, spoken: Language, rng: random.Random, settings: TmcdSettings
 ) -> Split:
     """The TMCD split, with a bar while it is looked for."""
-    from nqg.splits.bags import decomposed
-    from nqg.splits.search import SearchStep, completed
-    from nqg.splits.tmcd import tmcd_search
+    from nqg.splits.divergence import decomposed
+    from nqg.splits.tmcd import SearchStep, completed, tmcd_search
 
     search = tmcd_search(decomposed(examples, spoken.decomposition), sizes, rng, settings)
     with progress_bar() as progress:
@@ -257,3 +259,75 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NqgError(f"{folder}: cannot be made a folder ({error.strerror}); choose another with -o") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """The examples to look at, and the named splits of them."""
+
+    examples: Sequence[Example]
+    splits: dict[str, Split]
+
+
+def audit(
+    files: list[Path] = typer.Argument(None, metavar="[TRAIN TEST]", help="The examples of each part."),
+    dataset: Path | None = typer.Option(None, "--dataset", metavar="FILE", help="All examples, for --split."),
+    split: list[Path] = typer.Option([], "--split", metavar="FILE", help="A split file of --dataset; may be repeated."),
+    dev: Path | None = typer.Option(None, "--dev", metavar="FILE", help="Dev examples, beside TRAIN and TEST."),
+    language: str | None = LANGUAGE,
+    blank: str | None = BLANK,
+    plot: Path | None = typer.Option(None, "--plot", metavar="FILE", help="Draw a picture, .png or .svg."),
+    as_json: bool = JSON,
+) -> None:
+    """Measure splits: sizes, unseen atoms, divergences, shared templates, lengths.
+
+    Example: nqg audit train.tsv test.tsv --plot split.png
+
+    To compare several splits of one dataset: nqg audit --dataset pairs.tsv --split random/split.json --split
+    tmcd/split.json
+    """
+    from nqg.splits.audit import audit_text, audits, write_plot
+
+    asked = _asked(files or [], dev, dataset, split)
+    found = audits(asked.examples, asked.splits, chosen_language(asked.examples, language, blank))
+    if as_json:
+        out.print_json(data=[each.as_json() for each in found])
+    else:
+        out.print(audit_text(found))
+    if plot:
+        write_plot(plot, found)
+        report_written(plot)
+
+
+def _asked(files: Sequence[Path], dev: Path | None, dataset: Path | None, splits: Sequence[Path]) -> Audited:
+    if dataset is None and splits:
+        raise typer.BadParameter("a split file holds positions only; give --dataset with it", param_hint="--split")
+    if dataset is None:
+        return _of_files(files, dev)
+    if files or dev:
+        raise typer.BadParameter("give the files of the parts, or a dataset and its splits, not both")
+    return _of_dataset(dataset, splits)
+
+
+def _of_dataset(dataset: Path, files: Sequence[Path]) -> Audited:
+    if not files:
+        raise typer.BadParameter("give at least one split file of the dataset", param_hint="--split")
+    examples = read_examples(dataset)
+    names = _names(files)
+    return Audited(examples, {name: read_split(path, len(examples)) for name, path in zip(names, files, strict=True)})
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """What the splits are called: their files, or their folders where `nqg split` wrote them, or their whole paths."""
+    names = [path.resolve().parent.name if path.name == "split.json" else path.stem for path in files]
+    return names if len(set(names)) == len(names) else [str(path.with_suffix("")) for path in files]
+
+
+def _of_files(files: Sequence[Path], dev: Path | None) -> Audited:
+    if len(files) != 2:
+        raise typer.BadParameter("give the files of train and test, or --dataset and --split", param_hint="TRAIN TEST")
+    train, test = map(read_examples, files)
+    held = read_examples(dev) if dev else []
+    ends = len(train), len(train) + len(held), len(train) + len(held) + len(test)
+    split = Split(tuple(range(ends[0])), tuple(range(ends[1], ends[2])), tuple(range(ends[0], ends[1])))
+    return Audited([*train, *held, *test], {f"{files[0].stem} / {files[1].stem}": split})

@@ -9,11 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeVar
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
 
+from nqg.engines import Engine, engine_named
+from nqg.errors import NqgError
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
 
 T = TypeVar("T")
 
@@ -91,3 +96,58 @@ class Stopwatch:
     def seconds(self) -> float:
         """The time so far."""
         return self.before + time.monotonic() - self._started
+
+
+DEVICE = typer.Option(
+    None, "--device", metavar="cpu|cuda", help="Where to compute. Default: cuda where there is one.", show_default=False
+)
+
+
+def checked_device(name: str | None) -> str | None:
+    """The device that a user named, if there is one."""
+    import torch
+
+    if name not in (None, "cpu", "cuda"):
+        raise typer.BadParameter(f"'{name}' is neither 'cpu' nor 'cuda'", param_hint="--device")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise NqgError("there is no GPU that torch can use; leave --device away, or say --device cpu")
+    return name
+
+
+PANEL = "Who does the work"
+ENGINE = typer.Option(
+    "local",
+    "--engine",
+    metavar="local|ray|ray://HOST:PORT",
+    help="Processes of this machine, a Ray that is started here, or a Ray cluster.",
+    rich_help_panel=PANEL,
+)
+WORKERS = typer.Option(
+    None,
+    "--workers",
+    metavar="N",
+    min=1,
+    help="How many parts are worked on at once. Default: one; on Ray, as many as it has room for.",
+    rich_help_panel=PANEL,
+    show_default=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Workforce:
+    """An engine, and the device that its workers compute on."""
+
+    engine: Engine
+    device: str | None
+
+    @classmethod
+    def chosen(cls, engine: str, workers: int | None, device: str | None) -> Workforce:
+        """The one that the options ask for; on Ray every worker gets a GPU of its own, or none."""
+        if engine == "local":
+            return cls(engine_named(engine, workers=workers), checked_device(device))
+        import torch
+
+        is_far = engine.startswith("ray://")  # where other GPUs are than here
+        device = device if is_far else checked_device(device)
+        on_gpu = device == "cuda" or (device is None and torch.cuda.is_available())
+        return cls(engine_named(engine, workers=workers, gpus=int(on_gpu)), "cuda" if on_gpu else "cpu")

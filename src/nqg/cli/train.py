@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nqg.cli import training_options as options
-from nqg.cli.device import DEVICE, checked_device
 from nqg.cli.induce import LIKE, SETTINGS
 from nqg.cli.seq2seq_training import GATE, HOLD_OUT, SEQ2SEQ, SEQ2SEQ_BATCH_SIZE, SEQ2SEQ_STEPS, FallbackWish
-from nqg.cli.terminal import STOPPED, complain, detail, in_words, out, report_written
-from nqg.data.example import Example
-from nqg.data.example_files import read_examples
+from nqg.cli.terminal import DEVICE, STOPPED, checked_device, complain, detail, in_words, out, report_written
+from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from nqg.evaluation.metrics import Scores
     from nqg.inference.fitting import Fitting
     from nqg.inference.parser import Parser
-    from nqg.model.provenance import Measurement
+    from nqg.model.checkpoint import Measurement
 
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
 
@@ -101,7 +99,7 @@ def train(
 def _task(given: Mapping[str, Any], chosen: ProjectSettings) -> Task:
     """What is to be learned, read from the files that were named; whatever is wrong with them is said now."""
     from nqg.cli.training_run import Task
-    from nqg.data.mapped_examples import MappedExamples
+    from nqg.data.examples import MappedExamples
 
     check_picture(given["plot"])
     for table, settings in chosen.tables():
@@ -147,7 +145,7 @@ def _write(
     measurements: Sequence[Measurement],
 ) -> None:
     """The model folder, and in it a line of JSON for every step."""
-    from nqg.model.provenance import Provenance
+    from nqg.model.checkpoint import Provenance
 
     lines = (step.facts for step in fitting.under_way.records)
     made = Provenance.of(examples, fitting.training, lines)
@@ -156,7 +154,7 @@ def _write(
 
 def _drawn(fitting: Fitting, plot: Path | None) -> list[Path]:
     """The picture of the training, where one is wanted."""
-    from nqg.model.plot import write_plot
+    from nqg.training.records import write_plot
 
     if plot:
         write_plot(plot, fitting.under_way.records)
@@ -165,7 +163,7 @@ def _drawn(fitting: Fitting, plot: Path | None) -> list[Path]:
 
 def _measured(scores: Scores, examples: Sequence[Example], path: Path) -> Measurement:
     """The scores as the model folder keeps them, with the data that they were measured on."""
-    from nqg.model.provenance import DataPrint, Measurement
+    from nqg.model.checkpoint import DataPrint, Measurement
 
     shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
     return Measurement(DataPrint.of(examples, path.name), shares)

@@ -11,21 +11,19 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nqg.cli.terminal import err, out, progress_bar, tracked
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import MissingExtra, NqgError
-from nqg.forests.build import PART_SIZE, forest_parts
-from nqg.forests.cache import ForestCache
-from nqg.forests.folder import ForestFolder, build_folder
-from nqg.forests.forest import Forests, joined
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.inference.fitting import Fitting, distinct
-from nqg.model.folder import held
-from nqg.model.processes import Processes
-from nqg.model.records import TrainingStep
-from nqg.model.resume import restore, saved_steps
+from nqg.model.forest_storage import ForestCache, ForestFolder, build_folder
+from nqg.model.forests import PART_SIZE, Forests, forest_parts, joined
 from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model_folder import held
+from nqg.training.processes import Processes
+from nqg.training.records import TrainingStep
+from nqg.training.resume import restore, saved_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ class TrainingRun:
 def _induced(examples: Sequence[Example], settings: InductionSettings, folder: Path) -> Grammar:
     """The grammar of the examples; a training that goes on finds it where it left it."""
     from nqg.cli.induction_run import run
-    from nqg.induction.origin import Origin
+    from nqg.induction.trace import Origin
 
     path, origin = folder / "grammar.txt", Origin.of(examples, settings)
     if path.exists() and path.read_text().startswith("\n".join(origin.comments()) + "\n"):

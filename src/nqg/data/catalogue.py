@@ -2,24 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nqg.data import scan
-from nqg.data.dataset import Dataset
-from nqg.data.download import Marks, RemoteFile, file_store
-from nqg.data.entry import Entry, NamedSplit
-from nqg.data.example import Example
-from nqg.data.progress import Report, silent
-from nqg.data.split import Provenance, Split
-from nqg.data.split_files import read_split
-from nqg.errors import UnknownName
+from nqg.data.dataset import Dataset, Provenance, Split, read_split
+from nqg.data.download import FileStore, Marks, RemoteFile, Report, file_store, silent
+from nqg.data.examples import Example
+from nqg.errors import FormatError, UnknownName
 
 if TYPE_CHECKING:
-    from nqg.data.spider_schema import Schema
+    from nqg.data.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSplit:
+    """A split of a known dataset; `make` takes the examples and the paths of `files`."""
+
+    make: Callable[..., Split]
+    files: tuple[RemoteFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A dataset that can be loaded by name; `convert` takes the paths of `files` and gives `size` examples.
+
+    `fingerprint` is that of the examples which the published files give, so that another release can be told apart.
+    """
+
+    name: str
+    about: str
+    size: int
+    licence: str
+    citation: str
+    fingerprint: str
+    convert: Callable[..., Sequence[Example]]
+    files: tuple[RemoteFile, ...] = ()
+    splits: Mapping[str, NamedSplit] = field(default_factory=dict)
+
+    def addresses(self, split: str | None = None) -> tuple[str, ...]:
+        """Where the examples come from, and where the positions of a split do."""
+        files = [*self.files, *(self.splits[split].files if split else ())]
+        return tuple(dict.fromkeys(file.address for file in files))
+
+    def missing(self, store: FileStore) -> tuple[RemoteFile, ...]:
+        """The files, of the examples and of every split, that are not yet in `store`."""
+        needed = [*self.files, *(file for split in self.splits.values() for file in split.files)]
+        return tuple(file for file in dict.fromkeys(needed) if not store.has(file))
+
+    def load(self, store: FileStore) -> Dataset:
+        """The dataset, with its files from `store`; files of splits wait until a split is asked for."""
+        paths = [store.path_of(file) for file in self.files]
+        examples = tuple(self.convert(*paths))
+        if len(examples) != self.size:
+            places = ", ".join(map(str, paths))
+            raise FormatError(f"expected {self.size} examples of {self.name}, found {len(examples)} in {places}")
+        makers = {name: partial(_made, split, examples, store) for name, split in self.splits.items()}
+        return Dataset(self.name, examples, makers, self.licence, self.addresses())
+
+
+def _made(split: NamedSplit, examples: Sequence[Example], store: FileStore) -> Split:
+    return split.make(examples, *(store.path_of(file) for file in split.files))
+
 
 _SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"
 _PUBLISHED_SPLITS = "https://raw.githubusercontent.com/google-research/language/master/language/compgen/nqg/tasks"
@@ -39,7 +86,7 @@ def load_dataset(name: str, mirror: Path | str | None = None, report: Report = s
 
 def load_spider_schemas(mirror: Path | str | None = None, report: Report = silent) -> Mapping[str, Schema]:
     """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as its examples."""
-    from nqg.data.spider_schema import read_schemas
+    from nqg.data.schema import read_schemas
 
     return read_schemas(file_store(mirror, report).path_of(_SPIDER_TABLES))
 

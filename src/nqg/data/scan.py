@@ -18,9 +18,8 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from nqg.data.example import Example
-from nqg.data.split import Provenance, Split
-from nqg.data.split_files import read_split
+from nqg.data.dataset import Provenance, Split, read_split
+from nqg.data.examples import Example
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nqg.data.example import Example
-from nqg.data.spider_json import JsonEntry, read_json_entries
-from nqg.data.spider_schema import Schema
+from nqg.data.examples import Example
+from nqg.data.schema import JsonEntry, Schema, read_json_entries
 from nqg.data.sql import sql_tokens, text_tokens
 from nqg.errors import FormatError, UnknownName
 

@@ -7,19 +7,90 @@ so that the counts add up; `traits` are all that hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
+from nqg.errors import NqgError
 from nqg.evaluation.evaluation import Evaluation, Reply
-from nqg.evaluation.metrics import exact_match
-from nqg.evaluation.sequence_errors import Difference, TargetStatistics, first_difference
-from nqg.grammar.charts import charts, goal_charts
+from nqg.evaluation.metrics import exact_match, normalised_tokens
+from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import NO_ROOT
+from nqg.grammar.hypergraph import NO_ROOT
 from nqg.inference.gaps import Gaps, gaps
+from nqg.plotting import write_picture
+
+START, END = "<start>", "<end>"
+Trigram = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place where a program differs from the right one, and the two symbols there; END is its end."""
+
+    place: int
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        found, expected = ("the end" if symbol == END else f"'{symbol}'" for symbol in (self.found, self.expected))
+        return f"symbol {self.place + 1} is {found}, expected {expected}"
+
+
+def first_difference(prediction: str, gold: str) -> Difference | None:
+    """Where a prediction leaves the right program; nothing if it never does.
+
+    >>> print(first_difference("answer ( state )", "answer ( city )"))
+    symbol 3 is 'state', expected 'city'
+    """
+    pairs = zip(_ended(prediction), _ended(gold), strict=False)
+    return next((Difference(place, *pair) for place, pair in enumerate(pairs) if pair[0] != pair[1]), None)
+
+
+def _ended(program: str) -> tuple[str, ...]:
+    return (*normalised_tokens(program), END)
+
+
+def trigrams(target: str) -> Iterator[Trigram]:
+    """Every symbol of a target, and its end, with the two symbols before it."""
+    symbols = (START, START, *_ended(target))
+    return zip(symbols, symbols[1:], symbols[2:], strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStatistics:
+    """What training targets have shown: their trigrams, in how many examples each symbol is, the greatest length."""
+
+    trigrams: frozenset[Trigram]
+    examples_with: Counter[str]
+    longest: int
+
+    @classmethod
+    def of(cls, targets: Iterable[str]) -> TargetStatistics:
+        """The statistics of some targets."""
+        targets = list(targets)
+        symbols = [normalised_tokens(target) for target in targets]
+        return cls(
+            frozenset(trigram for target in targets for trigram in trigrams(target)),
+            Counter(symbol for each in symbols for symbol in set(each)),
+            max(map(len, symbols), default=0),
+        )
+
+    def is_longer(self, target: str) -> bool:
+        """Whether a target is longer than every one seen."""
+        return len(normalised_tokens(target)) > self.longest
+
+    def knows_trigram(self, target: str, place: int) -> bool:
+        """Whether the symbol at `place` of a target, or its end, was seen after the two symbols before it."""
+        return list(trigrams(target))[place] in self.trigrams
+
+    def atoms_seen(self, target: str, times: int) -> tuple[str, ...]:
+        """The symbols of a target that were seen in just so many examples, in their order, each once."""
+        return tuple(each for each in dict.fromkeys(normalised_tokens(target)) if self.examples_with[each] == times)
+
 
 IsRight = Callable[[str, Example], bool]
 
@@ -243,3 +314,78 @@ def _lessons_missed(
         yield Cause.UNSEEN_TRIGRAM, f"training never has '{difference.expected}' there"
     if rare := statistics.atoms_seen(gold, times=1):
         yield Cause.RARE_ATOM, f"one training example has {', '.join(rare)}"
+
+
+RIGHT, RIGHT_COLOUR = "right", "#dddddd"
+COLOURS = {
+    Cause.UNKNOWN_WORD: "#223b66",
+    Cause.UNKNOWN_CONSTRUCTION: "#4477aa",
+    Cause.TOO_LONG: "#88aacc",
+    Cause.ILLEGAL_TARGET: "#66ccee",
+    Cause.WITHHELD: "#aaddee",
+    Cause.GOLD_NOT_DERIVABLE: "#228833",
+    Cause.WRONG_DERIVATION: "#88bb66",
+    Cause.NO_ANSWER: "#777788",
+    Cause.LONGER_TARGET: "#aa3377",
+    Cause.UNSEEN_ATOM: "#882255",
+    Cause.UNSEEN_TRIGRAM: "#ee6677",
+    Cause.RARE_ATOM: "#ffaabb",
+    Cause.OTHER: "#ccbb44",
+}
+
+
+def write_plot(path: Path, breakdowns: Mapping[str, Breakdown]) -> None:
+    """Draw the errors of all systems of named evaluations, as PNG or SVG by the name of the file.
+
+    An evaluation that stands alone may have the empty name.
+    """
+    bars = list(_bars(breakdowns))
+    if not bars:
+        raise NqgError(f"{path}: expected at least one evaluation to draw, found none")
+    write_picture(path, lambda figure_class: _drawn(bars, figure_class))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A system in an evaluation: how many of the examples that it was asked are wrong for each cause."""
+
+    label: str
+    asked: int
+    errors: Mapping[Cause, int]
+
+    @property
+    def right(self) -> int:
+        return self.asked - sum(self.errors.values())
+
+
+def _bars(breakdowns: Mapping[str, Breakdown]) -> Iterator[_Bar]:
+    for name, found in breakdowns.items():
+        table = found.table()
+        for by, asked in found.asked.items():
+            yield _Bar(
+                f"{name}: {by}" if name else by, asked, {line.cause: line.errors for line in table if line.by == by}
+            )
+
+
+def _drawn(bars: list[_Bar], figure_class: Any) -> Any:
+    figure = figure_class(figsize=(9, 2.4 + 0.45 * len(bars)), layout="constrained")
+    panel = figure.subplots()
+    left = _draw_part(panel, RIGHT, RIGHT_COLOUR, [100 * bar.right / bar.asked for bar in bars], [0.0] * len(bars))
+    for cause, colour in COLOURS.items():
+        shares = [100 * bar.errors.get(cause, 0) / bar.asked for bar in bars]
+        if any(shares):
+            left = _draw_part(panel, cause, colour, shares, left)
+    panel.set_yticks(range(len(bars)), [f"{bar.label} ({bar.asked:,})" for bar in bars])
+    panel.invert_yaxis()
+    panel.set_xlim(0, 100)
+    panel.set_xlabel("share of the examples that it was asked, %", fontsize=9)
+    panel.tick_params(labelsize=8)
+    panel.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=7, frameon=False)
+    return figure
+
+
+def _draw_part(panel: Any, label: str, colour: str, widths: list[float], left: list[float]) -> list[float]:
+    """One cause on all bars, and where the next one begins."""
+    panel.barh(range(len(widths)), widths, left=left, color=colour, label=label)
+    return [start + width for start, width in zip(left, widths, strict=True)]

@@ -5,17 +5,275 @@ The paper's own figure is exact match; it reports that denotation accuracy is 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 
-from nqg.data.funql import Entity, parse_funql
-from nqg.data.funql_conversion import expanded
+from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, Term, expanded, parse_funql, spaced_text
+from nqg.data.geobase import Geography, Things
 from nqg.data.geoquery import AnonymisedExample, restored
-from nqg.errors import NqgError
-from nqg.evaluation.funql_execution import executed
-from nqg.evaluation.funql_operations import Amounts
-from nqg.evaluation.geography import Geography
+from nqg.errors import NqgError, UnknownName
 from nqg.evaluation.metrics import exact_match
+
+K = EntityKind
+
+
+class NotExecutable(NqgError):
+    """A program that means nothing; the message says which part of it and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number and, where it is a measure, of what: two states may have the same area."""
+
+    value: float
+    of: Entity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """The numbers that a part of a program means; a part that means things is a plain set of entities."""
+
+    members: frozenset[Amount]
+
+    @property
+    def values(self) -> list[float]:
+        """The numbers alone, with repetitions, from the smallest."""
+        return sorted(amount.value for amount in self.members)
+
+
+Value = Things | Amounts
+NOTHING: Things = frozenset()
+
+
+class Parameter(StrEnum):
+    """What an argument of a predicate must be, in the words of errors."""
+
+    THINGS = "things"
+    NUMBER = "a number"
+    VALUE = "things or a number"
+    CLASS = "the name of a class"
+    RELATION = "the name of a relation"
+    MEASURE = "the name of a measure"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A predicate: its parameters, and the function of a geography and its arguments that it stands for."""
+
+    parameters: tuple[Parameter, ...]
+    compute: Callable[..., Value]
+
+
+KINDS = {
+    "loc_1": (K.STATE, K.CITY, K.RIVER, K.PLACE),
+    "loc_2": (K.STATE, K.CITY, K.COUNTRY),
+    "traverse_1": (K.RIVER,),
+    "traverse_2": (K.STATE, K.CITY, K.COUNTRY),
+    "next_to_1": (K.STATE,),
+    "next_to_2": (K.STATE, K.RIVER),
+    "capital_1": (K.STATE,),
+    "capital_2": (K.CITY,),
+    "high_point_1": (K.STATE,),
+    "high_point_2": (K.PLACE,),
+    "low_point_1": (K.STATE,),
+    "low_point_2": (K.PLACE,),
+    "population_1": (K.STATE, K.CITY, K.COUNTRY),
+    "area_1": (K.STATE, K.CITY, K.COUNTRY, K.PLACE),
+    "density_1": (K.STATE, K.CITY, K.COUNTRY),
+    "size": (K.STATE, K.CITY, K.COUNTRY, K.RIVER, K.PLACE),
+    "len": (K.RIVER,),
+    "elevation_1": (K.PLACE,),
+}
+"""The kinds of things that a relation or a measure is about; things of other kinds have none, known or not."""
+
+
+def related(geography: Geography, things: Things, *, relation: str) -> Things:
+    """The things that a relation leads to from any of `things`."""
+    _check_kinds(relation, things)
+    leads_to = geography.relations[relation]
+    return NOTHING.union(*(leads_to.get(thing, NOTHING) for thing in things))
+
+
+def measured(geography: Geography, things: Things, *, measure: str) -> Amounts:
+    """The measure of each of `things` that has one."""
+    _check_kinds(measure, things)
+    known = geography.measures[measure]
+    return Amounts(frozenset(Amount(value, thing) for thing in things for value in known.get(thing, ())))
+
+
+def _check_kinds(name: str, things: Things) -> None:
+    found = {thing.kind for thing in things}
+    if found and found.isdisjoint(KINDS[name]):
+        raise NotExecutable(f"'{name}' asks about {' or '.join(KINDS[name])}, found {' and '.join(sorted(found))}")
+
+
+def by_measure(geography: Geography, measure: str, things: Things, *, sign: int) -> Things:
+    """The one of `things` with the largest (sign 1) or the smallest (sign -1) measure."""
+    amounts = measured(geography, things, measure=measure).members
+    return _first((sign * amount.value, amount.of) for amount in amounts if amount.of)
+
+
+def superlative(geography: Geography, value: Value, *, measure: str, sign: int) -> Value:
+    """The most extreme of several things by a measure, or of several numbers."""
+    if isinstance(value, Amounts):
+        numbers = value.values
+        return Amounts(frozenset(Amount(number) for number in (numbers[-1:] if sign > 0 else numbers[:1])))
+    return by_measure(geography, measure, value, sign=sign)
+
+
+def by_count(geography: Geography, members: str, relation: str, things: Things, *, sign: int) -> Things:
+    """The member of a class that the relation leads to from the most, or the fewest, of `things`.
+
+    Members that it leads to from none do not compete: `fewest` is never a state without cities.
+    """
+    _check_kinds(relation, things)
+    leads_to, competing = geography.relations[relation], geography.classes[members]
+    counts = Counter(one for thing in things for one in leads_to.get(thing, NOTHING) & competing)
+    return _first((sign * count, thing) for thing, count in counts.items())
+
+
+def _first(ranked: Iterable[tuple[float, Entity]]) -> Things:
+    """The thing of the highest rank, the first by name among equals; nothing if there is nothing."""
+    best = min(ranked, key=lambda pair: (-pair[0], pair[1].name, pair[1].state or ""), default=None)
+    return NOTHING if best is None else frozenset({best[1]})
+
+
+def beyond(geography: Geography, things: Things, *, measure: str, among: str, sign: int) -> Things:
+    """What of a class is higher (longer) or, with sign -1, lower than any one of `things`."""
+    bounds = [sign * value for value in measured(geography, things, measure=measure).values]
+    others = measured(geography, geography.classes[among], measure=measure).members
+    least = min(bounds, default=math.inf)
+    return frozenset(other.of for other in others if other.of and sign * other.value > least)
+
+
+def at_elevation(geography: Geography, heights: Amounts) -> Things:
+    """The places that lie at one of these heights."""
+    wanted = frozenset(heights.values)
+    places = measured(geography, geography.classes["place"], measure="elevation_1").members
+    return frozenset(place.of for place in places if place.of and place.value in wanted)
+
+
+def _intersection(_: Geography, left: Things, right: Things) -> Things:
+    return left & right
+
+
+def _exclude(_: Geography, left: Things, right: Things) -> Things:
+    return left - right
+
+
+def _count(_: Geography, things: Things) -> Amounts:
+    return Amounts(frozenset({Amount(float(len(things)))}))
+
+
+def _sum(_: Geography, amounts: Amounts) -> Amounts:
+    return Amounts(frozenset({Amount(math.fsum(amounts.values))}))
+
+
+P = Parameter
+OPERATIONS: dict[str, Operation] = {
+    "intersection": Operation((P.THINGS, P.THINGS), _intersection),
+    "exclude": Operation((P.THINGS, P.THINGS), _exclude),
+    "count": Operation((P.THINGS,), _count),
+    "sum": Operation((P.NUMBER,), _sum),
+    "largest_one": Operation((P.MEASURE, P.THINGS), partial(by_measure, sign=1)),
+    "smallest_one": Operation((P.MEASURE, P.THINGS), partial(by_measure, sign=-1)),
+    "most": Operation((P.CLASS, P.RELATION, P.THINGS), partial(by_count, sign=1)),
+    "fewest": Operation((P.CLASS, P.RELATION, P.THINGS), partial(by_count, sign=-1)),
+    "largest": Operation((P.VALUE,), partial(superlative, measure="size", sign=1)),
+    "smallest": Operation((P.VALUE,), partial(superlative, measure="size", sign=-1)),
+    "longest": Operation((P.THINGS,), partial(superlative, measure="len", sign=1)),
+    "shortest": Operation((P.THINGS,), partial(superlative, measure="len", sign=-1)),
+    "highest": Operation((P.THINGS,), partial(superlative, measure="elevation_1", sign=1)),
+    "lowest": Operation((P.THINGS,), partial(superlative, measure="elevation_1", sign=-1)),
+    "longer": Operation((P.THINGS,), partial(beyond, measure="len", among="river", sign=1)),
+    "higher_2": Operation((P.THINGS,), partial(beyond, measure="elevation_1", among="place", sign=1)),
+    "lower_2": Operation((P.THINGS,), partial(beyond, measure="elevation_1", among="place", sign=-1)),
+    "elevation_2": Operation((P.NUMBER,), at_elevation),
+}
+
+
+SHOWN = 60  # characters of a part of a program in an error
+
+
+def executed(program: Term, geography: Geography) -> Value:
+    """What `answer ( … )` means; a program that means nothing is refused with the part at fault.
+
+    The walk recurses: trees that `parse_funql` makes are never too deep for it.
+    """
+    match program:
+        case Call("answer", (argument,)):
+            return _value(argument, geography)
+        case _:
+            raise NotExecutable(f"found {_shown(program)}, expected 'answer ( … )'")
+
+
+def _value(term: Term, geography: Geography) -> Value:
+    match term:
+        case Entity():
+            return geography.named(term)
+        case Number(number):
+            return Amounts(frozenset({Amount(float(number))}))
+        case Name(name):
+            return geography.classes[_known(name, "class of things", geography.classes)]
+        case Placeholder():
+            raise NotExecutable(f"found the placeholder {term}, expected the entity that it stands for")
+        case Call(name, arguments):
+            operation = _operation(name, geography)
+            _check_number_of_arguments(term, operation)
+            pairs = zip(arguments, operation.parameters, strict=True)
+            return operation.compute(geography, *(_argument(term, each, kind, geography) for each, kind in pairs))
+
+
+def _operation(name: str, geography: Geography) -> Operation:
+    if name in geography.relations:
+        return Operation((Parameter.THINGS,), partial(related, relation=name))
+    if name in geography.measures:
+        return Operation((Parameter.THINGS,), partial(measured, measure=name))
+    known = OPERATIONS.keys() | geography.relations.keys() | geography.measures.keys()
+    return OPERATIONS[_known(name, "predicate", known)]
+
+
+def _check_number_of_arguments(call: Call, operation: Operation) -> None:
+    expected, found = len(operation.parameters), len(call.arguments)
+    if expected != found:
+        asked = ", ".join(operation.parameters)
+        raise NotExecutable(f"{_shown(call)} has {found} arguments, expected {expected}: {asked}")
+
+
+def _argument(call: Call, argument: Term, kind: Parameter, geography: Geography) -> Value | str:
+    match kind:
+        case Parameter.CLASS:
+            return _named(call, argument, kind, geography.classes)
+        case Parameter.RELATION:
+            return _named(call, argument, kind, geography.relations)
+        case Parameter.MEASURE:
+            return _named(call, argument, kind, geography.measures)
+    value = _value(argument, geography)
+    found = Parameter.NUMBER if isinstance(value, Amounts) else Parameter.THINGS
+    if kind not in (found, Parameter.VALUE):
+        raise NotExecutable(f"'{call.predicate}' takes {kind}, found {found}: {_shown(argument)}")
+    return value
+
+
+def _named(call: Call, argument: Term, kind: Parameter, known: Collection[str]) -> str:
+    if not isinstance(argument, Name):
+        raise NotExecutable(f"'{call.predicate}' takes {kind}, found {_shown(argument)}")
+    return _known(argument.name, kind.removeprefix("the name of a "), known)
+
+
+def _known(name: str, kind: str, known: Collection[str]) -> str:
+    if name not in known:
+        raise NotExecutable(str(UnknownName(kind, name, known)))
+    return name
+
+
+def _shown(term: Term) -> str:
+    text = spaced_text(term)
+    return f"'{text}'" if len(text) <= SHOWN else f"'{text[:SHOWN]}…'"
 
 
 @dataclass(frozen=True, slots=True)

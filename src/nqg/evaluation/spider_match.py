@@ -7,15 +7,139 @@ What the official program does, from its definition in words. Both queries are r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
 
-from nqg.data.spider_schema import Schema
+from nqg.data.schema import Schema
 from nqg.errors import FormatError
-from nqg.evaluation.spider_hardness import Hardness, hardness
-from nqg.evaluation.spider_normal import normalised
-from nqg.evaluation.spider_parser import parse_query
-from nqg.evaluation.spider_query import Query
+from nqg.evaluation.metrics import Scores
+from nqg.evaluation.spider_parser import Branch, Condition, Order, Query, Unit, parse_query
+
+
+def normalised(query: Query, schema: Schema) -> Query:
+    """The query as it is compared.
+
+    Values go from conditions at every level. `distinct` and foreign keys are seen to in the outermost query and its
+    branches alone, and derived tables stay as they are: that is what the official program does.
+    """
+    representatives, tables = representative_columns(schema), frozenset(query.plain_tables)
+
+    def plain(unit: Unit) -> Unit:
+        column = representatives.get(unit.column, unit.column) if unit.table in tables else unit.column
+        return replace(unit, column=column, is_distinct=False)
+
+    return _without_distinct(_without_values(query), plain)
+
+
+def representative_columns(schema: Schema) -> Mapping[str, str]:
+    """For every column of a foreign key the first of the columns that are taken for the same.
+
+    A key joins the first group that has either of its columns. Groups are never united, and where they share a
+    column the later one decides, as in the official program.
+    """
+    groups: list[set[str]] = []
+    for key in schema.foreign_keys:
+        ends = {key.column, key.refers_to}
+        group = next((group for group in groups if group & ends), None)
+        if group is None:
+            groups.append(ends)
+        else:
+            group |= ends
+    order = {column: number for number, column in enumerate(schema.columns)}
+    return {column: min(group, key=order.__getitem__) for group in groups for column in group}
+
+
+def _without_values(query: Query) -> Query:
+    return replace(
+        query,
+        on=query.on.changed(_without_its_values),
+        where=query.where.changed(_without_its_values),
+        having=query.having.changed(_without_its_values),
+        branch=query.branch and Branch(query.branch.operator, _without_values(query.branch.query)),
+    )
+
+
+def _without_its_values(condition: Condition) -> Condition:
+    values = (_without_values(value) if isinstance(value, Query) else None for value in condition.values)
+    return replace(condition, values=tuple(values))
+
+
+def _without_distinct(query: Query, plain: Callable[[Unit], Unit]) -> Query:
+    """The query and its branches with plain units."""
+
+    def changed(condition: Condition) -> Condition:
+        return replace(condition, left=condition.left.with_units(plain))
+
+    def ordered(order: Order) -> Order:
+        return replace(order, expressions=tuple(each.with_units(plain) for each in order.expressions))
+
+    return replace(
+        query,
+        items=tuple(replace(item, expression=item.expression.with_units(plain)) for item in query.items),
+        on=query.on.changed(changed),
+        where=query.where.changed(changed),
+        group=tuple(map(plain, query.group)),
+        having=query.having.changed(changed),
+        order=query.order and ordered(query.order),
+        branch=query.branch and Branch(query.branch.operator, _without_distinct(query.branch.query, plain)),
+        is_distinct=False,
+    )
+
+
+class Hardness(StrEnum):
+    """Spider's levels, the easiest first."""
+
+    EASY = "easy"
+    MEDIUM = "medium"
+    HARD = "hard"
+    EXTRA = "extra"
+
+
+def hardness(query: Query) -> Hardness:
+    """The level of a query, from the number of its clauses, sub-queries and repeated parts."""
+    clauses, nested, repeated = _clauses(query), _nested(query), _repeated(query)
+    if nested == 0:
+        return _flat_hardness(clauses, repeated)
+    return Hardness.HARD if nested == 1 and clauses <= 1 and repeated == 0 else Hardness.EXTRA
+
+
+def _flat_hardness(clauses: int, repeated: int) -> Hardness:
+    """The level of a query without sub-queries and branches."""
+    if clauses <= 1 and repeated == 0:
+        return Hardness.EASY
+    if (clauses <= 1 and repeated <= 2) or (clauses <= 2 and repeated < 2):
+        return Hardness.MEDIUM
+    if (clauses <= 2 and repeated > 2) or (clauses == 3 and repeated <= 2):
+        return Hardness.HARD
+    return Hardness.EXTRA
+
+
+def _clauses(query: Query) -> int:
+    present = (query.where, query.group, query.order, query.limit is not None)
+    joins = max(len(query.tables) - 1, 0)
+    either = sum(clause.connectors.count("or") for clause in (query.on, query.where, query.having))
+    likes = sum(condition.operator == "like" for condition in query.conditions())
+    return sum(map(bool, present)) + joins + either + likes
+
+
+def _nested(query: Query) -> int:
+    subqueries = sum(len(list(condition.subqueries())) for condition in query.conditions())
+    return subqueries + (query.branch is not None)
+
+
+def _repeated(query: Query) -> int:
+    sizes = (_aggregates(query), len(query.items), len(query.where.parts), len(query.group))
+    return sum(size > 1 for size in sizes)
+
+
+def _aggregates(query: Query) -> int:
+    """Aggregates as the official program counts them: it takes `not`, and `and` and `or` of `having`, for some."""
+    sorted_by = [unit for each in (query.order.expressions if query.order else ()) for unit in each.units()]
+    marked = [each.aggregate for each in query.items] + [unit.aggregate for unit in (*query.group, *sorted_by)]
+    negated = [condition.is_negated for condition in (*query.where, *query.having)]
+    return sum(map(bool, [*marked, *negated, *query.having.connectors]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +160,7 @@ class Verdict:
 def spider_match(predicted: str | None, gold: str, schema: Schema) -> Verdict:
     """The verdict on a prediction; one that cannot be read, or is none, is wrong.
 
-    >>> from nqg.data.spider_schema import Table
+    >>> from nqg.data.schema import Table
     >>> schema = Schema("pets_1", (Table("pets", ("id", "weight")),))
     >>> spider_match("SELECT id FROM pets WHERE weight > 3", "SELECT id FROM pets WHERE weight > 10", schema).is_match
     True
@@ -115,3 +239,66 @@ COMPONENTS: Mapping[str, Callable[[Query], object]] = {
 }
 """What each component of a query holds; two queries agree in it where this is equal. The ones with "without" are
 weaker than their namesakes and only tell more about a query that does not match."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentScores:
+    """In how many predictions and golds a component is, and how often both have it and agree."""
+
+    name: str
+    predicted: int
+    gold: int
+    right: int
+
+    @property
+    def precision(self) -> float | None:
+        """The share that is right where predictions have the component."""
+        return self.right / self.predicted if self.predicted else None
+
+    @property
+    def recall(self) -> float | None:
+        """The share that is right where golds have the component."""
+        return self.right / self.gold if self.gold else None
+
+    @property
+    def f1(self) -> float | None:
+        """The harmonic mean of the two; undefined where neither side has the component."""
+        return 2 * self.right / (self.predicted + self.gold) if self.predicted + self.gold else None
+
+
+@dataclass(frozen=True, slots=True)
+class SpiderReport:
+    """The tables of Spider's metric; levels of hardness that do not occur are left out."""
+
+    levels: dict[Hardness, Scores]
+    components: tuple[ComponentScores, ...]
+
+    @classmethod
+    def of(cls, verdicts: Sequence[Verdict]) -> SpiderReport:
+        """The report on verdicts; a prediction that could not be read counts as none."""
+        by_level = {level: [each for each in verdicts if each.hardness == level] for level in Hardness}
+        levels = {
+            level: Scores.of([None if each.reason else each.is_match for each in found])
+            for level, found in by_level.items()
+            if found
+        }
+        return cls(levels, tuple(_component(name, verdicts) for name in COMPONENTS))
+
+    def facts(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {
+            "hardness": {str(level): scores.facts() for level, scores in self.levels.items()},
+            "components": {
+                each.name: {"precision": each.precision, "recall": each.recall, "f1": each.f1}
+                for each in self.components
+            },
+        }
+
+
+def _component(name: str, verdicts: Sequence[Verdict]) -> ComponentScores:
+    return ComponentScores(
+        name,
+        predicted=sum(name in each.predicted for each in verdicts),
+        gold=sum(name in each.gold for each in verdicts),
+        right=sum(name in each.gold and name not in each.differing for each in verdicts),
+    )

@@ -6,15 +6,214 @@ is left over after a complete query is ignored, and a column on the right of a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from nqg.data.spider_schema import Schema
+from nqg.data.schema import Schema
 from nqg.errors import FormatError
-from nqg.evaluation.spider_names import Names
-from nqg.evaluation.spider_query import Branch, Condition, Conditions, Expression, Item, Order, Query, Unit, Value
-from nqg.evaluation.spider_words import is_string, spider_words
+
+_MARK = r"[()\[\]{}<>;@#$%&?!*]|`+|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>\s]*$)"
+_STRING = r'"[^"]*"'
+_WORD = re.compile(rf'{_MARK}|(?:{_STRING}|(?!{_MARK})[^\s"])+')
+_ONE_STRING = re.compile(_STRING)
+
+
+def spider_words(sql: str) -> tuple[str, ...]:
+    r"""The words of a query in lower case; a quoted string is one word and keeps its case.
+
+    >>> spider_words("SELECT max(T1.Age) FROM t WHERE a> =5 AND b = 'X y'")
+    ('select', 'max', '(', 't1.age', ')', 'from', 't', 'where', 'a', '>', '=5', 'and', 'b', '=', '"X y"')
+    """
+    text = sql.replace("'", '"')
+    if text.count('"') % 2:
+        raise FormatError("expected quotes in pairs, found an odd number of them")
+    words: list[str] = []
+    for word in _WORD.findall(text):
+        if word == "=" and words and words[-1] in ("!", ">", "<"):
+            words[-1] += "="
+        else:
+            words.append(word if is_string(word) else word.lower())
+    return tuple(words)
+
+
+def is_string(word: str) -> bool:
+    """Whether a word is a whole quoted string, and nothing is glued to it.
+
+    >>> is_string('"a b"'), is_string('"a""b"'), is_string('name="a"')
+    (True, False, False)
+    """
+    return _ONE_STRING.fullmatch(word) is not None
+
+
+STAR = "*"
+
+
+class Names:
+    """The tables and columns of a database, and the aliases that a query gives them."""
+
+    def __init__(self, schema: Schema, words: Sequence[str]) -> None:
+        self.columns = {table.name: frozenset(table.columns) for table in schema.tables}
+        self.aliases = _aliases(words)
+        for alias in self.aliases:
+            if alias in self.columns:
+                raise FormatError(f"expected an alias that is no table, found 'as {alias}'")
+
+    def table(self, word: str) -> str:
+        """The table that a word names, by itself or as an alias."""
+        name = self.aliases.get(word, word)
+        if name not in self.columns:
+            raise FormatError(f"expected a table or its alias, found '{word}'")
+        return name
+
+    def column(self, word: str, tables: Iterable[str]) -> str:
+        """The column that a word names, as `table.column`; a bare name is that of the first table which has it."""
+        if word == STAR:
+            return STAR
+        qualifier, dot, name = word.partition(".")
+        owners = [self.table(qualifier)] if dot else tables
+        wanted = name if dot else word
+        for table in owners:
+            if wanted in self.columns[table]:
+                return f"{table}.{wanted}"
+        raise FormatError(f"expected a column, found '{word}'")
+
+
+def _aliases(words: Sequence[str]) -> dict[str, str]:
+    """What stands before each `as`, by what stands after it; of two meanings the last holds everywhere."""
+    if words and words[-1] == "as":
+        raise FormatError("expected an alias after 'as', found the end of the query")
+    triples = zip(words, words[1:], words[2:], strict=False)
+    return {alias: name for name, word, alias in triples if word == "as"}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A column, perhaps under an aggregate; `*` is a column of no table."""
+
+    column: str
+    aggregate: str | None = None
+    is_distinct: bool = False
+
+    @property
+    def table(self) -> str:
+        """The table of the column; that of `*` has no name."""
+        return self.column.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A unit, or two of them under one of `- + * /`."""
+
+    left: Unit
+    operator: str | None = None
+    right: Unit | None = None
+
+    def with_units(self, change: Callable[[Unit], Unit]) -> Expression:
+        """The same expression of changed units."""
+        return replace(self, left=change(self.left), right=change(self.right) if self.right else None)
+
+    def units(self) -> Iterator[Unit]:
+        """Its one or two units."""
+        yield self.left
+        if self.right:
+            yield self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What a query selects: an expression, perhaps under an aggregate."""
+
+    expression: Expression
+    aggregate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A comparison with one value, or with two for `between`; a value that does not count is None."""
+
+    left: Expression
+    operator: str
+    values: tuple[Value, ...]
+    is_negated: bool = False
+
+    def subqueries(self) -> Iterator[Query]:
+        """The values that are queries."""
+        return (value for value in self.values if isinstance(value, Query))
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Conditions and the words between them, in turn; a forgotten word shifts what follows into the wrong turn."""
+
+    parts: tuple[Condition | str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    @property
+    def in_turn(self) -> tuple[Condition | str, ...]:
+        """What stands where conditions belong."""
+        return self.parts[::2]
+
+    @property
+    def connectors(self) -> tuple[Condition | str, ...]:
+        """What stands where `and` and `or` belong."""
+        return self.parts[1::2]
+
+    def __iter__(self) -> Iterator[Condition]:
+        return (part for part in self.parts if isinstance(part, Condition))
+
+    def changed(self, change: Callable[[Condition], Condition]) -> Conditions:
+        """The same list of changed conditions."""
+        return Conditions(tuple(change(part) if isinstance(part, Condition) else part for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a result is sorted by, and the one direction that the metric knows for all of it."""
+
+    expressions: tuple[Expression, ...]
+    direction: str = "asc"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The query behind `intersect`, `union` or `except`."""
+
+    operator: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One `select` with its clauses; a table is a name or a query."""
+
+    items: tuple[Item, ...]
+    tables: tuple[str | Query, ...]
+    on: Conditions = Conditions()
+    where: Conditions = Conditions()
+    group: tuple[Unit, ...] = ()
+    having: Conditions = Conditions()
+    order: Order | None = None
+    limit: int | None = None
+    branch: Branch | None = None
+    is_distinct: bool = False
+
+    @property
+    def plain_tables(self) -> tuple[str, ...]:
+        """The tables that are names, in order."""
+        return tuple(table for table in self.tables if isinstance(table, str))
+
+    def conditions(self) -> Iterator[Condition]:
+        """Those of `on`, `where` and `having`."""
+        for clause in (self.on, self.where, self.having):
+            yield from clause
+
+
+Value = str | float | Unit | Query | None
+
 
 SET_OPERATORS = ("intersect", "union", "except")
 CLAUSE_WORDS = ("select", "from", "where", "group", "order", "limit", *SET_OPERATORS)
@@ -31,7 +230,7 @@ Tables = Sequence[str]
 def parse_query(sql: str, schema: Schema) -> Query:
     """The query that the metric reads; an error says why there is none.
 
-    >>> from nqg.data.spider_schema import Table
+    >>> from nqg.data.schema import Table
     >>> schema = Schema("pets_1", (Table("pets", ("id", "weight")),))
     >>> parse_query("SELECT T1.weight FROM Pets AS T1", schema).items[0].expression.left.column
     'pets.weight'

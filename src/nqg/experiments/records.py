@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from nqg.data.strict_json import strict_json
 from nqg.errors import FormatError, NqgError, Place
-from nqg.experiments.recipe import Recipe, System
-from nqg.files import write_text
+from nqg.evaluation.metrics import Spread, spread
+from nqg.experiments.recipe import SYSTEMS, Recipe, System
+from nqg.files import strict_json, write_text
 
 KIND = "nqg result"
 VERSION = 1
@@ -116,3 +116,63 @@ def records(folder: Path) -> Iterator[Record]:
         raise NqgError(f"{folder}: no such folder; `nqg reproduce NAME --results {folder}` writes records there")
     for path in sorted(folder.glob("*/*.json")):
         yield read_record(path)
+
+
+TITLES: dict[System, str] = {"nqg": "NQG", "seq2seq": "T5", "hybrid": "NQG-T5", "gated": "NQG-T5 with a gate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A system with its weights: one row of a table.
+
+    >>> Series("gated", "minilm+flan-t5-small").title
+    'NQG-T5 with a gate (minilm+flan-t5-small)'
+    """
+
+    system: System
+    weights: str
+
+    @property
+    def title(self) -> str:
+        """How a table names it."""
+        return f"{TITLES[self.system]} ({self.weights})"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All records of a folder, by recipe and series."""
+
+    records: tuple[Record, ...]
+
+    @classmethod
+    def collected(cls, records: Iterable[Record]) -> Results:
+        """Records in a fixed order, whatever order they came in."""
+        return cls(tuple(sorted(records, key=lambda record: (record.cell.recipe, record.cell.stem))))
+
+    def series(self, recipes: Sequence[str]) -> list[Series]:
+        """The series that have a record of one of the recipes: in the order of systems."""
+        found = {Series(each.cell.system, each.cell.weights) for each in self.records if each.cell.recipe in recipes}
+        return sorted(found, key=lambda series: (SYSTEMS.index(series.system), series.weights))
+
+    def figure(self, recipe: str, series: Series, name: str) -> Spread | None:
+        """A figure over all seeds; None where nothing was run, or where it is undefined."""
+        found = [record.figures.get(name) for record in self.of(recipe, series)]
+        known = [value for value in found if value is not None]
+        return spread(known) if known else None
+
+    def split_fact(self, recipe: str, name: str) -> float | None:
+        """A figure of the split itself, which is the same in every record that has it."""
+        values = (each.figures.get(name) for each in self.records if each.cell.recipe == recipe)
+        return next((value for value in values if value is not None), None)
+
+    def seeds(self, recipe: str, series: Series) -> int:
+        """How many seeds were run."""
+        return len(self.of(recipe, series))
+
+    def of(self, recipe: str, series: Series) -> list[Record]:
+        """The records of a series, one a seed."""
+        return [
+            each
+            for each in self.records
+            if (each.cell.recipe, each.cell.system, each.cell.weights) == (recipe, series.system, series.weights)
+        ]

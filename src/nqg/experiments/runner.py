@@ -7,23 +7,84 @@ together; `gated` does so with a gate that is calibrated on examples held out fr
 from __future__ import annotations
 
 import datetime
+import os
+import platform
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
 
-from nqg.data.example import Example, distinct_pairs
+import nqg
+from nqg.data.download import Report, silent
+from nqg.data.examples import Example, distinct_pairs
+from nqg.engines import Engine
 from nqg.evaluation.evaluation import Evaluation, Reply
 from nqg.evaluation.metrics import Scores
-from nqg.experiments.machine import commit, hardware, versions
-from nqg.experiments.outcome import Outcome, Progress, Stopwatch, Workplace, read_replies, write_replies
-from nqg.experiments.recipe import Recipe, System
+from nqg.experiments.recipe import Recipe, System, UsedWeights
 from nqg.experiments.records import Cell, Record, read_record
-from nqg.experiments.task import Task
-from nqg.experiments.weights import UsedWeights
+from nqg.experiments.task import (
+    Outcome,
+    Progress,
+    Stopwatch,
+    Task,
+    Workplace,
+    fine_tuning_settings,
+    nqg_outcome,
+    prepared,
+    read_replies,
+    seq2seq_outcome,
+    training_settings,
+    write_replies,
+)
 from nqg.inference.calibration import HeldOut, held_out
-from nqg.inference.gate import Gate, Trial, calibrated_gate
-from nqg.model.folder import held
+from nqg.inference.hybrid import Gate, Trial, calibrated_gate
+from nqg.inference.parser import best_device
+from nqg.model_folder import held
+
+PACKAGES = ("torch", "transformers", "numpy", "numba")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what may change a figure."""
+    return {"nqg": nqg.__version__, "python": platform.python_version(), **dict(map(_version, PACKAGES))}
+
+
+def _version(package: str) -> tuple[str, str]:
+    try:
+        return package, version(package)
+    except PackageNotFoundError:
+        return package, "unknown"
+
+
+def commit() -> str:
+    """The commit of the checkout that nqg runs from, with a `+` if files differ from it; 'unknown' elsewhere."""
+    if asserted := os.environ.get("NQG_COMMIT"):  # a copy of a checkout, as on a lent machine, has no .git
+        return asserted
+    head = _git("rev-parse", "--short=12", "HEAD")
+    return head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "") if head else "unknown"
+
+
+def _git(*arguments: str) -> str:
+    folder = Path(nqg.__file__).parent
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
+def hardware(device: str) -> str:
+    """The processor that did the work, in words."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.get_device_name()
+    return f"{os.cpu_count()} cores, {platform.machine()}"
+
 
 Run = Callable[[Task, str, int, Workplace], Outcome]
 Tell = Callable[[Cell, Progress], None]
@@ -180,3 +241,78 @@ def _chosen(own: Reply, other: Reply, gate: Gate) -> Reply:
 def _is_right(task: Task, example: Example, reply: Reply) -> bool:
     judge = next(iter(task.judges.values()))
     return reply.target is not None and judge.is_right(reply.target, example)
+
+
+RUNS: Mapping[System, Run] = {"nqg": nqg_outcome, "seq2seq": seq2seq_outcome}
+
+
+def runner(
+    recipe: Recipe,
+    weights: UsedWeights,
+    results: Path,
+    *,
+    device: str | None = None,
+    mirror: Path | None = None,
+    report: Report = silent,
+    tell: Tell = lambda cell, progress: None,
+) -> Runner:
+    """A runner of a recipe; its settings are checked and its data prepared before anything is run."""
+    training_settings(recipe, weights.encoder, 0), fine_tuning_settings(recipe, weights.seq2seq, 0)
+    return Runner(prepared(recipe, mirror, report), results, weights, RUNS, device or best_device(), tell)
+
+
+PARTS: tuple[System, ...] = ("nqg", "seq2seq")
+
+
+class Errand(NamedTuple):
+    """A cell, by the number of its plan."""
+
+    plan: int
+    system: System
+    seed: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe, with which weights it is to be run, and where."""
+
+    recipe: Recipe
+    weights: UsedWeights
+    systems: tuple[System, ...]
+    results: Path
+    device: str | None = None
+    mirror: Path | None = None
+
+    def runner(self, tell: Tell = lambda cell, progress: None) -> Runner:
+        """What runs its cells, the data prepared."""
+        return runner(self.recipe, self.weights, self.results, device=self.device, mirror=self.mirror, tell=tell)
+
+    @property
+    def first_systems(self) -> tuple[System, ...]:
+        """The systems that are run before the others: those that train, also where only their hybrid is wanted."""
+        needed = {*self.systems, *(PARTS if {*self.systems} - {*PARTS} else ())}
+        return tuple(system for system in PARTS if system in needed)
+
+
+def run_plans(plans: Sequence[Plan], seeds: Sequence[int], engine: Engine) -> list[list[Record]]:
+    """The records of each plan, seed by seed, those that are there already read and the others made."""
+    numbered = list(enumerate(plans))
+    first = [
+        Errand(number, system, seed) for number, plan in numbered for seed in seeds for system in plan.first_systems
+    ]
+    asked = [Errand(number, system, seed) for number, plan in numbered for seed in seeds for system in plan.systems]
+    made: dict[Errand, Record] = {}
+    for errands in (first, [errand for errand in asked if errand.system not in PARTS]):
+        made.update(zip(errands, engine.map(partial(_running, tuple(plans)), errands), strict=True))
+    return [[made[errand] for errand in asked if errand.plan == number] for number, _ in numbered]
+
+
+def _running(plans: Sequence[Plan]) -> Callable[[Errand], Record]:
+    """What runs a cell; the data of a recipe is prepared when its first cell comes."""
+    prepared = cache(lambda number: plans[number].runner())
+
+    def record(errand: Errand) -> Record:
+        ready: Runner = prepared(errand.plan)
+        return ready.record(ready.cell(errand.system, errand.seed))
+
+    return record

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import html
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from nqg.evaluation.seeds import Spread
-from nqg.experiments.outcome import BEST_LEGAL
+from nqg.evaluation.metrics import Spread
 from nqg.experiments.recipe import Recipe, read_recipe
-from nqg.experiments.summary import Results, Series
+from nqg.experiments.records import Results, Series
+from nqg.experiments.task import BEST_LEGAL
+from nqg.plotting import svg, write_picture
 
 UNKNOWN = "—"
 SCAN = ("scan-jump", "scan-turn-left", "scan-length", "scan-mcd1", "scan-mcd2", "scan-mcd3")
@@ -242,3 +246,130 @@ def _weights_options(series: Series) -> str:
     encoder, _, seq2seq = series.weights.partition("+")
     options = {"nqg": f"--encoder {encoder}", "seq2seq": f"--seq2seq {encoder}"}
     return options.get(series.system, f"--encoder {encoder} --seq2seq {seq2seq}")
+
+
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }
+th, td { padding: .25rem .75rem; text-align: right; border-bottom: 1px solid #8884; }
+th:first-child, td:first-child { text-align: left; white-space: nowrap; }
+tr.paper { opacity: .7; }
+figure { margin: 1rem 0; } svg { max-width: 100%; height: auto; background: white; }
+"""
+
+
+def markdown(tables: Iterable[Table]) -> str:
+    """The tables as Markdown.
+
+    >>> print(markdown([Table(8, "Sizes", ("dataset", "rules"), (("scan", "20"),))]))
+    ## Table 8: Sizes
+    <BLANKLINE>
+    | dataset | rules |
+    |---|--:|
+    | scan | 20 |
+    <BLANKLINE>
+    """
+    return "\n".join(_markdown(table) for table in tables)
+
+
+def _markdown(table: Table) -> str:
+    lines = [
+        f"## {table.heading}",
+        "",
+        _line(table.header),
+        "|---|" + "--:|" * (len(table.header) - 1),
+        *map(_line, table.rows),
+        "",
+        *((f"Stand-ins. {' '.join(table.notes)}\n",) if table.notes else ()),
+    ]
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def page(tables: Iterable[Table], pictures: Iterable[str] = ()) -> str:
+    """The tables, and pictures that are SVG already, as one HTML page."""
+    body = [*map(_html, tables), *(f"<figure>{picture}</figure>" for picture in pictures)]
+    head = f'<meta charset="utf-8"><title>nqg results</title><style>{STYLE}</style>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(body) + "\n</body></html>\n"
+
+
+def _html(table: Table) -> str:
+    header = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in table.header)
+    rows = "\n".join(map(_html_row, table.rows))
+    notes = f"<p>Stand-ins. {html.escape(' '.join(table.notes))}</p>" if table.notes else ""
+    title = html.escape(table.heading)
+    return f"<h2>{title}</h2>\n<table><thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>{notes}"
+
+
+def _html_row(row: Sequence[str]) -> str:
+    kind = ' class="paper"' if row[0].startswith("paper") else ""
+    cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+    return f"<tr{kind}>{cells}</tr>"
+
+
+COLOURS = {"nqg": "#4477aa", "seq2seq": "#ccbb44", "hybrid": "#228833", "gated": "#66ccee"}
+PAPER = {"nqg": "NQG", "seq2seq": "T5-Base", "hybrid": "NQG-T5-Base", "gated": "NQG-T5-Base"}
+GROUPS = {"SCAN": SCAN, "GeoQuery": GEOQUERY, "Spider-SSP": SPIDER}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of ours and the mark of the paper's figure on it."""
+
+    title: str
+    colour: str
+    figure: Spread
+    paper: float | None
+
+
+def write_plot(path: Path, results: Results) -> None:
+    """Draw accuracies as bars, the paper's figures as marks on them, as PNG or SVG by the name of the file."""
+    write_picture(path, lambda figure_class: _drawn(results, figure_class))
+
+
+def pictures(results: Results) -> list[str]:
+    """The same picture as SVG for a page; none where nothing was run."""
+    return [svg(lambda figure_class: _drawn(results, figure_class))] if results.records else []
+
+
+def _drawn(results: Results, figure_class: Any) -> Any:
+    recipes = [recipe for names in GROUPS.values() for recipe in recipes_run(results, names)]
+    bars = [list(_bars(results, recipe)) for recipe in recipes]
+    figure = figure_class(figsize=(9, 1 + 0.35 * len(recipes) + 0.22 * sum(map(len, bars))), layout="constrained")
+    panels = figure.subplots(max(len(recipes), 1), 1, sharex=True, squeeze=False, height_ratios=_heights(bars))
+    for panel, recipe, drawn in zip(panels[:, 0], recipes, bars, strict=False):
+        _draw(panel, recipe, drawn)
+    figure.supxlabel("accuracy in per cent; a black mark is the paper's figure", fontsize=9)
+    return figure
+
+
+def _heights(bars: Sequence[Sequence[Bar]]) -> list[int]:
+    return [len(group) + 1 for group in bars] or [1]
+
+
+def _bars(results: Results, recipe: Recipe) -> Iterator[Bar]:
+    for series in results.series([recipe.name]):
+        figure = results.figure(recipe.name, series, "accuracy")
+        if figure:
+            paper = recipe.paper.accuracy.get(PAPER[series.system])
+            yield Bar(series.title, COLOURS[series.system], figure, paper)
+
+
+def _draw(panel: Any, recipe: Recipe, bars: Sequence[Bar]) -> None:
+    """The bars of one recipe, the first on top; whiskers are standard deviations over seeds."""
+    for place, bar in enumerate(bars):
+        whisker = {"xerr": 100 * bar.figure.deviation} if bar.figure.deviation else {}
+        drawn = panel.barh(place, 100 * bar.figure.mean, color=bar.colour, height=0.75, **whisker)
+        panel.bar_label(drawn, fmt="%.1f", padding=4, fontsize=7)
+        if bar.paper is not None:
+            panel.plot([bar.paper, bar.paper], [place - 0.42, place + 0.42], color="black", linewidth=2)
+    panel.set_yticks(range(len(bars)), [bar.title for bar in bars])
+    panel.set_title(recipe.title, fontsize=9, loc="left")
+    panel.set_xlim(0, 108)
+    panel.invert_yaxis()
+    panel.tick_params(labelsize=7)
+    panel.spines[["top", "right"]].set_visible(False)

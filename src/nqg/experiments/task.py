@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from nqg.data.catalogue import load_dataset, load_spider_schemas
-from nqg.data.dataset import Dataset
-from nqg.data.example import Example
-from nqg.data.progress import Report, silent
+from nqg.data.dataset import Dataset, Split
+from nqg.data.download import Report, silent
+from nqg.data.examples import Example
+from nqg.data.schema import Schema, SqlConstants, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
-from nqg.data.spider_schema import Schema
-from nqg.data.split import Split
-from nqg.data.sql_target_grammar import SqlConstants, sql_target_grammar
-from nqg.evaluation.judges import Judge, judge_named
+from nqg.errors import FormatError, Place
+from nqg.evaluation.evaluation import Judge, Reply, judge_named
 from nqg.experiments.recipe import Recipe
+from nqg.files import numbered_lines, strict_json, write_text
+from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.induce import induce
+from nqg.induction.settings import InductionSettings
+from nqg.inference.fitting import Fitting
+from nqg.inference.parser import Parse, Parser
+from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.splits.audit import audit
-from nqg.splits.languages import likely_language
-from nqg.splits.shuffled import random_split
-from nqg.splits.sizes import Sizes
+from nqg.splits.compounds import likely_language
+from nqg.splits.partition import Sizes, random_split
+from nqg.training.resume import restore, saved_steps
 
 Legal = Callable[[str], bool]
 
@@ -63,7 +75,7 @@ class Task:
         """What every legal program of the task follows, where one grammar can say it: that is so for FunQL."""
         if self.recipe.dataset != "geoquery":
             return None
-        from nqg.data.funql_grammar import funql_target_grammar
+        from nqg.data.funql import funql_target_grammar
 
         return funql_target_grammar()
 
@@ -104,3 +116,159 @@ def _split_facts(dataset: Dataset, split: Split) -> dict[str, float]:
         return {}  # the paper has none; SCAN's programs have no compounds but their tokens
     found = audit(dataset.examples, split, likely_language(dataset.examples))
     return {"unseen_atoms": found.unseen_atom_share, "divergence": found.compound_divergence}
+
+
+BEST_LEGAL = "best_legal"  # where the paper's NQG abstains because its best derivation is illegal, this one looks on
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: which part of it, and how much of that part."""
+
+    part: str
+    done: int
+    total: int
+    loss: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where a run keeps what it has not finished, the device that it uses, and whom it tells how far it is."""
+
+    folder: Path
+    device: str | None = None
+    tell: Callable[[Progress], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The replies to a task's test sentences, and facts of the run."""
+
+    replies: tuple[Reply, ...]
+    figures: Mapping[str, float]
+    settings: Mapping[str, Any]
+    seconds: Mapping[str, float]
+    others: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)  # of other ways to answer, by their names
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Seconds by the name of what took them."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timing(self, name: str) -> Iterator[None]:
+        """Add the time that a block takes."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - begun, 3)
+
+
+def write_replies(path: Path, task: Task, replies: Iterable[Reply]) -> None:
+    """Write replies as lines of JSON, each with its sentence and the right program."""
+    pairs = zip(task.test, replies, strict=True)
+    lines = ({"source": each.source, "reference": each.target, **asdict(reply)} for each, reply in pairs)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+
+def read_replies(path: Path, task: Task) -> tuple[Reply, ...]:
+    """The replies in a file to the test sentences of a task; those to others are refused."""
+    lines = [(place, strict_json(line, place)) for place, line in numbered_lines(path)]
+    if len(lines) != len(task.test):
+        raise FormatError(f"expected {len(task.test)} replies, found {len(lines)}", path)
+    replies = []
+    for (place, line), example in zip(lines, task.test, strict=True):
+        if not isinstance(line, dict) or line.get("source") != example.source:
+            raise FormatError(f"expected a reply to '{example.source}'", place)
+        replies.append(_reply(line, place))
+    return tuple(replies)
+
+
+def _reply(line: dict[str, Any], place: Place) -> Reply:
+    try:
+        return Reply(**{name: value for name, value in line.items() if name not in ("source", "reference")})
+    except TypeError as error:
+        raise FormatError(f"expected a reply with its parts ({error})", place) from error
+
+
+SAVE_EVERY = 64
+
+
+def nqg_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
+    """What NQG with an encoder of the given weights makes of a task."""
+    watch = Stopwatch()
+    train, test = task.for_grammar(task.train), task.for_grammar(task.test)
+    with watch.timing("induction"):
+        grammar = induced(task.recipe, train)
+    with watch.timing("training"):
+        parser = _trained(task, grammar, train, weights, seed, place)
+    with watch.timing("parsing"):
+        replies = _replies(task, parser, test)
+    others = {BEST_LEGAL: _replies(task, parser, test, only_legal=True)} if task.target_grammar else {}
+    figures = {"rules": float(len(grammar)), "train_examples": float(len(task.train))}
+    settings = asdict(training_settings(task.recipe, weights, seed)) | {"induction": dict(task.recipe.induction)}
+    return Outcome(replies, figures, settings, watch.seconds, others)
+
+
+def induced(recipe: Recipe, train: list[Example]) -> Grammar:
+    """The grammar of a recipe's training examples."""
+    return induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
+
+
+def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettings:
+    """How the recipe trains the parser."""
+    return recipe.nqg.settings(TrainingSettings, weights, seed, f"[nqg] of {recipe.name}")
+
+
+def _trained(task: Task, grammar: Grammar, train: list[Example], weights: str, seed: int, place: Workplace) -> Parser:
+    settings = training_settings(task.recipe, weights, seed)
+    fitting = Fitting(
+        grammar,
+        train,
+        target_grammar=task.target_grammar,
+        model=ModelSettings(encoder=weights),
+        training=settings,
+        device=place.device,
+    )
+    state = place.folder / "nqg.safetensors"
+    if state.exists():
+        restore(state, fitting.under_way, fitting.origin)
+    for step in saved_steps(fitting.under_way, state, fitting.origin, SAVE_EVERY):
+        place.tell(Progress("training", step.number, settings.steps, step.loss))
+    return fitting.parser
+
+
+def _replies(task: Task, parser: Parser, test: list[Example], *, only_legal: bool = False) -> tuple[Reply, ...]:
+    parses, legal = parser.parse_all((example.source for example in test), only_legal=only_legal), task.legality()
+    return tuple(_nqg_run_reply(parse, legal(example)) for parse, example in zip(parses, test, strict=True))
+
+
+def _nqg_run_reply(parse: Parse, is_legal: Legal) -> Reply:
+    if parse.target is None or not is_legal(parse.target):
+        return Reply(None, "grammar", None, parse.reason or "illegal target")
+    return Reply(parse.target, "grammar", parse.probability)
+
+
+def seq2seq_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
+    """What a model that begins with the given weights makes of a task."""
+    watch = Stopwatch()
+    settings = fine_tuning_settings(task.recipe, weights, seed)
+    train, test = task.for_seq2seq(task.train), task.for_seq2seq(task.test)
+    with watch.timing("training"):
+        fitting = Seq2seqFitting(train, Seq2seqSettings(model=weights), settings, device=place.device)
+        for step in fitting.steps(place.folder / "seq2seq.safetensors"):
+            place.tell(Progress("fine-tuning", step.number, settings.steps, step.loss))
+    with watch.timing("predicting"):
+        guesses = fitting.seq2seq.guesses([example.source for example in test])
+    replies = tuple(Reply(guess.target or None, "fallback", guess.probability) for guess in guesses)
+    figures = {"train_examples": float(len(train)), "cut_sources": float(fitting.cut.sources)}
+    return Outcome(replies, figures, asdict(settings), watch.seconds)
+
+
+def fine_tuning_settings(recipe: Recipe, weights: str, seed: int) -> FineTuningSettings:
+    """How the recipe fine-tunes the model."""
+    return recipe.seq2seq.settings(FineTuningSettings, weights, seed, f"[seq2seq] of {recipe.name}")

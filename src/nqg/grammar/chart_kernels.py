@@ -3,13 +3,13 @@
 CKY without binarisation. Source sides sit in a trie. For a fixed start, a *state* is a trie node reached at some
 position; it is reached over a token, or over a non-terminal that covers a span already found derivable. Equal states
 are merged and remember all their ways in (*steps*), so the walk forward is polynomial; when a state ends a rule, the
-walk back over its steps lists the children of every application.
+walk back over its steps lists the children of every hyperedge.
 
 Starts run from right to left and ends from left to right. A rule's non-terminals cover spans that start further right,
 or at the same place and end earlier (no rule is a lone non-terminal), so every span is complete when it is needed, and
-the order in which choices are found is topological.
+the order in which nodes are found is topological.
 
-A token that is a leaf covers itself: an application whose number is the token's own. Induction charts the two sides of
+A token that is a leaf covers itself: a hyperedge whose number is the token's own. Induction charts the two sides of
 a rule that way, its non-terminals being the leaves.
 
 Kernels never grow an array. Where room runs out they stop and say so; the caller makes more room and goes on from the
@@ -21,51 +21,48 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nqg.grammar.compiled import inlined, unmanaged_kernel
-from nqg.grammar.encoding import LEAF, GrammarArrays
-from nqg.grammar.trie import NOWHERE, ROOT, Integers, successor
+from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
+from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, successor
 
-Longs = NDArray[np.int64]
-NOTHING = -1  # no child, no step, no choice
-STATES, OPEN, STEPS, CHOICES, APPLICATIONS, STAMP, OUT_OF_ROOM = range(7)  # what Workspace.used counts
+NOTHING = -1  # no child, no step, no node
+STATES, OPEN, STEPS, NODES, HYPEREDGES, STAMP, OUT_OF_ROOM = range(7)  # what Workspace.used counts
 
 
 class Workspace(NamedTuple):
     """Scratch arrays for one sentence, used again for the next."""
 
-    used: Longs
-    nodes: Integers  # per state: trie node
-    positions: Integers  # per state: how far it has read
-    open_states: Integers  # the states from which a non-terminal leads on
-    last_step: Integers  # per state: its newest way in
-    step_origin: Integers  # per step: state it came from
-    step_child: Integers  # per step: choice that it passed over, or NOTHING for a token
-    older_step: Integers  # per step: another way into the same state
-    seen: Longs  # per trie node: stamp of the position where a state of it was last made
-    state_of: Integers  # per trie node: that state
-    first_state: Integers  # per position: states there begin at
-    cells: Integers  # (n + 1, n + 1): choice of a span, or NOTHING
-    path: Integers  # the steps of one way through a rule's source
-    starts: Integers  # per choice
-    ends: Integers  # per choice
-    first_application: Longs  # per choice
-    rules: Integers  # per application
-    children: Integers  # (applications, K)
-    kept: Integers  # per choice: its number after pruning, or NOTHING
+    used: Int64Array
+    trie_nodes: Int32Array  # per state: trie node
+    positions: Int32Array  # per state: how far it has read
+    open_states: Int32Array  # the states from which a non-terminal leads on
+    last_step: Int32Array  # per state: its newest way in
+    step_origin: Int32Array  # per step: state it came from
+    step_child: Int32Array  # per step: node that it passed over, or NOTHING for a token
+    older_step: Int32Array  # per step: another way into the same state
+    seen: Int64Array  # per trie node: stamp of the position where a state of it was last made
+    state_of: Int32Array  # per trie node: that state
+    first_state: Int32Array  # per position: states there begin at
+    cells: Int32Array  # (n + 1, n + 1): node of a span, or NOTHING
+    path: Int32Array  # the steps of one way through a rule's source
+    starts: Int32Array  # per node
+    ends: Int32Array  # per node
+    first_hyperedge: Int64Array  # per node
+    rules: Int32Array  # per hyperedge
+    children: Int32Array  # (hyperedges, K)
+    kept: Int32Array  # per node: its number after pruning, or NOTHING
 
 
 def workspace(longest: int, trie_nodes: int, max_arity: int, room: int) -> Workspace:
-    """Scratch arrays for sentences of at most `longest` tokens with `room` for states, steps and applications."""
+    """Scratch arrays for sentences of at most `longest` tokens with `room` for states, steps and hyperedges."""
     spans = longest * (longest + 1) // 2
 
-    def ints(*shape: int) -> Integers:
+    def ints(*shape: int) -> Int32Array:
         return np.empty(shape, dtype=np.int32)
 
     return Workspace(
         used=np.zeros(7, dtype=np.int64),
-        nodes=ints(room),
+        trie_nodes=ints(room),
         positions=ints(room),
         open_states=ints(room),
         last_step=ints(room),
@@ -79,7 +76,7 @@ def workspace(longest: int, trie_nodes: int, max_arity: int, room: int) -> Works
         path=ints(longest + 1),
         starts=ints(spans),
         ends=ints(spans),
-        first_application=np.empty(spans + 1, dtype=np.int64),
+        first_hyperedge=np.empty(spans + 1, dtype=np.int64),
         rules=ints(room),
         children=ints(room, max_arity),
         kept=ints(spans),
@@ -89,29 +86,29 @@ def workspace(longest: int, trie_nodes: int, max_arity: int, room: int) -> Works
 class Graphs(NamedTuple):
     """And-or graphs of several sentences end to end, in arrays that may have room to spare (see `sizes`)."""
 
-    sizes: Longs  # [sentences, choices, applications] used so far
-    first_choice: Longs  # per sentence
-    starts: Integers
-    ends: Integers
-    first_application: Longs
-    rules: Integers
-    children: Integers
-    target_starts: Integers  # of goal graphs; empty otherwise
-    target_lengths: Integers
+    sizes: Int64Array  # [sentences, nodes, hyperedges] used so far
+    first_node: Int64Array  # per sentence
+    starts: Int32Array
+    ends: Int32Array
+    first_hyperedge: Int64Array
+    rules: Int32Array
+    children: Int32Array
+    target_starts: Int32Array  # of goal graphs; empty otherwise
+    target_lengths: Int32Array
 
 
 @inlined
-def reach(node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace) -> None:
+def reach(trie_node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace) -> None:
     """Enter trie `node` at `position`, coming from state `origin` over `child`."""
     used = work.used
-    if used[STEPS] == len(work.step_child) or used[STATES] == len(work.nodes):
+    if used[STEPS] == len(work.step_child) or used[STATES] == len(work.trie_nodes):
         used[OUT_OF_ROOM] = 1
         return
-    if work.seen[node] != used[STAMP]:
-        work.seen[node] = used[STAMP]
-        work.state_of[node] = used[STATES]
-        _open_state(node, position, grammar, work)
-    state, step = work.state_of[node], used[STEPS]
+    if work.seen[trie_node] != used[STAMP]:
+        work.seen[trie_node] = used[STAMP]
+        work.state_of[trie_node] = used[STATES]
+        _open_state(trie_node, position, grammar, work)
+    state, step = work.state_of[trie_node], used[STEPS]
     work.step_origin[step] = origin
     work.step_child[step] = child
     work.older_step[step] = work.last_step[state]
@@ -120,11 +117,11 @@ def reach(node: int, position: int, origin: int, child: int, grammar: GrammarArr
 
 
 @inlined
-def _open_state(node: int, position: int, grammar: GrammarArrays, work: Workspace) -> None:
+def _open_state(trie_node: int, position: int, grammar: GrammarArrays, work: Workspace) -> None:
     state = work.used[STATES]
-    work.nodes[state], work.positions[state], work.last_step[state] = node, position, NOTHING
+    work.trie_nodes[state], work.positions[state], work.last_step[state] = trie_node, position, NOTHING
     work.used[STATES] += 1
-    if grammar.over_nt[node] != NOWHERE:
+    if grammar.over_nt[trie_node] != NOWHERE:
         work.open_states[work.used[OPEN]] = state
         work.used[OPEN] += 1
 
@@ -133,21 +130,21 @@ def _open_state(node: int, position: int, grammar: GrammarArrays, work: Workspac
 def advance(end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
     """Find all states at `end`, over the last token or over a non-terminal that ends there."""
     for state in range(work.first_state[end - 1], work.first_state[end]):
-        node = successor(grammar.trie, work.nodes[state], token)
-        if node != NOWHERE:
-            reach(node, end, state, NOTHING, grammar, work)
+        trie_node = successor(grammar.trie, work.trie_nodes[state], token)
+        if trie_node != NOWHERE:
+            reach(trie_node, end, state, NOTHING, grammar, work)
     for at in range(work.used[OPEN]):
         state = work.open_states[at]
         child = work.cells[work.positions[state], end]
         if child != NOTHING:
-            reach(grammar.over_nt[work.nodes[state]], end, state, child, grammar, work)
+            reach(grammar.over_nt[work.trie_nodes[state]], end, state, child, grammar, work)
 
 
 @inlined
 def apply_rules(state: int, grammar: GrammarArrays, work: Workspace) -> None:
-    """List the applications of the rules that end at `state`: one for each way back to the start."""
-    trie, node, depth = grammar.trie, work.nodes[state], 0
-    first, last = trie.first_item[node], trie.first_item[node + 1]
+    """List the hyperedges of the rules that end at `state`: one for each way back to the start."""
+    trie, trie_node, depth = grammar.trie, work.trie_nodes[state], 0
+    first, last = trie.first_item[trie_node], trie.first_item[trie_node + 1]
     if first == last:
         return
     work.path[0] = work.last_step[state]
@@ -160,7 +157,7 @@ def apply_rules(state: int, grammar: GrammarArrays, work: Workspace) -> None:
         elif work.step_origin[step] == 0:
             for rule in trie.items[first:last]:
                 if grammar.active[rule]:
-                    _append_application(rule, depth, work)
+                    _append_hyperedge(rule, depth, work)
             work.path[depth] = work.older_step[step]
         else:
             depth += 1
@@ -168,51 +165,51 @@ def apply_rules(state: int, grammar: GrammarArrays, work: Workspace) -> None:
 
 
 @inlined
-def _append_application(rule: int, depth: int, work: Workspace) -> None:
+def _append_hyperedge(rule: int, depth: int, work: Workspace) -> None:
     """Add `rule` with the children that the current path passed over (the path runs from right to left)."""
-    application, arity = work.used[APPLICATIONS], 0
-    if application == len(work.rules):
+    hyperedge, arity = work.used[HYPEREDGES], 0
+    if hyperedge == len(work.rules):
         work.used[OUT_OF_ROOM] = 1
         return
-    work.rules[application] = rule
+    work.rules[hyperedge] = rule
     for at in range(depth, -1, -1):
         child = work.step_child[work.path[at]]
         if child != NOTHING:
-            work.children[application, arity] = child
+            work.children[hyperedge, arity] = child
             arity += 1
-    work.children[application, arity:] = NOTHING
-    work.used[APPLICATIONS] += 1
+    work.children[hyperedge, arity:] = NOTHING
+    work.used[HYPEREDGES] += 1
 
 
 @inlined
 def _complete(start: int, end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
-    """Make the choice of the span, if any rule covers it, and let rules begin with it."""
+    """Make the node of the span, if any rule covers it, and let rules begin with it."""
     used = work.used
-    before = used[APPLICATIONS]
+    before = used[HYPEREDGES]
     if token <= LEAF and end == start + 1:
-        _append_application(token, NOTHING, work)
+        _append_hyperedge(token, NOTHING, work)
     for state in range(work.first_state[end], used[STATES]):
         apply_rules(state, grammar, work)
-    if used[APPLICATIONS] > before:
-        choice = used[CHOICES]
-        work.starts[choice], work.ends[choice] = start, end
-        work.first_application[choice + 1] = used[APPLICATIONS]
-        work.cells[start, end] = choice
-        used[CHOICES] += 1
+    if used[HYPEREDGES] > before:
+        node = used[NODES]
+        work.starts[node], work.ends[node] = start, end
+        work.first_hyperedge[node + 1] = used[HYPEREDGES]
+        work.cells[start, end] = node
+        used[NODES] += 1
         if grammar.over_nt[ROOT] != NOWHERE:
-            reach(grammar.over_nt[ROOT], end, 0, choice, grammar, work)
+            reach(grammar.over_nt[ROOT], end, 0, node, grammar, work)
 
 
 @inlined
-def _chart(tokens: Integers, grammar: GrammarArrays, work: Workspace) -> bool:
+def _chart(tokens: Int32Array, grammar: GrammarArrays, work: Workspace) -> bool:
     """Fill the workspace with the chart of one sentence; False when its room ran out."""
     used, count = work.used, len(tokens)
-    used[CHOICES] = used[APPLICATIONS] = used[OUT_OF_ROOM] = 0
+    used[NODES] = used[HYPEREDGES] = used[OUT_OF_ROOM] = 0
     work.cells[: count + 1, : count + 1] = NOTHING
-    work.first_application[0] = 0
+    work.first_hyperedge[0] = 0
     for start in range(count - 1, -1, -1):
         used[STATES], used[OPEN], used[STEPS] = 1, 0, 0
-        work.nodes[0] = ROOT  # never among the open states: the span that a rule begins with is not known yet
+        work.trie_nodes[0] = ROOT  # never among the open states: the span that a rule begins with is not known yet
         work.first_state[start], work.first_state[start + 1] = 0, 1
         for end in range(start + 1, count + 1):
             used[STAMP] += 1
@@ -226,75 +223,75 @@ def _chart(tokens: Integers, grammar: GrammarArrays, work: Workspace) -> bool:
 
 @inlined
 def _keep_reachable(root: int, work: Workspace) -> int:
-    """Number the choices that `root` leads to, in order; the rest get NOTHING."""
-    choices = work.used[CHOICES]
-    work.kept[:choices] = NOTHING
+    """Number the nodes that `root` leads to, in order; the rest get NOTHING."""
+    nodes = work.used[NODES]
+    work.kept[:nodes] = NOTHING
     if root == NOTHING:
         return 0
     work.kept[root] = root
-    for choice in range(root, -1, -1):
-        if work.kept[choice] != NOTHING:
-            _keep_children(choice, work)
-    return numbered(work.kept[:choices])
+    for node in range(root, -1, -1):
+        if work.kept[node] != NOTHING:
+            _keep_children(node, work)
+    return numbered(work.kept[:nodes])
 
 
 @inlined
-def _keep_children(choice: int, work: Workspace) -> None:
-    for application in range(work.first_application[choice], work.first_application[choice + 1]):
-        for child in work.children[application]:
+def _keep_children(node: int, work: Workspace) -> None:
+    for hyperedge in range(work.first_hyperedge[node], work.first_hyperedge[node + 1]):
+        for child in work.children[hyperedge]:
             if child != NOTHING:
                 work.kept[child] = child
 
 
 @inlined
 def _keep_all(work: Workspace) -> int:
-    work.kept[: work.used[CHOICES]] = 0
-    return numbered(work.kept[: work.used[CHOICES]])
+    work.kept[: work.used[NODES]] = 0
+    return numbered(work.kept[: work.used[NODES]])
 
 
 @inlined
-def numbered(kept: Integers) -> int:
+def numbered(kept: Int32Array) -> int:
     """Number the entries other than NOTHING by their order, in place; returns how many there are."""
     count = 0
-    for choice in range(len(kept)):
-        if kept[choice] != NOTHING:
-            kept[choice] = count
+    for node in range(len(kept)):
+        if kept[node] != NOTHING:
+            kept[node] = count
             count += 1
     return count
 
 
 @inlined
-def _emit(choices: int, work: Workspace, out: Graphs) -> bool:
-    """Append the kept choices and their applications to `out`; False where they do not fit."""
-    first_choice, first = out.sizes[1], out.sizes[2]
-    if first_choice + choices > len(out.starts) or first + work.used[APPLICATIONS] > len(out.rules):
+def _emit(nodes: int, work: Workspace, out: Graphs) -> bool:
+    """Append the kept nodes and their hyperedges to `out`; False where they do not fit."""
+    first_node, first = out.sizes[1], out.sizes[2]
+    if first_node + nodes > len(out.starts) or first + work.used[HYPEREDGES] > len(out.rules):
         return False
-    for choice in range(work.used[CHOICES]):
-        if work.kept[choice] == NOTHING:
+    for node in range(work.used[NODES]):
+        if work.kept[node] == NOTHING:
             continue
         at = out.sizes[1]
-        out.starts[at], out.ends[at] = work.starts[choice], work.ends[choice]
-        for application in range(work.first_application[choice], work.first_application[choice + 1]):
-            _emit_application(application, first_choice, work, out)
+        out.starts[at], out.ends[at] = work.starts[node], work.ends[node]
+        for hyperedge in range(work.first_hyperedge[node], work.first_hyperedge[node + 1]):
+            _emit_hyperedge(hyperedge, first_node, work, out)
         out.sizes[1] += 1
-        out.first_application[at + 1] = out.sizes[2]
+        out.first_hyperedge[at + 1] = out.sizes[2]
     return True
 
 
 @inlined
-def _emit_application(application: int, first_choice: int, work: Workspace, out: Graphs) -> None:
+def _emit_hyperedge(hyperedge: int, first_node: int, work: Workspace, out: Graphs) -> None:
     at = out.sizes[2]
-    out.rules[at] = work.rules[application]
+    out.rules[at] = work.rules[hyperedge]
     for position in range(out.children.shape[1]):
-        child = work.children[application, position]
-        out.children[at, position] = NOTHING if child == NOTHING else work.kept[child] + first_choice
+        child = work.children[hyperedge, position]
+        out.children[at, position] = NOTHING if child == NOTHING else work.kept[child] + first_node
     out.sizes[2] += 1
 
 
 @unmanaged_kernel
 def fill_charts(
-    first_token: Integers,
-    tokens: Integers,
+    first_token: Int32Array,
+    tokens: Int32Array,
     begin: int,
     prune: bool,
     grammar: GrammarArrays,
@@ -311,5 +308,5 @@ def fill_charts(
         if not _emit(kept, work, out):
             return sentence
         out.sizes[0] += 1
-        out.first_choice[out.sizes[0]] = out.sizes[1]
+        out.first_node[out.sizes[0]] = out.sizes[1]
     return len(first_token) - 1

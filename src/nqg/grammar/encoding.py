@@ -1,4 +1,4 @@
-"""A grammar as integer arrays, the form in which the chart kernels read it."""
+"""A grammar as integer arrays, source sides in a trie: the form in which the chart kernels read it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,139 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.grammar.rule import Rule
-from nqg.grammar.symbols import NonTerminal
-from nqg.grammar.trie import NOWHERE, Integers, Trie, TrieArrays, firsts_of
+from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
+from nqg.grammar.rule import NonTerminal, Rule
+
+ROOT = 0
+NOWHERE = -1
+_LABEL_SHIFT = 1 << 31  # labels may be negative
+_SCRAMBLE = 0x9E3779B97F4A7C1  # odd: multiplying by it spreads keys over the hash table
+
+
+class TrieArrays(NamedTuple):
+    """The trie as kernels see it: edges of node s are rows first_edge[s]:first_edge[s+1], sorted by label."""
+
+    first_edge: Int32Array
+    labels: Int32Array
+    successors: Int32Array
+    first_item: Int32Array
+    items: Int32Array
+
+
+@dataclass(frozen=True, slots=True)
+class Trie:
+    """All sequences by prefix; `items` of a node are the numbers of the sequences that end there.
+
+    >>> trie = Trie.of([[5, 7], [5, 7], [5]])
+    >>> trie.node([5, 7]), trie.items_at(trie.node([5, 7])), trie.items_at(trie.node([5])), trie.node([7])
+    (2, [0, 1], [2], -1)
+    """
+
+    arrays: TrieArrays
+
+    @classmethod
+    def of(cls, sequences: Iterable[Sequence[int]]) -> Trie:
+        """The trie of `sequences`; the i-th one becomes item i of the node where it ends."""
+        sequences = list(sequences)
+        labels = np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
+        return cls.of_labels(firsts_of(sequences), labels)
+
+    @classmethod
+    def of_labels(cls, firsts: Int32Array, labels: Int32Array) -> Trie:
+        """The trie of sequences that lie end to end: the i-th one is labels[firsts[i]:firsts[i + 1]]."""
+        keys, ends = _edges(firsts, labels)
+        nodes, order = len(keys) + 1, np.argsort(keys).astype(np.int32)
+        return cls(
+            TrieArrays(
+                first_edge=_starts(keys >> 32, nodes),
+                labels=_key_labels(keys[order]),
+                successors=order + np.int32(1),
+                first_item=_starts(ends, nodes),
+                items=np.argsort(ends, kind="stable").astype(np.int32),
+            )
+        )
+
+    def __len__(self) -> int:
+        return len(self.arrays.first_item) - 1
+
+    def node(self, sequence: Iterable[int]) -> int:
+        """Where `sequence` leads from the root, or NOWHERE."""
+        node = ROOT
+        for label in sequence:
+            node = successor(self.arrays, node, label) if node != NOWHERE else NOWHERE
+        return node
+
+    def items_at(self, node: int) -> list[int]:
+        """The numbers of the sequences that end at `node`."""
+        first = self.arrays.first_item
+        return [int(item) for item in self.arrays.items[first[node] : first[node + 1]]]
+
+
+def firsts_of(sequences: Sequence[Sequence[object]]) -> Int32Array:
+    """Where each sequence begins when they lie end to end, and where the last one ends.
+
+    >>> firsts_of(["ab", "", "c"])
+    array([0, 2, 2, 3], dtype=int32)
+    """
+    firsts = np.zeros(len(sequences) + 1, dtype=np.int32)
+    np.cumsum(np.fromiter(map(len, sequences), dtype=np.int32, count=len(sequences)), out=firsts[1:])
+    return firsts
+
+
+def _key_labels(keys: Int64Array) -> Int32Array:
+    return ((keys & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32)
+
+
+@kernel
+def _edges(firsts: Int32Array, labels: Int32Array) -> tuple[Int64Array, Int32Array]:
+    """The edges in the order in which they are first needed, edge e leading to node e + 1, and each sequence's node.
+
+    An edge is one integer: its node in the upper and its label in the lower half, so that sorting puts the edges of a
+    node side by side in the order of their labels.
+    """
+    size = 8
+    while size < 2 * len(labels):
+        size *= 2
+    table = np.full(size, NOWHERE, dtype=np.int32)  # a hash table of edges, probed one by one
+    keys = np.empty(len(labels), dtype=np.int64)
+    ends = np.empty(len(firsts) - 1, dtype=np.int32)
+    count = 0
+    for sequence in range(len(ends)):
+        node = ROOT
+        for label in labels[firsts[sequence] : firsts[sequence + 1]]:
+            key = (np.int64(node) << 32) + np.int64(label) + _LABEL_SHIFT
+            slot = (key * _SCRAMBLE >> 20) & (size - 1)
+            while table[slot] != NOWHERE and keys[table[slot]] != key:
+                slot = (slot + 1) & (size - 1)
+            if table[slot] == NOWHERE:
+                table[slot] = count
+                keys[count] = key
+                count += 1
+            node = table[slot] + 1
+        ends[sequence] = node
+    return keys[:count].copy(), ends
+
+
+def _starts(owners: Int32Array | Int64Array, count: int) -> Int32Array:
+    """Where each owner's rows begin when rows are grouped by owner."""
+    sizes = np.bincount(owners, minlength=count)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+
+
+@inlined
+def successor(trie: TrieArrays, node: int, label: int) -> int:
+    """Where the edge `label` leads from `node`, or NOWHERE."""
+    low, high = trie.first_edge[node], trie.first_edge[node + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if trie.labels[middle] < label:
+            low = middle + 1
+        else:
+            high = middle
+    if low < trie.first_edge[node + 1] and trie.labels[low] == label:
+        return int(trie.successors[low])
+    return NOWHERE
+
 
 LEAF = -16  # tokens from here downwards are leaves: they derive themselves (see `induction`)
 NT = -1  # the one non-terminal's label on source sides; terminals are 0, 1, 2, …
@@ -23,11 +153,11 @@ class GrammarArrays(NamedTuple):
     """Rules as kernels see them. In `targets` terminals are >= 0 and NT_k is -k."""
 
     trie: TrieArrays  # source sides; items are rule numbers
-    over_nt: Integers  # (trie nodes,) the node behind the edge NT, or NOWHERE
+    over_nt: Int32Array  # (trie nodes,) the node behind the edge NT, or NOWHERE
     active: NDArray[np.bool_]  # (R,) rules that may be applied; the others are as if they were not there
-    arities: Integers  # (R,)
-    first_target: Integers  # (R + 1,) target of rule r is targets[first_target[r]:first_target[r + 1]]
-    targets: Integers
+    arities: Int32Array  # (R,)
+    first_target: Int32Array  # (R + 1,) target of rule r is targets[first_target[r]:first_target[r + 1]]
+    targets: Int32Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +177,7 @@ class EncodedGrammar:
         arrays = grammar_arrays(sources, targets)
         return cls(vocabulary, arrays, int(arrays.arities.max(initial=0)))
 
-    def laid_out(self, sentences: Sequence[Sequence[str]]) -> tuple[Integers, Integers]:
+    def laid_out(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
         """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""
         firsts = firsts_of(sentences)
         tokens = map(self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN))
@@ -63,7 +193,7 @@ def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[
     return GrammarArrays(trie.arrays, _over_nt(trie.arrays), everything, arities, firsts_of(targets), flat(targets))
 
 
-def flat(sequences: Iterable[Iterable[int]]) -> Integers:
+def flat(sequences: Iterable[Iterable[int]]) -> Int32Array:
     """Sequences of labels end to end."""
     return np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
 
@@ -82,7 +212,7 @@ def _target_labels(rule: Rule, vocabulary: Mapping[str, int]) -> list[int]:
     return [-symbol.index if isinstance(symbol, NonTerminal) else vocabulary[symbol] for symbol in rule.target]
 
 
-def _over_nt(trie: TrieArrays) -> Integers:
+def _over_nt(trie: TrieArrays) -> Int32Array:
     """For every node, where NT leads: its edges are sorted and NT is the smallest label, so it is the first edge."""
     over = np.full(len(trie.first_edge) - 1, NOWHERE, dtype=np.int32)
     owners = np.flatnonzero(np.diff(trie.first_edge))

@@ -1,27 +1,121 @@
-r"""Context-free grammars of legal targets, and their text format.
+"""Context-free grammars of legal targets, and their text format.
 
     # FunQL, much reduced
     <query> ::= answer ( <set> )
     <set>   ::= state ( all ) | capital ( <set> ) | cityid ( ' <...> ' , <.> )
 
-The first left side is the start symbol; `nqg.grammar.production` says how symbols are spelled. Whether a target is
-legal is decided by `nqg.grammar.target_recogniser`, which is loaded when first asked.
+The first left side is the start symbol; `nqg.grammar.target_grammar` says how symbols are spelled. Whether a target is
+legal is decided by `nqg.grammar.earley`, which is loaded when first asked.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nqg.errors import FormatError, Place, UnknownName
 from nqg.files import numbered_lines, write_text
-from nqg.grammar.production import DEFINES, OR, Category, Production, TargetSymbol, read_symbol, spelled_all
+from nqg.grammar.rule import check_terminals
 
 if TYPE_CHECKING:
-    from nqg.grammar.target_recogniser import Expected, Prefix, Recogniser, Verdict
+    from nqg.grammar.earley import Expected, Prefix, Recogniser, Verdict
+
+
+DEFINES = "::="
+OR = "|"
+_BRACKETED = re.compile(r"<[^\s<>]+>")
+_NAME = re.compile(r"[^\s<>]*\w[^\s<>]*")
+_MISREAD = re.compile(r"\\*(<[^\s<>]+>|\||::=|#.*)", flags=re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Category:
+    """A non-terminal of a target grammar: its name stands for all strings that its productions derive.
+
+    >>> str(Category("set"))
+    '<set>'
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise FormatError(f"'<{self.name}>' is no non-terminal: its name needs a letter or a digit, and no blanks")
+
+    def __str__(self) -> str:
+        return f"<{self.name}>"
+
+
+class Wildcard(Enum):
+    """A symbol that matches tokens that the grammar need not know."""
+
+    ONE_TOKEN = "<.>"
+    TOKENS = "<...>"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+TargetSymbol = str | Category | Wildcard
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """One way to write a category: `left` may be replaced by the symbols of `right`.
+
+    >>> str(Production(Category("node"), (Category("set"), "|", Wildcard.ONE_TOKEN)))
+    '<node> ::= <set> \\\\| <.>'
+    """
+
+    left: Category
+    right: tuple[TargetSymbol, ...]
+
+    def __post_init__(self) -> None:
+        if not self.right:
+            raise FormatError(f"{self.left} has an empty alternative; expected at least one symbol")
+        check_terminals(symbol for symbol in self.right if isinstance(symbol, str))
+
+    def __str__(self) -> str:
+        return f"{self.left} {DEFINES} {spelled_all(self.right)}"
+
+
+def spelled(symbol: TargetSymbol) -> str:
+    r"""`symbol` as it is written in a file.
+
+    >>> [spelled(symbol) for symbol in (Category("set"), "<set>", "<", "|", Wildcard.TOKENS)]
+    ['<set>', '\\<set>', '<', '\\|', '<...>']
+    """
+    if isinstance(symbol, str):
+        return f"\\{symbol}" if _MISREAD.fullmatch(symbol) else symbol
+    return str(symbol)
+
+
+def read_symbol(text: str) -> TargetSymbol:
+    r"""The symbol that `text` spells.
+
+    >>> read_symbol("<set>"), read_symbol(r"\<set>"), read_symbol("<="), str(read_symbol("<.>"))
+    (Category(name='set'), '<set>', '<=', '<.>')
+    """
+    if text in (wildcard.value for wildcard in Wildcard):
+        return Wildcard(text)
+    if text.startswith("#"):
+        raise FormatError(f"comments stand on lines of their own; the token '{text}' is written '\\{text}'")
+    if not _BRACKETED.fullmatch(text):
+        return text[1:] if text.startswith("\\") and _MISREAD.fullmatch(text) else text
+    if not _NAME.fullmatch(text[1:-1]):
+        raise FormatError(f"'{text}' is neither <name> nor a wildcard (<.>, <...>); the token is written '\\{text}'")
+    return Category(text[1:-1])
+
+
+def spelled_all(symbols: Iterable[TargetSymbol]) -> str:
+    """The symbols as they are written in a file, side by side."""
+    return " ".join(map(spelled, symbols))
+
 
 _LINE_WIDTH = 100
 
@@ -100,7 +194,7 @@ class TargetGrammar:
     @cached_property
     def recogniser(self) -> Recogniser:
         """The grammar as arrays for the chart, made on first use."""
-        from nqg.grammar.target_recogniser import Recogniser  # loads Numba
+        from nqg.grammar.earley import Recogniser  # loads Numba
 
         return Recogniser.of(self)
 

@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nqg.grammar.chart_kernels import NOTHING, Graphs, Longs
-from nqg.grammar.compiled import inlined, unmanaged_kernel
-from nqg.grammar.encoding import LEAF, GrammarArrays
+from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
+from nqg.grammar.chart_kernels import NOTHING, Graphs
+from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, successor
 from nqg.grammar.goal_kernels import GoalWorkspace, find_goals, pick_first, pick_next
-from nqg.grammar.trie import NOWHERE, ROOT, Integers, successor
 
 PAIRS, STATES, FOUND, OUT_OF_ROOM = range(4)  # what Workspace.used counts
 INSIDE, OUTSIDE = range(2)
@@ -31,24 +30,24 @@ INSIDE, OUTSIDE = range(2)
 class Workspace(NamedTuple):
     """Scratch arrays for one rule, used again for the next."""
 
-    used: Longs
-    cells: Integers  # (n + 1, n + 1): choice of a span, or NOTHING
-    pairs: Integers  # (room, 4): needed pairs as start, end, place, length
-    newest_pair: Integers  # (n + 1, n + 1): newest needed pair over a span
-    older_pair: Integers  # per needed pair: the one before it over the same span
-    nodes: Integers  # per state of a rule that is being laid over a span: its trie node
-    positions: Integers  # per state: how far it has read
-    counts: Integers  # per state: how many non-terminals it has passed
-    holes: Integers  # per state: which of them is the hole, or NOTHING
-    bounds: Integers  # (room, 2 K): per state: start and end of each of its non-terminals
-    spans: Integers  # (2 K,): those of the state being solved
-    found: Integers  # (room, 5): INSIDE or OUTSIDE, start, end, place, length
+    used: Int64Array
+    cells: Int32Array  # (n + 1, n + 1): node of a span, or NOTHING
+    pairs: Int32Array  # (room, 4): needed pairs as start, end, place, length
+    newest_pair: Int32Array  # (n + 1, n + 1): newest needed pair over a span
+    older_pair: Int32Array  # per needed pair: the one before it over the same span
+    trie_nodes: Int32Array  # per state of a rule that is being laid over a span: its trie node
+    positions: Int32Array  # per state: how far it has read
+    counts: Int32Array  # per state: how many non-terminals it has passed
+    holes: Int32Array  # per state: which of them is the hole, or NOTHING
+    bounds: Int32Array  # (room, 2 K): per state: start and end of each of its non-terminals
+    spans: Int32Array  # (2 K,): those of the state being solved
+    found: Int32Array  # (room, 5): INSIDE or OUTSIDE, start, end, place, length
 
 
 def workspace(longest: int, max_arity: int, room: int) -> Workspace:
     """Scratch arrays for rules with at most `longest` source symbols, with `room` for pairs, states and findings."""
 
-    def ints(*shape: int) -> Integers:
+    def ints(*shape: int) -> Int32Array:
         return np.empty(shape, dtype=np.int32)
 
     return Workspace(
@@ -57,7 +56,7 @@ def workspace(longest: int, max_arity: int, room: int) -> Workspace:
         pairs=ints(room, 4),
         newest_pair=ints(longest + 1, longest + 1),
         older_pair=ints(room),
-        nodes=ints(room),
+        trie_nodes=ints(room),
         positions=ints(room),
         counts=ints(room),
         holes=ints(room),
@@ -79,11 +78,11 @@ def _find(kind: int, start: int, end: int, place: int, length: int, work: Worksp
 
 
 @inlined
-def _find_inside(source: Integers, first: int, charts: Graphs, goals: GoalWorkspace, work: Workspace) -> None:
+def _find_inside(source: Int32Array, first: int, charts: Graphs, goals: GoalWorkspace, work: Workspace) -> None:
     """Every derivable pair but the whole source and lone leaves."""
     for goal in range(goals.used[0]):
-        choice = first + goals.owners[goal]
-        start, end = charts.starts[choice], charts.ends[choice]
+        node = first + goals.owners[goal]
+        start, end = charts.starts[node], charts.ends[node]
         is_leaf = end == start + 1 and source[start] <= LEAF
         if end - start < len(source) and not is_leaf:
             _find(INSIDE, start, end, goals.places[goal], goals.lengths[goal], work)
@@ -109,13 +108,13 @@ def _need(start: int, end: int, place: int, length: int, work: Workspace) -> Non
 
 
 @inlined
-def _push(node: int, position: int, count: int, hole: int, work: Workspace) -> None:
+def _push(trie_node: int, position: int, count: int, hole: int, work: Workspace) -> None:
     """A new state on the stack, whose non-terminals lie over `spans`."""
     state = work.used[STATES]
-    if state == len(work.nodes):
+    if state == len(work.trie_nodes):
         work.used[OUT_OF_ROOM] = 1
         return
-    work.nodes[state], work.positions[state] = node, position
+    work.trie_nodes[state], work.positions[state] = trie_node, position
     work.counts[state], work.holes[state] = count, hole
     for at in range(2 * count):
         work.bounds[state, at] = work.spans[at]
@@ -123,16 +122,21 @@ def _push(node: int, position: int, count: int, hole: int, work: Workspace) -> N
 
 
 @inlined
-def _step(state: int, start: int, end: int, source: Integers, grammar: GrammarArrays, work: Workspace) -> None:
+def _step(state: int, start: int, end: int, source: Int32Array, grammar: GrammarArrays, work: Workspace) -> None:
     """Replace a state by those that follow it: over a token, or over a non-terminal that is derivable or the hole."""
-    node, position, count, hole = work.nodes[state], work.positions[state], work.counts[state], work.holes[state]
+    trie_node, position, count, hole = (
+        work.trie_nodes[state],
+        work.positions[state],
+        work.counts[state],
+        work.holes[state],
+    )
     for at in range(2 * count):
         work.spans[at] = work.bounds[state, at]
     work.used[STATES] = state
-    behind = successor(grammar.trie, node, source[position])
+    behind = successor(grammar.trie, trie_node, source[position])
     if behind != NOWHERE:
         _push(behind, position + 1, count, hole, work)
-    behind = grammar.over_nt[node]
+    behind = grammar.over_nt[trie_node]
     if behind == NOWHERE:
         return
     for stop in range(position + 1, end + 1):
@@ -163,7 +167,7 @@ def _hole_length(rule: int, hole: int, length: int, grammar: GrammarArrays, goal
 
 @inlined
 def _hole_place(
-    rule: int, hole: int, size: int, place: int, target: Integers, grammar: GrammarArrays, goals: GoalWorkspace
+    rule: int, hole: int, size: int, place: int, target: Int32Array, grammar: GrammarArrays, goals: GoalWorkspace
 ) -> int:
     """Lay the rule over the target from `place` on; where the hole falls first, or NOTHING if it does not fit."""
     found = NOTHING
@@ -187,7 +191,7 @@ def _hole_place(
 
 
 @inlined
-def _first_occurrence(place: int, length: int, target: Integers) -> int:
+def _first_occurrence(place: int, length: int, target: Int32Array) -> int:
     for candidate in range(place):
         same = True
         for offset in range(length):
@@ -201,7 +205,7 @@ def _first_occurrence(place: int, length: int, target: Integers) -> int:
 
 @inlined
 def _solve(
-    rule: int, hole: int, pair: int, target: Integers, grammar: GrammarArrays, goals: GoalWorkspace, work: Workspace
+    rule: int, hole: int, pair: int, target: Int32Array, grammar: GrammarArrays, goals: GoalWorkspace, work: Workspace
 ) -> None:
     """With goals picked for all other non-terminals, note what the hole would have to yield."""
     place, length = work.pairs[pair, 2], work.pairs[pair, 3]
@@ -216,12 +220,12 @@ def _solve(
 
 @inlined
 def _solve_all(
-    rule: int, hole: int, pair: int, target: Integers, grammar: GrammarArrays, goals: GoalWorkspace, work: Workspace
+    rule: int, hole: int, pair: int, target: Int32Array, grammar: GrammarArrays, goals: GoalWorkspace, work: Workspace
 ) -> None:
     """Try the rule with every combination of goals for its non-terminals other than the hole."""
     arity = grammar.arities[rule]
     for at in range(arity):
-        goals.choices[at] = NOTHING if at == hole else work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
+        goals.nodes[at] = NOTHING if at == hole else work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
     more = pick_first(arity, goals)
     while more and not work.used[OUT_OF_ROOM]:
         _solve(rule, hole, pair, target, grammar, goals, work)
@@ -230,7 +234,7 @@ def _solve_all(
 
 @inlined
 def _cover(
-    pair: int, source: Integers, target: Integers, grammar: GrammarArrays, goals: GoalWorkspace, work: Workspace
+    pair: int, source: Int32Array, target: Int32Array, grammar: GrammarArrays, goals: GoalWorkspace, work: Workspace
 ) -> None:
     """Lay every rule over a needed pair, one non-terminal left open."""
     start, end = work.pairs[pair, 0], work.pairs[pair, 1]
@@ -246,15 +250,15 @@ def _cover(
             continue
         for at in range(2 * work.counts[state]):
             work.spans[at] = work.bounds[state, at]
-        node = work.nodes[state]
-        for rule in grammar.trie.items[grammar.trie.first_item[node] : grammar.trie.first_item[node + 1]]:
+        trie_node = work.trie_nodes[state]
+        for rule in grammar.trie.items[grammar.trie.first_item[trie_node] : grammar.trie.first_item[trie_node + 1]]:
             if grammar.active[rule]:
                 _solve_all(rule, work.holes[state], pair, target, grammar, goals, work)
 
 
 @inlined
 def _find_outside(
-    source: Integers, target: Integers, grammar: GrammarArrays, goals: GoalWorkspace, work: Workspace
+    source: Int32Array, target: Int32Array, grammar: GrammarArrays, goals: GoalWorkspace, work: Workspace
 ) -> None:
     count = len(source)
     work.newest_pair[: count + 1, : count + 1] = NOTHING
@@ -271,19 +275,19 @@ def _find_outside(
 
 @inlined
 def _spread(first: int, last: int, count: int, charts: Graphs, work: Workspace) -> None:
-    """The table of the spans' choices."""
+    """The table of the spans' nodes."""
     work.cells[: count + 1, : count + 1] = NOTHING
-    for choice in range(first, last):
-        work.cells[charts.starts[choice], charts.ends[choice]] = choice - first
+    for node in range(first, last):
+        work.cells[charts.starts[node], charts.ends[node]] = node - first
 
 
 class Sides(NamedTuple):
     """The two sides of several rules, end to end, non-terminals as leaves."""
 
-    first_source: Integers
-    sources: Integers
-    first_target: Integers
-    targets: Integers
+    first_source: Int32Array
+    sources: Int32Array
+    first_target: Int32Array
+    targets: Int32Array
 
 
 @unmanaged_kernel
@@ -294,8 +298,8 @@ def fill_candidates(
     charts: Graphs,
     goals: GoalWorkspace,
     work: Workspace,
-    first_found: Longs,
-    out: Integers,
+    first_found: Int64Array,
+    out: Int32Array,
 ) -> int:
     """Pass over the rules from `begin` on; returns the first one that did not fit, or their number.
 
@@ -304,7 +308,7 @@ def fill_candidates(
     for rule in range(begin, len(sides.first_source) - 1):
         source = sides.sources[sides.first_source[rule] : sides.first_source[rule + 1]]
         target = sides.targets[sides.first_target[rule] : sides.first_target[rule + 1]]
-        first, last = charts.first_choice[rule], charts.first_choice[rule + 1]
+        first, last = charts.first_node[rule], charts.first_node[rule + 1]
         work.used[:] = 0
         if not find_goals(rule, target, False, grammar, charts, goals):
             return rule

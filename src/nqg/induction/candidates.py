@@ -12,12 +12,12 @@ from itertools import combinations
 
 import numpy as np
 
-from nqg.grammar.charts import FIRST_ROOM, MOST_ROOM, Batch, encoded_charts, kernel_view, more_room
-from nqg.grammar.encoding import LEAF, GrammarArrays, flat
+from nqg.grammar.arrays import Int32Array
+from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, Batch, encoded_charts, kernel_view, more_room
+from nqg.grammar.encoding import LEAF, GrammarArrays, firsts_of, flat
 from nqg.grammar.goal_kernels import goal_workspace
-from nqg.grammar.trie import Integers, firsts_of
 from nqg.induction.candidate_kernels import INSIDE, Sides, fill_candidates, workspace
-from nqg.induction.labels import LabelRule, Labels, rule_of_leaves
+from nqg.induction.description_length import LabelRule, Labels, rule_of_leaves
 
 NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut out
 OUTPUT_ROOM = 1 << 18
@@ -41,16 +41,16 @@ def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: Spl
     return found
 
 
-def _pairs(sources: list[Labels], targets: list[Labels], grammar: GrammarArrays) -> Iterator[Integers]:
+def _pairs(sources: list[Labels], targets: list[Labels], grammar: GrammarArrays) -> Iterator[Int32Array]:
     """What the inside-outside pass finds for each rule: rows of INSIDE or OUTSIDE, start, end, place, length."""
     sides = Sides(firsts_of(sources), flat(sources), firsts_of(targets), flat(targets))
     charts = encoded_charts(grammar, Batch(sides.first_source, sides.sources), prune=False)
     view, max_arity = kernel_view(charts), int(grammar.arities.max(initial=0))
     longest, longest_target = max(map(len, sources), default=0), max(map(len, targets), default=0)
-    most_choices = int(np.diff(charts.first_choice).max(initial=0))
+    most_nodes = int(np.diff(charts.first_node).max(initial=0))
     begin, room = 0, FIRST_ROOM
     while begin < len(sources):
-        goals = goal_workspace(most_choices, longest_target, max_arity, room)
+        goals = goal_workspace(most_nodes, longest_target, max_arity, room)
         work = workspace(longest, max_arity, room)
         first_found = np.zeros(len(sources) + 1, dtype=np.int64)
         out = np.empty((max(room, OUTPUT_ROOM), 5), dtype=np.int32)
@@ -62,7 +62,7 @@ def _pairs(sources: list[Labels], targets: list[Labels], grammar: GrammarArrays)
         begin = end
 
 
-def _candidate(source: Labels, target: Labels, pair: Integers, settings: SplitSettings) -> LabelRule | None:
+def _candidate(source: Labels, target: Labels, pair: Int32Array, settings: SplitSettings) -> LabelRule | None:
     """The rule that a derivable (cut it out) or needed (take it) pair suggests, if it is allowed."""
     kind, start, end, place, length = pair.tolist()
     if not _may_split(source, target, start, end, place, length, settings):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.grammar.charts import Batch
-from nqg.grammar.compiled import inlined, unmanaged_kernel
-from nqg.grammar.encoding import NT, flat
-from nqg.grammar.graph import ranges
-from nqg.grammar.trie import Integers, firsts_of
-from nqg.induction.labels import LabelRule
+from nqg.data.examples import Example
+from nqg.engines import Engine, in_parts
+from nqg.errors import NqgError
+from nqg.grammar.arrays import Int32Array, inlined, unmanaged_kernel
+from nqg.grammar.chart import Batch, charts, goal_charts
+from nqg.grammar.encoding import NT, firsts_of, flat
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.hypergraph import NO_ROOT, ranges
+from nqg.induction.description_length import LabelRule
 
 Mask = NDArray[np.bool_]
 
@@ -53,19 +60,19 @@ def _batch(sequences: Sequence[Sequence[int]]) -> Batch:
 def _selected(batch: Batch, numbers: NDArray[np.int64]) -> Batch:
     sizes = np.diff(batch.first_token)[numbers]
     firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    tokens: Integers = batch.tokens[ranges(batch.first_token[numbers].astype(np.int64), sizes.astype(np.int64))]
+    tokens: Int32Array = batch.tokens[ranges(batch.first_token[numbers].astype(np.int64), sizes.astype(np.int64))]
     return Batch(firsts, tokens)
 
 
 @unmanaged_kernel
-def _mark_matches(pattern: Integers, first_token: Integers, tokens: Integers, touched: Mask) -> None:
+def _mark_matches(pattern: Int32Array, first_token: Int32Array, tokens: Int32Array, touched: Mask) -> None:
     """Mark the sentences that hold the pattern, every non-terminal standing for at least one token."""
     for sentence in range(len(touched)):
         touched[sentence] |= _matches(pattern, tokens[first_token[sentence] : first_token[sentence + 1]])
 
 
 @inlined
-def _matches(pattern: Integers, sentence: Integers) -> bool:
+def _matches(pattern: Int32Array, sentence: Int32Array) -> bool:
     """Whether the runs of terminals occur in order; taking each run at its first place leaves most for the others."""
     at = position = 0
     while at < len(pattern):
@@ -84,7 +91,7 @@ def _matches(pattern: Integers, sentence: Integers) -> bool:
 
 
 @inlined
-def _first_run(run: Integers, sentence: Integers, position: int) -> int:
+def _first_run(run: Int32Array, sentence: Int32Array, position: int) -> int:
     """The position behind the first occurrence of `run` from `position` on, or -1."""
     for start in range(position, len(sentence) - len(run) + 1):
         same = True
@@ -95,3 +102,99 @@ def _first_run(run: Integers, sentence: Integers, position: int) -> int:
         if same:
             return start + len(run)
     return -1
+
+
+class Rank(NamedTuple):
+    """How good an example is for a search, the best the largest: short before long, then early before late."""
+
+    negative_length: int
+    negative_position: int
+
+
+def shortest_first(examples: Iterable[Example], count: int | None = None) -> list[Example]:
+    """Each pair once, by the length of its source, equally long ones in order; of these the first `count`, or all.
+
+    >>> [example.source for example in shortest_first([Example("c d", "C"), Example("a", "A"), Example("b", "B")], 2)]
+    ['a', 'b']
+    """
+    most = math.inf if count is None else count
+    kept: dict[object, Example] = {}
+    worst_first: list[tuple[Rank, object]] = []
+    for position, example in enumerate(examples):
+        source = example.source_tokens
+        rank = Rank(-len(source), -position)
+        pair = (source, example.target_tokens)
+        if not all(pair):
+            raise NqgError(f"{example} has an empty side; a rule needs words on both")
+        if pair in kept or (len(kept) >= most and rank < worst_first[0][0]):
+            continue  # what was dropped before ranks below all that are kept, and its repetitions too
+        kept[pair] = example
+        heapq.heappush(worst_first, (rank, pair))
+        if len(kept) > most:
+            del kept[heapq.heappop(worst_first)[1]]
+    return [kept[pair] for _, pair in sorted(worst_first, reverse=True)]
+
+
+Tokens = tuple[int, ...]
+
+
+def shared_strings(source: Sequence[int], target: Sequence[int]) -> list[Tokens]:
+    """The longest common strings that do not overlap: the longest is taken out of both sides, then the next, …
+
+    Of equally long ones the leftmost in the source is taken, at its leftmost place in the target.
+
+    >>> shared_strings((1, 2, 3, 9, 4), (4, 7, 2, 3))
+    [(2, 3), (4,)]
+    """
+    found: list[Tokens] = []
+    pieces, others = [tuple(source)], [tuple(target)]
+    while longest := _longest_shared(pieces, others):
+        found.append(longest)
+        pieces, others = list(_without(pieces, longest)), list(_without(others, longest))
+    return found
+
+
+def _longest_shared(pieces: list[Tokens], others: list[Tokens]) -> Tokens:
+    for length in range(max(map(len, pieces), default=0), 0, -1):
+        theirs = {string for other in others for string in _strings(other, length)}
+        for piece in pieces:
+            for string in _strings(piece, length):
+                if string in theirs:
+                    return string
+    return ()
+
+
+def _strings(piece: Tokens, length: int) -> Iterator[Tokens]:
+    return (piece[start : start + length] for start in range(len(piece) - length + 1))
+
+
+def _without(pieces: list[Tokens], string: Tokens) -> Iterator[Tokens]:
+    """The pieces, the first occurrence of `string` cut out of the first one that has it."""
+    done = False
+    for piece in pieces:
+        places = [] if done else [at for at, found in enumerate(_strings(piece, len(string))) if found == string]
+        if places:
+            done = True
+            yield from filter(None, (piece[: places[0]], piece[places[0] + len(string) :]))
+        else:
+            yield piece
+
+
+PART = 4096  # examples that a worker checks at once
+
+
+def underivable(grammar: Grammar, examples: Sequence[Example]) -> list[Example]:
+    """The examples whose target no derivation of the source yields."""
+    full = charts(grammar, [example.source_tokens for example in examples])
+    goal = goal_charts(grammar, full, [example.target_tokens for example in examples])
+    return [example for example, root in zip(examples, goal.roots(), strict=True) if root == NO_ROOT]
+
+
+def streamed_underivable(grammar: Grammar, examples: Iterable[Example], engine: Engine) -> Iterator[Example]:
+    """Those of a stream, in its order, as the engine's workers find them."""
+    for found in engine.map(partial(_check, grammar), in_parts(examples, PART)):
+        yield from found
+
+
+def _check(grammar: Grammar) -> Callable[[Sequence[Example]], list[Example]]:
+    return partial(underivable, grammar)

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.engines import Engine, Here
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, check_arity
 from nqg.grammar.rule import Rule
 from nqg.induction.candidates import SplitSettings
-from nqg.induction.corpus import Corpus
-from nqg.induction.derivability import streamed_underivable
-from nqg.induction.derivability import underivable as underivable
-from nqg.induction.description_length import DescriptionLength
-from nqg.induction.identity import shared_strings
-from nqg.induction.labels import LabelRule, Vocabulary
-from nqg.induction.sampling import shortest_first
+from nqg.induction.corpus import Corpus, shared_strings, shortest_first, streamed_underivable
+from nqg.induction.corpus import underivable as underivable
+from nqg.induction.description_length import DescriptionLength, LabelRule, Vocabulary
 from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
 

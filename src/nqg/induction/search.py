@@ -18,14 +18,11 @@ from enum import StrEnum
 
 import numpy as np
 
-from nqg.grammar.inside import Floats
-from nqg.induction.agenda import Agenda, Candidate, Outcome, Replacement
-from nqg.induction.bench import Bench, superfluous
+from nqg.grammar.arrays import FloatArray
+from nqg.induction.agenda import Agenda, Bench, Candidate, Outcome, Replacement, superfluous
 from nqg.induction.candidates import SplitSettings, all_splits, candidates
 from nqg.induction.corpus import Corpus, Mask
-from nqg.induction.description_length import data_bits, label_bits
-from nqg.induction.labels import LabelRule
-from nqg.induction.rule_index import RuleIndex
+from nqg.induction.description_length import LabelRule, RuleIndex, data_bits, label_bits
 from nqg.induction.settings import InductionSettings
 
 AHEAD, AHEAD_SHARE = 8, 16  # candidates put on the bench together; at least so many, or one for so many rules
@@ -63,7 +60,7 @@ class Search:
     ) -> None:
         self.corpus, self.settings, self.splits = corpus, settings, splits
         self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}  # with their bits
-        self.data_bits: Floats = np.zeros(len(corpus))  # per example
+        self.data_bits: FloatArray = np.zeros(len(corpus))  # per example
         self._bench = Bench(self.rules)
         self._index = RuleIndex(self.rules)
         self._phase, self._has_pruned = Phase.SPLITTING, False
@@ -135,7 +132,7 @@ class Search:
         outcome.known |= missing
         return float(self.data_bits[outcome.examples].sum() - outcome.data_bits[outcome.examples].sum())
 
-    def _data_bits(self, examples: Mask, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> Floats:
+    def _data_bits(self, examples: Mask, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> FloatArray:
         """The data bits of some examples if the grammar were changed."""
         grammar = self._bench.switched(added, removed)
         return data_bits(grammar, *self.corpus.selected(np.flatnonzero(examples)))

@@ -7,19 +7,91 @@ up again (`trace_file` writes it).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nqg.data.strict_json import json_kind, strict_json
+import nqg
+from nqg.data.dataset import Dataset
+from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError, Place
-from nqg.files import decoded
+from nqg.files import decoded, json_kind, numbered_lines, strict_json
 from nqg.grammar.rule import Rule
 from nqg.induction.description_length import DescriptionLength
 from nqg.induction.induce import Step
-from nqg.induction.origin import Origin
 from nqg.induction.search import Phase
+from nqg.induction.settings import InductionSettings
+
+SETTINGS_MARK = "# settings: "
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The version of nqg, the examples, the settings and the seed rules: equal origins make equal steps.
+
+    >>> there = Origin.of([Example("jump", "J")], InductionSettings())
+    >>> here = Origin.of([Example("jump", "J")], InductionSettings(terminal_bits=32.0))
+    >>> here.difference(there)
+    'terminal_bits was 8.0 there and is 32.0 here'
+    """
+
+    nqg: str
+    examples: int
+    sha256: str
+    settings: Mapping[str, Any]
+    seed_rules: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], settings: InductionSettings, seed_rules: Iterable[Rule] = ()) -> Origin:
+        """The origin of a search by this version of nqg."""
+        fingerprint = Dataset("examples", examples).fingerprint
+        return cls(nqg.__version__, len(examples), fingerprint, asdict(settings), tuple(map(str, seed_rules)))
+
+    def difference(self, there: Origin) -> str | None:
+        """Why steps from `there` need not be steps from here, or None if the two are equal."""
+        if self.sha256 != there.sha256:
+            return (
+                f"the examples are others: {there.examples:,} with sha256 {there.sha256[:12]}… there, "
+                f"{self.examples:,} with {self.sha256[:12]}… here"
+            )
+        for name in sorted({*self.settings, *there.settings}):
+            before, now = (settings.get(name, "unknown") for settings in (there.settings, self.settings))
+            if before != now:
+                return f"{name} was {before} there and is {now} here"
+        if self.seed_rules != there.seed_rules:
+            return f"the seed rules are others: {len(there.seed_rules):,} there, {len(self.seed_rules):,} here"
+        return None if self.nqg == there.nqg else f"it was made by nqg {there.nqg}, this is {self.nqg}"
+
+    def comments(self) -> list[str]:
+        """Lines for the top of a grammar file."""
+        seeds = f" and {len(self.seed_rules):,} seed rules" if self.seed_rules else ""
+        return [
+            f"# induced by nqg {self.nqg} from {self.examples:,} examples{seeds}",
+            f"# sha256 of the examples: {self.sha256}",
+            SETTINGS_MARK + json.dumps(dict(self.settings)),
+        ]
+
+
+def recorded_settings(path: Path) -> dict[str, Any]:
+    """The settings on top of a grammar file, or nothing where it has none that can be read."""
+    for _, line in numbered_lines(path):
+        if line.startswith(SETTINGS_MARK):
+            return _settings_of(line.removeprefix(SETTINGS_MARK))
+        if not line.startswith("#"):
+            break
+    return {}
+
+
+def _settings_of(text: str) -> dict[str, Any]:
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}  # a comment of someone else's: comments can be anything
+    return settings if isinstance(settings, dict) else {}
+
 
 KIND = "nqg induction trace"
 VERSION = 1
@@ -66,7 +138,7 @@ class TracedStep:
     def line(self) -> str:
         """The step as a line of JSON.
 
-        >>> from nqg.data.example import Example
+        >>> from nqg.data.examples import Example
         >>> from nqg.induction.induce import Induction, InductionSettings
         >>> pairs = [Example(*pair.split(" = ")) for pair in ("jump = J", "jump twice = J J", "run twice = R R")]
         >>> step = next(Induction(pairs, InductionSettings.named("scan")).steps())
@@ -187,3 +259,56 @@ def _rules(texts: list[Any]) -> tuple[Rule, ...]:
 
 def _length(fields: Mapping[str, Any], prefix: str = "") -> DescriptionLength:
     return DescriptionLength(fields[f"{prefix}grammar_bits"], fields[f"{prefix}data_bits"])
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """An open trace."""
+
+    path: Path
+    _file: FileIO
+
+    def add(self, line: Header | TracedStep) -> None:
+        """Append a line, without a buffer in between."""
+        raw = line.line().encode()
+        try:
+            written = self._file.write(raw)
+        except OSError as error:
+            raise NqgError(f"{self.path}: cannot be written ({error.strerror})") from error
+        if written < len(raw):
+            raise NqgError(f"{self.path}: only a part of a line could be written; is the disk full?")
+
+
+@contextmanager
+def begun_trace(path: Path, header: Header) -> Iterator[TraceFile]:
+    """A new trace with its header; a file with anything in it but the beginning of this header is refused."""
+    with _opened(path, size=None) as file:
+        if not header.line().encode().startswith(file.readall()):
+            raise NqgError(f"{path}: the file exists already; go on with it by --resume {path}, or remove it")
+        file.truncate(0)
+        trace = TraceFile(path, file)
+        trace.add(header)
+        yield trace
+
+
+@contextmanager
+def continued_trace(path: Path, trace: Trace) -> Iterator[TraceFile]:
+    """A trace that was read, open behind its last whole line; what stands there of a cut line is taken off."""
+    with _opened(path, trace.size) as file:
+        yield TraceFile(path, file)
+
+
+@contextmanager
+def _opened(path: Path, size: int | None) -> Iterator[FileIO]:
+    """The file for appending, cut to `size` where one is given."""
+    try:
+        file = FileIO(path, "a+")
+    except FileNotFoundError as error:
+        raise NqgError(f"{path}: the folder {path.parent} does not exist") from error
+    except OSError as error:
+        raise NqgError(f"{path}: cannot write there ({error.strerror})") from error
+    with file:
+        if size is not None:
+            file.truncate(size)
+        file.seek(0)
+        yield file

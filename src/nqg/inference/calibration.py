@@ -11,16 +11,11 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
-from nqg.data.example import Example, distinct_pairs
-from nqg.data.split import Split
-from nqg.inference.fallback import Fallback, spaced
-from nqg.inference.gate import Gate, Trial, calibrated_gate
-from nqg.inference.hybrid import GrammarParser, predictions
-from nqg.splits.languages import likely_language
-from nqg.splits.length import length_split
-from nqg.splits.shuffled import random_split
-from nqg.splits.sizes import sizes_for
-from nqg.splits.template import template_split
+from nqg.data.dataset import Split
+from nqg.data.examples import Example, distinct_pairs
+from nqg.inference.hybrid import Fallback, Gate, GrammarParser, Trial, calibrated_gate, predictions, spaced
+from nqg.splits.compounds import likely_language
+from nqg.splits.partition import length_split, random_split, sizes_for, template_split
 
 SHARE = 0.25  # of the examples are held out
 

@@ -7,24 +7,21 @@ from dataclasses import dataclass
 
 import torch
 
-from nqg.data.example import Example, distinct_pairs
-from nqg.data.mapped_examples import MappedExamples
-from nqg.forests.build import build_forests
-from nqg.forests.folder import ForestFolder
-from nqg.forests.forest import Forests
+from nqg.data.examples import Example, MappedExamples, distinct_pairs
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser, best_device
 from nqg.model.checkpoint import SavedModel
 from nqg.model.encoder import new_encoder, pieces
-from nqg.model.objective import TrainingData, batch_loss
-from nqg.model.processes import Processes
-from nqg.model.records import DevScores, TrainingStep
-from nqg.model.resume import TrainingOrigin
+from nqg.model.forest_crf import StreamedData, TrainingData, batch_loss
+from nqg.model.forest_storage import ForestFolder
+from nqg.model.forests import Forests, build_forests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.streamed_data import StreamedData
-from nqg.model.training import Learnable, Training
+from nqg.training.processes import Processes
+from nqg.training.records import DevScores, TrainingStep
+from nqg.training.resume import TrainingOrigin
+from nqg.training.trainer import Learnable, Training
 
 
 class Fitting:

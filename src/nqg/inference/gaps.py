@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from nqg.grammar.charts import charts
+from nqg.grammar.chart import charts
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.graph import Span
-from nqg.grammar.symbols import NonTerminal, spelled
+from nqg.grammar.hypergraph import Span
+from nqg.grammar.rule import NonTerminal, spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ def _derivable_ends(grammar: Grammar, source: Tokens, limit: int | None) -> list
     """For each place the ends of the spans from there that have a derivation, the longest first."""
     graph = charts(grammar, [source], prune=False, limit=limit)
     ends: list[list[int]] = [[] for _ in source]
-    for choice in graph.choice_ids():
-        span = graph.span(choice)
+    for node in graph.node_ids():
+        span = graph.span(node)
         ends[span.start].append(span.end)
     return [sorted(each, reverse=True) for each in ends]
 

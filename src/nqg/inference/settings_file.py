@@ -10,7 +10,7 @@ from typing import Any
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
-from nqg.toml import read_toml
+from nqg.settings_reader import read_toml
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from nqg.grammar.graph import Longs
+from nqg.grammar.arrays import Int64Array
 from nqg.model.vectorised import Reals, vectorised
 
 
 @vectorised
 def attend(
-    asked: Longs, everything: Longs, queries: Reals, pairs: Reals, kept: Reals, weights: Reals, out: Reals
+    asked: Int64Array,
+    everything: Int64Array,
+    queries: Reals,
+    pairs: Reals,
+    kept: Reals,
+    weights: Reals,
+    out: Reals,
 ) -> None:
     """Fill `weights` and `out`: (M, H, D); `pairs` are (M, 2, H, D)."""
     heads, width = queries.shape[1], queries.shape[2]
@@ -61,7 +67,7 @@ def _normalise(row: Reals) -> None:
 
 @vectorised
 def attend_backwards(
-    asked: Longs, everything: Longs, queries: Reals, pairs: Reals, kept: Reals, weights: Reals, flow: Reals,
+    asked: Int64Array, everything: Int64Array, queries: Reals, pairs: Reals, kept: Reals, weights: Reals, flow: Reals,
     to_queries: Reals, to_pairs: Reals,
 ) -> None:  # fmt: skip
     """Fill the gradients of queries and pairs, given `flow`, the gradient of `out`."""

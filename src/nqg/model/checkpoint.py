@@ -10,8 +10,8 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,28 +22,242 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 import nqg
-from nqg.data.strict_json import strict_json
+from nqg.data.dataset import Dataset
+from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError, Place
-from nqg.files import write_text
+from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.model.card import CardFacts, model_card
-from nqg.model.contents import CARD, INDEX, check_contents, checksums
 from nqg.model.encoder import piece_batch, pieces, without_pooler
-from nqg.model.folder import bring_back, folder_written_atomically
-from nqg.model.provenance import Provenance, read_records, record_lines
-from nqg.model.quiet import quiet_transformers
 from nqg.model.scorer import Scorer
-from nqg.model.settings import EncoderSettings, ModelSettings
-from nqg.model.soundness import (
+from nqg.model.settings import EMBEDDED, EncoderSettings, ModelSettings, TrainingSettings
+from nqg.model_folder import (
+    CARD,
+    INDEX,
     Shapes,
+    bring_back,
     check_config,
+    check_contents,
     check_finite,
     check_shapes,
     check_vocabulary,
+    checksums,
+    folder_written_atomically,
+    quiet_transformers,
     refused_with,
     weight_shapes,
 )
+
+Record = Mapping[str, Any]  # one line of `training.jsonl`
+
+
+@dataclass(frozen=True, slots=True)
+class DataPrint:
+    """Which examples: how many, and the SHA-256 of their `.tsv` lines; `name` says what they are called.
+
+    >>> DataPrint.of([Example("jump", "I_JUMP")]).fingerprint[:12]
+    '56527c363320'
+    """
+
+    examples: int
+    fingerprint: str
+    name: str = ""
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], name: str = "") -> DataPrint:
+        """The print of `examples`, in their order."""
+        return cls(len(examples), Dataset("examples", examples).fingerprint, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Scores of a model on some data, by name; None where one has no value, as precision where nothing is answered."""
+
+    data: DataPrint
+    scores: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What is known of a model's making; all of it may be missing."""
+
+    data: DataPrint | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)  # the settings
+    records: Sequence[Record] = ()  # what was noted after each step
+    measurements: Sequence[Measurement] = ()
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()) -> Provenance:
+        """The provenance of a model that was fitted to `examples`."""
+        return cls(DataPrint.of(examples), asdict(training), tuple(records))
+
+    def facts(self) -> dict[str, Any]:
+        """Everything but the records, as JSON has it."""
+        return {
+            "data": None if self.data is None else asdict(self.data),
+            "training": dict(self.training),
+            "measurements": [{"data": asdict(each.data), "scores": dict(each.scores)} for each in self.measurements],
+        }
+
+    @classmethod
+    def of_facts(cls, facts: Any, records: Sequence[Record], place: Path) -> Provenance:
+        """The opposite of `facts`; what does not fit is refused."""
+        found = _object(facts, ("data", "training", "measurements"), "provenance", place)
+        data = None if found["data"] is None else _data_print(found["data"], place)
+        training = _object(found["training"], None, "training", place)
+        if not isinstance(found["measurements"], list):
+            raise FormatError("'measurements' should be a list", place)
+        return cls(data, training, records, tuple(_measurement(each, place) for each in found["measurements"]))
+
+
+def record_lines(records: Iterable[Record]) -> str:
+    """Records as `training.jsonl` has them, one a line."""
+    return "".join(f"{json.dumps(dict(record))}\n" for record in records)
+
+
+def read_records(path: Path) -> tuple[Record, ...]:
+    """The records in a file."""
+    return tuple(_record(strict_json(line, place), place) for place, line in numbered_lines(path))
+
+
+def _record(value: Any, place: Place) -> Record:
+    if not isinstance(value, dict):
+        raise FormatError("expected a JSON object with what was noted after a step", place)
+    return value
+
+
+def _measurement(value: Any, place: Path) -> Measurement:
+    found = _object(value, ("data", "scores"), "measurements", place)
+    return Measurement(_data_print(found["data"], place), _object(found["scores"], None, "scores", place))
+
+
+def _data_print(value: Any, place: Path) -> DataPrint:
+    found = _object(value, [each.name for each in fields(DataPrint)], "data", place)
+    if not isinstance(found["examples"], int):
+        raise FormatError("'examples' should be a number", place)
+    return DataPrint(found["examples"], str(found["fingerprint"]), str(found["name"]))
+
+
+def _object(value: Any, keys: Sequence[str] | None, name: str, place: Path) -> dict[str, Any]:
+    """A JSON object, with just these keys where they are known."""
+    if not isinstance(value, dict) or (keys is not None and set(value) != set(keys)):
+        wanted = "an object" if keys is None else f"an object with {', '.join(keys)}"
+        raise FormatError(f"'{name}' should be {wanted}", place)
+    return value
+
+
+SHOWN_RULES = 12
+
+LIMITS = """\
+- It answers only with programs that its grammar derives. For any other sentence it says that it has no answer, which is
+  a result and not an error.
+- A probability compares the readings that the grammar has of a sentence. 1.0 means that there is no other reading, not
+  that the reading is right.
+- Sentences are cut at white space; they should be written as those of the training data are (case, punctuation).
+- Scores hold for data like those that they were measured on.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CardFacts:
+    """What a card tells of a model."""
+
+    rules: tuple[str, ...]
+    has_target_grammar: bool
+    settings: ModelSettings
+    provenance: Provenance
+    parameters: int
+    longest: int  # word pieces
+    versions: Mapping[str, str]
+
+
+def model_card(facts: CardFacts) -> str:
+    """The card as Markdown; whatever comes from a user stands in it as code, so that nothing is taken for markup."""
+    sections = (_head(facts), _grammar(facts), _training(facts.provenance), _scores(facts.provenance), _use(facts))
+    return "\n".join(line for section in sections for line in section)
+
+
+def _head(facts: CardFacts) -> Iterator[str]:
+    yield "# A parsing model of nqg\n"
+    yield "It turns sentences into programs: a grammar says which programs a sentence can mean, and a neural scorer"
+    yield "chooses among them. Every answer comes with the rules that produced it and with its probability.\n"
+    yield f"- Grammar: {len(facts.rules):,} rules (`grammar.txt`)"
+    yield f"- Legal programs: {'`target.grammar`; others are no answers' if facts.has_target_grammar else 'all'}"
+    yield f"- Encoder: {_encoder(facts.settings)}; it reads {facts.longest:,} word pieces of a sentence at most"
+    yield f"- Size: {facts.parameters:,} weights (`model.safetensors`)\n"
+
+
+def _encoder(settings: ModelSettings) -> str:
+    if settings.encoder == EMBEDDED:
+        shape = settings.embedded
+        return (
+            f"a small BERT (layers: {shape.layers}, width: {shape.hidden_size}), trained from scratch with this model"
+        )
+    folder = Path(settings.encoder)
+    return f"{_code(folder.name if folder.is_absolute() else settings.encoder)}, fine-tuned"
+
+
+def _grammar(facts: CardFacts) -> Iterator[str]:
+    yield "## Some of its rules\n"
+    yield from (f"    {rule}" for rule in sorted(facts.rules, key=lambda rule: (len(rule), rule))[:SHOWN_RULES])
+    yield ""
+
+
+def _training(provenance: Provenance) -> Iterator[str]:
+    yield "## Training\n"
+    yield f"- Data: {_data(provenance.data)}"
+    yield from (f"- {_code(name)}: {_code(_value(value))}" for name, value in provenance.training.items())
+    if provenance.records:
+        yield f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`"
+    yield ""
+
+
+def _scores(provenance: Provenance) -> Iterator[str]:
+    yield "## Scores\n"
+    if not provenance.measurements:
+        yield "None were measured when the model was saved."
+    yield from map(_score_line, provenance.measurements)
+    yield ""
+
+
+def _score_line(measured: Measurement) -> str:
+    scores = ", ".join(f"{_code(name)} {_code(_value(value))}" for name, value in measured.scores.items())
+    return f"- {scores}, on {_data(measured.data)}"
+
+
+def _use(facts: CardFacts) -> Iterator[str]:
+    yield "## Use\n"
+    yield "    from nqg import Parser"
+    yield '    Parser.load("this/folder").parse("a sentence").target\n'
+    yield '    nqg parse this/folder "a sentence" --explain\n'
+    yield "The folder holds data alone, nothing that runs. `nqg.json` has the checksum of each file that is read.\n"
+    yield f"## Limits\n\n{LIMITS}"
+    yield f"Written by {', '.join(f'{name} {version}' for name, version in facts.versions.items())}.\n"
+
+
+def _data(data: DataPrint | None) -> str:
+    if data is None:
+        return "not recorded"
+    name = f"{_code(data.name)}, " if data.name else ""
+    return f"{name}{data.examples:,} examples, SHA-256 `{data.fingerprint}`"
+
+
+def _value(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _code(text: str) -> str:
+    """Text as Markdown code, whatever is in it.
+
+    >>> print(_code("dev.tsv"), _code("<b>`x`"))
+    `dev.tsv` `` <b>`x` ``
+    """
+    fence = "`"
+    while fence in text:
+        fence += "`"
+    padding = " " if len(fence) > 1 else ""
+    return f"{fence}{padding}{text}{padding}{fence}".replace("\n", " ")
+
 
 KIND = "nqg model"
 VERSION = 2

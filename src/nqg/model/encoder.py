@@ -13,11 +13,10 @@ from torch import Tensor
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, PreTrainedTokenizerFast
 
 from nqg.errors import NqgError
-from nqg.grammar.graph import Longs
-from nqg.model.anchors import Anchors
-from nqg.model.quiet import quiet_transformers
-from nqg.model.ragged import Ragged, on_device
+from nqg.grammar.arrays import Int64Array
 from nqg.model.settings import EMBEDDED, EncoderSettings, ModelSettings
+from nqg.model.spans import Anchors, Ragged, on_device
+from nqg.model_folder import quiet_transformers
 
 Tokens = Sequence[str]
 SPECIAL = {
@@ -44,8 +43,8 @@ class PieceBatch:
 
     ids: Tensor  # (B, P)
     mask: Tensor  # (B, P)
-    first: Longs  # (B, T)
-    last: Longs  # (B, T)
+    first: Int64Array  # (B, T)
+    last: Int64Array  # (B, T)
 
     def places(self, spans: Anchors) -> Tensor:
         """Where pieces stand when the sentences are read row by row: those where spans begin, then where they end."""
@@ -95,7 +94,7 @@ class PieceTable:
         columns = ([getattr(each, name) for each in sentences] for name in ("ids", "first", "last"))
         return cls(*map(Ragged.of, columns))
 
-    def picked(self, batch: Longs, padding: int, device: torch.device | str) -> PieceBatch:
+    def picked(self, batch: Int64Array, padding: int, device: torch.device | str) -> PieceBatch:
         """The sentences of a batch side by side, filled up to the longest, on a device."""
         ids = self.ids.filled(batch, padding)
         lengths = self.ids.sizes(batch)[:, None]

@@ -1,28 +1,111 @@
 """The inside pass over a batch of forests, its exact gradient, and the loss of the model.
 
 p(z | x) is proportional to exp(s(z, x)), and s adds up over anchored rules (section 4.1.2 of the paper). The loss of a
-pair is log Z(full forest) - log Z(goal forest). The gradient of log Z is the marginal probability of every application,
+pair is log Z(full forest) - log Z(goal forest). The gradient of log Z is the marginal probability of every hyperedge,
 computed by walking back down, so no trace of the forward pass has to be kept by autograd.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nqg.forests.forest import Forests
-from nqg.grammar.graph import Longs, starts_of
-from nqg.model.marginal_kernels import Floats, add_log_inside_and_marginals
-from nqg.model.pairs import PairTable
+from nqg.data.examples import Example
+from nqg.errors import NqgError
+from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
+from nqg.grammar.hypergraph import NO_CHILD, starts_of
+from nqg.model.encoder import PieceBatch, Pieces, PieceTable, pieces
+from nqg.model.forest_storage import ForestFolder
+from nqg.model.forests import Forests
+from nqg.model.packing import encoded
+from nqg.model.scorer import Scorer
+from nqg.model.spans import Anchors, AnchorTable, Pairs, PairTable
 from nqg.model.threads import in_threads
+
+
+@kernel
+def add_log_inside_and_marginals(
+    first_node: Int64Array,
+    first_hyperedge: Int64Array,
+    children: Int32Array,
+    pairs: Int64Array,
+    batch: Int64Array,
+    first_pair: Int64Array,
+    scores: FloatArray,
+    sign: float,
+    totals: FloatArray,
+    gradient: FloatArray,
+) -> None:
+    """Add `sign` times log Z of every sentence to its total, and `sign` times the marginals of its pairs to theirs.
+
+    `first_pair` says where the pairs of each sentence of the batch begin in `scores` and `gradient`.
+    """
+    for row in range(len(batch)):
+        low, high = first_node[batch[row]], first_node[batch[row] + 1]
+        if low == high:
+            totals[row] -= sign * np.inf
+            continue
+        begin = first_hyperedge[low]
+        shares = np.empty(first_hyperedge[high] - begin)
+        values, flow = np.empty(high - low), np.zeros(high - low)
+        for node in range(low, high):
+            values[node - low] = _united(
+                first_hyperedge[node], first_hyperedge[node + 1], begin, low,
+                children, pairs, scores, first_pair[row], values, shares,
+            )  # fmt: skip
+        totals[row] += sign * values[-1]
+        flow[-1] = sign
+        for node in range(high - 1, low - 1, -1):
+            for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
+                share = shares[hyperedge - begin] * flow[node - low]
+                gradient[first_pair[row] + pairs[hyperedge]] += share
+                for child in children[hyperedge]:
+                    if child != NO_CHILD:
+                        flow[child - low] += share
+
+
+@kernel
+def _united(
+    first: int,
+    stop: int,
+    begin: int,
+    low: int,
+    children: Int32Array,
+    pairs: Int64Array,
+    scores: FloatArray,
+    first_pair: int,
+    values: FloatArray,
+    shares: FloatArray,
+) -> float:
+    """The log-sum-exp over a node's hyperedges, whose `shares` of it are noted."""
+    top = -np.inf
+    for hyperedge in range(first, stop):
+        value = scores[first_pair + pairs[hyperedge]]
+        for child in children[hyperedge]:
+            if child != NO_CHILD:
+                value += values[child - low]
+        shares[hyperedge - begin] = value
+        top = max(top, value)
+    if top == -np.inf:
+        shares[first - begin : stop - begin] = 0.0
+        return top
+    total = 0.0
+    for hyperedge in range(first - begin, stop - begin):
+        shares[hyperedge] = np.exp(shares[hyperedge] - top)
+        total += shares[hyperedge]
+    shares[first - begin : stop - begin] /= total
+    return float(top + np.log(total))
+
 
 FEWEST_ROWS = 32  # sentences that are worth a thread
 
 
-def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Longs) -> Tensor:
+def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array) -> Tensor:
     """The mean over a batch of log Z(full) - log Z(goal), given the scores of its pairs of span and rule: (P,).
 
     Both passes, and the walk back down for the gradient, are made at once where the forests lie, on the CPU: their
@@ -34,7 +117,7 @@ def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Longs
 
 class _ForestLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, forests: Forests, pairs: PairTable, batch: Longs) -> Tensor:
+    def forward(ctx: Any, scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array) -> Tensor:
         losses, gradient = losses_and_gradient(scores.detach().cpu().double().numpy(), forests, pairs, batch)
         both = torch.empty(len(gradient) + 1, dtype=scores.dtype, pin_memory=scores.is_cuda)
         both[:-1], both[-1] = torch.from_numpy(gradient).div_(len(batch)), losses.mean()
@@ -47,17 +130,123 @@ class _ForestLoss(torch.autograd.Function):
         return ctx.saved_tensors[0] * flow[0], None, None, None
 
 
-def losses_and_gradient(scores: Floats, forests: Forests, pairs: PairTable, batch: Longs) -> tuple[Floats, Floats]:
+def losses_and_gradient(
+    scores: FloatArray, forests: Forests, pairs: PairTable, batch: Int64Array
+) -> tuple[FloatArray, FloatArray]:
     """The losses of the sentences of a batch, given the scores of their pairs, and the gradient of the losses' sum."""
     losses, gradient = np.zeros(len(batch)), np.zeros_like(scores)
     first_pair = starts_of(pairs.rules.sizes(batch))
 
     def add(rows: slice) -> None:
-        for graph, of_applications, sign in ((forests.full, pairs.of_full, 1.0), (forests.goal, pairs.of_goal, -1.0)):
+        for graph, of_hyperedges, sign in ((forests.full, pairs.of_full, 1.0), (forests.goal, pairs.of_goal, -1.0)):
             add_log_inside_and_marginals(
-                graph.first_choice, graph.first_application, graph.children, of_applications,
+                graph.first_node, graph.first_hyperedge, graph.children, of_hyperedges,
                 batch[rows], first_pair[rows], scores, sign, losses[rows], gradient,
             )  # fmt: skip
 
     in_threads(add, len(batch), FEWEST_ROWS)
     return losses, gradient
+
+
+NOTHING_TO_LEARN = "the grammar derives none of the training pairs: there is nothing to learn from"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingData:
+    """Sentences as word pieces, their forests, and tables from which a batch is picked."""
+
+    sentences: tuple[Pieces, ...]
+    forests: Forests
+    pieces: PieceTable
+    spans: AnchorTable
+    pairs: PairTable
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], forests: Forests, tokenizer: Any) -> TrainingData:
+        """Everything that training needs of examples and grammar; pairs that no derivation yields are left out."""
+        if len(forests) != len(examples):
+            raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
+        bad = set(forests.underivable())
+        good = [number for number in range(len(examples)) if number not in bad]
+        if not good:
+            raise NqgError(NOTHING_TO_LEARN)
+        sentences = tuple(pieces(tokenizer, [examples[number].source_tokens for number in good]))
+        kept = forests.select(good)
+        return cls(sentences, kept, PieceTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
+        """Data that holds a batch, and the batch in terms of it: everything is in memory already."""
+        return self, batch
+
+    def laid_out(self, batch: Sequence[int], padding: int, device: torch.device) -> Batch:
+        """The examples of a batch on a device."""
+        numbers = np.asarray(batch, dtype=np.int64)
+        sentences, spans = self.pieces.picked(numbers, padding, device), self.spans.picked(numbers, device)
+        return Batch(self, numbers, sentences, spans, sentences.places(spans), self.pairs.picked(numbers, device))
+
+    def check_lengths(self, longest: int) -> None:
+        """Refuse sentences that the encoder cannot read whole."""
+        most = max(len(sentence.ids) for sentence in self.sentences)
+        if most > longest:
+            raise NqgError(
+                f"a training sentence has {most} word pieces; the encoder reads {longest} at most: leave it out"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Examples of some data, laid out on a device."""
+
+    data: TrainingData
+    numbers: Int64Array  # (B,)
+    sentences: PieceBatch
+    spans: Anchors
+    places: Tensor  # (E,) of the pieces at which spans begin and end
+    pairs: Pairs
+
+
+def batch_loss(scorer: Scorer, data: TrainingData, batch: Sequence[int], padding: int, device: torch.device) -> Tensor:
+    """The mean over a batch of -log p(target | source)."""
+    return loss_of(scorer, data.laid_out(batch, padding, device))
+
+
+def loss_of(scorer: Scorer, batch: Batch) -> Tensor:
+    """The same of a batch that is laid out already."""
+    ends = encoded(scorer.encoder, batch.sentences, batch.places)
+    scores = scorer.of_pairs(ends, batch.spans, batch.pairs)
+    return forest_loss(scores, batch.data.forests, batch.data.pairs, batch.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedData:
+    """Examples and forests on disk, and which of them have a derivation to learn from."""
+
+    examples: Sequence[Example]
+    forests: ForestFolder
+    tokenizer: Any
+    longest: int  # word pieces that the encoder reads
+    derivable: Int64Array
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], forests: ForestFolder, tokenizer: Any, longest: int) -> StreamedData:
+        """What training reads of `examples`; pairs that no derivation yields are left out."""
+        if len(forests) != len(examples):
+            raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
+        derivable = np.delete(np.arange(len(examples)), forests.underivable())
+        if not len(derivable):
+            raise NqgError(NOTHING_TO_LEARN)
+        return cls(examples, forests, tokenizer, longest, derivable)
+
+    def __len__(self) -> int:
+        return len(self.derivable)
+
+    def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
+        """The data of a batch, read now; sentences that the encoder cannot read whole are refused."""
+        numbers = self.derivable[np.asarray(batch, dtype=np.int64)].tolist()
+        examples = [self.examples[number] for number in numbers]
+        data = TrainingData.of(examples, self.forests.select(numbers), self.tokenizer)
+        data.check_lengths(self.longest)
+        return data, range(len(numbers))

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.grammar.graph import Longs
+from nqg.grammar.arrays import Int64Array
 from nqg.model.vectorised import vectorised
 
 Singles = NDArray[np.float32]
@@ -31,7 +31,7 @@ DENSITY = np.float32(1 / math.sqrt(2 * math.pi))  # at 0
 
 @vectorised
 def gelu_of_sums(
-    lefts: Singles, of_lefts: Longs, rights: Singles, of_rights: Longs, out: Singles, slopes: Singles
+    lefts: Singles, of_lefts: Int64Array, rights: Singles, of_rights: Int64Array, out: Singles, slopes: Singles
 ) -> None:
     """The GELU of lefts[of_lefts] + rights[of_rights], and its derivative into `slopes`: (S, d) each."""
     width = out.shape[1]

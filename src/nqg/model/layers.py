@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nqg.grammar.graph import Longs, starts_of
+from nqg.grammar.arrays import Int64Array
+from nqg.grammar.hypergraph import starts_of
 from nqg.model.attention_kernels import attend, attend_backwards
 from nqg.model.dropout import Drops
-from nqg.model.ragged import arrays
 from nqg.model.residual_kernels import add_and_normalise, add_and_normalise_backwards
+from nqg.model.spans import arrays
 from nqg.model.summed_gelu import Sums
 from nqg.model.threads import in_threads
 
@@ -104,14 +105,16 @@ class Looks:
     `factors` are those that dropout gives the weights.
     """
 
-    asked: Longs  # (B + 1,)
-    everything: Longs  # (B + 1,)
-    first: Longs  # (B + 1,)
+    asked: Int64Array  # (B + 1,)
+    everything: Int64Array  # (B + 1,)
+    first: Int64Array  # (B + 1,)
     heads: int
     factors: Tensor
 
     @classmethod
-    def of(cls, asked: Longs, everything: Longs, heads: int, dropout: nn.Dropout, dtype: torch.dtype) -> Looks:
+    def of(
+        cls, asked: Int64Array, everything: Int64Array, heads: int, dropout: nn.Dropout, dtype: torch.dtype
+    ) -> Looks:
         """With a new draw."""
         first = starts_of(heads * np.diff(asked) * np.diff(everything))
         return cls(asked, everything, first, heads, Drops.of(dropout).factors((1, int(first[-1])), dtype)[0])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers.activations import GELUActivation
 
-from nqg.grammar.graph import Longs
+from nqg.grammar.arrays import Int64Array
 from nqg.model.dropout import Drops
 from nqg.model.encoder import PieceBatch
 from nqg.model.layers import Looks, attention, feed_forward, residual
@@ -41,7 +41,7 @@ class Rows:
 
     places: Tensor  # (M,) among all pieces, padding included
     ranks: Tensor  # (B * P,) of all pieces: where they stand among these, if they are among them
-    first: Longs  # (B + 1,) where each sentence begins among them
+    first: Int64Array  # (B + 1,) where each sentence begins among them
     width: int
 
     @classmethod

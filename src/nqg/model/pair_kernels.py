@@ -9,13 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from nqg.grammar.graph import Longs
+from nqg.grammar.arrays import Int64Array
 from nqg.model.vectorised import Reals, vectorised
 
 
 @vectorised
 def score_pairs(
-    spans: Longs, rules: Longs, hidden: Reals, of_spans: Reals, rule_vectors: Reals, of_rules: Reals, out: Reals
+    spans: Int64Array,
+    rules: Int64Array,
+    hidden: Reals,
+    of_spans: Reals,
+    rule_vectors: Reals,
+    of_rules: Reals,
+    out: Reals,
 ) -> None:
     """Fill `out` with the product of each pair's vectors, plus what its span and its rule have of their own: (P,)."""
     left = hidden.shape[1] - rule_vectors.shape[1]
@@ -29,7 +35,7 @@ def score_pairs(
 
 @vectorised
 def score_pairs_backwards(
-    spans: Longs, rules: Longs, of_starts: Longs, of_ends: Longs,
+    spans: Int64Array, rules: Int64Array, of_starts: Int64Array, of_ends: Int64Array,
     flow: Reals, hidden: Reals, slopes: Reals, span_vector: Reals, rule_vectors: Reals,
     to_starts: Reals, to_ends: Reals, to_spans: Reals, to_rule_vectors: Reals, to_rules: Reals,
 ) -> None:  # fmt: skip

@@ -14,10 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nqg.model.anchors import Anchors
 from nqg.model.pair_kernels import score_pairs, score_pairs_backwards
-from nqg.model.pairs import Pairs
-from nqg.model.ragged import arrays
+from nqg.model.spans import Anchors, Pairs, arrays
 from nqg.model.summed_gelu import Sums
 
 

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
-from nqg.model.anchors import Anchors
 from nqg.model.encoder import PieceBatch
 from nqg.model.packing import encoded
 from nqg.model.pair_scores import pair_scores
-from nqg.model.pairs import Pairs
+from nqg.model.spans import Anchors, Pairs
 
 
 class Scorer(nn.Module):

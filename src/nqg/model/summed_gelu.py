@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import gelu
 
 from nqg.model.gelu_kernels import gelu_of_sums
-from nqg.model.ragged import arrays
+from nqg.model.spans import arrays
 from nqg.model.threads import in_threads
 
 FEWEST_ROWS = 256  # that are worth a thread

@@ -7,22 +7,92 @@ them, so that the folder can be used without nqg as well.
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from transformers import GenerationConfig
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
-from nqg.data.strict_json import strict_json
-from nqg.errors import FormatError, NqgError, Place
-from nqg.files import write_text
-from nqg.model.contents import INDEX, check_contents, checksums
-from nqg.model.folder import bring_back, folder_written_atomically
-from nqg.model.quiet import quiet_transformers
-from nqg.model.soundness import check_config, check_finite, check_vocabulary, refused_with, weight_shapes
-from nqg.seq2seq.pretrained import load_pretrained
+from nqg.errors import FormatError, MissingExtra, NqgError, Place
+from nqg.files import strict_json, write_text
+from nqg.model_folder import (
+    INDEX,
+    bring_back,
+    check_config,
+    check_contents,
+    check_finite,
+    check_vocabulary,
+    checksums,
+    folder_written_atomically,
+    quiet_transformers,
+    refused_with,
+    weight_shapes,
+)
 from nqg.seq2seq.settings import LoraSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling
+
+KNOWN = "for instance google/flan-t5-small, t5-base or google/byt5-small"
+
+
+def load_pretrained(name: str) -> tuple[Any, Any]:
+    """A pre-trained encoder-decoder and its tokenizer; one that lacks weights is refused, never filled up at random."""
+    try:
+        with quiet_transformers():
+            if not AutoConfig.from_pretrained(name, trust_remote_code=False).is_encoder_decoder:
+                raise NqgError(f"'{name}' is no encoder-decoder and cannot write targets; take one, {KNOWN}")
+            tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+            model, report = AutoModelForSeq2SeqLM.from_pretrained(
+                name, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
+            )
+    except (OSError, ValueError, ImportError) as error:
+        raise NqgError(f"cannot load the sequence-to-sequence model '{name}': {_first_line(error)}") from error
+    if missing := sorted(report["missing_keys"]):
+        raise NqgError(f"the weights of '{name}' are not whole: {len(missing)} are missing, first {missing[0]}")
+    return model, tokenizer
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def with_lora(model: Any, settings: LoraSettings, seed: int) -> Any:
+    """The model with its weights frozen and small trainable ones beside its attention (package peft)."""
+    try:
+        from peft import LoraConfig, TaskType, get_peft_model
+    except ImportError as error:
+        raise MissingExtra("fine-tuning with LoRA", "lora") from error
+    config = LoraConfig(
+        task_type=TaskType.SEQ_2_SEQ_LM,
+        r=settings.rank,
+        lora_alpha=round(settings.scale * settings.rank),
+        lora_dropout=settings.dropout,
+        target_modules="all-linear",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return get_peft_model(model, config)
+
+
+def merged(model: Any) -> Any:
+    """The model with its low-rank updates added into its weights, if it has any."""
+    if not hasattr(model, "merge_and_unload"):
+        return model
+    with warnings.catch_warnings():  # peft is surprised by a head that never was tied to the embeddings
+        warnings.filterwarnings("ignore", message="Input and output embeddings are no longer tied")
+        return model.merge_and_unload()
+
 
 KIND = "nqg seq2seq"
 VERSION = 1
@@ -110,3 +180,53 @@ def _spelling(index: dict[str, Any], place: Path) -> Spelling:
         return Spelling(dict(index["spelling"]["stand_ins"]), index["spelling"]["space"])
     except (TypeError, KeyError, ValueError) as error:
         raise FormatError(f"'spelling' should hold stand_ins and space: {error}", place) from None
+
+
+PADDING, END, UNKNOWN = "<pad>", "</s>", "<unk>"
+
+
+def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer whose pieces are the words of `texts`.
+
+    >>> tokenizer = word_tokenizer(["jump twice", "JUMP JUMP"])
+    >>> tokenizer.decode(tokenizer("jump JUMP")["input_ids"])
+    'jump JUMP </s>'
+    """
+    words = sorted({word for text in texts for word in text.split()})
+    padding, end, unknown = (_unlike(name, words) for name in (PADDING, END, UNKNOWN))
+    vocabulary = {word: number for number, word in enumerate([padding, end, unknown, *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=unknown))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, 1)])
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer, pad_token=padding, eos_token=end, unk_token=unknown
+    )
+
+
+def _unlike(name: str, words: Iterable[str]) -> str:
+    """A special token that stands inside no word, where it would be found too."""
+    words = list(words)
+    while any(name in word for word in words):
+        name = f"<{name}>"
+    return name
+
+
+def small_t5(settings: SmallT5Settings, words: int, seed: int) -> T5ForConditionalGeneration:
+    """A T5 with fresh weights, which `seed` alone decides."""
+    config = T5Config(
+        vocab_size=words,
+        d_model=settings.width,
+        d_kv=settings.width // settings.heads,
+        d_ff=4 * settings.width,
+        num_layers=settings.layers,
+        num_heads=settings.heads,
+        dropout_rate=settings.dropout,
+        pad_token_id=0,
+        eos_token_id=1,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = T5ForConditionalGeneration(config)
+    for place in (model.config, model.generation_config):
+        place.decoder_start_token_id = config.pad_token_id
+    return model

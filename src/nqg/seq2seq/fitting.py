@@ -11,21 +11,20 @@ import torch
 
 import nqg
 from nqg.data.dataset import Dataset
-from nqg.data.example import Example
+from nqg.data.examples import Example
 from nqg.errors import NqgError
-from nqg.model.processes import Processes
-from nqg.model.records import TrainingStep
-from nqg.model.resume import TrainingOrigin
 from nqg.model.settings import EMBEDDED
 from nqg.seq2seq.batches import Corpus, Pieces
-from nqg.seq2seq.embedded import small_t5, word_tokenizer
-from nqg.seq2seq.pretrained import load_pretrained, merged, with_lora
+from nqg.seq2seq.checkpoint import load_pretrained, merged, small_t5, with_lora, word_tokenizer
 from nqg.seq2seq.resume import restore, saved_steps
 from nqg.seq2seq.seq2seq import Seq2seq, best_device, encoded_sources
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.sharding import Shards
 from nqg.seq2seq.spelling import Spelling, encoded_targets, spelling_for
 from nqg.seq2seq.training import FineTuning
+from nqg.training.processes import Processes
+from nqg.training.records import TrainingStep
+from nqg.training.resume import TrainingOrigin
 
 SAVE_EVERY = 500
 

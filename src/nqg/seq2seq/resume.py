@@ -18,13 +18,13 @@ from torch import Tensor
 
 from nqg.errors import FormatError, NqgError
 from nqg.files import written_atomically
-from nqg.model.records import TrainingStep, columns_of, steps_in
-from nqg.model.resume import TrainingOrigin
-from nqg.model.soundness import refused_with
-from nqg.model.training import Diverged
+from nqg.model_folder import refused_with
 from nqg.seq2seq.optimizers import is_divided
 from nqg.seq2seq.sharding import divided_like, whole
 from nqg.seq2seq.training import Best, FineTuning, put
+from nqg.training.records import TrainingStep, columns_of, steps_in
+from nqg.training.resume import TrainingOrigin
+from nqg.training.trainer import Diverged
 
 KIND = "nqg fine-tuning"
 BEGIN_ANEW = "delete it to begin the fine-tuning anew"

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-from nqg.data.example import Example
-from nqg.model.soundness import refused_with
+from nqg.data.examples import Example
+from nqg.model_folder import refused_with
 from nqg.seq2seq.checkpoint import read_folder, write_folder
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import Spelling, normalised, written

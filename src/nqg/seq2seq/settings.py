@@ -93,7 +93,7 @@ class FineTuningSettings:
     label_smoothing: float = 0.0
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
-    record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.gradients`
+    record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.batches`
     shard: bool = False  # divide the weights among the processes, see `nqg.seq2seq.sharding`
     pool: int = 8  # batches whose examples are sorted by length together, at most; 1 leaves them as they come
     evaluate_every: int | None = None

@@ -22,10 +22,9 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from nqg.errors import SettingsError
-from nqg.model.processes import Processes
-from nqg.model.training import precision
-from nqg.seq2seq.batches import Batch
-from nqg.seq2seq.gradients import Objective
+from nqg.seq2seq.batches import Batch, Objective
+from nqg.training.processes import Processes
+from nqg.training.trainer import precision
 
 
 @dataclass(frozen=True)

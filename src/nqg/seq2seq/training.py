@@ -13,14 +13,13 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
-from nqg.model.processes import Processes
-from nqg.model.records import DevScores, TrainingStep
-from nqg.model.training import Diverged
-from nqg.seq2seq.batches import Corpus, parts, planned_steps
-from nqg.seq2seq.gradients import Objective, Recorder
+from nqg.seq2seq.batches import Corpus, Objective, Recorder, parts, planned_steps
 from nqg.seq2seq.optimizers import new_optimizer
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.seq2seq.sharding import ShardedObjective, check_divisible, divided_like
+from nqg.training.processes import Processes
+from nqg.training.records import DevScores, TrainingStep
+from nqg.training.trainer import Diverged
 
 TOGETHER = 32  # steps that a GPU makes before anybody asks it for their losses, which would make it wait
 NAMED = 8  # examples of a batch that an error numbers

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from nqg.data.example import Example
-from nqg.data.split import Split
+from nqg.data.dataset import Split
+from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.splits.arrangement import arrangement
-from nqg.splits.bags import Bags, Decomposed, Integers, decomposed
-from nqg.splits.languages import Language
-from nqg.splits.length import Side
-from nqg.splits.tally import tallied_divergence
+from nqg.grammar.arrays import Int64Array
+from nqg.plotting import write_picture
+from nqg.splits.compounds import Language
+from nqg.splits.divergence import Bags, Decomposed, decomposed, tallied_divergence
+from nqg.splits.partition import Side
+from nqg.splits.tmcd import arrangement
 
 Histogram = Mapping[int, int]
 """How many examples have each length, shortest first."""
@@ -100,7 +103,7 @@ def _audit(
     )
 
 
-def _with_unseen(atoms: Bags, in_train: Integers, test: Integers) -> int:
+def _with_unseen(atoms: Bags, in_train: Int64Array, test: Int64Array) -> int:
     """How many test examples hold an atom that train does not."""
     unseen = np.concatenate([[0], np.cumsum(in_train[atoms.ids] == 0)])
     return int(np.count_nonzero(unseen[atoms.starts[test + 1]] > unseen[atoms.starts[test]]))
@@ -115,3 +118,142 @@ def _lengths(examples: Sequence[Example]) -> Lengths:
 
 def _histogram(lengths: Iterable[int]) -> Histogram:
     return dict(sorted(Counter(lengths).items()))
+
+
+BARS = " ▁▂▃▄▅▆▇█"
+BINS = 30
+HEADER = (
+    "split",
+    "train",
+    "dev",
+    "test",
+    "unseen atoms",
+    "compound divergence",
+    "atom divergence",
+    "shared templates",
+)
+
+
+def audit_text(audits: Sequence[Audit]) -> str:
+    """The table, then the lengths."""
+    return "\n".join(
+        [*_table([HEADER, *map(_row, audits)]), "", *(line for each in audits for line in _length_bars(each))]
+    )
+
+
+def _row(audit: Audit) -> tuple[str, ...]:
+    return (
+        audit.name,
+        str(audit.train),
+        str(audit.dev),
+        str(audit.test),
+        f"{audit.unseen_atom_examples} ({audit.unseen_atom_share:.2%})",
+        f"{audit.compound_divergence:.4f}",
+        f"{audit.atom_divergence:.4f}",
+        f"{audit.shared_templates} of {audit.test_templates}",
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+
+
+def _length_bars(audit: Audit) -> Iterator[str]:
+    """One line for each side and part that has examples, the bars of one side on one scale."""
+    for side in Side:
+        histograms = {part: lengths.of(side) for part, lengths in audit.lengths.items()}
+        longest = max(max(histogram, default=0) for histogram in histograms.values())
+        for part, histogram in histograms.items():
+            if histogram:
+                figures = f"mean {mean_length(histogram):5.1f}, at most {max(histogram):3}"
+                yield f"{audit.name}: {side} tokens, {part:5}  {figures}  |{bars(histogram, longest)}|"
+
+
+def mean_length(histogram: Histogram) -> float:
+    """The average length.
+
+    >>> mean_length({2: 3, 6: 1})
+    3.0
+    """
+    return sum(length * count for length, count in histogram.items()) / sum(histogram.values())
+
+
+def bars(histogram: Histogram, longest: int) -> str:
+    """A histogram as one line: a bar for each length from 1 to `longest`, or for some neighbouring lengths together.
+
+    >>> bars({1: 4, 3: 8}, 4)
+    '▄ █ '
+    """
+    width = -(-longest // BINS)
+    counts = [0] * -(-longest // width)
+    for length, count in histogram.items():
+        counts[(length - 1) // width] += count
+    return "".join(BARS[-(-count * (len(BARS) - 1) // max(counts))] for count in counts)
+
+
+COLOURS = {"train": "#4477aa", "dev": "#ccbb44", "test": "#ee6677"}
+BAR_COLOUR = "#777788"
+MEASURES: dict[str, tuple[str, Callable[[Audit], float]]] = {
+    "compound divergence": ("%.3f", lambda audit: audit.compound_divergence),
+    "atom divergence": ("%.3f", lambda audit: audit.atom_divergence),
+    "test examples with unseen atoms, %": ("%.1f", lambda audit: 100 * audit.unseen_atom_share),
+    "test templates seen in train, %": ("%.1f", lambda audit: 100 * audit.shared_templates / audit.test_templates),
+}
+"""What is drawn as bars, and how the figures beside them are written."""
+
+
+def write_plot(path: Path, audits: Sequence[Audit]) -> None:
+    """Draw the figures and the lengths of all `audits`, as PNG or SVG by the name of the file."""
+    write_picture(path, lambda figure_class: _drawn(audits, figure_class))
+
+
+def _drawn(audits: Sequence[Audit], figure_class: Any) -> Any:
+    figure = figure_class(figsize=(12, 2.2 + 0.3 * len(audits) + 1.9 * len(audits)), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=[1.6 + 0.3 * len(audits), 1.9 * len(audits)])
+    for panel, title in zip(above.subplots(1, len(MEASURES), sharey=True), MEASURES, strict=True):
+        _draw_bars(panel, title, audits)
+    rows = below.subplots(len(audits), len(Side), squeeze=False, sharex="col")
+    for row, audit in zip(rows, audits, strict=True):
+        for panel, side in zip(row, Side, strict=True):
+            _draw_lengths(panel, audit, side)
+    below.supxlabel("length in tokens", fontsize=9)
+    return figure
+
+
+def _draw_bars(panel: Any, title: str, audits: Sequence[Audit]) -> None:
+    """A bar for each split, the first on top, with its value beside it."""
+    written, measure = MEASURES[title]
+    values = [measure(audit) for audit in audits]
+    drawn = panel.barh(range(len(audits)), values, color=BAR_COLOUR)
+    panel.bar_label(drawn, fmt=written, padding=3, fontsize=8)
+    panel.set_yticks(range(len(audits)), [audit.name for audit in audits])
+    panel.set_xlim(0, max(values, default=0) * 1.25 or 1)
+    panel.locator_params(axis="x", nbins=5)
+    panel.set_title(title, fontsize=9)
+    panel.tick_params(labelsize=8)
+    if not panel.yaxis_inverted():
+        panel.invert_yaxis()
+
+
+def _draw_lengths(panel: Any, audit: Audit, side: Side) -> None:
+    """The share of each part's examples at every length, the parts over each other."""
+    for part, lengths in audit.lengths.items():
+        histogram = lengths.of(side)
+        if histogram:
+            shares = _shares(histogram)
+            panel.fill_between(range(len(shares)), shares, step="mid", alpha=0.35, color=COLOURS[part])
+            panel.step(range(len(shares)), shares, where="mid", color=COLOURS[part], linewidth=1, label=part)
+    panel.set_title(f"{audit.name}: {side} length, share of examples", fontsize=9)
+    panel.tick_params(labelsize=8)
+    panel.legend(fontsize=8, frameon=False)
+
+
+def _shares(histogram: Histogram) -> list[float]:
+    """The share of examples at every length from 0 on, and an empty place after the last."""
+    total = sum(histogram.values())
+    return [histogram.get(length, 0) / total for length in range(max(histogram) + 2)]

@@ -8,14 +8,16 @@ flat sequence of tokens, compounds are pairs of neighbours.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from nqg.data.sql import sql_atoms
-from nqg.data.sql_tree import sql_compounds
-from nqg.data.tree import Tree
-from nqg.splits.brackets import NAMELESS, bracket_tree
+from nqg.data.examples import Example
+from nqg.data.sql import sql_atoms, sql_template
+from nqg.errors import SettingsError, UnknownName
+from nqg.splits.partition import Template, constants_template, funql_template
+from nqg.splits.trees import NAMELESS, PAIRS, Tree, bracket_tree, sql_compounds
 
 
 class Decomposition(Protocol):
@@ -85,3 +87,55 @@ class TokenDecomposition:
         ['WALK LTURN', 'LTURN WALK']
         """
         return Counter(" ".join(pair) for pair in pairwise(target.split()))
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A target language, as splits and audits need it."""
+
+    name: str
+    decomposition: Decomposition
+    template: Template
+
+
+LANGUAGES = {
+    language.name: language
+    for language in (
+        Language("funql", BracketDecomposition(), funql_template),
+        Language("sql", SqlDecomposition(), sql_template),
+        Language("brackets", BracketDecomposition(), constants_template),
+        Language("tokens", TokenDecomposition(), constants_template),
+    )
+}
+
+
+def language_named(name: str) -> Language:
+    """The language called `name`.
+
+    >>> language_named("sql").template("select a from b limit 3")
+    'select a from b limit INTEGER'
+    """
+    if name not in LANGUAGES:
+        raise UnknownName("target language", name, LANGUAGES)
+    return LANGUAGES[name]
+
+
+def likely_language(examples: Sequence[Example]) -> Language:
+    """The language that most targets look like, by their first words and brackets.
+
+    >>> likely_language([Example("jump twice", "I_JUMP I_JUMP")]).name
+    'tokens'
+    """
+    if not examples:
+        raise SettingsError("there are no examples; a split needs at least 2")
+    looks = [_look(example.target) for example in examples]
+    return LANGUAGES[max(LANGUAGES, key=looks.count)]
+
+
+def _look(target: str) -> str:
+    words = target.lower().split(maxsplit=1)
+    if words and words[0] == "select":
+        return "sql"
+    if target.startswith("answer ( "):
+        return "funql"
+    return "brackets" if any(bracket in target for bracket in PAIRS) else "tokens"

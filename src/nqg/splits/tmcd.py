@@ -7,23 +7,403 @@ come near to a chosen divergence instead of the largest one when asked to.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 import random
-from collections.abc import Generator, Sequence
-from dataclasses import asdict
+import time
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from nqg.data.example import Example
-from nqg.data.split import Provenance, Split
-from nqg.errors import NqgError
-from nqg.splits.arrangement import Arrangement, Goal, arrangement, gap, shortcoming
-from nqg.splits.bags import Decomposed, decomposed
+from nqg.data.dataset import Provenance, Split
+from nqg.data.examples import Example
+from nqg.errors import NqgError, SettingsError
+from nqg.grammar.arrays import Int64Array, kernel
 from nqg.splits.compounds import Decomposition
-from nqg.splits.search import Budget, Problem, SearchStep, annealing_search, completed, greedy_search
-from nqg.splits.settings import Method, TmcdSettings
-from nqg.splits.sizes import Sizes
-from nqg.splits.tally import tallied_divergence
+from nqg.splits.divergence import (
+    ATOM_ALPHA,
+    COMPOUND_ALPHA,
+    Bags,
+    Decomposed,
+    Tally,
+    decomposed,
+    outcome_of_swap,
+    refresh,
+    swap,
+    tallied_divergence,
+    tally,
+    would_starve,
+)
+from nqg.splits.partition import Sizes, shuffled
+
+
+class Method(StrEnum):
+    """How a TMCD split is looked for."""
+
+    ANNEALING = "annealing"
+    GREEDY = "greedy"
+
+
+@dataclass(frozen=True, slots=True)
+class TmcdSettings:
+    """What to look for and for how long; what is not given is chosen by the size of the dataset.
+
+    `moves` are swaps weighed in one annealing, `restarts` annealings. With `seconds` the result depends on the speed of
+    the machine; without, only on the data and the seed.
+    """
+
+    method: Method = Method.ANNEALING
+    target_divergence: float | None = None
+    tolerance: float = 0.001
+    max_atom_divergence: float | None = None
+    moves: int | None = None
+    restarts: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("target_divergence", "max_atom_divergence"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise SettingsError(f"{name} is {value}; a divergence lies between 0 and 1")
+        for name in ("tolerance", "moves", "restarts", "seconds"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise SettingsError(f"{name} is {value}; expected more than 0")
+
+
+class Arrangement(NamedTuple):
+    """The examples on both sides, by position, with their compounds and atoms counted; swaps change it in place."""
+
+    train: Int64Array
+    test: Int64Array
+    compounds: Tally
+    atoms: Tally
+
+
+class Goal(NamedTuple):
+    """Which compound divergence to come near to, and how much atom divergence to bear on the way.
+
+    A divergence is at most 1, so the way to the maximum is the way to 1.
+    """
+
+    aim: float = 1.0
+    tolerance: float = 0.0
+    atom_bound: float = 1.0
+
+
+def arrangement(data: Decomposed, train: Int64Array, test: Int64Array) -> Arrangement:
+    """The examples at `train` and `test`, counted."""
+    compounds = tally(data.compounds, train, test, COMPOUND_ALPHA)
+    return Arrangement(train, test, compounds, tally(data.atoms, train, test, ATOM_ALPHA))
+
+
+@kernel
+def gap(arrangement: Arrangement, goal: Goal) -> float:
+    """How far the compound divergence is from the aim."""
+    return abs(goal.aim - tallied_divergence(arrangement.compounds))
+
+
+def shortcoming(arrangement: Arrangement, goal: Goal) -> tuple[float, float]:
+    """What is wrong with an arrangement, to compare several: first atoms beyond their bound, then the gap."""
+    return max(tallied_divergence(arrangement.atoms) - goal.atom_bound, 0.0), gap(arrangement, goal)
+
+
+@kernel
+def gap_after_swap(compounds: Tally, goal: Goal, leaving: int, entering: int) -> float:
+    """How far the compound divergence would be from the aim after a swap that is not made yet."""
+    return abs(goal.aim - outcome_of_swap(compounds, leaving, entering).divergence)
+
+
+@kernel
+def swap_if_legal(arrangement: Arrangement, goal: Goal, at: int, other: int) -> bool:
+    """Swap `train[at]` with `test[other]`, unless that takes an atom out of train or atoms too far apart.
+
+    Above the bound on atom divergence, swaps that lower it are still welcome.
+    """
+    leaving, entering = arrangement.train[at], arrangement.test[other]
+    if would_starve(arrangement.atoms, leaving, entering):
+        return False
+    atoms = outcome_of_swap(arrangement.atoms, leaving, entering)
+    if atoms.divergence > goal.atom_bound and atoms.divergence >= tallied_divergence(arrangement.atoms):
+        return False
+    compounds = outcome_of_swap(arrangement.compounds, leaving, entering)
+    swap(arrangement.compounds, leaving, entering, compounds.overlap)
+    swap(arrangement.atoms, leaving, entering, atoms.overlap)
+    arrangement.train[at], arrangement.test[other] = entering, leaving
+    return True
+
+
+@kernel
+def settle(arrangement: Arrangement, goal: Goal, moves: int, randomness: np.random.Generator) -> None:
+    """Bring the atom divergence under its bound by random swaps, before compounds are looked at."""
+    for _ in range(moves):
+        if tallied_divergence(arrangement.atoms) <= goal.atom_bound:
+            return
+        at = int(randomness.random() * arrangement.train.size)
+        swap_if_legal(arrangement, goal, at, int(randomness.random() * arrangement.test.size))
+
+
+def random_start(data: Decomposed, train_size: int, rng: random.Random) -> Arrangement:
+    """A random arrangement in which every atom occurs in train; a train set too small for that is refused."""
+    order = np.array(shuffled(range(len(data.atoms.sizes)), rng), dtype=np.int64)
+    train, test = order[:train_size].copy(), order[train_size:].copy()
+    start = arrangement(data, train, test)
+    if not _feed_train(start, rng):
+        cover = greedy_cover(data.atoms, order)
+        _check_fits(cover, train_size, data.atoms)
+        order = np.concatenate([cover, order[~np.isin(order, cover)]])
+        train, test = order[:train_size].copy(), order[train_size:].copy()
+    return arrangement(data, train, test)
+
+
+def _feed_train(start: Arrangement, rng: random.Random) -> bool:
+    """Bring every missing atom into train by a swap that takes no other out; false where no such swap is left."""
+    bags = start.atoms.bags
+    holders: dict[int, list[int]] = defaultdict(list)
+    for place, example in enumerate(start.test):
+        for atom in bags.row(example):
+            if start.atoms.train[atom] == 0:
+                holders[atom].append(place)
+    return all(start.atoms.train[atom] or _feed(start, rng.choice(holders[atom]), rng) for atom in sorted(holders))
+
+
+def _feed(start: Arrangement, place: int, rng: random.Random) -> bool:
+    """Swap `test[place]` into train, for the first example after a random one that train can spare."""
+    entering = start.test[place]
+    first = rng.randrange(start.train.size)
+    for at in chain(range(first, start.train.size), range(first)):
+        leaving = start.train[at]
+        if not would_starve(start.atoms, leaving, entering):
+            swap(start.atoms, leaving, entering, 0.0)
+            start.train[at], start.test[place] = entering, leaving
+            return True
+    return False
+
+
+def greedy_cover(atoms: Bags, order: Int64Array) -> Int64Array:
+    """Examples that hold all atoms between them, always the one that adds most; ties go by `order`."""
+    missing = set(range(atoms.width))
+    waiting = [(-len(atoms.row(example)), rank) for rank, example in enumerate(order)]
+    heapq.heapify(waiting)
+    cover = []
+    while missing:
+        _, rank = heapq.heappop(waiting)
+        added = missing.intersection(atoms.row(order[rank]))
+        if waiting and (-len(added), rank) > waiting[0]:
+            heapq.heappush(waiting, (-len(added), rank))
+        else:
+            cover.append(order[rank])
+            missing -= added
+    return np.array(cover, dtype=np.int64)
+
+
+def _check_fits(cover: Int64Array, train_size: int, atoms: Bags) -> None:
+    if len(cover) > train_size:
+        raise SettingsError(
+            f"train is to have {train_size} examples, but {len(cover)} were needed to hold each of the "
+            f"{atoms.width} atoms at least once; make train larger, or the atoms fewer (blank out rare names)"
+        )
+
+
+@kernel
+def anneal(
+    arrangement: Arrangement, goal: Goal, temperature: float, moves: int, randomness: np.random.Generator
+) -> None:
+    """Weigh random swaps; one that widens the gap is made if it widens it less than a random allowance.
+
+    The allowance is exponential with mean `temperature`: Metropolis's rule. Stops early once the goal is met.
+    """
+    now = gap(arrangement, goal)
+    for _ in range(moves):
+        if now <= goal.tolerance:
+            return
+        at = int(randomness.random() * arrangement.train.size)
+        other = int(randomness.random() * arrangement.test.size)
+        allowance = -temperature * math.log(1.0 - randomness.random())
+        after = gap_after_swap(arrangement.compounds, goal, arrangement.train[at], arrangement.test[other])
+        if after <= now + allowance and swap_if_legal(arrangement, goal, at, other):
+            now = after
+
+
+@kernel
+def typical_change(arrangement: Arrangement, samples: int, randomness: np.random.Generator) -> float:
+    """By how much a random swap changes the compound divergence, on average: the scale of temperatures."""
+    here = gap(arrangement, Goal(0.0, 0.0, 1.0))
+    change = 0.0
+    for _ in range(samples):
+        leaving = arrangement.train[int(randomness.random() * arrangement.train.size)]
+        entering = arrangement.test[int(randomness.random() * arrangement.test.size)]
+        change += abs(outcome_of_swap(arrangement.compounds, leaving, entering).divergence - here)
+    return change / samples
+
+
+LEAST_GAIN = 1e-12
+"""Smaller gains are rounding errors, and could be made for ever."""
+
+
+@kernel
+def climb(arrangement: Arrangement, goal: Goal, place: Int64Array, weighings: int) -> None:
+    """Weigh the next pairs; `place` keeps the pair to go on from and how many in a row have not helped."""
+    pairs = arrangement.train.size * arrangement.test.size
+    now = gap(arrangement, goal)
+    for _ in range(weighings):
+        if place[1] == pairs or now <= goal.tolerance:
+            return
+        at, other = place[0] // arrangement.test.size, place[0] % arrangement.test.size
+        place[0] = (place[0] + 1) % pairs
+        place[1] += 1
+        after = gap_after_swap(arrangement.compounds, goal, arrangement.train[at], arrangement.test[other])
+        if after < now - LEAST_GAIN and swap_if_legal(arrangement, goal, at, other):
+            now = after
+            place[1] = 0
+
+
+Clock = Callable[[], float]
+
+STEPS = 100
+"""Temperatures of one annealing."""
+
+HOT, COLD = 3.0, 0.2
+"""First and last temperature, in units of the change that a random swap makes at the start.
+
+On GeoQuery and Spider the divergence rises between 3 and 1 of these units; below 0.2 next to nothing moves.
+"""
+
+SAMPLES = 10_000
+"""Swaps that the unit of temperature is measured on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is to be divided, into parts of which size, and what makes a division good."""
+
+    data: Decomposed
+    train_size: int
+    goal: Goal
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long a search may take: swaps weighed in one annealing, annealings, and seconds."""
+
+    moves: int
+    restarts: float = math.inf
+    seconds: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class SearchStep:
+    """Where a search stands: the share of its budget that is spent, the start it is on, the divergence now."""
+
+    done: float
+    start: int
+    divergence: float
+
+
+Search = Generator[SearchStep, None, Arrangement]
+"""Steps on the way, and at the end the best arrangement that was found."""
+
+Found = TypeVar("Found")
+
+
+def _unwatched(step: SearchStep) -> None:
+    pass
+
+
+def completed(search: Generator[SearchStep, None, Found], watch: Callable[[SearchStep], None] = _unwatched) -> Found:
+    """Run a search to its end, showing every step to `watch`, and return what it found."""
+    while True:
+        try:
+            step = next(search)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+        watch(step)
+
+
+def greedy_search(problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic) -> Search:
+    """The search of the paper: one random start, then swaps that help until none is left."""
+    deadline = clock() + budget.seconds
+    found = _settled_start(problem, budget, rng)
+    pairs = found.train.size * found.test.size
+    for place in _climbing(found, problem.goal, pairs // 10 + 1):
+        yield SearchStep(place / pairs, 1, tallied_divergence(found.compounds))
+        if clock() >= deadline:
+            break
+    return found
+
+
+def annealing_search(problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic) -> Search:
+    """Annealings from several random starts; the best of them is then climbed from."""
+    goal, begun = problem.goal, clock()
+    deadline = begun + budget.seconds
+    best = current = _settled_start(problem, budget, rng)
+    for start in itertools.count(1):
+        for share in _annealing(current, goal, budget, rng, _shares(clock, deadline)):
+            spent = max((start - 1 + share) / budget.restarts, (clock() - begun) / budget.seconds)
+            yield SearchStep(min(spent, 1.0), start, tallied_divergence(current.compounds))
+        best = min(best, current, key=lambda found: shortcoming(found, goal))
+        if start >= budget.restarts or clock() >= deadline or gap(best, goal) <= goal.tolerance:
+            break
+        current = _settled_start(problem, budget, rng)
+    for _ in itertools.islice(_climbing(best, goal, budget.moves // 10 + 1), 10):
+        yield SearchStep(1.0, start, tallied_divergence(best.compounds))
+        if clock() >= deadline:
+            break
+    return best
+
+
+def _settled_start(problem: Problem, budget: Budget, rng: random.Random) -> Arrangement:
+    start = random_start(problem.data, problem.train_size, rng)
+    settle(start, problem.goal, budget.moves, _randomness(rng))
+    return start
+
+
+def _shares(clock: Clock, deadline: float) -> Iterator[float]:
+    """How far an annealing has cooled before each of its steps: evenly, or faster where time runs short."""
+    begun = clock()
+    for step in range(STEPS):
+        share = max(step / STEPS, (clock() - begun) / max(deadline - begun, 1e-9))
+        if share >= 1:
+            return
+        yield share
+
+
+def _annealing(
+    current: Arrangement, goal: Goal, budget: Budget, rng: random.Random, shares: Iterator[float]
+) -> Iterator[float]:
+    """One annealing, which passes the shares on after each step; it ends early where the goal is met."""
+    randomness = _randomness(rng)
+    unit = typical_change(current, SAMPLES, randomness)
+    for share in shares:
+        temperature = unit * HOT * (COLD / HOT) ** share
+        anneal(current, goal, temperature, budget.moves // STEPS + 1, randomness)
+        refresh(current.compounds)
+        refresh(current.atoms)
+        yield share
+        if gap(current, goal) <= goal.tolerance:
+            return
+
+
+def _climbing(found: Arrangement, goal: Goal, weighings: int) -> Iterator[int]:
+    """Climb until no swap helps; yields how many pairs in a row did not, every so many weighings."""
+    place = np.zeros(2, dtype=np.int64)
+    while place[1] < found.train.size * found.test.size and gap(found, goal) > goal.tolerance:
+        climb(found, goal, place, weighings)
+        refresh(found.compounds)
+        refresh(found.atoms)
+        yield int(place[1])
+
+
+def _randomness(rng: random.Random) -> np.random.Generator:
+    return np.random.default_rng(rng.getrandbits(64))
+
 
 MOVES_PER_EXAMPLE = 1_000
 USUAL_MOVES = 25_000_000

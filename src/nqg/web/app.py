@@ -17,9 +17,6 @@ from starlette.exceptions import HTTPException
 from nqg import __version__
 from nqg.errors import NqgError
 from nqg.grammar.pictures import style
-from nqg.web.batch import read_lines
-from nqg.web.doors import Doors, refusal
-from nqg.web.limits import Refused
 from nqg.web.messages import (
     BatchRequest,
     BatchResponse,
@@ -30,9 +27,8 @@ from nqg.web.messages import (
     RuleFound,
     RulesResponse,
 )
-from nqg.web.security import COOKIE, Access, Guard
-from nqg.web.service import Question, Service
-from nqg.web.usage import Order
+from nqg.web.middleware import COOKIE, Access, Doors, Guard, Refused, refusal
+from nqg.web.service import Order, Question, Service, read_lines
 
 STATIC = Path(__file__).parent / "static"
 REFUSALS: dict[int | str, dict[str, Any]] = {

@@ -2,17 +2,70 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import struct
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nqg.errors import NqgError
 from nqg.web.app import create_app
-from nqg.web.patience import patient_for
-from nqg.web.security import Access
+from nqg.web.middleware import Access
 from nqg.web.service import Service
+
+
+def patient_for(seconds: float) -> type[asyncio.Protocol]:
+    """A protocol of uvicorn whose connections are dropped when the client keeps it waiting for `seconds`."""
+
+    class Impatient(H11Protocol):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            self._alarms: dict[str, asyncio.TimerHandle] = {}
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._set("head")
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is None or self.cycle.response_complete:
+                self._set("head")
+            else:
+                self._unset("head")
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._set("answer")
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._unset("answer")
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._unset("head")
+            self._unset("answer")
+
+        def _set(self, what: str) -> None:
+            if what not in self._alarms:
+                self._alarms[what] = self.loop.call_later(seconds, _drop, self.transport)
+
+        def _unset(self, what: str) -> None:
+            if alarm := self._alarms.pop(what, None):
+                alarm.cancel()
+
+    return Impatient
+
+
+def _drop(transport: asyncio.Transport) -> None:
+    """End a connection at once; without lingering, so that the system forgets what it still holds for the client."""
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
 
 BACKLOG = 512  # connections that the system keeps until we take them
 SEND_BUFFER = 1 << 17  # bytes that the system keeps for a client; it would grow to megabytes for those that do not read

@@ -1,1 +1,0 @@
-"""Parse forests: every derivation of a source, or of a (source, target) pair, as arrays."""

@@ -1,0 +1,391 @@
+"""Legal targets: accepted or not, how far a target is legal, and what may come next (a chart after Earley, 1970)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqg.errors import FormatError
+from nqg.grammar.arrays import Int32Array, inlined, kernel
+from nqg.grammar.encoding import NOWHERE, Trie, TrieArrays, successor
+from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
+
+# Labels of edges: terminals count up from 0, categories down from FIRST_CATEGORY.
+ONE_TOKEN = -1
+TOKENS = -2
+FIRST_CATEGORY = -3
+NONE = -1
+
+
+class Tables(NamedTuple):
+    """A target grammar as kernels see it."""
+
+    trie: TrieArrays
+    entries: Int32Array  # category -> its node below the root
+    completes: Int32Array  # node -> the category that is complete there, or NONE
+    absorbs: NDArray[np.bool_]  # node -> whether <...> leads into it, which takes further tokens
+
+
+class Column(NamedTuple):
+    """The items of one position in order of discovery, found again by hashing (open addressing)."""
+
+    trie_nodes: Int32Array
+    origins: Int32Array
+    slots: Int32Array  # hash -> item, or NONE; twice as long as the others
+    size: int
+
+
+class Waiting(NamedTuple):
+    """Items that go on, at `nodes`, once a category is complete; chained by the position and category waited for."""
+
+    trie_nodes: Int32Array
+    origins: Int32Array
+    next: Int32Array
+    heads: Int32Array  # (position, category) -> the latest of its chain, or NONE
+    size: int
+
+
+class Chart(NamedTuple):
+    """All that is known after reading `position` tokens."""
+
+    position: int
+    column: Column
+    waiting: Waiting
+
+
+@kernel
+def empty_chart(tables: Tables) -> Chart:
+    """The chart before the first token; category 0 is the start symbol."""
+    heads = np.full((1, len(tables.entries)), NONE, dtype=np.int32)
+    room = np.empty(16, dtype=np.int32)
+    column = _with_item(_empty_column(16), tables.entries[0], 0)
+    return _closed(tables, Chart(0, column, Waiting(room, room.copy(), room.copy(), heads, 0)))
+
+
+@kernel
+def read(tables: Tables, chart: Chart, tokens: Int32Array) -> Chart:
+    """The chart after the longest legal part of `tokens`; the given chart is left as it was."""
+    chart = Chart(chart.position, chart.column, _copied(chart.waiting, chart.position + len(tokens) + 1))
+    for token in tokens:
+        column = _scanned(tables, chart.column, token)
+        if column.size == 0:
+            break
+        chart = _closed(tables, Chart(chart.position + 1, column, chart.waiting))
+    return chart
+
+
+@kernel
+def _copied(waiting: Waiting, positions: int) -> Waiting:
+    """A copy that may be added to, with `heads` for so many positions."""
+    heads = np.full((positions, waiting.heads.shape[1]), NONE, dtype=np.int32)
+    kept = min(positions, len(waiting.heads))  # heads past the last legal token are empty
+    heads[:kept] = waiting.heads[:kept]
+    return Waiting(waiting.trie_nodes.copy(), waiting.origins.copy(), waiting.next.copy(), heads, waiting.size)
+
+
+@kernel
+def _scanned(tables: Tables, column: Column, token: int) -> Column:
+    """The items of `column` that go on with `token`, moved past it."""
+    moved = _empty_column(len(column.trie_nodes))
+    for item in range(column.size):
+        trie_node, origin = column.trie_nodes[item], column.origins[item]
+        if trie_node >= len(tables.completes):
+            continue
+        moved = _moved(tables, moved, trie_node, origin, token)
+        moved = _moved(tables, moved, trie_node, origin, ONE_TOKEN)
+        moved = _moved(tables, moved, trie_node, origin, TOKENS)
+        if tables.absorbs[trie_node]:
+            moved = _with_item(moved, trie_node, origin)
+    return moved
+
+
+@inlined
+def _moved(tables: Tables, column: Column, trie_node: int, origin: int, label: int) -> Column:
+    """`column` with the item past the edge `label`, where there is one."""
+    target = successor(tables.trie, trie_node, label)
+    return column if target == NOWHERE else _with_item(column, target, origin)
+
+
+@kernel
+def _closed(tables: Tables, chart: Chart) -> Chart:
+    """The chart with all that follows from its column's items: completed categories, and the starts of new ones."""
+    position, column, waiting = chart
+    item = 0
+    while item < column.size:
+        trie_node, origin = column.trie_nodes[item], column.origins[item]
+        if trie_node >= len(tables.completes):
+            column = _resumed(column, waiting, origin, trie_node - len(tables.completes))
+        else:
+            if tables.completes[trie_node] != NONE:
+                column = _with_item(column, len(tables.completes) + tables.completes[trie_node], origin)
+            column, waiting = _predicted(tables, position, column, waiting, trie_node, origin)
+        item += 1
+    return Chart(position, column, waiting)
+
+
+@inlined
+def _resumed(column: Column, waiting: Waiting, origin: int, category: int) -> Column:
+    """`column` with the items that waited for a category that is now complete."""
+    entry = waiting.heads[origin, category]
+    while entry != NONE:
+        column = _with_item(column, waiting.trie_nodes[entry], waiting.origins[entry])
+        entry = waiting.next[entry]
+    return column
+
+
+@inlined
+def _predicted(
+    tables: Tables, position: int, column: Column, waiting: Waiting, trie_node: int, origin: int
+) -> tuple[Column, Waiting]:
+    """Each category that may follow the item starts here, and the item waits for it."""
+    for edge in range(tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]):
+        category = FIRST_CATEGORY - tables.trie.labels[edge]
+        if category < 0:
+            break  # edges are sorted by label, so the categories come first
+        column = _with_item(column, tables.entries[category], position)
+        waiting = _with_waiting(waiting, tables.trie.successors[edge], origin, position, category)
+    return column, waiting
+
+
+@inlined
+def _with_waiting(waiting: Waiting, trie_node: int, origin: int, position: int, category: int) -> Waiting:
+    trie_nodes, origins, following, heads, size = waiting
+    if size == len(trie_nodes):
+        trie_nodes, origins, following = _doubled(trie_nodes), _doubled(origins), _doubled(following)
+    trie_nodes[size], origins[size], following[size] = trie_node, origin, heads[position, category]
+    heads[position, category] = size
+    return Waiting(trie_nodes, origins, following, heads, size + 1)
+
+
+@kernel
+def _empty_column(room: int) -> Column:
+    slots = np.full(2 * room, NONE, dtype=np.int32)
+    return Column(np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32), slots, 0)
+
+
+@inlined
+def _with_item(column: Column, trie_node: int, origin: int) -> Column:
+    slot = _slot(column, trie_node, origin)
+    if column.slots[slot] != NONE:
+        return column
+    if column.size == len(column.trie_nodes):
+        column = _with_room(column)
+        slot = _slot(column, trie_node, origin)
+    column.trie_nodes[column.size], column.origins[column.size] = trie_node, origin
+    column.slots[slot] = column.size
+    return Column(column.trie_nodes, column.origins, column.slots, column.size + 1)
+
+
+@inlined
+def _slot(column: Column, trie_node: int, origin: int) -> int:
+    """Where the item is, or belongs; at least half of the slots are free, and their number is a power of two."""
+    mask = len(column.slots) - 1
+    slot = (trie_node * 2654435761 + origin * 2246822519) & mask
+    while True:
+        item = column.slots[slot]
+        if item == NONE or (column.trie_nodes[item] == trie_node and column.origins[item] == origin):
+            return slot
+        slot = (slot + 1) & mask
+
+
+@kernel
+def _with_room(column: Column) -> Column:
+    larger = Column(
+        _doubled(column.trie_nodes),
+        _doubled(column.origins),
+        np.full(2 * len(column.slots), NONE, dtype=np.int32),
+        column.size,
+    )
+    for item in range(column.size):
+        larger.slots[_slot(larger, column.trie_nodes[item], column.origins[item])] = item
+    return larger
+
+
+@kernel
+def _doubled(array: Int32Array) -> Int32Array:
+    larger = np.empty(2 * len(array), dtype=np.int32)
+    larger[: len(array)] = array
+    return larger
+
+
+@kernel
+def is_complete(tables: Tables, chart: Chart) -> bool:
+    """Whether the start symbol derives exactly the tokens read."""
+    start = len(tables.completes)
+    column = chart.column
+    return bool(column.slots[_slot(column, start, 0)] != NONE)
+
+
+@kernel
+def legal_labels(tables: Tables, column: Column, terminals: int) -> NDArray[np.bool_]:
+    """For each terminal whether it may follow by name, and in the last place whether any token may."""
+    legal = np.zeros(terminals + 1, dtype=np.bool_)
+    for item in range(column.size):
+        trie_node = column.trie_nodes[item]
+        if trie_node >= len(tables.completes):
+            continue
+        legal[terminals] |= tables.absorbs[trie_node]
+        for edge in range(tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]):
+            label = tables.trie.labels[edge]
+            if label > FIRST_CATEGORY:
+                legal[label if label >= 0 else terminals] = True
+    return legal
+
+
+_SHOWN_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What may follow a prefix: one of `tokens`, any token at all, the end of the target.
+
+    >>> print(Expected((")", ","), any_token=False, end=False))
+    ')' or ','
+    """
+
+    tokens: tuple[str, ...]
+    any_token: bool
+    end: bool
+
+    def allows(self, token: str) -> bool:
+        """Whether `token` may come next."""
+        return self.any_token or token in self.tokens
+
+    def __str__(self) -> str:
+        named = ["any token"] if self.any_token else [f"'{token}'" for token in self.tokens]
+        hidden = len(named) - _SHOWN_TOKENS
+        nodes = [*named[:_SHOWN_TOKENS], *(["the end"] if self.end else [])]
+        if hidden > 0:
+            nodes.append(f"{hidden} more")
+        return " or ".join(part for part in (", ".join(nodes[:-1]), nodes[-1]) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether `tokens` are legal, how many of them from the left are, and what may follow those."""
+
+    tokens: tuple[str, ...]
+    legal_tokens: int
+    expected: Expected
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the whole target is legal."""
+        return self.legal_tokens == len(self.tokens) and self.expected.end
+
+    def __str__(self) -> str:
+        if self.accepted:
+            return "legal"
+        if self.legal_tokens == len(self.tokens):
+            return f"legal so far, but it ends too early: expected {self.expected}"
+        found = self.tokens[self.legal_tokens]
+        if self.legal_tokens == 0:
+            return f"illegal from the first token: expected {self.expected}, found '{found}'"
+        last = self.tokens[self.legal_tokens - 1]
+        return f"legal up to token {self.legal_tokens} '{last}', expected {self.expected}, found '{found}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The start of a legal target, for decoders that go from token to token; never changes, so beams may share it."""
+
+    recogniser: Recogniser
+    chart: Chart
+
+    def then(self, token: str) -> Prefix | None:
+        """This prefix and one more token; None where no legal target goes on so."""
+        return self.recogniser.extended(self, [token])
+
+    @property
+    def length(self) -> int:
+        """How many tokens have been read."""
+        return self.chart.position
+
+    @property
+    def expected(self) -> Expected:
+        """What may come next."""
+        return self.recogniser.expected_after(self.chart)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the prefix is a whole legal target."""
+        return bool(is_complete(self.recogniser.tables, self.chart))
+
+
+@dataclass(frozen=True, slots=True)
+class Recogniser:
+    """A target grammar made ready for the chart; use it through `TargetGrammar`."""
+
+    terminals: tuple[str, ...]  # sorted; a terminal's label is its position
+    labels: dict[str, int]
+    tables: Tables
+    begin: Chart
+
+    @classmethod
+    def of(cls, grammar: TargetGrammar) -> Recogniser:
+        """The recogniser of `grammar`."""
+        symbols = (symbol for production in grammar.productions for symbol in production.right)
+        terminals = tuple(sorted({symbol for symbol in symbols if isinstance(symbol, str)}))
+        labels = {terminal: label for label, terminal in enumerate(terminals)}
+        tables = _tables(grammar, labels)
+        return cls(terminals, labels, tables, empty_chart(tables))
+
+    def accepts(self, tokens: Sequence[str]) -> bool:
+        """Whether `tokens` are a legal target."""
+        chart = self._read(self.begin, tokens)
+        return chart.position == len(tokens) and bool(is_complete(self.tables, chart))
+
+    def explain(self, tokens: Sequence[str]) -> Verdict:
+        """How far `tokens` are legal, and what may follow there."""
+        chart = self._read(self.begin, tokens)
+        return Verdict(tuple(tokens), chart.position, self.expected_after(chart))
+
+    def prefix(self, tokens: Sequence[str]) -> Prefix | None:
+        """The prefix `tokens`; None where no legal target starts with them."""
+        return self.extended(Prefix(self, self.begin), tokens)
+
+    def extended(self, prefix: Prefix, tokens: Sequence[str]) -> Prefix | None:
+        """`prefix` with more tokens; None where no legal target starts so."""
+        chart = self._read(prefix.chart, tokens)
+        return Prefix(self, chart) if chart.position == prefix.length + len(tokens) else None
+
+    def expected_after(self, chart: Chart) -> Expected:
+        """What may follow the tokens that `chart` has read."""
+        legal = legal_labels(self.tables, chart.column, len(self.terminals))
+        return Expected(
+            tokens=tuple(self.terminals[label] for label in np.flatnonzero(legal[:-1])),
+            any_token=bool(legal[-1]),
+            end=bool(is_complete(self.tables, chart)),
+        )
+
+    def _read(self, chart: Chart, tokens: Sequence[str]) -> Chart:
+        if isinstance(tokens, str):
+            raise FormatError(f"expected a sequence of tokens, found the string {tokens!r}; split it first")
+        unknown = len(self.terminals)  # no edge bears this label, so only wildcards match
+        labels = [self.labels.get(token, unknown) for token in tokens]
+        return read(self.tables, chart, np.array(labels, dtype=np.int32))
+
+
+def _tables(grammar: TargetGrammar, labels: dict[str, int]) -> Tables:
+    numbers = {category: number for number, category in enumerate(grammar.categories)}
+
+    def label(symbol: TargetSymbol) -> int:
+        if isinstance(symbol, Category):
+            return FIRST_CATEGORY - numbers[symbol]
+        if isinstance(symbol, Wildcard):
+            return ONE_TOKEN if symbol is Wildcard.ONE_TOKEN else TOKENS
+        return labels[symbol]
+
+    trie = Trie.of([[label(each.left), *map(label, each.right)] for each in grammar.productions])
+    arrays = trie.arrays
+    lefts = np.array([numbers[each.left] for each in grammar.productions], dtype=np.int32)
+    completes = np.full(len(trie), NONE, dtype=np.int32)
+    completes[np.repeat(np.arange(len(trie)), np.diff(arrays.first_item))] = lefts[arrays.items]
+    absorbs = np.zeros(len(trie), dtype=np.bool_)
+    absorbs[arrays.successors[arrays.labels == TOKENS]] = True
+    entries = np.array([trie.node([label(category)]) for category in numbers], dtype=np.int32)
+    return Tables(arrays, entries, completes, absorbs)

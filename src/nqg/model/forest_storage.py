@@ -1,0 +1,370 @@
+"""Forests on disk: those of a dataset in one file, those of a large corpus in a folder of mapped parts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import nqg
+from nqg.data.dataset import Dataset
+from nqg.data.download import CACHE_VARIABLE
+from nqg.data.examples import Example
+from nqg.engines import Engine, Here
+from nqg.errors import FormatError, NqgError, Place
+from nqg.files import numbered_lines, strict_json, write_text, written_atomically
+from nqg.grammar.arrays import Int64Array
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.hypergraph import Hypergraph, starts_of
+from nqg.model.forests import Forests, build_forests, joined
+
+KIND = "nqg forests"
+VERSION = 2
+
+
+def write_forests(path: Path | str, forests: Forests) -> None:
+    """Write forests to one file, atomically."""
+    header = np.frombuffer(json.dumps({"kind": KIND, "version": VERSION}).encode(), dtype=np.uint8)
+    arrays = {
+        f"{side}.{name}": array
+        for side, graph in (("full", forests.full), ("goal", forests.goal))
+        for name, array in graph.arrays().items()
+    }
+    with written_atomically(Path(path)) as file:
+        np.savez(file, allow_pickle=False, header=header, **arrays)
+
+
+def read_forests(path: Path | str) -> Forests:
+    """The forests in a file that `write_forests` wrote; anything else is refused with the reason."""
+    path = Path(path)
+    arrays = _arrays(path)
+    try:
+        _check_header(arrays.pop("header", None))
+        return Forests(_graph(arrays, "full"), _graph(arrays, "goal"))
+    except FormatError as error:
+        raise error.at(path) from None
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            if sum(member.file_size for member in archive.zip.infolist()) > path.stat().st_size:
+                raise ValueError("its arrays claim to be larger than the file")  # we never compress: a bomb
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise NqgError(f"{path}: no such file") from None
+    except Exception as error:  # zipfile and NumPy raise a dozen kinds about damaged bytes
+        raise FormatError(f"not a file of forests, or a damaged one ({error})", path) from error
+
+
+def _check_header(raw: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None) -> None:
+    try:
+        header = json.loads(bytes([] if raw is None else raw))
+    except (ValueError, TypeError):
+        header = {}
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        raise FormatError(f"expected a file of forests ('{KIND}'), found something else")
+    if header.get("version") != VERSION:
+        raise FormatError(f"written in version {header.get('version')} of the format; this nqg reads version {VERSION}")
+
+
+def _graph(arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]], side: str) -> Hypergraph:
+    named = {name.removeprefix(f"{side}."): array for name, array in arrays.items() if name.startswith(f"{side}.")}
+    wanted = set(Hypergraph.__slots__) - (set() if side == "goal" else {"target_starts", "target_lengths"})
+    if set(named) != wanted:
+        raise FormatError(f"the {side} forests have arrays {sorted(named)}, expected {sorted(wanted)}")
+    graph = Hypergraph(**named)  # type: ignore[arg-type]  # Graph.check looks at every array
+    graph.check()
+    return graph
+
+
+@dataclass(frozen=True, slots=True)
+class ForestCache:
+    """A folder of forests."""
+
+    folder: Path
+
+    @classmethod
+    def of_this_machine(cls) -> ForestCache:
+        """The one beside the downloaded datasets: in NQG_DATA_CACHE, or where the system keeps caches."""
+        import pooch
+
+        return cls(Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("nqg")) / "forests")
+
+    def find(self, grammar: Grammar, examples: Sequence[Example]) -> Forests | None:
+        """The forests of `examples`, if they are there; a damaged entry is removed."""
+        for path in sorted(self.folder.glob(f"{fingerprint(grammar, examples)}.*.npz")):
+            if path.name.split(".")[1] == _checksum(path):
+                return read_forests(path)
+            path.unlink(missing_ok=True)
+        return None
+
+    def add(self, grammar: Grammar, examples: Sequence[Example], forests: Forests) -> None:
+        """Keep the forests of `examples`."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self.folder, prefix=".part.") as part:
+                path = Path(part) / "forests.npz"
+                write_forests(path, forests)
+                os.replace(path, self.folder / f"{fingerprint(grammar, examples)}.{_checksum(path)}.npz")
+        except OSError as error:
+            raise NqgError(f"{self.folder}: forests cannot be kept there ({error.strerror})") from error
+
+
+def fingerprint(grammar: Grammar, examples: Sequence[Example]) -> str:
+    """SHA-256 of all that forests are made of: rules in their order, examples in theirs, and the code's versions."""
+    facts = (nqg.__version__, str(VERSION), Dataset("examples", examples).fingerprint, str(grammar))
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+PART_KIND = "nqg forests, a part"
+BLOCK = 64  # bytes; arrays begin at multiples of it
+LARGEST = 1 << 40  # of all sizes in a header, so that no sum of two of them is too large for a file
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Where an array lies among the arrays of its part."""
+
+    first_byte: int
+    shape: tuple[int, ...]
+
+    def view(self, whole: NDArray[np.uint8], name: str) -> NDArray[Any]:
+        """The array, as a view of all bytes."""
+        kind = np.dtype(np.int64 if name.partition(".")[2].startswith("first_") else np.int32)
+        size = math.prod(self.shape) * kind.itemsize
+        return whole[self.first_byte : self.first_byte + size].view(kind).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class PartHeader:
+    """What is known of a part without a look at its arrays."""
+
+    fingerprint: str  # of the grammar and the examples
+    sha256: str  # of the arrays
+    pairs: int
+    underivable: tuple[int, ...]  # pairs whose target no derivation yields
+    columns: Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """The two files of a part, which may not be there yet."""
+
+    folder: Path
+    number: int
+
+    @property
+    def arrays(self) -> Path:
+        """Where the arrays are."""
+        return self.folder / f"part-{self.number:06}.arrays"
+
+    @property
+    def header(self) -> Path:
+        """Where the header is."""
+        return self.folder / f"part-{self.number:06}.json"
+
+    def write(self, forests: Forests, fingerprint: str) -> None:
+        """Write forests, each file whole or not at all."""
+        digest, columns, at = hashlib.sha256(), {}, 0
+        with written_atomically(self.arrays) as file:
+            for name, array in _named_arrays(forests).items():
+                raw = array.tobytes()
+                raw += bytes(-len(raw) % BLOCK)
+                columns[name], at = Column(at, array.shape), at + len(raw)
+                file.write(raw)
+                digest.update(raw)
+        header = PartHeader(fingerprint, digest.hexdigest(), len(forests), tuple(forests.underivable()), columns)
+        write_text(self.header, json.dumps({"kind": PART_KIND, "version": VERSION, **asdict(header)}) + "\n")
+
+    def read_header(self) -> PartHeader:
+        """The header; anything else is refused with the reason."""
+        text = "\n".join(line for _, line in numbered_lines(self.header))
+        fields = strict_json(text, Place(self.header, 1))
+        if not isinstance(fields, dict) or (fields.pop("kind", None), fields.pop("version", None)) != (
+            PART_KIND,
+            VERSION,
+        ):
+            raise FormatError(
+                f"expected the header of '{PART_KIND}' in version {VERSION}, found something else", self.header
+            )
+        try:
+            return _header(**fields)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise FormatError(f"damaged header ({error!r}); build the forests again", self.header) from error
+
+    def mapped(self, header: PartHeader) -> Forests:
+        """The forests, of which the operating system reads what is looked at; checksum and numbers are checked first.
+
+        For that they are read once as plain bytes: pages that are looked at in a map would count as memory of ours.
+        """
+        try:
+            raw = self.arrays.read_bytes()
+        except OSError as error:
+            raise FormatError(f"cannot be read ({error.strerror}); build the forests again", self.arrays) from error
+        if hashlib.sha256(raw).hexdigest() != header.sha256:
+            raise FormatError("damaged: another checksum than in its header; build the forests again", self.arrays)
+        try:
+            for graph in _graphs(header, np.frombuffer(raw, np.uint8)):
+                graph.check()
+            return Forests(*_graphs(header, np.memmap(self.arrays, np.uint8, "r")))
+        except (KeyError, TypeError, ValueError, FormatError) as error:
+            raise FormatError(f"no forests ({error}); build them again", self.arrays) from error
+
+
+def _header(
+    fingerprint: str, sha256: str, pairs: Any, underivable: Any, columns: Mapping[str, Mapping[str, Any]]
+) -> PartHeader:
+    """The header with these fields, its numbers being numbers that a file can have."""
+    found = {name: Column(_size(at["first_byte"]), tuple(map(_size, at["shape"]))) for name, at in columns.items()}
+    return PartHeader(fingerprint, sha256, _size(pairs), tuple(map(_size, underivable)), found)
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= LARGEST:
+        raise ValueError(f"{value!r:.50} is no size")
+    return value
+
+
+def _graphs(header: PartHeader, whole: NDArray[np.uint8]) -> list[Hypergraph]:
+    sides: dict[str, dict[str, NDArray[Any]]] = {"full": {}, "goal": {}}
+    for name, column in header.columns.items():
+        side, _, array = name.partition(".")
+        sides[side][array] = column.view(whole, name)
+    return [Hypergraph(**arrays) for arrays in sides.values()]
+
+
+def _named_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
+    sides = (("full", forests.full), ("goal", forests.goal))
+    return {f"{side}.{name}": array for side, graph in sides for name, array in graph.arrays().items()}
+
+
+PAIRS = 8192  # in a part: what a worker has in memory at once
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Consecutive examples, whose forests make one part."""
+
+    number: int
+    examples: list[Example]
+
+
+@dataclass(frozen=True)
+class ForestFolder:
+    """The forests of a list of pairs, in its order, on disk."""
+
+    folder: Path
+    headers: tuple[PartHeader, ...] = field(repr=False)
+    firsts: Int64Array = field(repr=False)  # the number of each part's first pair, and of all pairs
+    _parts: dict[int, Forests] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def open(cls, folder: Path | str) -> ForestFolder:
+        """The forests in a folder that `build_folder` wrote."""
+        folder = Path(folder)
+        count = len(list(folder.glob("part-*.json")))
+        if not count:
+            raise NqgError(f"{folder}: there are no forests in this folder")
+        headers = tuple(PartFiles(folder, number).read_header() for number in range(count))
+        return cls(folder, headers, starts_of(np.array([header.pairs for header in headers])))
+
+    def __len__(self) -> int:
+        return int(self.firsts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """What they take on disk."""
+        return sum(PartFiles(self.folder, number).arrays.stat().st_size for number in range(len(self.headers)))
+
+    def part(self, number: int) -> Forests:
+        """One part; it is checked when it is first asked for."""
+        if number not in self._parts:
+            self._parts[number] = PartFiles(self.folder, number).mapped(self.headers[number])
+        return self._parts[number]
+
+    def select(self, pairs: Sequence[int]) -> Forests:
+        """The forests of some pairs as one batch in memory, in the order asked for."""
+        asked = np.asarray(pairs, dtype=np.int64)
+        if asked.size and not 0 <= asked.min() <= asked.max() < len(self):
+            raise NqgError(f"there are forests of {len(self):,} pairs; pair {asked.max():,} was asked for")
+        owners = np.searchsorted(self.firsts, asked, side="right") - 1
+        numbers = np.unique(owners).tolist() or [0]
+        picked = [np.flatnonzero(owners == number) for number in numbers]
+        found = [
+            self.part(number).select((asked[places] - self.firsts[number]).tolist())
+            for number, places in zip(numbers, picked, strict=True)
+        ]
+        return joined(found).select(np.argsort(np.concatenate(picked)).tolist())
+
+    def underivable(self) -> list[int]:
+        """The pairs whose target no derivation yields: training cannot use them."""
+        firsts = self.firsts[:-1].tolist()
+        return [first + pair for first, part in zip(firsts, self.headers, strict=True) for pair in part.underivable]
+
+
+def build_folder(
+    folder: Path | str, grammar: Grammar, examples: Sequence[Example], engine: Engine | None = None
+) -> Iterator[int]:
+    """Build the forests of `examples` in a folder, part by part; yields how many pairs are done.
+
+    Parts of the same grammar and examples that are there already are left as they are, so a build that was interrupted
+    goes on. Workers on several machines must all see the folder.
+    """
+    folder, engine = Path(folder), engine or Here()
+    count = -(-len(examples) // PAIRS)
+    if not count:
+        raise NqgError("there are no examples to build forests of")
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_parts_from(folder, count)
+    threads = None if isinstance(engine, Here) else 1
+    portions = (Portion(number, list(examples[number * PAIRS : (number + 1) * PAIRS])) for number in range(count))
+    done = 0
+    for pairs in engine.map(partial(_builder, folder, grammar, threads), portions):
+        done += pairs
+        yield done
+
+
+def _remove_parts_from(folder: Path, first: int) -> None:
+    """Forget parts that another corpus left behind."""
+    for path in folder.glob("part-*.json"):
+        number = path.stem.removeprefix("part-")
+        if not number.isdecimal() or int(number) >= first:
+            path.unlink()
+            path.with_suffix(".arrays").unlink(missing_ok=True)
+
+
+def _builder(folder: Path, grammar: Grammar, threads: int | None) -> Callable[[Portion], int]:
+    """What builds a part, unless it is there already."""
+
+    def build(portion: Portion) -> int:
+        files, made_from = PartFiles(folder, portion.number), fingerprint(grammar, portion.examples)
+        if not _is_there(files, made_from):
+            files.write(build_forests(grammar, portion.examples, workers=threads), made_from)
+        return len(portion.examples)
+
+    return build
+
+
+def _is_there(files: PartFiles, made_from: str) -> bool:
+    try:
+        header = files.read_header()
+        files.mapped(header)
+    except (FormatError, NqgError):
+        return False
+    return header.fingerprint == made_from

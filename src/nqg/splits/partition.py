@@ -1,0 +1,228 @@
+"""Random, length and template splits, and how many examples each part of a split gets."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+
+from nqg.data.dataset import Provenance, Split
+from nqg.data.examples import Example
+from nqg.errors import SettingsError
+
+Amount = int | float
+"""A number of examples (`440`) or a share of the dataset (`0.25`)."""
+
+USUAL_TEST_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Examples in train, test and dev; train and test are never empty."""
+
+    train: int
+    test: int
+    dev: int = 0
+
+    def __post_init__(self) -> None:
+        if self.train < 1 or self.test < 1 or self.dev < 0:
+            raise SettingsError(f"the split would get {self}; train and test need at least 1 example each")
+
+    @property
+    def total(self) -> int:
+        """All examples that the parts hold together."""
+        return self.train + self.test + self.dev
+
+    def __str__(self) -> str:
+        return f"train {self.train}, dev {self.dev}, test {self.test}"
+
+    def check(self, total: int) -> None:
+        """Refuse a dataset of another size than these parts use up."""
+        if self.total != total:
+            raise SettingsError(
+                f"{self} add up to {self.total}, the dataset has {total} examples; "
+                "leave out the size of train or of test, and it takes what remains"
+            )
+
+
+def sizes_for(total: int, *, train: Amount | None = None, test: Amount | None = None, dev: Amount = 0) -> Sizes:
+    """The sizes for a dataset of `total` examples; a side that is not given takes what remains.
+
+    >>> sizes_for(880, test=440)
+    Sizes(train=440, test=440, dev=0)
+    >>> sizes_for(4376)
+    Sizes(train=3282, test=1094, dev=0)
+    >>> sizes_for(880, test=0.2, dev=0.1)
+    Sizes(train=616, test=176, dev=88)
+    """
+    if total < 2:
+        raise SettingsError(f"the dataset has {total} examples; a split needs at least 2")
+    in_dev = _examples("dev", dev, total)
+    if train is None:
+        in_test = _examples("test", USUAL_TEST_SHARE if test is None else test, total)
+        in_train = total - in_dev - in_test
+    else:
+        in_train = _examples("train", train, total)
+        in_test = total - in_dev - in_train if test is None else _examples("test", test, total)
+    sizes = Sizes(in_train, in_test, in_dev)
+    sizes.check(total)
+    return sizes
+
+
+def _examples(part: str, amount: Amount, total: int) -> int:
+    if isinstance(amount, float):
+        if not 0 <= amount < 1:
+            raise SettingsError(f"{part} size {amount}: expected a share between 0 and 1, or a whole number")
+        return max(round(amount * total), 1 if amount else 0)
+    if not 0 <= amount <= total:
+        raise SettingsError(f"{part} size {amount}: expected between 0 and {total}, the number of examples")
+    return amount
+
+
+def random_split(examples: Sequence[Example], sizes: Sizes, rng: random.Random) -> Split:
+    """Train, dev and test drawn at random, without replacement."""
+    sizes.check(len(examples))
+    return cut(shuffled(range(len(examples)), rng), sizes, {"method": "random"})
+
+
+def shuffled(positions: Sequence[int], rng: random.Random) -> list[int]:
+    """`positions` in random order."""
+    return rng.sample(positions, len(positions))
+
+
+def cut(order: Sequence[int], sizes: Sizes, made_by: Provenance) -> Split:
+    """The first positions of `order` as train, the next as dev, the last as test.
+
+    >>> cut([4, 2, 0, 1, 3], Sizes(train=2, dev=1, test=2), {"method": "by hand"})
+    Split(train=(4, 2), test=(1, 3), dev=(0,), made_by={'method': 'by hand'})
+    """
+    held_out = sizes.train + sizes.dev
+    return Split(
+        train=tuple(order[: sizes.train]),
+        dev=tuple(order[sizes.train : held_out]),
+        test=tuple(order[held_out:]),
+        made_by=made_by,
+    )
+
+
+class Side(StrEnum):
+    """One string of an example."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+def length_split(examples: Sequence[Example], sizes: Sizes, *, by: Side = Side.SOURCE) -> Split:
+    """The examples in order of length, ties in the order of the dataset, then cut.
+
+    Length counts the pieces between single spaces, so a double space adds one: the published Spider split counts so.
+    """
+    sizes.check(len(examples))
+    order = sorted(range(len(examples)), key=lambda position: spaced_length(examples[position], by))
+    return cut(_twins_from_the_last(order, examples), sizes, {"method": "length", "by": str(by)})
+
+
+def spaced_length(example: Example, side: Side) -> int:
+    """How many pieces single spaces cut a side of `example` into.
+
+    >>> spaced_length(Example("give me  the rivers", "river"), Side.SOURCE)
+    5
+    """
+    return (example.source if side is Side.SOURCE else example.target).count(" ") + 1
+
+
+def _twins_from_the_last(order: Sequence[int], examples: Sequence[Example]) -> list[int]:
+    """`order`, with equal examples standing last one first.
+
+    Nobody can tell twins apart by their text, but split files name positions: this order is that of the published ones.
+    """
+    twins: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for position, example in enumerate(examples):
+        twins[example.source, example.target].append(position)
+    return [twins[examples[position].source, examples[position].target].pop() for position in order]
+
+
+Template = Callable[[str], str]
+"""From a target to its template."""
+
+Group = list[int]
+"""The positions of all examples with one template."""
+
+
+def template_split(examples: Sequence[Example], sizes: Sizes, template: Template, rng: random.Random) -> Split:
+    """A random split in which no template stands in two parts, with sizes as near to `sizes` as that allows."""
+    sizes.check(len(examples))
+    groups: dict[str, Group] = defaultdict(list)
+    for position, example in enumerate(examples):
+        groups[template(example.target)].append(position)
+    train, held_out = _parted(list(groups.values()), sizes.train, rng)
+    dev, test = _parted(held_out, sizes.dev, rng) if sizes.dev else ([], held_out)
+    return Split(_positions(train), _positions(test), _positions(dev), {"method": "template"})
+
+
+def _positions(groups: Iterable[Group]) -> tuple[int, ...]:
+    return tuple(sorted(chain.from_iterable(groups)))
+
+
+def _parted(groups: list[Group], size: int, rng: random.Random) -> tuple[list[Group], list[Group]]:
+    """Groups that hold as near to `size` examples as possible, and the others; neither is empty."""
+    if len(groups) < 2:
+        raise SettingsError(f"{len(groups)} template cannot fill two parts of a split; there must be at least 2")
+    groups = [groups[at] for at in shuffled(range(len(groups)), rng)]
+    chosen = nearest_subset([len(group) for group in groups], size)
+    return [groups[at] for at in sorted(chosen)], [group for at, group in enumerate(groups) if at not in chosen]
+
+
+def nearest_subset(sizes: Sequence[int], wanted: int) -> set[int]:
+    """Positions in `sizes` whose sum is as near to `wanted` as any, neither none of them nor all.
+
+    >>> sorted(nearest_subset([5, 3, 4], 8))
+    [0, 1]
+    """
+    last_added: dict[int, int] = {}
+    reachable = 1  # bit s is set where some of the sizes so far add up to s
+    for at, size in enumerate(sizes):
+        fresh = (reachable << size) & ~reachable
+        reachable |= fresh
+        last_added.update((height, at) for height in _set_bits(fresh))
+    del last_added[sum(sizes)]
+    nearest = min(last_added, key=lambda height: (abs(height - wanted), height))
+    return set(_steps_down(nearest, sizes, last_added))
+
+
+def _set_bits(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def _steps_down(height: int, sizes: Sequence[int], last_added: Mapping[int, int]) -> Iterator[int]:
+    """The members of the sum `height`; each was reached from a lower sum of earlier members only."""
+    while height:
+        yield last_added[height]
+        height -= sizes[last_added[height]]
+
+
+def regex_template(pattern: str, blank: str = "_") -> Template:
+    """The template that replaces every match of `pattern`.
+
+    >>> regex_template("[0-9]+")("limit 3 offset 20")
+    'limit _ offset _'
+    """
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise SettingsError(f"'{pattern}' is not a regular expression: {error}") from error
+    return lambda target: compiled.sub(lambda _: blank, target)
+
+
+CONSTANTS = r"""(?<!\S)(?:-?[0-9]+(?:\.[0-9]+)?|"[^"]*"|'[^']*')(?!\S)"""
+"""Numbers and quoted strings that stand alone between spaces."""
+
+constants_template = regex_template(CONSTANTS)
+funql_template = regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANTS}")

@@ -1,0 +1,407 @@
+"""Targets as labelled trees, in which the splits count compounds: bracketed ones of any language, and SQL."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from nqg.data.sql import QUOTES, RESERVED, sql_words
+from nqg.errors import FormatError
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A node with a label and its children in order; a node without children is a leaf.
+
+    >>> tree = Tree("longest", (Tree("river"),))
+    >>> str(tree)
+    'longest(river)'
+    """
+
+    label: str
+    children: tuple[Tree, ...] = ()
+
+    def nodes(self) -> Iterator[Tree]:
+        """This node and everything below it, parents before children, left before right.
+
+        No recursion: a tree may be deeper than Python's stack.
+        """
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+    def __str__(self) -> str:
+        pieces: list[str] = []
+        waiting: list[Tree | str] = [self]
+        while waiting:
+            item = waiting.pop()
+            pieces.append(item if isinstance(item, str) else item.label)
+            if isinstance(item, Tree) and item.children:
+                waiting.extend(reversed(_bracketed(item.children)))
+        return "".join(pieces)
+
+
+def _bracketed(children: tuple[Tree, ...]) -> list[Tree | str]:
+    pieces: list[Tree | str] = ["("]
+    for child in children:
+        pieces += [child, ", "]
+    pieces[-1] = ")"
+    return pieces
+
+
+PAIRS = {"(": ")", "[": "]", "{": "}"}
+CLOSING = frozenset(PAIRS.values())
+NAMELESS = frozenset({"", "()", "[]", "{}"})
+"""Labels of nodes that no symbol of the target names."""
+
+_PIECE = re.compile(r"""[()\[\]{},]|"[^"]*"|'[^']*'|[^\s()\[\]{},]+""")
+
+
+def bracket_tree(target: str) -> Tree:
+    """The tree that the brackets of `target` draw.
+
+    >>> str(bracket_tree("exclude ( longest ( river ) , m0 )"))
+    'exclude(longest(river), m0)'
+    >>> str(bracket_tree("(count (city all) 7)"))
+    'count(city(all), 7)'
+    """
+    pieces = _PIECE.findall(target)
+    growing = _Growing(heads_inside=bool(pieces) and pieces[0] in PAIRS)
+    for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
+        if piece in PAIRS:
+            growing.open(piece)
+        elif piece in CLOSING:
+            growing.close(piece)
+        elif piece != ",":
+            growing.add(piece, applied=following in PAIRS)
+    return growing.finished()
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node whose closing bracket has not come yet; a symbol that is applied waits for its opening one first."""
+
+    bracket: str = ""
+    label: str = ""
+    children: list[Tree] = field(default_factory=list)
+
+    def closed(self) -> Tree:
+        return Tree(self.label or self.bracket + PAIRS.get(self.bracket, ""), tuple(self.children))
+
+
+@dataclass(slots=True)
+class _Growing:
+    """The nodes from the root to the place that the parser has reached."""
+
+    heads_inside: bool
+    path: list[_Node] = field(default_factory=lambda: [_Node()])
+
+    def open(self, bracket: str) -> None:
+        if self.path[-1].label and not self.path[-1].bracket:
+            self.path[-1].bracket = bracket
+        else:
+            self.path.append(_Node(bracket))
+
+    def close(self, bracket: str) -> None:
+        node = self.path.pop()
+        if PAIRS.get(node.bracket) != bracket:
+            raise FormatError(f"found '{bracket}', expected {_expected(node)}")
+        self.path[-1].children.append(node.closed())
+
+    def add(self, symbol: str, *, applied: bool) -> None:
+        top = self.path[-1]
+        if not self.heads_inside and applied:
+            self.path.append(_Node(label=symbol))
+        elif self.heads_inside and top.bracket and not top.label and not top.children:
+            top.label = symbol
+        else:
+            top.children.append(Tree(symbol))
+
+    def finished(self) -> Tree:
+        root = self.path[0]
+        if len(self.path) > 1:
+            raise FormatError(f"the target ends, expected {_expected(self.path[-1])}")
+        return root.children[0] if len(root.children) == 1 else root.closed()
+
+
+def _expected(node: _Node) -> str:
+    return f"'{PAIRS[node.bracket]}' for '{node.label}{node.bracket}'" if node.bracket else "no closing bracket here"
+
+
+END = ""
+
+
+class SqlCursor:
+    """The words of a query, read from left to right; keywords are met in any case."""
+
+    def __init__(self, text: str) -> None:
+        self.words = sql_words(text)
+        # Two ends, because a parser looks one word ahead.
+        self.keywords = [*(word.lower() for word in self.words), END, END]
+        self.place = 0
+
+    @property
+    def following(self) -> str:
+        """The word after the next one, in lower case."""
+        return self.keywords[self.place + 1]
+
+    def at(self, *keywords: str) -> bool:
+        """Whether one of `keywords` stands here."""
+        return self.keywords[self.place] in keywords
+
+    def at_value(self) -> bool:
+        """Whether a number or a quoted string stands here."""
+        word = self.keywords[self.place]
+        return word[:1].isdigit() or word.startswith(QUOTES) or (len(word) > 1 and word.startswith("-"))
+
+    def at_name(self) -> bool:
+        """Whether an unquoted name stands here."""
+        word = self.keywords[self.place]
+        return (word[:1].isalnum() or word.startswith("_")) and word not in RESERVED
+
+    def take(self, keyword: str) -> bool:
+        """Whether `keyword` stands here; if so, it is stepped over."""
+        found = self.keywords[self.place] == keyword
+        self.place += found
+        return found
+
+    def expect(self, keyword: str) -> None:
+        """Step over `keyword`, which must stand here."""
+        if not self.take(keyword):
+            raise self.complaint(f"'{keyword}'")
+
+    def keyword(self) -> str:
+        """The word that stands here, in lower case, stepped over."""
+        return self.word().lower()
+
+    def word(self) -> str:
+        """The word that stands here, as it is written, stepped over."""
+        if self.at(END):
+            raise self.complaint("a word")
+        self.place += 1
+        return self.words[self.place - 1]
+
+    def name(self) -> str:
+        """The name, quoted or not, that stands here, stepped over."""
+        if self.at_name() or self.keywords[self.place].startswith(QUOTES):
+            return self.word()
+        raise self.complaint("a name")
+
+    def complaint(self, expected: str) -> FormatError:
+        """The error to raise where `expected` should stand here and does not."""
+        found = "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
+        before = " ".join(self.words[max(0, self.place - 4) : self.place])
+        place = f"after '{before}'" if before else "at the start"
+        return FormatError(f"expected {expected} {place}, found {found}")
+
+
+COMPARISONS = ("=", "==", "!=", "<>", "<", "<=", ">", ">=", "like")
+JOIN_KINDS = ("natural", "left", "right", "full", "inner", "cross", "outer")
+SET_OPERATIONS = ("union", "intersect", "except")
+
+
+def sql_tree(text: str) -> Tree:
+    """The tree of a query; one outside the grammar is refused with the place and what was expected there.
+
+    >>> str(sql_tree("select max(age) from head where name = 'x y' limit 3"))
+    "select-from-where-limit(select(max(age)), from(head), where(=(name, 'x y')), limit(3))"
+    """
+    try:
+        return _Parser(text).statement()
+    except RecursionError:
+        raise FormatError("the query is nested too deeply to be parsed") from None
+
+
+def sql_compounds(text: str) -> Counter[str]:
+    """First and second order edges of the query's tree, counted, the position of each child kept.
+
+    A blank stands for an earlier sibling, later ones are not written: `=(_, 3)` has 3 as its second argument.
+
+    >>> for compound in sql_compounds("select a from t where b > 3"):
+    ...     print(compound)
+    select-from-where(select)
+    select-from-where(select(a))
+    select-from-where(_, from)
+    select-from-where(_, from(t))
+    select-from-where(_, _, where)
+    select-from-where(_, _, where(>))
+    select(a)
+    from(t)
+    where(>)
+    where(>(b))
+    where(>(_, 3))
+    >(b)
+    >(_, 3)
+    """
+    return Counter(compound for node in sql_tree(text).nodes() for compound in _edges(node))
+
+
+def _edges(node: Tree) -> Iterator[str]:
+    """The edges to the node's children and, through them, to its grandchildren."""
+    for position, child in enumerate(node.children):
+        head = f"{node.label}({'_, ' * position}{child.label}"
+        yield f"{head})"
+        for inner_position, grandchild in enumerate(child.children):
+            yield f"{head}({'_, ' * inner_position}{grandchild.label}))"
+
+
+class _Parser(SqlCursor):
+    """Each method reads one construct from where the cursor stands, and returns its tree."""
+
+    def statement(self) -> Tree:
+        query = self.query()
+        self.take(";")
+        if not self.at(END):
+            raise self.complaint("the end of the query")
+        return query
+
+    def query(self) -> Tree:
+        left = self.selection()
+        while self.at(*SET_OPERATIONS):
+            operation = self.keyword() + (" all" if self.take("all") else "")
+            left = Tree(operation, (left, self.selection()))
+        return left
+
+    def selection(self) -> Tree:
+        """One `select` with its clauses, under a label that lists them."""
+        self.expect("select")
+        clauses = (Tree("select", self.distinct(self.column)), *self.clauses())
+        return Tree("-".join(clause.label for clause in clauses), clauses)
+
+    def clauses(self) -> Iterator[Tree]:
+        if self.take("from"):
+            yield Tree("from", self.list_of(self.joined_tables))
+        if self.take("where"):
+            yield Tree("where", (self.expression(),))
+        if self.take("group"):
+            self.expect("by")
+            yield Tree("group", self.list_of(self.expression))
+        if self.take("having"):
+            yield Tree("having", (self.expression(),))
+        if self.take("order"):
+            self.expect("by")
+            yield Tree("order", self.list_of(self.ordered))
+        if self.take("limit"):
+            yield Tree("limit", (self.expression(),))
+
+    def distinct(self, item: Callable[[], Tree]) -> tuple[Tree, ...]:
+        """A list of items, under a node of its own where `distinct` stands before it."""
+        return (Tree("distinct", self.list_of(item)),) if self.take("distinct") else self.list_of(item)
+
+    def list_of(self, item: Callable[[], Tree]) -> tuple[Tree, ...]:
+        items = [item()]
+        while self.take(","):
+            items.append(item())
+        return tuple(items)
+
+    def column(self) -> Tree:
+        return self.aliased(self.expression())
+
+    def ordered(self) -> Tree:
+        expression = self.expression()
+        return Tree(self.keyword(), (expression,)) if self.at("asc", "desc") else expression
+
+    def aliased(self, tree: Tree) -> Tree:
+        """`tree` with the name that is given to it, with or without `as`."""
+        return Tree("as", (tree, Tree(self.name()))) if self.take("as") or self.at_name() else tree
+
+    def joined_tables(self) -> Tree:
+        left = self.table()
+        while self.at("join", *JOIN_KINDS):
+            left = Tree(self.join(), (left, self.table(), *self.join_condition()))
+        return left
+
+    def join(self) -> str:
+        kinds = []
+        while self.at(*JOIN_KINDS):
+            kinds.append(self.keyword())
+        self.expect("join")
+        return " ".join([*kinds, "join"])
+
+    def join_condition(self) -> Iterator[Tree]:
+        if self.take("on"):
+            yield Tree("on", (self.expression(),))
+
+    def table(self) -> Tree:
+        return self.aliased(self.bracketed(self.query) if self.at("(") else Tree(self.name()))
+
+    def bracketed(self, inside: Callable[[], Tree]) -> Tree:
+        self.expect("(")
+        tree = inside()
+        self.expect(")")
+        return tree
+
+    # Expressions, from the loosest operator to the tightest.
+
+    def expression(self) -> Tree:
+        return self.grouped_from_the_left(self.conjunction, "or")
+
+    def conjunction(self) -> Tree:
+        return self.grouped_from_the_left(self.negation, "and")
+
+    def grouped_from_the_left(self, operand: Callable[[], Tree], *operators: str) -> Tree:
+        left = operand()
+        while self.at(*operators):
+            left = Tree(self.keyword(), (left, operand()))
+        return left
+
+    def negation(self) -> Tree:
+        return Tree("not", (self.negation(),)) if self.take("not") else self.comparison()
+
+    def comparison(self) -> Tree:
+        left = self.sum()
+        if self.take("not"):
+            return Tree("not", (self.predicate(left),))
+        return self.predicate(left) if self.at("in", "between", "is", *COMPARISONS) else left
+
+    def predicate(self, left: Tree) -> Tree:
+        """What is said about `left`."""
+        if self.take("in"):
+            return Tree("in", (left, *self.members()))
+        if self.take("between"):
+            low = self.sum()
+            self.expect("and")
+            return Tree("between", (left, low, self.sum()))
+        if self.take("is"):
+            return Tree("is not" if self.take("not") else "is", (left, self.sum()))
+        if self.at(*COMPARISONS):
+            return Tree(self.keyword(), (left, self.sum()))
+        raise self.complaint("'in', 'between' or 'like'")
+
+    def members(self) -> tuple[Tree, ...]:
+        self.expect("(")
+        members = (self.query(),) if self.at("select") else self.list_of(self.expression)
+        self.expect(")")
+        return members
+
+    def sum(self) -> Tree:
+        return self.grouped_from_the_left(self.product, "+", "-", "||")
+
+    def product(self) -> Tree:
+        return self.grouped_from_the_left(self.operand, "*", "/", "%")
+
+    def operand(self) -> Tree:
+        if self.at("("):
+            return self.bracketed(self.query if self.following == "select" else self.expression)
+        if self.take("exists"):
+            return Tree("exists", (self.bracketed(self.query),))
+        if self.take("-"):
+            return Tree("-", (self.operand(),))
+        if self.at("*", "null") or (self.at_value() and self.following != "."):
+            return Tree(self.word())
+        return self.call() if self.following == "(" else self.column_name()
+
+    def call(self) -> Tree:
+        function = self.name().lower()
+        self.expect("(")
+        arguments = self.distinct(self.expression)
+        self.expect(")")
+        return Tree(function, arguments)
+
+    def column_name(self) -> Tree:
+        name = Tree(self.name())
+        return Tree(".", (name, Tree(self.word()))) if self.take(".") else name

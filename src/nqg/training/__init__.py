@@ -1,0 +1,1 @@
+"""Training: one loop with resume, best weights and seeds, on one process or several."""

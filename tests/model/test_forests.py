@@ -1,0 +1,153 @@
+"""Forests of a dataset: parts, workers, selection, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.data.examples import Example
+from nqg.errors import FormatError, LimitExceeded, NqgError, SettingsError
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.semirings import derivation_counts
+from nqg.model import forests as build
+from nqg.model.forest_storage import read_forests, write_forests
+from nqg.model.forests import Forests, build_forests, forest_parts, full_forest, goal_forest
+from oracles import all_derivations, forest_derivations
+from strategies import grammars, sentences
+
+Tokens = tuple[str, ...]
+GRAMMAR = Grammar.parse("""
+jump ### J
+walk ### W
+NT_1 twice ### NT_1 NT_1
+NT_1 and NT_2 ### NT_1 NT_2
+""")
+EXAMPLES = [
+    Example("jump twice", "J J"),
+    Example("jump and walk", "J W"),
+    Example("jump and walk twice", "J W J W"),
+    Example("fly", "F"),
+    Example("jump", "W"),
+]
+
+
+def same(left: Forests, right: Forests) -> bool:
+    pairs = zip((left.full, left.goal), (right.full, right.goal), strict=True)
+    return all(
+        ours.arrays().keys() == theirs.arrays().keys()
+        and all(np.array_equal(array, theirs.arrays()[name]) for name, array in ours.arrays().items())
+        for ours, theirs in pairs
+    )
+
+
+def test_full_forests_hold_every_reading_and_goal_forests_those_of_the_target() -> None:
+    forests = build_forests(GRAMMAR, EXAMPLES)
+    assert derivation_counts(forests.full) == [1, 1, 2, 0, 1]
+    assert derivation_counts(forests.goal) == [1, 1, 1, 0, 0]
+    assert forests.underivable() == [3, 4]
+
+
+@given(grammars(), sentences, st.data())
+def test_one_pair_alone_has_the_forests_that_enumeration_finds(
+    grammar: Grammar, source: Tokens, data: st.DataObject
+) -> None:
+    full = full_forest(grammar, source)
+    if derivation_counts(full)[0] > 500:
+        return
+    derivations = all_derivations(grammar, source)
+    target = data.draw(st.sampled_from([("x",), *sorted({each.target for each in derivations})]))
+    goal = goal_forest(grammar, source, target)
+    assert sorted(map(str, forest_derivations(grammar, full))) == sorted(map(str, derivations))
+    expected = sorted(str(each) for each in derivations if each.target == target)
+    assert sorted(map(str, forest_derivations(grammar, goal))) == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_any_number_of_workers_gives_the_same_forests(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    whole = build_forests(GRAMMAR, EXAMPLES * 5, workers=1)
+    monkeypatch.setattr(build, "PART_SIZE", 3)
+    assert len(list(forest_parts(GRAMMAR, EXAMPLES * 5, workers=workers))) == 9
+    assert same(build_forests(GRAMMAR, EXAMPLES * 5, workers=workers), whole)
+
+
+def test_a_batch_is_selected_in_the_order_asked_for() -> None:
+    forests = build_forests(GRAMMAR, EXAMPLES)
+    batch = forests.select([2, 0, 2])
+    assert same(batch, build_forests(GRAMMAR, [EXAMPLES[2], EXAMPLES[0], EXAMPLES[2]]))
+    assert batch.nbytes < 3 * forests.nbytes
+
+
+def test_no_examples_have_no_forests_and_no_workers_is_a_mistake() -> None:
+    assert len(build_forests(GRAMMAR, [])) == 0
+    with pytest.raises(SettingsError, match="workers is 0; expected 1 or more"):
+        build_forests(GRAMMAR, EXAMPLES, workers=0)
+
+
+def test_a_limit_given_by_the_caller_reaches_the_chart() -> None:
+    with pytest.raises(LimitExceeded, match="needs more than 2 entries"):
+        build_forests(GRAMMAR, EXAMPLES, limit=2)
+    with pytest.raises(LimitExceeded, match="needs more than 2 entries"):
+        full_forest(GRAMMAR, ("jump", "twice"), limit=2)
+
+
+def test_forests_survive_a_round_trip_through_one_file(tmp_path: Path) -> None:
+    forests = build_forests(GRAMMAR, EXAMPLES)
+    write_forests(tmp_path / "train.forests", forests)
+    assert same(read_forests(tmp_path / "train.forests"), forests)
+    assert list(tmp_path.iterdir()) == [tmp_path / "train.forests"]
+
+
+def test_the_same_forests_are_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_forests(tmp_path / name, build_forests(GRAMMAR, EXAMPLES))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def damaged(path: Path, kind: str) -> None:
+    raw = path.read_bytes()
+    if kind == "cut":
+        path.write_bytes(raw[: len(raw) // 2])
+    elif kind == "flipped":
+        middle = raw.index(b"full.children") + 200
+        path.write_bytes(raw[:middle] + bytes([raw[middle] ^ 255]) + raw[middle + 1 :])
+    elif kind == "text":
+        path.write_text("jump ### J\n")
+    elif kind == "empty":
+        path.write_bytes(b"")
+    else:
+        np.savez(path.with_suffix(".npz"), rules=np.zeros(3))
+        path.with_suffix(".npz").rename(path)
+
+
+@pytest.mark.parametrize("kind", ["cut", "flipped", "text", "empty", "other arrays"])
+def test_a_damaged_file_is_refused_by_name(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "train.forests"
+    write_forests(path, build_forests(GRAMMAR, EXAMPLES))
+    damaged(path, kind)
+    with pytest.raises(FormatError, match=r"train\.forests: "):
+        read_forests(path)
+
+
+def test_a_file_with_pickled_objects_is_refused_without_running_them(tmp_path: Path) -> None:
+    np.savez(tmp_path / "bad.npz", header=np.array([{"kind": "nqg forests"}], dtype=object))
+    with pytest.raises(FormatError, match=r"bad\.npz: not a file of forests"):
+        read_forests(tmp_path / "bad.npz")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NqgError, match="nowhere: no such file"):
+        read_forests(tmp_path / "nowhere")
+
+
+def test_forests_of_another_version_are_refused_with_both_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nqg.model.forest_storage.VERSION", 7)
+    write_forests(tmp_path / "new", build_forests(GRAMMAR, EXAMPLES))
+    monkeypatch.undo()
+    with pytest.raises(FormatError, match="written in version 7 of the format; this nqg reads version 2"):
+        read_forests(tmp_path / "new")
