@@ -27,7 +27,6 @@ from nqg.grammar.grammar import Grammar
 from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import Batch, TrainingData, forest_loss
 from nqg.model.forests import build_forests
-from nqg.model.kept_memory import kept_memory
 from nqg.model.packing import encoded
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
@@ -108,8 +107,9 @@ class Bench:
         with clock.part("encoder"):
             ends.backward(cut.grad)  # type: ignore[no-untyped-call]
         with clock.part("optimizer"):
-            optimizer.step(1e-4, optimizer.gradient_length())
-            optimizer.forget_gradients()
+            torch.nn.utils.clip_grad_norm_(self.training.weights, self.training.settings.clip)
+            optimizer.step()
+            optimizer.zero_grad()
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ class Measured:
 
     @classmethod
     def of(cls, bench: Bench) -> Measured:
-        with kept_memory():
-            _, *parts = bench.timed_parts()
+        _, *parts = bench.timed_parts()
         steps = bench.training.steps()
         next(steps)
         begun = time.perf_counter()

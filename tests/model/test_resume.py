@@ -170,7 +170,7 @@ def test_dropout_differs_from_step_to_step_and_from_seed_to_seed() -> None:
     for seed in (0, 1, 2**32):
         training = new_training(replace(everything, seed=seed))
         training.rate = 0.0  # the weights stay, so only dropout can change the loss
-        training.optimizer.decay = 0.0
+        training.optimizer.param_groups[0]["weight_decay"] = 0.0
         training.scorer.load_state_dict(new_training().scorer.state_dict())
         seen |= {round(step.loss, 6) for step in training.steps()}
     assert len(seen) == 6

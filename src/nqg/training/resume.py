@@ -106,7 +106,8 @@ def save_state(path: Path, training: Training, origin: TrainingOrigin) -> None:
     """Write the state of `training`, whole or not at all."""
     tensors = {WEIGHTS + name: tensor for name, tensor in training.scorer.state_dict().items()}
     tensors |= {BEST + name: tensor for name, tensor in (training.best.weights if training.best else {}).items()}
-    tensors |= {OPTIMIZER + name: tensor for name, tensor in training.optimizer.tensors().items()}
+    for number, state in training.optimizer.state_dict()["state"].items():
+        tensors |= {f"{OPTIMIZER}{number}.{name}": tensor for name, tensor in state.items()}
     for name, column in columns_of(training.records).items():
         tensors[RECORDS + name] = torch.tensor(column, dtype=torch.float64)
     best = training.best.number if training.best else 0
@@ -135,7 +136,11 @@ def _put(training: Training, header: Mapping[str, str], tensors: Mapping[str, Te
     if (best := int(header["best"])) and (scores := records[best - 1].dev):
         training.best = Best(best, scores, _part(tensors, BEST))
     training.scorer.load_state_dict(_part(tensors, WEIGHTS))
-    training.optimizer.restore(_part(tensors, OPTIMIZER))
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in _part(tensors, OPTIMIZER).items():
+        number, _, key = name.partition(".")
+        state.setdefault(int(number), {})[key] = tensor
+    training.optimizer.load_state_dict({**training.optimizer.state_dict(), "state": state})
     training.records = records
 
 

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from nqg.errors import NqgError
 from nqg.model.forest_crf import Batch, TrainingData, loss_of
-from nqg.model.kept_memory import kept_memory
-from nqg.model.optimizer import Optimizer
 from nqg.model.scorer import Scorer
 from nqg.model.settings import TrainingSettings
 from nqg.training.processes import Processes
@@ -125,7 +123,8 @@ class Training:
         self.sources, self.evaluate, self.processes = sources, evaluate, processes
         self.device = next(scorer.parameters()).device
         self._seed = torch.default_generator.manual_seed if self.device.type == "cpu" else torch.manual_seed
-        self.optimizer = Optimizer(scorer.parameters(), decay=settings.weight_decay, clip=settings.clip)
+        self.weights = tuple(scorer.parameters())
+        self.optimizer = torch.optim.AdamW(self.weights, weight_decay=settings.weight_decay, fused=True)
         self.records: list[TrainingStep] = []
         self.best: Best | None = None
 
@@ -149,13 +148,12 @@ class Training:
         self._begin_together()
         self.scorer.train()
         left = made_ahead(self._laid_out, islice(batches(len(self.data), self.settings), self.made, None))
-        with kept_memory():
-            while not self.is_finished:
-                step = self._step(next(left))
-                self.records.append(step)
-                if step.dev and (self.best is None or step.dev.is_better_than(self.best.scores)):
-                    self.best = Best(step.number, step.dev, weights_of(self.scorer))
-                yield step
+        while not self.is_finished:
+            step = self._step(next(left))
+            self.records.append(step)
+            if step.dev and (self.best is None or step.dev.is_better_than(self.best.scores)):
+                self.best = Best(step.number, step.dev, weights_of(self.scorer))
+            yield step
         if self.best:
             self.scorer.load_state_dict(self.best.weights)
 
@@ -177,18 +175,21 @@ class Training:
 
     def _step(self, share: Share) -> TrainingStep:
         rate = self.rate * warm_up_and_decay(self.made, self.settings)
-        total, length = self._gradients(share), self.optimizer.gradient_length()
-        loss, norm = torch.stack([total, length]).tolist()  # one wait for a GPU, not two
+        total = self._gradients(share)
+        total_norm = torch.nn.utils.get_total_norm([each.grad for each in self.weights if each.grad is not None])
+        loss, norm = torch.stack([total, total_norm]).tolist()  # one wait for a GPU, not two
         step = TrainingStep(self.made + 1, loss, rate)
         self._check_finite(step, norm, share.batch)
-        self.optimizer.step(rate, length)
+        torch.nn.utils.clip_grads_with_norm_(self.weights, self.settings.clip, total_norm)
+        self.optimizer.param_groups[0]["lr"] = rate
+        self.optimizer.step()
         return replace(step, dev=self._dev_scores()) if self._is_trial(step.number) else step
 
     def _gradients(self, share: Share) -> Tensor:
         """The loss of a batch, and its gradient where the optimizer looks for it, of all processes together."""
         if not self.scorer.training:  # whoever takes the steps may have parsed in between
             self.scorer.train()
-        self.optimizer.forget_gradients()
+        self.optimizer.zero_grad()
         self._seed(_step_seed(self.settings.seed, self.made, self.processes.rank))
         total = torch.zeros((), device=self.device)
         if share.own:
@@ -198,7 +199,7 @@ class Training:
                 weighted = loss * (len(share.own.numbers) / len(share.batch))  # of a mean over the whole batch
                 weighted.backward()  # type: ignore[no-untyped-call]
             total = weighted.detach()
-        return self.processes.add_up(total, self.optimizer.weights)
+        return self.processes.add_up(total, self.weights)
 
     def _check_finite(self, step: TrainingStep, norm: float, batch: Sequence[int]) -> None:
         """Refuse to go on from a loss or a gradient that is no number."""
