@@ -1,91 +1,135 @@
-"""TOML files on their way into types: whatever is not as expected is refused with its file, table and key."""
+"""Plain values, as JSON and TOML give them, read into dataclasses: the annotations say what each key may hold.
+
+Whatever is not as expected is refused with its place, its table and its key.
+"""
 
 from __future__ import annotations
 
+import math
 import tomllib
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
+from nqg.errors import FormatError, NqgError, Place, SettingsError, UnknownName
 
 Settings = TypeVar("Settings")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of a TOML file; `name` is how errors call it."""
+def read_dataclass(
+    kind: type[Settings], values: object, name: str, place: Place | Path | None = None, *, complete: bool = False
+) -> Settings:
+    """A dataclass from plain values; errors call them `name`. With `complete`, no field is left to its default.
 
-    values: Mapping[str, Any]
-    path: Path | None
-    name: str
-
-    def only(self, *known: str) -> None:
-        """Refuse keys that mean nothing here."""
-        for key in self.values:
-            if key not in known:
-                raise FormatError(str(UnknownName(f"key of {self.name}", key, known)), self.path)
-
-    def text(self, key: str, default: str | None = None, among: tuple[str, ...] = ()) -> str:
-        """A string, perhaps one of few."""
-        value = self.values.get(key, default)
-        if not isinstance(value, str) or (among and value not in among):
-            self._refuse(key, f"one of {', '.join(among)}" if among else "a string", value)
-        return value
-
-    def table(self, key: str) -> Table:
-        """A table within this one; empty if it is not there."""
-        value = self.values.get(key, {})
-        if not isinstance(value, dict):
-            self._refuse(key, "a table", value)
-        return Table(value, self.path, f"[{key}]")
-
-    def numbers(self) -> dict[str, float]:
-        """This table, all of whose values are numbers."""
-        for key, value in self.values.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                self._refuse(key, "a number", value)
-        return {key: float(value) for key, value in self.values.items()}
-
-    def settings(self, kind: type[Settings]) -> Settings:
-        """This table as settings of a stage; what it leaves out has its default."""
-        known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
-        self.only(*sorted(known))
-        hints = typing.get_type_hints(kind)
-        try:
-            return kind(**{key: self._fitting(key, hints[key]) for key in self.values})
-        except (SettingsError, UnknownName) as error:
-            raise FormatError(f"{self.name}: {error}", self.path) from error
-
-    def _fitting(self, key: str, hint: Any) -> Any:
-        """The value at `key`, if it is of the type that a setting has."""
-        value = self.values[key]
-        kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-        nested = next((kind for kind in kinds if is_dataclass(kind)), None)
-        if nested is not None:
-            return self.table(key).settings(nested)  # type: ignore[arg-type]
-        if typing.get_origin(hint) is typing.Literal:
-            return self.text(key, among=typing.get_args(hint))
-        if float in kinds and type(value) is int:
-            return float(value)
-        if type(value) not in kinds:  # `isinstance` would take true for a number
-            self._refuse(key, " or ".join(kind.__name__ for kind in kinds if kind is not types.NoneType), value)
-        return value
-
-    def _refuse(self, key: str, expected: str, value: object) -> typing.NoReturn:
-        raise FormatError(f"expected {expected} as '{key}' of {self.name}, found {value!r}", self.path)
-
-
-def read_toml(path: Path, name: str) -> Table:
-    """A TOML file; errors call it `name`."""
+    >>> from nqg.data.examples import Example
+    >>> read_dataclass(Example, {"source": "jump", "target": "I_JUMP"}, "the example")
+    Example(source='jump', target='I_JUMP', id=None)
+    >>> read_dataclass(Example, {"source": "jump", "targets": "I_JUMP"}, "the example")
+    Traceback (most recent call last):
+    nqg.errors.FormatError: no key of the example 'targets'; did you mean 'target'? Known: id, source, target
+    """
+    if not isinstance(values, Mapping):
+        raise _mismatch(kind, values, name, place)
+    known, hints = {each.name: each for each in fields(kind)}, _hints(kind)  # type: ignore[arg-type]
+    if unknown := [key for key in values if key not in known]:
+        raise FormatError(str(UnknownName(f"key of {name}", unknown[0], known)), place)
+    for key, each in known.items():
+        has_default = each.default is not MISSING or each.default_factory is not MISSING
+        if key not in values and (complete or not has_default):
+            raise FormatError(f"the key '{key}' of {name} is missing; expected {_words(hints[key])}", place)
+    read = {
+        key: read_value(hints[key], value, f"'{key}' of {name}", place, table=f"[{key}]")
+        for key, value in values.items()
+    }
     try:
-        return Table(tomllib.loads(path.read_text(encoding="utf-8")), path, name)
+        return kind(**read)
+    except FormatError as error:
+        raise (error if place is None else error.at(place)) from error
+    except (SettingsError, UnknownName) as error:
+        raise FormatError(f"{name}: {error}", place) from error
+
+
+def read_value(hint: Any, value: Any, name: str, place: Place | Path | None = None, *, table: str | None = None) -> Any:
+    """A plain value as the type `hint`; errors call it `name`, and the table that it may be `table`.
+
+    >>> read_value(tuple[float, ...], [1, 2.5], "'rates'")
+    (1.0, 2.5)
+    """
+    origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return read_dataclass(hint, value, (table or name) if isinstance(value, Mapping) else name, place)
+    if isinstance(hint, types.UnionType) or origin is typing.Union:
+        return _read_union(options, value, name, place, table)
+    if origin is typing.Literal and value in options:
+        return value
+    if isinstance(hint, type) and issubclass(hint, Enum) and value in [each.value for each in hint]:
+        return hint(value)
+    if origin in (tuple, list) and isinstance(value, list | tuple):
+        return origin(read_value(options[0], each, f"entry {at} of {name}", place) for at, each in enumerate(value))
+    if origin in (Mapping, dict) and isinstance(value, Mapping):
+        return {key: read_value(options[1], each, f"'{key}' of {table or name}", place) for key, each in value.items()}
+    if hint is float and type(value) in (int, float) and abs(value) <= _LARGEST:
+        return float(value)
+    if hint is Any or (type(value) is hint and hint is not float):  # `isinstance` would take true for a number
+        return value
+    raise _mismatch(hint, value, name, place)
+
+
+_LARGEST = math.nextafter(math.inf, 0)  # NaN is not below it either
+
+
+def _read_union(options: tuple[Any, ...], value: Any, name: str, place: Place | Path | None, table: str | None) -> Any:
+    if value is None and types.NoneType in options:
+        return None
+    kinds = [option for option in options if option is not types.NoneType]
+    for kind in kinds:
+        try:
+            return read_value(kind, value, name, place, table=table)
+        except FormatError:
+            if len(kinds) == 1:
+                raise
+    raise _mismatch(typing.Union[*kinds], value, name, place)
+
+
+def _mismatch(hint: Any, value: object, name: str, place: Place | Path | None) -> FormatError:
+    return FormatError(f"expected {_words(hint)} as {name}, found {value!r:.200}", place)
+
+
+def _words(hint: Any) -> str:
+    """What a type is called in errors."""
+    origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return f"one of {', '.join(map(str, options))}"
+    if isinstance(hint, types.UnionType) or origin is typing.Union:
+        return " or ".join(_words(option) for option in options if option is not types.NoneType)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return f"one of {', '.join(str(each.value) for each in hint)}"
+    names = {
+        str: "a string",
+        int: "an integer",
+        float: "a number",
+        bool: "true or false",
+        tuple: "a list",
+        list: "a list",
+    }
+    return names.get(origin or hint, "a table")
+
+
+_hints = cache(typing.get_type_hints)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"not valid TOML: {error}", path) from error
     except (RecursionError, ValueError) as error:
-        raise FormatError(f"no TOML that makes sense here: {error}", path) from error
+        raise FormatError(f"not usable TOML: {error}", path) from error

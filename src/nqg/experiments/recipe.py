@@ -9,18 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from nqg.errors import FormatError, UnknownName
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
-from nqg.settings_reader import Settings, Table, read_toml
+from nqg.settings_reader import Settings, read_dataclass, read_toml, read_value
 
 System = Literal["nqg", "seq2seq", "hybrid", "gated"]
 SYSTEMS: tuple[System, ...] = ("nqg", "seq2seq", "hybrid", "gated")
-METRICS = ("exact", "spider")
 FOLDER = Path(__file__).with_name("recipes")
 
 
@@ -49,7 +48,7 @@ class SystemPlan:
 
     def settings(self, kind: type[Settings], weights: str, seed: int, name: str) -> Settings:
         """The settings of a training from `weights`; an unknown one is refused with the `name` of the table."""
-        return Table({**self.values(weights), "seed": seed}, None, name).settings(kind)
+        return read_dataclass(kind, {**self.values(weights), "seed": seed}, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,56 +111,45 @@ def read_recipe(name: str) -> Recipe:
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if path.parent == FOLDER and path.stem not in recipe_names():
         raise UnknownName("recipe", name, recipe_names())
-    return _recipe(path.stem, read_toml(path, "the recipe"))
-
-
-def _recipe(name: str, table: Table) -> Recipe:
-    table.only("dataset", "split", "metric", "systems", "random_train_size", "induction", "nqg", "seq2seq", "paper")
+    file = read_dataclass(RecipeFile, read_toml(path), "the recipe", path)
+    if not file.systems or (file.random_train_size is not None and file.random_train_size < 1):
+        wrong = "'random_train_size' is less than 1" if file.systems else "'systems' names none"
+        raise FormatError(f"{wrong}; expected at least one", path)
+    read_dataclass(InductionSettings, file.induction, "[induction]", path)  # a wrong one is refused early
     return Recipe(
-        name,
-        table.text("dataset"),
-        table.text("split"),
-        _systems(table),
-        _plan(table.table("nqg"), "encoder"),
-        _plan(table.table("seq2seq"), "model"),
-        table.text("metric", "exact", METRICS),
-        _train_size(table),
-        _induction(table.table("induction")),
-        _paper(table.table("paper")),
+        path.stem,
+        file.dataset,
+        file.split,
+        tuple(system for system in SYSTEMS if system in file.systems),
+        _plan(file.nqg, "[nqg]", "encoder", path),
+        _plan(file.seq2seq, "[seq2seq]", "model", path),
+        file.metric,
+        file.random_train_size,
+        file.induction,
+        file.paper,
     )
 
 
-def _systems(table: Table) -> tuple[System, ...]:
-    asked = table.values.get("systems", ["nqg", "seq2seq", "hybrid"])
-    if not isinstance(asked, list) or not asked or not set(map(str, asked)) <= set(SYSTEMS):
-        raise FormatError(f"expected a list of {', '.join(SYSTEMS)} as 'systems', found {asked!r}", table.path)
-    return tuple(system for system in SYSTEMS if system in asked)
+@dataclass(frozen=True, slots=True)
+class RecipeFile:
+    """A recipe as its file has it: a table for each system, with its weights and the settings of its training."""
+
+    dataset: str
+    split: str
+    metric: Literal["exact", "spider"] = "exact"
+    systems: tuple[System, ...] = ("nqg", "seq2seq", "hybrid")
+    random_train_size: int | None = None
+    induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
+    nqg: Mapping[str, Any] = field(default_factory=dict)
+    seq2seq: Mapping[str, Any] = field(default_factory=dict)
+    paper: PaperFigures = field(default_factory=PaperFigures)
 
 
-def _train_size(table: Table) -> int | None:
-    size = table.values.get("random_train_size")
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-        raise FormatError(f"expected a number of examples as 'random_train_size', found {size!r}", table.path)
-    return size
-
-
-def _induction(table: Table) -> dict[str, Any]:
-    """Settings of the induction that differ from the dataset's own; a wrong one is refused when the recipe is read."""
-    table.settings(InductionSettings)
-    return dict(table.values)
-
-
-def _plan(table: Table, weights: str) -> SystemPlan:
-    named = Weights(table.text(weights, "embedded"), table.text("offline", "embedded"))
-    others = table.table("other")
-    training = {key: value for key, value in table.values.items() if key not in (weights, "offline", "other")}
-    return SystemPlan(named, training, {name: others.table(name).values for name in others.values})
-
-
-def _paper(table: Table) -> PaperFigures:
-    names = [each.name for each in fields(PaperFigures)]
-    table.only(*names)
-    return PaperFigures(**{name: table.table(name).numbers() for name in names})
+def _plan(table: Mapping[str, Any], name: str, weights: str, path: Path) -> SystemPlan:
+    named = (read_value(str, table.get(key, "embedded"), f"'{key}' of {name}", path) for key in (weights, "offline"))
+    others = read_value(Mapping[str, Mapping[str, Any]], table.get("other", {}), f"'other' of {name}", path)
+    training = {key: value for key, value in table.items() if key not in (weights, "offline", "other")}
+    return SystemPlan(Weights(*named), training, others)
 
 
 PATIENCE = 3.0  # seconds to wait for the hub, so that a run without a network begins soon

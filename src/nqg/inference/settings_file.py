@@ -10,7 +10,7 @@ from typing import Any
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
-from nqg.settings_reader import read_toml
+from nqg.settings_reader import read_dataclass, read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,4 @@ def read_settings(path: Path) -> ProjectSettings:
 
     A table [seq2seq], be it empty, asks for a fallback.
     """
-    table = read_toml(path, "the settings")
-    table.only(*(each.name for each in fields(ProjectSettings)))
-    return ProjectSettings(
-        table.table("induction").settings(InductionSettings),
-        table.table("model").settings(ModelSettings),
-        table.table("training").settings(TrainingSettings),
-        table.table("seq2seq").settings(Seq2seqSettings) if "seq2seq" in table.values else None,
-        table.table("fine_tuning").settings(FineTuningSettings),
-    )
+    return read_dataclass(ProjectSettings, read_toml(path), "the settings", path)
