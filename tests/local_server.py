@@ -1,8 +1,7 @@
-"""A web server on 127.0.0.1 for tests: it serves bytes, understands ranges, and misbehaves as told."""
+"""A web server on 127.0.0.1 for tests: it serves bytes, and misbehaves as told."""
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class LocalServer:
-    """What is served, how the next answers go wrong, and which ranges were asked for."""
+    """What is served, how the next answers go wrong, and how often it was asked."""
 
     content: bytes
     mishaps: list[str] = field(default_factory=list)
-    ranges: list[str | None] = field(default_factory=list)
+    requests: int = 0
     port: int = 0
 
     def address(self, name: str) -> str:
@@ -24,24 +23,15 @@ class LocalServer:
 
 
 def _answer(handler: BaseHTTPRequestHandler, server: LocalServer) -> None:
-    asked = handler.headers.get("Range")
-    server.ranges.append(asked)
+    server.requests += 1
     mishap = server.mishaps.pop(0) if server.mishaps else ""
     if mishap.isdigit():
         handler.send_error(int(mishap))
         return
-    begin = int(re.findall(r"\d+", asked)[0]) if asked and mishap != "no ranges" else 0
-    if begin >= len(server.content):
-        handler.send_error(416)
-        return
-    shown = 0 if mishap == "wrong range" else begin
-    handler.send_response(206 if begin else 200)
-    handler.send_header("Content-Length", str(len(server.content) - begin))
-    if begin:
-        handler.send_header("Content-Range", f"bytes {shown}-{len(server.content) - 1}/{len(server.content)}")
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(server.content)))
     handler.end_headers()
-    sent = server.content[begin:]
-    handler.wfile.write(sent[: len(sent) // 2] if mishap == "drop midway" else sent)
+    handler.wfile.write(server.content[: len(server.content) // 2] if mishap == "drop midway" else server.content)
 
 
 @contextmanager

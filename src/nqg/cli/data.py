@@ -16,9 +16,10 @@ from nqg.cli.help_pages import Verb, Verbs
 from nqg.cli.terminal import err, out, progress_bar, report_written
 from nqg.data.catalogue import CATALOGUE, Entry, entry_named
 from nqg.data.dataset import Dataset, write_split
-from nqg.data.download import FileStore, Received, Report, file_store
+from nqg.data.download import FileStore, file_store
 from nqg.data.examples import Example, write_examples
 from nqg.errors import NqgError
+from nqg.progress import Progress
 
 ABOUT = """List and prepare the datasets that nqg knows by name.
 
@@ -79,8 +80,8 @@ def prepare(
     Example: nqg data prepare geoquery --split tmcd -o geoquery
     """
     entry = entry_named(name)
-    with drawn_downloads() as report:
-        dataset = entry.load(file_store(mirror, report))
+    with drawn_downloads() as progress:
+        dataset = entry.load(file_store(mirror, progress))
         parts = _parts(dataset, split)
     folder = _made(folder or Path(f"{name}-{split}" if split else "."))
     written = _write(parts, folder, form)
@@ -161,14 +162,14 @@ def _readiness(entry: Entry, store: FileStore) -> str:
 
 
 @contextmanager
-def drawn_downloads() -> Iterator[Report]:
-    """A report that draws one bar for each file that is downloaded."""
+def drawn_downloads() -> Iterator[Progress]:
+    """Progress that draws one bar for each file that is downloaded."""
     tasks: dict[str, TaskID] = {}
-    with progress_bar() as progress:
+    with progress_bar() as bar:
 
-        def draw(received: Received) -> None:
-            if received.name not in tasks:
-                tasks[received.name] = progress.add_task(f"downloading {received.name}")
-            progress.update(tasks[received.name], completed=received.bytes, total=received.total)
+        def draw(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what)
+            bar.update(tasks[what], completed=done, total=total)
 
         yield draw

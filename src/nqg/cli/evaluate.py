@@ -226,8 +226,8 @@ def evaluate(
     *model, test = _checked_paths(paths, with_model=predictions_from is None)
     asked = Asked(breakdown, train, errors, plot)
     asked.check(only_a_grammar=fallback is None and bool(model) and not _is_hybrid(model[0]))
-    with drawn_downloads() as report:
-        judge = judge_named(metric, mirror, report)
+    with drawn_downloads() as progress:
+        judge = judge_named(metric, mirror, progress)
     examples = read_examples(test)
     if not examples:
         raise NqgError(f"{test}: expected at least one example, found none")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from nqg.data import scan
 from nqg.data.dataset import Dataset, Provenance, Split, read_split
-from nqg.data.download import FileStore, Marks, RemoteFile, Report, file_store, silent
+from nqg.data.download import FileStore, Marks, RemoteFile, file_store
 from nqg.data.examples import Example
 from nqg.errors import FormatError, UnknownName
+from nqg.progress import Progress, silent
 
 if TYPE_CHECKING:
     from nqg.data.schema import Schema
@@ -74,21 +75,21 @@ _SPIDER_PAGE = "https://yale-lily.github.io/spider"
 _XSP_TRAIN_SIZE = 7000
 
 
-def load_dataset(name: str, mirror: Path | str | None = None, report: Report = silent) -> Dataset:
+def load_dataset(name: str, mirror: Path | str | None = None, progress: Progress = silent) -> Dataset:
     """A dataset by name, downloaded on first use, or taken from the folder `mirror` (or NQG_DATA_MIRROR).
 
     >>> train, test = load_dataset("scan").split("length")
     >>> len(train), len(test)
     (16990, 3920)
     """
-    return entry_named(name).load(file_store(mirror, report))
+    return entry_named(name).load(file_store(mirror, progress))
 
 
-def load_spider_schemas(mirror: Path | str | None = None, report: Report = silent) -> Mapping[str, Schema]:
+def load_spider_schemas(mirror: Path | str | None = None, progress: Progress = silent) -> Mapping[str, Schema]:
     """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as its examples."""
     from nqg.data.schema import read_schemas
 
-    return read_schemas(file_store(mirror, report).path_of(_SPIDER_TABLES))
+    return read_schemas(file_store(mirror, progress).path_of(_SPIDER_TABLES))
 
 
 def entry_named(name: str) -> Entry:
@@ -141,7 +142,7 @@ def _split_file(path: str, size: int, sha256: str) -> RemoteFile:
     return RemoteFile(path, f"{_PUBLISHED_SPLITS}/{path}", size, sha256)
 
 
-def _mcd(name: str, sha256: str | None = None) -> NamedSplit:
+def _mcd(name: str, sha256: str) -> NamedSplit:
     indices = RemoteFile(f"scan/{name}.json", _MCD_ARCHIVE.address, sha256=sha256, archive=_MCD_ARCHIVE)
     return NamedSplit(scan.mcd_split, (indices, _SCAN_TASKS))
 
@@ -215,8 +216,8 @@ _SCAN = Entry(
     splits={
         **{name: NamedSplit(rule) for name, rule in scan.RULES.items()},
         "mcd1": _mcd("mcd1", "233b65dc603d4544780c48ac1bfb618336e5107897b61097acc14dbd6ca26a9c"),
-        "mcd2": _mcd("mcd2"),
-        "mcd3": _mcd("mcd3"),
+        "mcd2": _mcd("mcd2", "1ba591b2c3c1eb305584d49fde14aced3589099611a668ba28bb696f2dd34e0a"),
+        "mcd3": _mcd("mcd3", "e8310b62bdf9b35485c761fa8b5479b883a5dcbb09b11e66b350b5e46a7201a4"),
     },
 )
 _GEO = Entry(

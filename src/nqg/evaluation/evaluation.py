@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nqg.data.catalogue import entry_named, load_spider_schemas
-from nqg.data.download import Report, file_store, silent
+from nqg.data.download import file_store
 from nqg.data.examples import Example
 from nqg.data.schema import Schema
 from nqg.data.spider import database_of
@@ -17,6 +17,7 @@ from nqg.data.sql import sql_text
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.evaluation.metrics import HybridScores, Interval, Scores, exact_match
 from nqg.evaluation.spider_match import SpiderReport, Verdict, spider_match
+from nqg.progress import Progress, silent
 
 if TYPE_CHECKING:
     from nqg.data.funql import Entity
@@ -95,26 +96,26 @@ def as_sql(text: str) -> str:
         return text
 
 
-def judge_named(name: str, mirror: Path | None = None, report: Report = silent) -> Judge:
+def judge_named(name: str, mirror: Path | None = None, progress: Progress = silent) -> Judge:
     """The judge of a metric; the files that it needs are downloaded, or taken from `mirror`."""
     if name not in JUDGES:
         raise UnknownName("metric", name, JUDGES)
-    return JUDGES[name](mirror, report)
+    return JUDGES[name](mirror, progress)
 
 
-def _exact_judge(mirror: Path | None, report: Report) -> Judge:
+def _exact_judge(mirror: Path | None, progress: Progress) -> Judge:
     return ExactJudge()
 
 
-def _spider_judge(mirror: Path | None, report: Report) -> Judge:
-    return SpiderJudge(load_spider_schemas(mirror, report))
+def _spider_judge(mirror: Path | None, progress: Progress) -> Judge:
+    return SpiderJudge(load_spider_schemas(mirror, progress))
 
 
-def _denotation_judge(mirror: Path | None, report: Report) -> Judge:
+def _denotation_judge(mirror: Path | None, progress: Progress) -> Judge:
     from nqg.data.geobase import Geography, read_geobase
     from nqg.data.geoquery import load_anonymised
 
-    store = file_store(mirror, report)
+    store = file_store(mirror, progress)
     corpus, geobase = (store.path_of(file) for file in entry_named("geoquery").files)
     entities: dict[object, Sequence[Entity]] = {}
     for each in load_anonymised(corpus, geobase):
@@ -124,7 +125,7 @@ def _denotation_judge(mirror: Path | None, report: Report) -> Judge:
     return DenotationJudge(Geography.of(read_geobase(geobase)), entities)
 
 
-JUDGES: Mapping[str, Callable[[Path | None, Report], Judge]] = {
+JUDGES: Mapping[str, Callable[[Path | None, Progress], Judge]] = {
     "exact": _exact_judge,
     "spider": _spider_judge,
     "denotation": _denotation_judge,

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nqg
-from nqg.data.download import Report, silent
 from nqg.data.examples import Example, distinct_pairs
 from nqg.engines import Engine
 from nqg.evaluation.evaluation import Evaluation, Reply
@@ -44,6 +43,8 @@ from nqg.inference.calibration import HeldOut, held_out
 from nqg.inference.hybrid import Gate, Trial, calibrated_gate
 from nqg.inference.parser import best_device
 from nqg.model_folder import held
+from nqg.progress import Progress as Report
+from nqg.progress import silent
 
 PACKAGES = ("torch", "transformers", "numpy", "numba")
 

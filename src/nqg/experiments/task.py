@@ -14,7 +14,6 @@ from typing import Any
 
 from nqg.data.catalogue import load_dataset, load_spider_schemas
 from nqg.data.dataset import Dataset, Split
-from nqg.data.download import Report, silent
 from nqg.data.examples import Example
 from nqg.data.schema import Schema, SqlConstants, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
@@ -29,6 +28,8 @@ from nqg.induction.settings import InductionSettings
 from nqg.inference.fitting import Fitting
 from nqg.inference.parser import Parse, Parser
 from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.progress import Progress as Report
+from nqg.progress import silent
 from nqg.seq2seq.fitting import Seq2seqFitting
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.splits.audit import audit
