@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import h11
 
 from fuzz.readers import Reader
-from nqg.web.middleware import Refused
+from nqg.web.middleware import HTTPError
 
 TOKEN = "a token of the fuzzer"
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
@@ -121,11 +121,11 @@ def posted_in(raw: bytes) -> Posted:
         connection.receive_data(raw)
         head, body = connection.next_event(), []
         if not isinstance(head, h11.Request):
-            raise Refused(400, "the head is not whole")
+            raise HTTPError(400, "the head is not whole")
         while isinstance(event := connection.next_event(), h11.Data):
             body.append(bytes(event.data))
     except h11.RemoteProtocolError as error:  # which uvicorn answers by itself
-        raise Refused(400, str(error)) from error
+        raise HTTPError(400, str(error)) from error
     return Posted(head, tuple(body), isinstance(event, h11.EndOfMessage))
 
 
@@ -148,8 +148,8 @@ async def _answered(posted: Posted) -> Answered:
 
 def checked(posted: Posted, answered: Answered) -> object:
     """What a client may make of an answer; one that the documentation does not promise fails."""
-    from nqg.web.app import REFUSALS, STATIC
-    from nqg.web.messages import BatchResponse, Message, ParseResponse, Problem
+    from nqg.web.app import ERRORS, STATIC
+    from nqg.web.messages import BatchResponse, ErrorResponse, Message, ParseResponse
 
     if posted.head.method in (b"GET", b"HEAD"):  # a page, say, whose shape is not looked at here
         return answered.status
@@ -159,8 +159,8 @@ def checked(posted: Posted, answered: Answered) -> object:
     if posted.path == "/login" and answered.status == 401:
         assert (STATIC / "login.html").read_bytes().startswith(answered.body)  # a client that is gone gets nothing
         return answered.status
-    if answered.status in (*REFUSALS, *UNROUTED):
-        raise Refused(answered.status, Problem.model_validate_json(answered.body).error)
+    if answered.status in (*ERRORS, *UNROUTED):
+        raise HTTPError(answered.status, ErrorResponse.model_validate_json(answered.body).error)
     assert answered.status == 200, answered
     shapes: dict[str, type[Message]] = {"/api/parse": ParseResponse, "/api/batch": BatchResponse}
     return shapes[posted.path].model_validate_json(answered.body)

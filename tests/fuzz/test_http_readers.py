@@ -6,13 +6,13 @@ import pytest
 from pydantic import ValidationError
 
 from fuzz.http_readers import JSON, PARSE, Answered, checked, posted_in, request
-from nqg.web.middleware import Refused
+from nqg.web.middleware import HTTPError
 
 POSTED = posted_in(request("/api/parse", JSON, PARSE[0]))
 
 
 def test_a_refusal_of_the_documented_shape_is_one_of_ours() -> None:
-    with pytest.raises(Refused, match="too much") as refused:
+    with pytest.raises(HTTPError, match="too much") as refused:
         checked(POSTED, Answered(413, {}, b'{"error": "too much"}'))
     assert refused.value.status == 413
 

@@ -165,7 +165,7 @@ def test_examples_that_fail_or_find_no_room_do_not_end_the_counting(
         return await original(self, questions)
 
     monkeypatch.setattr(Batcher, "ask_all", failing)
-    with served(parser, limits=Limits(together=4), examples=["jump", "run", "run twice"]) as client:
+    with served(parser, limits=Limits(batch_size=4), examples=["jump", "run", "run twice"]) as client:
         rules = wait_for_examples(client)
     assert failures == []
     assert rules["run"]["examples"] == ["run", "run twice"]

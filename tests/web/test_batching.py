@@ -62,7 +62,7 @@ def test_every_question_gets_its_own_answer() -> None:
 
 def test_questions_that_come_together_are_answered_together_and_no_batch_is_too_large() -> None:
     squares = Squares()
-    batcher = Batcher[int, int](squares, together=8)
+    batcher = Batcher[int, int](squares, batch_size=8)
 
     async def ask_many() -> None:
         await asyncio.gather(*(batcher.ask(number) for number in range(20)))
@@ -73,7 +73,7 @@ def test_questions_that_come_together_are_answered_together_and_no_batch_is_too_
 
 def test_a_question_beyond_the_waiting_room_is_turned_away_at_once() -> None:
     gate = threading.Event()
-    batcher = Batcher[int, int](Squares(gate), together=1, waiting=2)
+    batcher = Batcher[int, int](Squares(gate), batch_size=1, queue_size=2)
 
     async def overfill() -> list[int]:
         first = await waiting(batcher, [1])
@@ -91,7 +91,7 @@ def test_a_question_beyond_the_waiting_room_is_turned_away_at_once() -> None:
 
 def test_several_questions_wait_together_or_not_at_all() -> None:
     squares = Squares()
-    batcher = Batcher[int, int](squares, waiting=3)
+    batcher = Batcher[int, int](squares, queue_size=3)
 
     async def ask_four() -> list[int]:
         with pytest.raises(Busy):
@@ -116,7 +116,7 @@ def test_a_question_that_fails_spares_the_others_of_its_batch() -> None:
 def test_a_question_that_nobody_waits_for_is_not_worked_on() -> None:
     gate = threading.Event()
     squares = Squares(gate)
-    batcher = Batcher[int, int](squares, together=1)
+    batcher = Batcher[int, int](squares, batch_size=1)
 
     async def give_up() -> None:
         first = await waiting(batcher, [1])
@@ -135,7 +135,7 @@ def test_a_question_that_nobody_waits_for_is_not_worked_on() -> None:
 
 def test_stopping_answers_what_was_asked_before() -> None:
     gate = threading.Event()
-    batcher = Batcher[int, int](Squares(gate), together=2)
+    batcher = Batcher[int, int](Squares(gate), batch_size=2)
 
     async def stop_early() -> list[int]:
         await batcher.start()

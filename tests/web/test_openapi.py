@@ -63,7 +63,7 @@ def test_the_document_names_every_route_of_the_api_and_no_page(client: TestClien
 def test_the_document_describes_errors_as_they_are(client: TestClient) -> None:
     text = json.dumps(client.get("/openapi.json").json())
     assert "HTTPValidationError" not in text
-    assert "#/components/schemas/Problem" in text
+    assert "#/components/schemas/ErrorResponse" in text
 
 
 def test_the_documentation_page_needs_nothing_from_elsewhere(client: TestClient) -> None:

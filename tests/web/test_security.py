@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from nqg.errors import SettingsError
 from nqg.inference.parser import Parser
 from nqg.web.app import STATIC
-from nqg.web.middleware import COOKIE, Access, access_to
+from nqg.web.middleware import COOKIE, Access
 from web_service import HOSTILE, HOSTILE_TARGET, served
 
 TOKEN = "a-token-of-some-length"
@@ -17,13 +17,13 @@ PARSE = {"sentence": "run twice"}
 
 
 def test_this_machine_alone_needs_no_token() -> None:
-    assert access_to("127.0.0.1").token is None
-    assert access_to("localhost", TOKEN).token == TOKEN
+    assert Access.for_host("127.0.0.1").token is None
+    assert Access.for_host("localhost", TOKEN).token == TOKEN
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])
 def test_any_other_address_demands_a_token_and_makes_one_up(host: str) -> None:
-    first, second = access_to(host), access_to(host)
+    first, second = Access.for_host(host), Access.for_host(host)
     assert first.token is not None
     assert len(first.token) >= 32
     assert first.token != second.token
@@ -34,7 +34,7 @@ def test_any_other_address_demands_a_token_and_makes_one_up(host: str) -> None:
 )
 def test_a_token_that_is_too_weak_is_refused(token: str) -> None:
     with pytest.raises(SettingsError, match="the token needs at least 16 printable ASCII characters"):
-        access_to("0.0.0.0", token)
+        Access.for_host("0.0.0.0", token)
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"])
@@ -52,7 +52,7 @@ def test_another_host_name_is_refused_so_that_dns_rebinding_fails(client: TestCl
 
 
 def test_beyond_this_machine_addresses_and_given_names_are_answered(parser: Parser) -> None:
-    access = access_to("0.0.0.0", TOKEN, ["parser.example"])
+    access = Access.for_host("0.0.0.0", TOKEN, ["parser.example"])
     with served(parser, access=access) as client:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         found = {

@@ -21,13 +21,13 @@ def test_the_table_of_limits_is_true() -> None:
         "sentences of a batch": limits.sentences,
         "readings": MOST_READINGS,
         "rules listed at a time": limits.rules,
-        "sentences waiting": limits.waiting,
+        "sentences waiting": limits.queue_size,
         "connections": limits.connections,
         "bytes of a request's head": HEAD_BYTES,
-        "seconds for a request to arrive, or for an answer to be taken": limits.patience,
-        "seconds for an answer": limits.seconds,
+        "seconds for a body to arrive, for an answer to be taken, or for the next request": limits.client_timeout,
+        "seconds for an answer": limits.answer_timeout,
     }
-    assert f"batches of up to {limits.together} sentences" in PAGE
+    assert f"batches of up to {limits.batch_size} sentences" in PAGE
     assert f"at least {SHORTEST_TOKEN} characters" in PAGE
 
 

@@ -58,12 +58,12 @@ def serve(
     except ModuleNotFoundError as error:
         raise MissingExtra("nqg serve", "web") from error
     from nqg.data.examples import read_examples
-    from nqg.web.middleware import access_to
-    from nqg.web.service import Atlas, Service
+    from nqg.web.middleware import Access
+    from nqg.web.service import GeobaseLookup, Service
 
-    access = access_to(host, token, names)
+    access = Access.for_host(host, token, names)
     sentences = [example.source for example in read_examples(examples)] if examples else []
-    service = Service.load(model, checked_device(device), Atlas.read(geobase) if geobase else None)
+    service = Service.load(model, checked_device(device), GeobaseLookup.read(geobase) if geobase else None)
     server = Server(service, access, sentences, host, port)
     for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end, when this does no harm
         signal.signal(each, lambda *_: server.stop())

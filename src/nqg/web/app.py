@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from urllib.parse import parse_qs
 
-from fastapi import FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -20,32 +20,34 @@ from nqg.grammar.pictures import style
 from nqg.web.messages import (
     BatchRequest,
     BatchResponse,
+    ErrorResponse,
     ModelResponse,
     ParseRequest,
     ParseResponse,
-    Problem,
     RuleFound,
     RulesResponse,
 )
-from nqg.web.middleware import COOKIE, Access, Doors, Guard, Refused, refusal
-from nqg.web.service import Order, Question, Service, read_lines
+from nqg.web.middleware import COOKIE, Access, AuthMiddleware, BodyLimitMiddleware, HTTPError
+from nqg.web.service import Question, RuleOrder, Service, read_batch
 
 STATIC = Path(__file__).parent / "static"
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "Malformed request"},
-    401: {"model": Problem, "description": "The token is missing or wrong"},
-    403: {"model": Problem, "description": "From a page of another site"},
-    408: {"model": Problem, "description": "The body took too long"},
-    413: {"model": Problem, "description": "Too large"},
-    415: {"model": Problem, "description": "Not JSON in UTF-8"},
-    421: {"model": Problem, "description": "For another host"},
-    422: {"model": Problem, "description": "Understood, but not acceptable"},
-    503: {"model": Problem, "description": "Too busy; see Retry-After"},
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorResponse, "description": "Malformed request"},
+    401: {"model": ErrorResponse, "description": "The token is missing or wrong"},
+    403: {"model": ErrorResponse, "description": "From a page of another site"},
+    408: {"model": ErrorResponse, "description": "The body took too long"},
+    413: {"model": ErrorResponse, "description": "Too large"},
+    415: {"model": ErrorResponse, "description": "Not JSON in UTF-8"},
+    421: {"model": ErrorResponse, "description": "For another host"},
+    422: {"model": ErrorResponse, "description": "Understood, but not acceptable"},
+    503: {"model": ErrorResponse, "description": "Too busy; see Retry-After"},
 }
+api = APIRouter()
+pages = APIRouter(include_in_schema=False)
 
 
 def create_app(service: Service, access: Access = Access(), examples: Sequence[str] = ()) -> FastAPI:  # noqa: B008 (frozen)
-    """The application that serves a model, to whom `access` lets in."""
+    """The application that serves a model to those whom `access` lets in; the page shows which rules `examples` use."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -62,101 +64,122 @@ def create_app(service: Service, access: Access = Access(), examples: Sequence[s
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # an unknown path is a 404 in JSON, with a slash at its end as well
-        responses=REFUSALS,
+        responses=ERRORS,
+        exception_handlers={
+            NqgError: our_error,
+            RequestValidationError: validation_error,
+            HTTPException: framework_error,
+            Exception: unforeseen_error,
+        },
     )
-    app.add_middleware(Doors, limits=service.limits)
-    app.add_middleware(Guard, access=access)
-    _add_api(app, service)
-    _add_pages(app, access)
-    _add_error_handlers(app)
+    app.state.service, app.state.access = service, access
+    app.add_middleware(BodyLimitMiddleware, limits=service.limits)
+    app.add_middleware(AuthMiddleware, access=access)
+    app.include_router(api)
+    app.include_router(pages)
+    app.mount("/static", StaticFiles(directory=STATIC))
     return app
 
 
-def _add_api(app: FastAPI, service: Service) -> None:
-    @app.post("/api/parse", summary="The program of a sentence")
-    async def parse(request: ParseRequest) -> ParseResponse:
-        found = await service.explained(Question(request.sentence, request.readings, request.explain))
-        return ParseResponse.of(found, request.explain)
-
-    @app.post("/api/batch", summary="The programs of many sentences")
-    async def batch(request: BatchRequest) -> BatchResponse:
-        return BatchResponse.of(await service.rows(read_lines(request.text, service.limits)))
-
-    @app.get("/api/rules", summary="The grammar, searched")
-    async def rules(
-        search: Annotated[str, Query(max_length=200)] = "",
-        order: Order = "grammar",
-        offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
-        limit: Annotated[int, Query(ge=1, le=100)] = 50,
-    ) -> RulesResponse:
-        found = service.usage.listed(search, order)
-        shown = found[offset : offset + min(limit, service.limits.rules)]
-        return RulesResponse(found=len(found), offset=offset, rules=[RuleFound.of(each) for each in shown])
-
-    @app.get("/api/model", summary="What is being served")
-    async def model() -> ModelResponse:
-        return ModelResponse(
-            name=service.name,
-            rules=len(service.parser.grammar),
-            has_target_grammar=service.parser.model.target_grammar is not None,
-            has_fallback=service.has_fallback,
-            suggestions=service.suggestions,
-            most_tokens=service.limits.tokens,
-            most_sentences=service.limits.sentences,
-            most_bytes=service.limits.body_bytes,
-        )
+async def service_of(request: Request) -> Service:
+    return cast(Service, request.app.state.service)
 
 
-def _add_pages(app: FastAPI, access: Access) -> None:
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> FileResponse:
-        return FileResponse(STATIC / "docs.html")
-
-    @app.get("/health", include_in_schema=False)
-    async def health() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @app.get("/static/pictures.css", include_in_schema=False)
-    async def pictures() -> Response:
-        return Response(style(), media_type="text/css")
-
-    @app.get("/login", include_in_schema=False)
-    async def login() -> FileResponse:
-        return FileResponse(STATIC / "login.html")
-
-    @app.post("/login", include_in_schema=False)
-    async def log_in(request: Request) -> Response:
-        form = parse_qs((await request.body()).decode("utf-8", "replace"))
-        if not access.is_token(form.get("token", [""])[0].strip()):
-            return FileResponse(STATIC / "login.html", 401)
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(COOKIE, access.session, httponly=True, samesite="strict", path="/")
-        return answer
-
-    app.mount("/static", StaticFiles(directory=STATIC))
+Served = Annotated[Service, Depends(service_of)]
 
 
-def _add_error_handlers(app: FastAPI) -> None:
-    @app.exception_handler(NqgError)
-    async def ours(request: Request, error: NqgError) -> Response:
-        return refusal(error if isinstance(error, Refused) else Refused(422, str(error)))
+@api.post("/api/parse", summary="The program of a sentence")
+async def parse(request: ParseRequest, service: Served) -> ParseResponse:
+    found = await service.explained(Question(request.sentence, request.readings, request.explain))
+    return ParseResponse.of(found, request.explain)
 
-    @app.exception_handler(RequestValidationError)
-    async def malformed(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
+
+@api.post("/api/batch", summary="The programs of many sentences")
+async def batch(request: BatchRequest, service: Served) -> BatchResponse:
+    lines = read_batch(request.text, service.limits)
+    return BatchResponse.of(lines, await service.answers([line.sentence for line in lines]))
+
+
+@api.get("/api/rules", summary="The grammar, searched")
+async def rules(
+    service: Served,
+    search: Annotated[str, Query(max_length=200)] = "",
+    order: RuleOrder = "grammar",
+    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+) -> RulesResponse:
+    found = service.usage.search(search, order)
+    shown = found[offset : offset + min(limit, service.limits.rules)]
+    return RulesResponse(found=len(found), offset=offset, rules=[RuleFound.of(each) for each in shown])
+
+
+@api.get("/api/model", summary="What is being served")
+async def model(service: Served) -> ModelResponse:
+    return ModelResponse(
+        name=service.name,
+        rules=len(service.parser.grammar),
+        has_target_grammar=service.parser.model.target_grammar is not None,
+        has_fallback=service.has_fallback,
+        suggestions=service.suggestions,
+        most_tokens=service.limits.tokens,
+        most_sentences=service.limits.sentences,
+        most_bytes=service.limits.body_bytes,
+    )
+
+
+@pages.get("/")
+async def page() -> FileResponse:
+    return FileResponse(STATIC / "index.html")
+
+
+@pages.get("/docs")
+async def docs() -> FileResponse:
+    return FileResponse(STATIC / "docs.html")
+
+
+@pages.get("/health")
+async def health() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+@pages.get("/static/pictures.css")
+async def pictures() -> Response:
+    return Response(style(), media_type="text/css")
+
+
+@pages.get("/login")
+async def login() -> FileResponse:
+    return FileResponse(STATIC / "login.html")
+
+
+@pages.post("/login")
+async def log_in(request: Request) -> Response:
+    access: Access = request.app.state.access
+    form = parse_qs((await request.body()).decode("utf-8", "replace"))
+    if not access.is_token(form.get("token", [""])[0].strip()):
+        return FileResponse(STATIC / "login.html", 401)
+    answer = RedirectResponse("/", 303)
+    answer.set_cookie(COOKIE, access.session, httponly=True, samesite="strict", path="/")
+    return answer
+
+
+async def our_error(request: Request, error: NqgError) -> Response:
+    return (error if isinstance(error, HTTPError) else HTTPError(422, str(error))).response()
+
+
+async def validation_error(request: Request, error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        status, reason = 400, f"the body is not JSON: {first['ctx']['error']}"
+    else:
         place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query")) or "the body"
-        is_json = first["type"] != "json_invalid"
-        said = f"{place[:80]}: {first['msg']}" if is_json else f"the body is no JSON: {first['ctx']['error']}"
-        return refusal(Refused(422 if is_json else 400, said.encode("utf-8", "replace").decode()))
+        status, reason = 422, f"{place[:80]}: {first['msg']}"
+    return HTTPError(status, reason.encode("utf-8", "replace").decode()).response()
 
-    @app.exception_handler(HTTPException)
-    async def plain(request: Request, error: HTTPException) -> Response:
-        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
 
-    @app.exception_handler(Exception)
-    async def unforeseen(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": "the server failed on this request; its log says why"}, 500)
+async def framework_error(request: Request, error: HTTPException) -> Response:
+    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+
+async def unforeseen_error(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": "the server failed on this request; its log says why"}, 500)

@@ -1,8 +1,8 @@
-"""The JSON of the API: what comes in, checked, and what goes out."""
+"""The JSON of the API: requests, checked, and responses with their drawings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -12,65 +12,64 @@ from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import Markup, columns, derivation_outline, derivation_picture, element, rule_picture
 from nqg.grammar.rule import spelled
 from nqg.inference.gaps import Gaps
+from nqg.inference.hybrid import Answer
 from nqg.inference.reading import Reading
-from nqg.web.service import Explained, Listed, Row, Score, SpanCell
+from nqg.web.service import BatchLine, Explained, RuleUsage, SpanCell
 
+MOST_READINGS = 10
 MOST_WORDS = 40  # of a sentence whose chart is drawn
-ROW = 34.0
-CHARACTER = 8.0
+ROW_HEIGHT = 34.0
+CHARACTER_WIDTH = 8.0
 
 
 def chart_picture(source: Tokens, cells: Sequence[SpanCell]) -> Markup:
     """A triangle: over every span its share of the probability; and the same as a table for reading aloud."""
-    if len(source) > MOST_WORDS:
-        return element("p", f"The chart of {len(source)} words is too wide to draw; the JSON answer has it.")
-    spans = len(source) * (len(source) + 1) // 2
-    width = _cell_width(source)
+    words = len(source)
+    if words > MOST_WORDS:
+        return element("p", f"The chart of {words} words is too wide to draw; the JSON answer has it.")
+    width = min(max(56.0, CHARACTER_WIDTH * max(map(columns, source), default=0) + 12), 120.0)
+    spans = [Span(start, start + size) for size in range(words, 0, -1) for start in range(words - size + 1)]
     known = {cell.span: cell for cell in cells}
+    fits = int((width - 4) / CHARACTER_WIDTH)
+    labels = (
+        element(
+            "text",
+            word if columns(word) <= fits else f"{word[: fits - 1]}…",
+            x=width * (at + 0.5),
+            y=ROW_HEIGHT * words + 18,
+            class_="word",
+        )
+        for at, word in enumerate(source)
+    )
     picture = element(
         "svg",
-        *(_place(span, known.get(span), len(source), width) for span in _spans(len(source))),
-        *_words(source, width),
+        *(cell_picture(span, known.get(span), words, width) for span in spans),
+        *labels,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width * len(source):.0f} {ROW * len(source) + 30:.0f}",
-        width=width * len(source),
-        height=ROW * len(source) + 30,
+        viewBox=f"0 0 {width * words:.0f} {ROW_HEIGHT * words + 30:.0f}",
+        width=width * words,
+        height=ROW_HEIGHT * words + 30,
         role="img",
-        aria_label=f"Chart: the grammar derives {len(cells)} of {spans} spans",
+        aria_label=f"Chart: the grammar derives {len(cells)} of {len(spans)} spans",
     )
     scroll = element("div", picture, class_="scroll")
     return element("div", scroll, chart_table(source, cells), class_="nqg-chart")
 
 
-def _spans(words: int) -> Iterator[Span]:
-    return (Span(start, start + size) for size in range(words, 0, -1) for start in range(words - size + 1))
-
-
-def _cell_width(source: Tokens) -> float:
-    widest = max((columns(word) for word in source), default=0)
-    return min(max(56.0, CHARACTER * widest + 12), 120.0)
-
-
-def _place(span: Span, cell: SpanCell | None, words: int, width: float) -> Markup:
-    x, y = width * (span.start + span.end) / 2, ROW * (words - (span.end - span.start))
+def cell_picture(span: Span, cell: SpanCell | None, words: int, width: float) -> Markup:
+    """The place of a span in the triangle: a box with its probability or score, or a dot."""
+    x, y = width * (span.start + span.end) / 2, ROW_HEIGHT * (words - (span.end - span.start))
     if cell is None:
-        return element("circle", cx=x, cy=y + ROW / 2, r=2, class_="nothing")
-    said = f"{cell.probability:.0%}" if cell.probability >= 0.005 else f"{cell.score:.1f}"
-    box = {"x": x - width / 2 + 2, "y": y + 2, "width": width - 4, "height": ROW - 4, "rx": 6}
+        return element("circle", cx=x, cy=y + ROW_HEIGHT / 2, r=2, class_="nothing")
+    is_used = cell.probability >= 0.005
+    box = {"x": x - width / 2 + 2, "y": y + 2, "width": width - 4, "height": ROW_HEIGHT - 4, "rx": 6}
     return element(
         "g",
         element("title", f"{cell.rule}\nbest score {cell.score:.2f}, in {cell.probability:.2%} of the probability"),
         element("rect", **box, fill_opacity=round(0.08 + 0.82 * cell.probability, 3)),
-        element("text", said, x=x, y=y + ROW / 2 + 4),
-        class_="cell sure" if cell.probability >= 0.5 else "cell" if cell.probability >= 0.005 else "cell unused",
+        element("text", f"{cell.probability:.0%}" if is_used else f"{cell.score:.1f}", x=x, y=y + ROW_HEIGHT / 2 + 4),
+        class_="cell sure" if cell.probability >= 0.5 else "cell" if is_used else "cell unused",
     )
-
-
-def _words(source: Tokens, width: float) -> Iterator[Markup]:
-    fits = int((width - 4) / CHARACTER)
-    for at, word in enumerate(source):
-        shown = word if columns(word) <= fits else f"{word[: fits - 1]}…"
-        yield element("text", shown, x=width * (at + 0.5), y=ROW * len(source) + 18, class_="word")
 
 
 def chart_table(source: Tokens, cells: Sequence[SpanCell]) -> Markup:
@@ -92,33 +91,23 @@ def chart_table(source: Tokens, cells: Sequence[SpanCell]) -> Markup:
 
 def gaps_picture(gaps: Gaps) -> Markup:
     """The sentence with its islands underlined and its unknown words marked, and the same in words."""
-    pieces = sorted([*((span.start, span.end) for span in gaps.islands), *((at, at + 1) for at in gaps.uncovered)])
-    shown = (_piece(" ".join(gaps.source[start:end]), _kind(start, gaps)) for start, end in pieces)
-    said = str(gaps)
+    titles = {"unknown": "no rule has this word", "loose": "known, but not used here", "island": "derivable"}
+    parts = [(span.start, span.end, "island") for span in gaps.islands]
+    parts += [(at, at + 1, "unknown" if at in gaps.unknown else "loose") for at in gaps.uncovered]
+    spans = (
+        Markup(element("span", " ".join(gaps.source[start:end]), class_=kind, title=titles[kind]) + " ")
+        for start, end, kind in sorted(parts)
+    )
+    reason = str(gaps)
     return element(
         "div",
-        element("p", *shown, class_="sentence"),
-        element("p", f"{said[:1].upper()}{said[1:]}."),
+        element("p", *spans, class_="sentence"),
+        element("p", f"{reason[:1].upper()}{reason[1:]}."),
         class_="nqg-gaps",
     )
 
 
-def _kind(start: int, gaps: Gaps) -> str:
-    if start in gaps.unknown:
-        return "unknown"
-    return "loose" if start in gaps.uncovered else "island"
-
-
-def _piece(words: str, kind: str) -> Markup:
-    titles = {"unknown": "no rule has this word", "loose": "known, but not used here", "island": "derivable"}
-    return Markup(element("span", words, class_=kind, title=titles[kind]) + " ")
-
-
-MOST_READINGS = 10
-By = Literal["grammar", "fallback"]
-
-
-def _whole(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """`text`, unless it holds halves of characters, which JSON can write and nothing else can."""
     for character in text:
         if "\ud800" <= character <= "\udfff":
@@ -126,7 +115,8 @@ def _whole(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_whole)]
+Text = Annotated[str, AfterValidator(without_surrogates)]
+AnsweredBy = Literal["grammar", "fallback"]
 
 
 class Message(BaseModel):
@@ -135,7 +125,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Problem(Message):
+class ErrorResponse(Message):
     """Why a request was not answered."""
 
     error: str
@@ -155,7 +145,7 @@ class BatchRequest(Message):
     text: Text = Field(examples=["walk twice\tI_WALK I_WALK\njump\n"], description="sentence, or sentence<TAB>program.")
 
 
-class Step(Message):
+class DerivationStep(Message):
     """A rule, the words [start, end) that it covers, and the model's score of it there; `depth` 0 is the root."""
 
     rule: str
@@ -171,29 +161,25 @@ class ReadingFound(Message):
     target: str
     probability: float
     is_legal: bool
-    derivation: list[Step] | None = None
+    derivation: list[DerivationStep] | None = None
     drawing: str | None = Field(default=None, description="HTML with SVG; all text in it is escaped.")
     outline: str | None = Field(default=None, description="The derivation as a nested HTML list.")
 
     @classmethod
     def of(cls, reading: Reading, explain: bool) -> ReadingFound:
-        """The message about `reading`."""
-        facts = cls(target=" ".join(reading.target), probability=reading.probability, is_legal=reading.is_legal)
-        if not explain:
-            return facts
-        facts.derivation = list(_steps(reading))
-        facts.drawing = derivation_picture(reading.derivation, reading.scores)
-        facts.outline = derivation_outline(reading.derivation)
-        return facts
+        message = cls(target=" ".join(reading.target), probability=reading.probability, is_legal=reading.is_legal)
+        if explain:
+            steps = zip(reading.derivation.hyperedges, reading.derivation.depths(), reading.scores, strict=True)
+            message.derivation = [
+                DerivationStep(rule=str(each.rule), start=each.span.start, end=each.span.end, depth=depth, score=score)
+                for each, depth, score in steps
+            ]
+            message.drawing = derivation_picture(reading.derivation, reading.scores)
+            message.outline = derivation_outline(reading.derivation)
+        return message
 
 
-def _steps(reading: Reading) -> Iterator[Step]:
-    hyperedges, depths = reading.derivation.hyperedges, reading.derivation.depths()
-    for each, depth, score in zip(hyperedges, depths, reading.scores, strict=True):
-        yield Step(rule=str(each.rule), start=each.span.start, end=each.span.end, depth=depth, score=score)
-
-
-class Cell(Message):
+class ChartCell(Message):
     """A span that the grammar derives: its best rule and score, and how probable it is in a derivation of the whole."""
 
     start: int
@@ -203,8 +189,7 @@ class Cell(Message):
     probability: float
 
     @classmethod
-    def of(cls, cell: SpanCell) -> Cell:
-        """The message about `cell`."""
+    def of(cls, cell: SpanCell) -> ChartCell:
         start, end = cell.span.start, cell.span.end
         return cls(start=start, end=end, rule=str(cell.rule), score=cell.score, probability=cell.probability)
 
@@ -216,7 +201,7 @@ class Missing(Message):
     islands: list[tuple[int, int]]
 
 
-class Geobase(Message):
+class GeobaseAnswer(Message):
     """What GeoQuery's database answers: the program with its names put back, and the answer in words."""
 
     program: str
@@ -228,20 +213,19 @@ class ParseResponse(Message):
 
     source: list[str]
     target: str | None
-    answered_by: By | None
+    answered_by: AnsweredBy | None
     probability: float | None = Field(description="Of the grammar's program among all that it derives.")
     reason: str
     best: ReadingFound | None
     readings: list[ReadingFound]
-    chart: list[Cell] | None = None
+    chart: list[ChartCell] | None = None
     chart_drawing: str | None = None
     gaps: Missing | None = None
     gaps_drawing: str | None = None
-    geobase: Geobase | None = None
+    geobase: GeobaseAnswer | None = None
 
     @classmethod
     def of(cls, found: Explained, explain: bool) -> ParseResponse:
-        """The message about an answer."""
         answer, parse = found.answer, found.answer.parse
         response = cls(
             source=list(parse.source),
@@ -253,14 +237,14 @@ class ParseResponse(Message):
             readings=[ReadingFound.of(reading, explain) for reading in parse.readings],
         )
         if found.chart is not None:
-            response.chart = [Cell.of(cell) for cell in found.chart]
+            response.chart = [ChartCell.of(cell) for cell in found.chart]
             response.chart_drawing = chart_picture(parse.source, found.chart)
         if found.gaps is not None:
             islands = [(span.start, span.end) for span in found.gaps.islands]
             response.gaps = Missing(unknown=list(found.gaps.unknown), islands=islands)
             response.gaps_drawing = gaps_picture(found.gaps)
-        if found.looked_up is not None:
-            response.geobase = Geobase(program=found.looked_up.program, answer=found.looked_up.answer)
+        if found.geobase is not None:
+            response.geobase = GeobaseAnswer(program=found.geobase.program, answer=found.geobase.answer)
         return response
 
 
@@ -270,15 +254,14 @@ class BatchRow(Message):
     sentence: str
     expected: str | None
     target: str | None
-    answered_by: By | None
+    answered_by: AnsweredBy | None
     probability: float | None
     reason: str
     is_right: bool | None
 
     @classmethod
-    def of(cls, row: Row) -> BatchRow:
-        """The message about `row`."""
-        line, answer = row.line, row.answer
+    def of(cls, line: BatchLine, answer: Answer) -> BatchRow:
+        is_right = answer.target is not None and answer.target.split() == (line.expected or "").split()
         return cls(
             sentence=line.sentence,
             expected=line.expected,
@@ -286,7 +269,7 @@ class BatchRow(Message):
             answered_by=answer.by,
             probability=answer.parse.probability,
             reason=answer.reason,
-            is_right=row.is_right,
+            is_right=None if line.expected is None else is_right,
         )
 
 
@@ -302,17 +285,19 @@ class BatchResponse(Message):
     exact_match: float | None
 
     @classmethod
-    def of(cls, rows: list[Row]) -> BatchResponse:
-        """The message about a batch."""
-        score = Score.of(rows)
+    def of(cls, lines: Sequence[BatchLine], answers: Sequence[Answer]) -> BatchResponse:
+        rows = [BatchRow.of(line, answer) for line, answer in zip(lines, answers, strict=True)]
+        answered = sum(row.target is not None for row in rows)
+        expected = sum(row.expected is not None for row in rows)
+        right = sum(row.is_right is True for row in rows)
         return cls(
-            rows=[BatchRow.of(row) for row in rows],
-            sentences=score.sentences,
-            answered=score.answered,
-            expected=score.expected,
-            right=score.right,
-            coverage=score.coverage,
-            exact_match=score.exact_match,
+            rows=rows,
+            sentences=len(rows),
+            answered=answered,
+            expected=expected,
+            right=right,
+            coverage=answered / len(rows) if rows else None,
+            exact_match=right / expected if expected else None,
         )
 
 
@@ -328,17 +313,16 @@ class RuleFound(Message):
     drawing: str
 
     @classmethod
-    def of(cls, listed: Listed) -> RuleFound:
-        """The message about a rule."""
-        source, target = (" ".join(map(spelled, side)) for side in (listed.rule.source, listed.rule.target))
+    def of(cls, usage: RuleUsage) -> RuleFound:
+        source, target = (" ".join(map(spelled, side)) for side in (usage.rule.source, usage.rule.target))
         return cls(
-            number=listed.number,
+            number=usage.number,
             source=source,
             target=target,
-            arity=listed.rule.arity,
-            uses=listed.use.count,
-            examples=list(listed.use.examples),
-            drawing=rule_picture(listed.rule),
+            arity=usage.rule.arity,
+            uses=usage.count,
+            examples=list(usage.examples),
+            drawing=rule_picture(usage.rule),
         )
 
 

@@ -1,4 +1,4 @@
-"""What every request passes before a route sees it: its body must be small, arrive in time, and be JSON."""
+"""What every request passes before a route sees it: who may ask, how large and how slow a request may be."""
 
 from __future__ import annotations
 
@@ -17,124 +17,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nqg.errors import NqgError, SettingsError
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Everything that a request can ask for is bounded by one of these."""
-
-    body_bytes: int = 1_000_000
-    tokens: int = 100  # of a sentence
-    sentences: int = 2_000  # of a batch
-    rules: int = 100  # listed at a time
-    chart_entries: int = 1 << 20  # of the chart of a sentence that is explained
-    together: int = 64  # sentences that are parsed at once
-    waiting: int = 512  # sentences that wait for their turn; further ones are turned away
-    connections: int = 1_000
-    seconds: float = 30.0  # that an answer may take
-    patience: float = 10.0  # seconds for a request to arrive, and for a client to take its answer
-
-
-class Refused(NqgError):
-    """A request that is not answered; `status` is the HTTP status that says so."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-
-
-class Busy(Refused):
-    """Too much is waiting already; the client may try again in `retry_after` seconds."""
-
-    def __init__(self, reason: str, retry_after: int = 1) -> None:
-        super().__init__(503, f"{reason}; try again in {retry_after} s")
-        self.retry_after = retry_after
-
-
-def checked_sentence(sentence: str, limits: Limits) -> str:
-    """`sentence`, or a refusal where it has too many tokens."""
-    found = len(sentence.split())
-    if found > limits.tokens:
-        raise Refused(422, f"the sentence has {found} tokens; at most {limits.tokens} are read")
-    return sentence
-
-
-def refusal(error: Refused) -> Response:
-    """The answer that tells a client why there is none."""
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Busy) else {}
-    if error.status in (408, 413):
-        headers["Connection"] = "close"  # the rest of the body is not wanted
-    return JSONResponse({"error": str(error)}, error.status, headers)
-
-
-class Doors:
-    """Reads a request's body within the limits, and gives the routes a time limit."""
-
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
-        self._app = app
-        self._limits = limits
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            _check_kind(scope)
-            body = await self._body(Headers(scope=scope), receive)
-            await self._answered_in_time(scope, _replayed(body, receive), send)
-        except Refused as error:
-            await refusal(error)(scope, receive, send)
-
-    async def _answered_in_time(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            async with asyncio.timeout(self._limits.seconds):
-                await self._app(scope, receive, send)
-        except TimeoutError:
-            raise Busy(f"no answer within {self._limits.seconds:g} s", retry_after=5) from None
-
-    async def _body(self, headers: Headers, receive: Receive) -> bytes:
-        most = self._limits.body_bytes
-        announced = headers.get("content-length", "0")[:20]  # Python refuses to read numbers of thousands of digits
-        if announced.isdecimal() and int(announced) > most:
-            raise Refused(413, f"the body has {int(announced):,} bytes; at most {most:,} are read")
-        try:
-            async with asyncio.timeout(self._limits.patience):
-                return await _read(receive, most)
-        except TimeoutError:
-            raise Refused(408, f"the body did not arrive within {self._limits.patience:g} s") from None
-
-
-async def _read(receive: Receive, most: int) -> bytes:
-    body = bytearray()
-    while (message := await receive())["type"] == "http.request":
-        body += message.get("body", b"")
-        if len(body) > most:
-            raise Refused(413, f"the body has more than {most:,} bytes, which is the limit")
-        if not message.get("more_body", False):
-            break
-    return bytes(body)
-
-
-def _check_kind(scope: Scope) -> None:
-    if scope["method"] != "POST" or not scope["path"].startswith("/api/"):
-        return
-    kind, _, rest = Headers(scope=scope).get("content-type", "").lower().partition(";")
-    if kind.strip() != "application/json":
-        raise Refused(415, f"expected Content-Type: application/json, found '{kind.strip()[:80]}'")
-    if "charset" in rest and "utf-8" not in rest:
-        raise Refused(415, f"expected JSON in UTF-8, found '{rest.strip()[:80]}'")
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the whole body at once, and then what the connection says."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return replay
-
 
 COOKIE = "nqg_session"
 SHORTEST_TOKEN = 16
@@ -156,12 +38,127 @@ HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Everything that a request can ask for is bounded by one of these."""
+
+    body_bytes: int = 1_000_000
+    tokens: int = 100  # of a sentence
+    sentences: int = 2_000  # of a batch request
+    rules: int = 100  # listed at a time
+    chart_entries: int = 1 << 20  # of the chart of a sentence that is explained
+    batch_size: int = 64  # sentences that are parsed at once
+    queue_size: int = 512  # sentences that wait for their turn; further ones are refused
+    connections: int = 1_000
+    answer_timeout: float = 30.0  # seconds
+    client_timeout: float = 10.0  # seconds for a body to arrive, for a client to take its answer, or to ask again
+
+
+class HTTPError(NqgError):
+    """A request that is not answered; `status` is the HTTP status that says so."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+    def response(self) -> Response:
+        """What the client is sent."""
+        # Where the rest of the body is not wanted, the connection cannot be used again.
+        headers = {"Connection": "close"} if self.status in (408, 413) else {}
+        return JSONResponse({"error": str(self)}, self.status, headers)
+
+
+class Busy(HTTPError):
+    """Too many sentences are waiting; the client may try again in `retry_after` seconds."""
+
+    def __init__(self, reason: str, retry_after: int = 1) -> None:
+        super().__init__(503, f"{reason}; try again in {retry_after} s")
+        self.retry_after = retry_after
+
+    def response(self) -> Response:
+        """What the client is sent, with the time to wait."""
+        return JSONResponse({"error": str(self)}, self.status, {"Retry-After": str(self.retry_after)})
+
+
+class BodyLimitMiddleware:
+    """Reads a request's body within the limits of size and time, and gives the routes a time limit."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limits = self._limits
+        try:
+            check_content(scope, limits)
+            try:
+                async with asyncio.timeout(limits.client_timeout):
+                    body = await read_body(receive, limits.body_bytes)
+            except TimeoutError:
+                raise HTTPError(408, f"the body did not arrive within {limits.client_timeout:g} s") from None
+            messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+            async def replay() -> Message:
+                return messages.pop() if messages else await receive()
+
+            try:
+                async with asyncio.timeout(limits.answer_timeout):
+                    await self._app(scope, replay, send)
+            except TimeoutError:
+                raise Busy(f"no answer within {limits.answer_timeout:g} s", retry_after=5) from None
+        except HTTPError as error:
+            await error.response()(scope, receive, send)
+
+
+def check_content(scope: Scope, limits: Limits) -> None:
+    """Refuse a body by its head: one that is announced too large or, for the API, is not JSON in UTF-8."""
+    headers = Headers(scope=scope)
+    if scope["method"] == "POST" and scope["path"].startswith("/api/"):
+        kind, _, rest = headers.get("content-type", "").lower().partition(";")
+        if kind.strip() != "application/json":
+            raise HTTPError(415, f"expected Content-Type: application/json, found '{kind.strip()[:80]}'")
+        if "charset" in rest and "utf-8" not in rest:
+            raise HTTPError(415, f"expected JSON in UTF-8, found '{rest.strip()[:80]}'")
+    announced = headers.get("content-length", "0")[:20]  # Python refuses to read numbers of thousands of digits
+    if announced.isdecimal() and int(announced) > limits.body_bytes:
+        raise HTTPError(413, f"the body has {int(announced):,} bytes; at most {limits.body_bytes:,} are read")
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """The whole body of a request, unless it has more than `limit` bytes."""
+    body = bytearray()
+    while (message := await receive())["type"] == "http.request":
+        body += message.get("body", b"")
+        if len(body) > limit:
+            raise HTTPError(413, f"the body has more than {limit:,} bytes, which is the limit")
+        if not message.get("more_body", False):
+            break
+    return bytes(body)
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
-    """The host names that a request may be for, the token that it must show, and whether any address is a name too."""
+    """The host names that a request may be for, the token that it must show, and whether any IP address is a name."""
 
     names: tuple[str, ...] = LOOPBACK
     token: str | None = None
     addresses: bool = False
+
+    @classmethod
+    def for_host(cls, host: str, token: str | None = None, names: Iterable[str] = ()) -> Access:
+        """The access rules of a server bound to `host`: anything but the loopback interface demands a token.
+
+        Names are checked because a hostile page may make its own name point to this machine (DNS rebinding); it cannot
+        do so with an address.
+        """
+        if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+            raise SettingsError(f"the token needs at least {SHORTEST_TOKEN} printable ASCII characters; or give none")
+        known = (*LOOPBACK, *(name.lower() for name in names))
+        if is_loopback(host):
+            return cls(known, token)
+        return cls((*known, host.lower(), socket.gethostname().lower()), token or secrets.token_urlsafe(24), True)
 
     @property
     def session(self) -> str:
@@ -170,21 +167,35 @@ class Access:
 
     def is_token(self, text: str) -> bool:
         """Whether `text` is the token, in constant time."""
-        return self.token is not None and _same(text, self.token)
+        return self.token is not None and _equal(text, self.token)
 
+    def is_session(self, cookies: str) -> bool:
+        """Whether a Cookie header holds the session's value."""
+        try:
+            found = SimpleCookie(cookies).get(COOKIE)
+        except CookieError:
+            return False
+        return found is not None and _equal(found.value, self.session)
 
-def access_to(host: str, token: str | None = None, names: Iterable[str] = ()) -> Access:
-    """The access rules of a server bound to `host`: anything but the loopback interface demands a token.
-
-    Names are checked because a hostile page may make its own name point to this machine (DNS rebinding); it cannot do
-    so with an address.
-    """
-    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise SettingsError(f"the token needs at least {SHORTEST_TOKEN} printable ASCII characters; or give none")
-    known = (*LOOPBACK, *(name.lower() for name in names))
-    if is_loopback(host):
-        return Access(known, token)
-    return Access((*known, host.lower(), socket.gethostname().lower()), token or secrets.token_urlsafe(24), True)
+    def check(self, scope: Scope, headers: Headers) -> None:
+        """Refuse a request for another host, from another site's page, or without the token."""
+        host = headers.get("host", "")
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
+        if name not in self.names and not (self.addresses and _is_address(name)):
+            raise HTTPError(
+                421, f"this server does not answer for the host '{name[:80]}'; start it with --name to allow it"
+            )
+        # Only browsers send the header.
+        if scope["method"] == "POST" and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            raise HTTPError(403, "requests from pages of other sites are not answered")
+        if self.token is None or scope["path"].startswith(OPEN):
+            return
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        has_token = scheme.lower() == "bearer" and self.is_token(given.strip())
+        if not has_token and not self.is_session(headers.get("cookie", "")):
+            raise HTTPError(
+                401, "this server asks for its token: send 'Authorization: Bearer TOKEN', or log in at /login"
+            )
 
 
 def is_loopback(host: str) -> bool:
@@ -196,82 +207,34 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
-class Guard:
-    """Refuses requests that have no business here, and adds the headers to every answer."""
+class AuthMiddleware:
+    """Refuses requests that `access` does not let in, and adds the security headers to every answer."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        headers, answer = Headers(scope=scope), self._app
         try:
-            _check_host(headers, self._access)
-            _check_site(scope, headers)
-            _check_token(scope, headers, self._access)
-        except Refused as error:
+            self._access.check(scope, headers)
+        except HTTPError as error:
             wants_page = error.status == 401 and "text/html" in headers.get("accept", "")
-            answer = RedirectResponse("/login", 303) if wants_page else refusal(error)
-            await answer(scope, receive, _guarded(send))
-            return
-        await self._app(scope, receive, _guarded(send))
+            answer = RedirectResponse("/login", 303) if wants_page else error.response()
+        await answer(scope, receive, send_with_headers)
 
 
-def _guarded(send: Send) -> Send:
-    async def with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(HEADERS)
-        await send(message)
-
-    return with_headers
-
-
-def _check_host(headers: Headers, access: Access) -> None:
-    name = _name_of(headers.get("host", ""))
-    if name not in access.names and not (access.addresses and _is_address(name)):
-        raise Refused(421, f"this server does not answer for the host '{name[:80]}'; start it with --name to allow it")
-
-
-def _check_site(scope: Scope, headers: Headers) -> None:
-    """Other sites' pages may not make a browser post here; clients that are no browsers do not send the header."""
-    if scope["method"] == "POST" and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        raise Refused(403, "requests from pages of other sites are not answered")
-
-
-def _check_token(scope: Scope, headers: Headers, access: Access) -> None:
-    if access.token is None or scope["path"].startswith(OPEN):
-        return
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    shown = scheme.lower() == "bearer" and access.is_token(given.strip())
-    if not shown and not _same(_cookie(headers), access.session):
-        raise Refused(401, "this server asks for its token: send 'Authorization: Bearer TOKEN', or log in at /login")
-
-
-def _cookie(headers: Headers) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found else ""
-
-
-def _same(one: str, other: str) -> bool:
+def _equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
-
-
-def _name_of(host: str) -> str:
-    """The name in a Host header, without its port.
-
-    >>> [_name_of(host) for host in ("localhost:8000", "[::1]:80", "Example.org")]
-    ['localhost', '::1', 'example.org']
-    """
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].lower()
 
 
 def _is_address(name: str) -> bool:

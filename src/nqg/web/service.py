@@ -1,11 +1,11 @@
-"""What the routes ask for: answers with their explanations, whole files, and rules with their uses."""
+"""A model in service: one queue for all sentences, answers with their explanations, and how often rules are used."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,146 +28,164 @@ from nqg.inference.gaps import Gaps, gaps
 from nqg.inference.hybrid import Answer, Hybrid, has_fallback
 from nqg.inference.parser import Parser
 from nqg.inference.reading import Parse
-from nqg.web.middleware import Busy, Limits, Refused, checked_sentence
+from nqg.web.middleware import Busy, HTTPError, Limits
+
+BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
+EXAMPLES_A_RULE = 3
+SUGGESTIONS = 4
+MOST_MEANINGS = 4096  # combinations of what a sentence's names may mean that are tried
+
+RuleOrder = Literal["grammar", "uses"]
+Query = TypeVar("Query")
+Result = TypeVar("Result")
+
+
+class Batcher(Generic[Query, Result]):
+    """Collects questions and has them answered in batches, in a thread of its own.
+
+    A question that finds `queue_size` others waiting is refused with `Busy`. While a batch is being worked on the next
+    one gathers, so under load batches grow by themselves and `BATCH_DELAY` hardly matters.
+    """
+
+    def __init__(
+        self, answer: Callable[[Sequence[Query]], Sequence[Result]], *, batch_size: int = 64, queue_size: int = 512
+    ) -> None:
+        self._answer = answer
+        self._batch_size = batch_size
+        self._queue: asyncio.Queue[tuple[Query, asyncio.Future[Result]]] = asyncio.Queue(queue_size)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nqg-parser")
+        self._worker: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._worker = asyncio.create_task(self._work())
+
+    async def stop(self) -> None:
+        """Answer what was asked, then stop."""
+        await self._queue.join()
+        if self._worker is not None:
+            self._worker.cancel()
+        self._thread.shutdown()
+
+    async def ask(self, question: Query) -> Result:
+        """The answer to one question."""
+        return (await self.ask_all([question]))[0]
+
+    async def ask_all(self, questions: Sequence[Query]) -> list[Result]:
+        """The answers to several questions, which wait side by side: all of them, or the first error."""
+        if self._queue.maxsize - self._queue.qsize() < len(questions):
+            raise Busy(f"{self._queue.qsize()} sentences are waiting already")
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in questions]
+        for asked in zip(questions, futures, strict=True):
+            self._queue.put_nowait(asked)
+        try:
+            return list(await asyncio.gather(*futures))
+        finally:
+            for future in futures:
+                future.cancel()  # nobody waits for the rest any more; a no-op where the answer is there
+
+    async def _work(self) -> None:
+        while True:
+            batch = [await self._queue.get()]
+            if self._queue.empty():
+                await asyncio.sleep(BATCH_DELAY)
+            while len(batch) < self._batch_size and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+            if waiting := [(question, future) for question, future in batch if not future.done()]:
+                questions = [question for question, _ in waiting]
+                results = await asyncio.get_running_loop().run_in_executor(self._thread, self._results, questions)
+                for (_, future), result in zip(waiting, results, strict=True):
+                    if future.done():
+                        continue
+                    if isinstance(result, Exception):
+                        future.set_exception(result)
+                    else:
+                        future.set_result(result)
+            for _ in batch:
+                self._queue.task_done()
+
+    def _results(self, questions: Sequence[Query]) -> list[Result | Exception]:
+        """Runs in the worker thread. Where one question spoils the batch, each is asked alone, to spare the others."""
+        try:
+            return list(self._answer(questions))
+        except Exception as error:
+            if len(questions) == 1:
+                return [error]
+            return [result for question in questions for result in self._results([question])]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a batch: a sentence and, perhaps, its program."""
+class BatchLine:
+    """A line of a batch request: a sentence and, perhaps, its program."""
 
     sentence: str
     expected: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line and its answer."""
-
-    line: Line
-    answer: Answer
-
-    @property
-    def is_right(self) -> bool | None:
-        """Whether the program is the expected one, token by token; None where none is expected."""
-        if self.line.expected is None:
-            return None
-        return self.answer.target is not None and self.answer.target.split() == self.line.expected.split()
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How a batch went."""
-
-    sentences: int
-    answered: int
-    expected: int  # sentences whose program is known
-    right: int
-
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> Score:
-        """The score of `rows`."""
-        return cls(
-            len(rows),
-            sum(row.answer.target is not None for row in rows),
-            sum(row.line.expected is not None for row in rows),
-            sum(row.is_right is True for row in rows),
-        )
-
-    @property
-    def coverage(self) -> float | None:
-        """The share of sentences that got an answer."""
-        return self.answered / self.sentences if self.sentences else None
-
-    @property
-    def exact_match(self) -> float | None:
-        """The share of right answers among the sentences whose program is known."""
-        return self.right / self.expected if self.expected else None
-
-
-def read_lines(text: str, limits: Limits) -> list[Line]:
+def read_batch(text: str, limits: Limits) -> list[BatchLine]:
     r"""The lines of `text`: a sentence each, or a sentence, a tab and a program; blank ones are skipped.
 
-    >>> read_lines("jump\tI_JUMP\n\nwalk twice\n", Limits())
-    [Line(sentence='jump', expected='I_JUMP'), Line(sentence='walk twice', expected=None)]
+    >>> read_batch("jump\tI_JUMP\n\nwalk twice\n", Limits())
+    [BatchLine(sentence='jump', expected='I_JUMP'), BatchLine(sentence='walk twice', expected=None)]
     """
-    lines = [
-        _line(number, line, limits)
-        for number, line in enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), start=1)
-        if line.strip()
-    ]
+    lines: list[BatchLine] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), start=1):
+        if not line.strip():
+            continue
+        sentence, *programs = line.split("\t")
+        if len(programs) > 1:
+            found = f"{len(programs) + 1} columns"
+            raise HTTPError(422, f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {found}")
+        check_length(sentence, limits, f"line {number}: ")
+        lines.append(BatchLine(sentence.strip(), programs[0].strip() or None if programs else None))
     if len(lines) > limits.sentences:
-        raise Refused(413, f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}")
+        raise HTTPError(413, f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}")
     return lines
 
 
-def _line(number: int, line: str, limits: Limits) -> Line:
-    columns = line.split("\t")
-    if len(columns) > 2:
-        raise Refused(
-            422, f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {len(columns)} columns"
-        )
-    try:
-        checked_sentence(columns[0], limits)
-    except Refused as error:
-        raise Refused(error.status, f"line {number}: {error}") from None
-    return Line(columns[0].strip(), columns[1].strip() or None if len(columns) == 2 else None)
-
-
-MOST_EXAMPLES = 3  # sentences that are kept for a rule
-
-Order = Literal["grammar", "uses"]
+def check_length(sentence: str, limits: Limits, place: str = "") -> None:
+    """Refuse a sentence of too many tokens."""
+    found = len(sentence.split())
+    if found > limits.tokens:
+        raise HTTPError(422, f"{place}the sentence has {found} tokens; at most {limits.tokens} are read")
 
 
 @dataclass(slots=True)
-class Use:
-    """The uses of one rule."""
+class RuleUsage:
+    """A rule, its place in the grammar, and its uses so far."""
 
+    number: int
+    rule: Rule
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A rule as the grammar's page lists it."""
-
-    number: int
-    rule: Rule
-    use: Use
-
-
-class Usage:
-    """Counts that grow with every parse.
+class UsageCounter:
+    """How often each rule was part of a best derivation.
 
     What people ask is counted but never kept: on a shared server a sentence is nobody else's business. Examples come
     from a file that whoever starts the server chooses.
     """
 
     def __init__(self, grammar: Grammar) -> None:
-        self._uses = {rule: Use() for rule in grammar}
+        self._uses = {rule: RuleUsage(number, rule) for number, rule in enumerate(grammar)}
 
     def count(self, parse: Parse, *, is_example: bool = False) -> None:
-        """Take note of the rules in the best derivation of `parse`."""
+        """Count the rules in the best derivation of `parse`."""
         if parse.best is None:
             return
+        sentence = " ".join(parse.source)
         for hyperedge in parse.best.derivation.hyperedges:
-            use = self._uses[hyperedge.rule]
-            use.count += 1
-            sentence = " ".join(parse.source)
-            if is_example and len(use.examples) < MOST_EXAMPLES and sentence not in use.examples:
-                use.examples.append(sentence)
+            usage = self._uses[hyperedge.rule]
+            usage.count += 1
+            if is_example and len(usage.examples) < EXAMPLES_A_RULE and sentence not in usage.examples:
+                usage.examples.append(sentence)
 
-    def listed(self, search: str = "", order: Order = "grammar") -> list[Listed]:
-        """The rules whose text has every word of `search`, in the grammar's order or the most used first."""
-        words = search.lower().split()
-        found = list(_matching(self._uses, words))
-        return sorted(found, key=lambda each: -each.use.count) if order == "uses" else found
-
-
-def _matching(uses: dict[Rule, Use], words: list[str]) -> Iterator[Listed]:
-    for number, (rule, use) in enumerate(uses.items()):
-        text = str(rule).lower()
-        if all(word in text for word in words):
-            yield Listed(number, rule, use)
+    def search(self, text: str = "", order: RuleOrder = "grammar") -> list[RuleUsage]:
+        """The rules that have every word of `text`, in the grammar's order or the most used first."""
+        words = text.lower().split()
+        found = [usage for rule, usage in self._uses.items() if all(word in str(rule).lower() for word in words)]
+        return sorted(found, key=lambda usage: -usage.count) if order == "uses" else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +227,8 @@ def span_probabilities(graph: Hypergraph, scores: FloatArray, words: int) -> Flo
     return np.minimum(chances, 1.0)  # rounding may lead past 1
 
 
-MOST_MEANINGS = 4096  # combinations of what a sentence's names may mean that are tried
-
-
 @dataclass(frozen=True, slots=True)
-class LookedUp:
+class GeobaseResult:
     """A program with its names put back, and what geobase answers."""
 
     program: str
@@ -221,26 +236,26 @@ class LookedUp:
 
 
 @dataclass(frozen=True)
-class Atlas:
+class GeobaseLookup:
     """The names and the facts of a geobase."""
 
     names: EntityNames
     geography: Geography
 
     @classmethod
-    def read(cls, path: Path) -> Atlas:
-        """The atlas of a published geobase file."""
+    def read(cls, path: Path) -> GeobaseLookup:
+        """From a published geobase file."""
         geobase = read_geobase(path)
         return cls(EntityNames.of(geobase), Geography.of(geobase))
 
-    def reworded(self, sentence: str) -> AnonymisedSentence:
+    def anonymised(self, sentence: str) -> AnonymisedSentence:
         """The sentence as the model was trained to read it; one that holds placeholders already is left as it is."""
         try:
             return anonymised(sentence, self.names)
         except FormatError:
             return AnonymisedSentence(sentence, ())
 
-    def looked_up(self, sentence: AnonymisedSentence, target: str) -> LookedUp | None:
+    def result(self, sentence: AnonymisedSentence, target: str) -> GeobaseResult | None:
         """The first well-typed program that `target` may mean, with its answer; None where there is none."""
         if math.prod(map(len, sentence.readings)) > MOST_MEANINGS:
             return None
@@ -248,106 +263,7 @@ class Atlas:
             program = next(sentence.programs(target), None)
         except NqgError:
             return None
-        return LookedUp(program, str(denotation(program, self.geography))) if program else None
-
-
-Request = TypeVar("Request")
-Response = TypeVar("Response")
-LINGER = 0.002  # seconds that a batch waits for company
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked(Generic[Request, Response]):
-    question: Request
-    answer: asyncio.Future[Response]
-
-
-class Batcher(Generic[Request, Response]):
-    """Collects questions and has them answered in batches, in a thread of its own.
-
-    A question that cannot be asked because `waiting` others wait is refused with `Busy`. While a batch is being worked
-    on the next one gathers, so under load batches grow by themselves and `LINGER` hardly matters.
-    """
-
-    def __init__(
-        self, answer: Callable[[Sequence[Request]], Sequence[Response]], *, together: int = 64, waiting: int = 512
-    ) -> None:
-        self._answer = answer
-        self._together = together
-        self._queue: asyncio.Queue[_Asked[Request, Response]] = asyncio.Queue(waiting)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nqg-parser")
-        self._worker: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Begin to answer."""
-        self._worker = asyncio.create_task(self._work())
-
-    async def stop(self) -> None:
-        """Answer what was asked, then stop."""
-        await self._queue.join()
-        if self._worker is not None:
-            self._worker.cancel()
-        self._thread.shutdown()
-
-    async def ask(self, question: Request) -> Response:
-        """The answer to one question."""
-        return (await self.ask_all([question]))[0]
-
-    async def ask_all(self, questions: Sequence[Request]) -> list[Response]:
-        """The answers to several questions, which wait side by side: all of them, or the first error."""
-        if self._queue.maxsize - self._queue.qsize() < len(questions):
-            raise Busy(f"{self._queue.qsize()} sentences are waiting already")
-        loop = asyncio.get_running_loop()
-        asked = [_Asked(question, loop.create_future()) for question in questions]
-        for each in asked:
-            self._queue.put_nowait(each)
-        try:
-            return list(await asyncio.gather(*(each.answer for each in asked)))
-        finally:
-            for each in asked:
-                each.answer.cancel()  # nobody waits for the rest any more; a no-op where the answer is there
-
-    async def _work(self) -> None:
-        while True:
-            batch = await self._gathered()
-            alive = [each for each in batch if not each.answer.done()]
-            if alive:
-                await asyncio.get_running_loop().run_in_executor(self._thread, self._answer_batch, alive)
-            for _ in batch:
-                self._queue.task_done()
-
-    async def _gathered(self) -> list[_Asked[Request, Response]]:
-        batch = [await self._queue.get()]
-        if self._queue.empty():
-            await asyncio.sleep(LINGER)
-        while len(batch) < self._together and not self._queue.empty():
-            batch.append(self._queue.get_nowait())
-        return batch
-
-    def _answer_batch(self, batch: Sequence[_Asked[Request, Response]]) -> None:
-        """Runs in the worker thread. Where one question spoils the batch, each is asked alone, to spare the others."""
-        try:
-            answers: Sequence[Response | Exception] = self._answer([each.question for each in batch])
-        except Exception as error:
-            answers = [error] if len(batch) == 1 else [self._answer_or_error(each.question) for each in batch]
-        loop = batch[0].answer.get_loop()
-        for each, answer in zip(batch, answers, strict=True):
-            loop.call_soon_threadsafe(_settle, each.answer, answer)
-
-    def _answer_or_error(self, question: Request) -> Response | Exception:
-        try:
-            return self._answer([question])[0]
-        except Exception as error:
-            return error
-
-
-def _settle(future: asyncio.Future[Response], answer: Response | Exception) -> None:
-    if future.done():
-        return
-    if isinstance(answer, Exception):
-        future.set_exception(answer)
-    else:
-        future.set_result(answer)
+        return GeobaseResult(program, str(denotation(program, self.geography))) if program else None
 
 
 class Answerer(Protocol):
@@ -388,7 +304,7 @@ class Explained:
     answer: Answer
     chart: tuple[SpanCell, ...] | None = None
     gaps: Gaps | None = None
-    looked_up: LookedUp | None = None
+    geobase: GeobaseResult | None = None
 
 
 class Service:
@@ -400,111 +316,101 @@ class Service:
         parser: Parser,
         hybrid: Hybrid | None = None,
         *,
-        atlas: Atlas | None = None,
+        geobase: GeobaseLookup | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
     ) -> None:
         self.name = name
         self.parser = parser
-        self.atlas = atlas
+        self.geobase = geobase
         self.limits = limits
-        self.usage = Usage(parser.grammar)
+        self.usage = UsageCounter(parser.grammar)
         self.has_fallback = hybrid is not None
         self.suggestions: list[str] = []
         self._answerer: Answerer = hybrid or GrammarAlone(parser)
         self._batcher: Batcher[Question, Explained] | None = None
-        self._learning: asyncio.Task[None] | None = None
+        self._counting: asyncio.Task[None] | None = None
 
     @classmethod
-    def load(cls, folder: Path, device: str | None = None, atlas: Atlas | None = None) -> Service:
+    def load(cls, folder: Path, device: str | None = None, geobase: GeobaseLookup | None = None) -> Service:
         """The service of a model folder, with its fallback where it has one."""
         name = folder.resolve().name
         if not has_fallback(folder):
-            return cls(name, Parser.load(folder, device), atlas=atlas)
+            return cls(name, Parser.load(folder, device), geobase=geobase)
         hybrid = Hybrid.load(folder, device)
-        return cls(name, cast(Parser, hybrid.parser), hybrid, atlas=atlas)  # a folder's parser is always a Parser
+        return cls(name, cast(Parser, hybrid.parser), hybrid, geobase=geobase)  # a folder's parser is always a Parser
 
     async def start(self, examples: Sequence[str] = ()) -> None:
-        """Begin to answer; the uses of rules in `examples` are counted on the side."""
-        self._batcher = Batcher(self._explained, together=self.limits.together, waiting=self.limits.waiting)
+        """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested."""
+        limits = self.limits
+        self._batcher = Batcher(self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size)
         await self._batcher.start()
-        self.suggestions = _suggestions(examples)
-        self._learning = asyncio.create_task(self._learn(examples))
+        self._counting = asyncio.create_task(self._count_examples(self._batcher, examples))
+        ordered = sorted(dict.fromkeys(examples), key=lambda each: (len(each.split()), each))
+        count = min(SUGGESTIONS, len(ordered))  # short and long ones
+        self.suggestions = [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(count)]
 
     async def stop(self) -> None:
         """Finish what was asked, then stop."""
-        if self._learning is not None:
-            self._learning.cancel()
-        await self._queue.stop()
+        if self._counting is not None:
+            self._counting.cancel()
+        await self._started().stop()
 
     async def explained(self, question: Question) -> Explained:
         """The answer to one question."""
-        checked_sentence(question.sentence, self.limits)
-        found = await self._queue.ask(question)
+        check_length(question.sentence, self.limits)
+        found = await self._started().ask(question)
         self.usage.count(found.answer.parse)
         return found
 
-    async def rows(self, lines: Sequence[Line]) -> list[Row]:
+    async def answers(self, sentences: Sequence[str]) -> list[Answer]:
         """The answers to a batch, a part at a time so that other clients get their turn in between."""
-        rows: list[Row] = []
-        for start in range(0, len(lines), self.limits.together):
-            part = lines[start : start + self.limits.together]
-            answers = await self._queue.ask_all([Question(line.sentence) for line in part])
-            rows += [Row(line, found.answer) for line, found in zip(part, answers, strict=True)]
-        for row in rows:
-            self.usage.count(row.answer.parse)
-        return rows
+        answers: list[Answer] = []
+        for start in range(0, len(sentences), self.limits.batch_size):
+            part = [Question(sentence) for sentence in sentences[start : start + self.limits.batch_size]]
+            answers += [found.answer for found in await self._started().ask_all(part)]
+        for answer in answers:
+            self.usage.count(answer.parse)
+        return answers
 
-    @property
-    def _queue(self) -> Batcher[Question, Explained]:
+    def _started(self) -> Batcher[Question, Explained]:
         if self._batcher is None:
             raise RuntimeError("the service was not started")
         return self._batcher
 
-    async def _learn(self, examples: Sequence[str]) -> None:
-        few = max(1, self.limits.together // 4)  # leaves room for people
-        for start in range(0, len(examples), few):
-            for found in await self._when_there_is_room([Question(each) for each in examples[start : start + few]]):
-                self.usage.count(found.answer.parse, is_example=True)
-
-    async def _when_there_is_room(self, questions: Sequence[Question]) -> list[Explained]:
-        while True:
+    async def _count_examples(self, batcher: Batcher[Question, Explained], examples: Sequence[str]) -> None:
+        few = max(1, self.limits.batch_size // 4)  # leaves room for people
+        parts = [examples[start : start + few] for start in range(0, len(examples), few)]
+        while parts:
             try:
-                return await self._queue.ask_all(questions)
+                for found in await batcher.ask_all([Question(sentence) for sentence in parts[0]]):
+                    self.usage.count(found.answer.parse, is_example=True)
             except Busy as busy:
                 await asyncio.sleep(busy.retry_after)
+                continue
             except NqgError:
-                return []  # an example that is too much for the parser is none of the page's business
+                pass  # an example that is too much for the parser does not concern the page
+            parts.pop(0)
 
-    def _explained(self, questions: Sequence[Question]) -> list[Explained]:
-        """Runs in the worker thread."""
+    def explain_all(self, questions: Sequence[Question]) -> list[Explained]:
+        """The answers to several questions at once; runs in the worker thread."""
+        sentences = [
+            self.geobase.anonymised(each.sentence) if self.geobase else AnonymisedSentence(each.sentence, ())
+            for each in questions
+        ]
         groups: dict[int, list[int]] = defaultdict(list)
         for place, question in enumerate(questions):
             groups[question.readings].append(place)
-        found: dict[int, Answer] = {}
+        found: dict[int, Explained] = {}
         for readings, places in groups.items():
-            sentences = [self._reworded(questions[place].sentence).source for place in places]
-            found.update(zip(places, self._answerer.answers(sentences, readings=readings), strict=True))
-        return [self._with_reasons(question, found[place]) for place, question in enumerate(questions)]
+            answers = self._answerer.answers([sentences[place].source for place in places], readings=readings)
+            for place, answer in zip(places, answers, strict=True):
+                explain = questions[place].explain
+                found[place] = self._explanation(sentences[place], answer) if explain else Explained(answer)
+        return [found[place] for place in range(len(questions))]
 
-    def _with_reasons(self, question: Question, answer: Answer) -> Explained:
-        if not question.explain:
-            return Explained(answer)
-        source = answer.parse.source
-        chart = span_chart(self.parser, source, self.limits.chart_entries)
-        lacking = gaps(self.parser.grammar, source, limit=self.limits.chart_entries)
-        return Explained(answer, chart, None if lacking.is_whole else lacking, self._looked_up(question, answer))
-
-    def _reworded(self, sentence: str) -> AnonymisedSentence:
-        return self.atlas.reworded(sentence) if self.atlas else AnonymisedSentence(sentence, ())
-
-    def _looked_up(self, question: Question, answer: Answer) -> LookedUp | None:
-        if self.atlas is None or answer.target is None:
-            return None
-        return self.atlas.looked_up(self._reworded(question.sentence), answer.target)
-
-
-def _suggestions(examples: Sequence[str], most: int = 4) -> list[str]:
-    """A few examples, short and long ones."""
-    ordered = sorted(dict.fromkeys(examples), key=lambda each: (len(each.split()), each))
-    count = min(most, len(ordered))
-    return [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(count)]
+    def _explanation(self, sentence: AnonymisedSentence, answer: Answer) -> Explained:
+        source, limit = answer.parse.source, self.limits.chart_entries
+        chart = span_chart(self.parser, source, limit)
+        lacking = gaps(self.parser.grammar, source, limit=limit)
+        geobase = self.geobase.result(sentence, answer.target) if self.geobase and answer.target is not None else None
+        return Explained(answer, chart, None if lacking.is_whole else lacking, geobase)

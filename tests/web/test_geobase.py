@@ -13,7 +13,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.web.app import create_app
-from nqg.web.service import Atlas, Service
+from nqg.web.service import GeobaseLookup, Service
 
 GRAMMAR = Grammar.parse("""
 what is the capital of NT_1 ### answer ( intersection ( capital , loc_2 ( NT_1 ) ) )
@@ -23,42 +23,42 @@ say m0 twice ### ( (
 
 
 @pytest.fixture(scope="module")
-def atlas(real_data: Path) -> Atlas:
-    return Atlas.read(real_data / "geoquery" / "geobase")
+def geobase(real_data: Path) -> GeobaseLookup:
+    return GeobaseLookup.read(real_data / "geoquery" / "geobase")
 
 
-def test_names_become_placeholders_and_placeholders_stay(atlas: Atlas) -> None:
-    assert atlas.reworded("What is the capital of Texas?").source == "what is the capital of m0"
-    assert atlas.reworded("rivers in m0").source == "rivers in m0"
-    assert atlas.reworded("").source == ""
+def test_names_become_placeholders_and_placeholders_stay(geobase: GeobaseLookup) -> None:
+    assert geobase.anonymised("What is the capital of Texas?").source == "what is the capital of m0"
+    assert geobase.anonymised("rivers in m0").source == "rivers in m0"
+    assert geobase.anonymised("").source == ""
 
 
-def test_a_program_is_looked_up_with_its_names(atlas: Atlas) -> None:
-    sentence = atlas.reworded("what is the capital of texas")
-    found = atlas.looked_up(sentence, "answer ( intersection ( capital , loc_2 ( m0 ) ) )")
+def test_a_program_is_looked_up_with_its_names(geobase: GeobaseLookup) -> None:
+    sentence = geobase.anonymised("what is the capital of texas")
+    found = geobase.result(sentence, "answer ( intersection ( capital , loc_2 ( m0 ) ) )")
     assert found is not None
     assert found.program == "answer(capital(loc_2(stateid('texas'))))"
     assert "austin" in found.answer
 
 
 @pytest.mark.parametrize("target", ["( (", "answer ( m7 )", "nonsense", ""])
-def test_what_is_no_program_is_not_looked_up(atlas: Atlas, target: str) -> None:
-    assert atlas.looked_up(atlas.reworded("texas"), target) is None
+def test_what_is_no_program_is_not_looked_up(geobase: GeobaseLookup, target: str) -> None:
+    assert geobase.result(geobase.anonymised("texas"), target) is None
 
 
-def test_a_sentence_of_too_many_meanings_is_not_looked_up(atlas: Atlas) -> None:
-    state = atlas.reworded("new york").readings
+def test_a_sentence_of_too_many_meanings_is_not_looked_up(geobase: GeobaseLookup) -> None:
+    state = geobase.anonymised("new york").readings
     many = AnonymisedSentence("m0 " * 13, (state[0][:2],) * 13)
     assert len(state[0]) >= 2
-    assert atlas.looked_up(many, "answer ( m0 )") is None
+    assert geobase.result(many, "answer ( m0 )") is None
 
 
-def test_the_page_answers_a_question_with_a_name_in_it(atlas: Atlas) -> None:
+def test_the_page_answers_a_question_with_a_name_in_it(geobase: GeobaseLookup) -> None:
     tiny = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
     examples = [Example("what is the capital of m0", "answer ( intersection ( capital , loc_2 ( m0 ) ) )")]
     training = TrainingSettings(steps=1, batch_size=1)
     parser = Parser.train(GRAMMAR, examples, model=tiny, training=training, device="cpu")
-    with TestClient(create_app(Service("geo", parser, atlas=atlas)), base_url="http://localhost") as client:
+    with TestClient(create_app(Service("geo", parser, geobase=geobase)), base_url="http://localhost") as client:
         question = {"sentence": "What is the capital of Ohio?", "explain": True}
         answer = client.post("/api/parse", json=question).json()
         assert answer["source"][-1] == "m0"

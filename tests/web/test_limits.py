@@ -18,8 +18,8 @@ from web_service import served
 JSON = {"Content-Type": "application/json"}
 BAD = {
     "nothing": (b"", 422, "the body: "),
-    "no JSON": (b"{", 400, "the body is no JSON"),
-    "text": (b"hello", 400, "the body is no JSON"),
+    "no JSON": (b"{", 400, "the body is not JSON"),
+    "text": (b"hello", 400, "the body is not JSON"),
     "a list": (b"[]", 422, "valid dictionary"),
     "null": (b"null", 422, "the body: Input should be a valid dictionary"),
     "no sentence": (b"{}", 422, "sentence: Field required"),
@@ -112,7 +112,7 @@ def test_an_answer_that_takes_too_long_is_given_up_with_a_time_to_retry(
 
 
 def test_a_full_waiting_room_is_a_503_with_a_time_to_retry(parser: Parser) -> None:
-    with served(parser, limits=Limits(waiting=2, together=3), examples=[]) as client:
+    with served(parser, limits=Limits(queue_size=2, batch_size=3), examples=[]) as client:
         answer = client.post("/api/batch", json={"text": "run\nrun\nrun\n"})
         assert client.post("/api/batch", json={"text": "run\nrun\n"}).status_code == 200
     assert answer.status_code == 503
