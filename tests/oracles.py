@@ -502,7 +502,7 @@ def is_legal_beginning(grammar: TargetGrammar, text: str) -> bool:
     return all(whole) and any(derives_target(cut, cut[0].left, [*whole, token]) for token in sorted(last))
 
 
-# Evaluation: intervals by their definitions, ranks by sorting.
+# Evaluation: intervals by their definitions.
 
 
 def wilson_bounds(successes: int, trials: int, z: float = 1.959963984540054) -> list[float]:
@@ -526,12 +526,6 @@ def bootstrap_means(values: Sequence[float], rng: Any, resamples: int) -> list[f
     """The means of samples that are drawn value by value."""
     samples = (rng.integers(len(values), size=len(values)) for _ in range(resamples))
     return [sum(values[place] for place in sample.tolist()) / len(values) for sample in samples]
-
-
-def sorted_ranks(figures: Sequence[float]) -> list[int]:
-    """Where each figure first stands among all, the largest first."""
-    ordered = sorted(figures, reverse=True)
-    return [1 + ordered.index(figure) for figure in figures]
 
 
 # FunQL: the twin of `nqg.evaluation.denotations` asks of every thing in the world whether a program denotes it.

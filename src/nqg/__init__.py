@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nqg.answers import Answer as Answer
+    from nqg.answers import System as System
+    from nqg.answers import exact_match as exact_match
     from nqg.data.catalogue import load_dataset as load_dataset
     from nqg.data.dataset import Dataset as Dataset
     from nqg.data.dataset import Split as Split
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from nqg.data.examples import write_examples as write_examples
     from nqg.errors import NqgError as NqgError
     from nqg.evaluation.metrics import Scores as Scores
-    from nqg.evaluation.metrics import compute as compute
+    from nqg.evaluation.metrics import score as score
     from nqg.grammar.derivation import Derivation as Derivation
     from nqg.grammar.grammar import Grammar as Grammar
     from nqg.grammar.rule import Rule as Rule
@@ -27,10 +30,8 @@ if TYPE_CHECKING:
     from nqg.induction.induce import Induction as Induction
     from nqg.induction.induce import induce as induce
     from nqg.induction.settings import InductionSettings as InductionSettings
-    from nqg.inference.hybrid import Answer as Answer
     from nqg.inference.hybrid import Gate as Gate
     from nqg.inference.hybrid import Hybrid as Hybrid
-    from nqg.inference.parser import Parse as Parse
     from nqg.inference.parser import Parser as Parser
     from nqg.model.settings import ModelSettings as ModelSettings
     from nqg.model.settings import TrainingSettings as TrainingSettings
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Answer": "nqg.inference.hybrid",
+    "Answer": "nqg.answers",
     "Dataset": "nqg.data.dataset",
     "Derivation": "nqg.grammar.derivation",
     "Example": "nqg.data.examples",
@@ -53,20 +54,21 @@ _HOMES = {
     "InductionSettings": "nqg.induction.settings",
     "ModelSettings": "nqg.model.settings",
     "NqgError": "nqg.errors",
-    "Parse": "nqg.inference.parser",
     "Parser": "nqg.inference.parser",
     "Rule": "nqg.grammar.rule",
     "Scores": "nqg.evaluation.metrics",
     "Seq2seq": "nqg.seq2seq.seq2seq",
     "Seq2seqSettings": "nqg.seq2seq.settings",
     "Split": "nqg.data.dataset",
+    "System": "nqg.answers",
     "TargetGrammar": "nqg.grammar.target_grammar",
     "TrainingSettings": "nqg.model.settings",
-    "compute": "nqg.evaluation.metrics",
+    "exact_match": "nqg.answers",
     "induce": "nqg.induction.induce",
     "load_dataset": "nqg.data.catalogue",
     "read_examples": "nqg.data.examples",
     "read_split": "nqg.data.dataset",
+    "score": "nqg.evaluation.metrics",
     "write_examples": "nqg.data.examples",
     "write_split": "nqg.data.dataset",
 }
@@ -83,21 +85,22 @@ __all__ = [
     "InductionSettings",
     "ModelSettings",
     "NqgError",
-    "Parse",
     "Parser",
     "Rule",
     "Scores",
     "Seq2seq",
     "Seq2seqSettings",
     "Split",
+    "System",
     "TargetGrammar",
     "TrainingSettings",
     "__version__",
-    "compute",
+    "exact_match",
     "induce",
     "load_dataset",
     "read_examples",
     "read_split",
+    "score",
     "write_examples",
     "write_split",
 ]

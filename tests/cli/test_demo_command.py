@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 
 import pytest
 from rich.console import Console
 
+from nqg.answers import Answer
 from nqg.cli import demo as page
 from nqg.data.examples import Example
 from nqg.data.scan import scan_examples
@@ -71,10 +73,8 @@ def test_the_share_of_longer_commands_that_are_right_is_counted(shown: str) -> N
 
 def test_a_mistake_is_not_counted_as_right() -> None:
     class Mistaken:
-        def parses(self, sentences: object) -> list[object]:
-            from nqg.inference.reading import Parse
-
-            return [Parse(("walk",), None, "no derivation")] * 2
+        def answers(self, sentences: Iterable[str]) -> list[Answer]:
+            return [Answer(sentence, reason="no derivation") for sentence in sentences]
 
     examples = [Example("walk", "I_WALK"), Example("run", "I_RUN")]
     assert page._right(Mistaken(), examples) == 0  # type: ignore[arg-type]

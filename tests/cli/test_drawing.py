@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from nqg.answers import Reading
 from nqg.cli import drawing
 from nqg.cli.drawing import drawn
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.rule import Rule
-from nqg.inference.reading import Reading
 
 DERIVATION = Derivation.parse("""
 [0:6] NT_1 and NT_2 ### NT_2 NT_1

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
-from nqg.cli import evaluate as replies
 from nqg.data.catalogue import load_dataset
 from nqg.data.examples import write_examples
 from nqg.errors import FormatError, NqgError, UnknownName
@@ -85,12 +84,6 @@ def test_every_prediction_is_written_down_and_can_be_scored_again(model: str) ->
     assert 0 < lines[0]["probability"] <= 1
     again = facts("test.tsv", "--predictions-from", "said.jsonl")
     assert again["systems"] == {"said.jsonl": facts(model, "test.tsv")["systems"]["grammar"]}
-
-
-def test_how_many_sentences_are_parsed_together_does_not_show(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = facts(model, "test.tsv")
-    monkeypatch.setattr(replies, "TOGETHER", 1)
-    assert facts(model, "test.tsv") == whole
 
 
 def test_a_fallback_answers_where_the_model_abstains(model: str) -> None:

@@ -77,7 +77,7 @@ def test_only_legal_takes_the_best_legal_program(model: str) -> None:
 
 def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: str) -> None:
     lines = nqg(model, "walk twice twice", "--explain").stdout.splitlines()
-    best = Parser.load(model, "cpu").parse("walk twice twice").best
+    best = Parser.load(model, "cpu").parse("walk twice twice").reading
     assert best is not None
     assert [" ".join(line.split()) for line in lines[1:4]] == [
         f"╰──────────────╯ {best.scores[0]:.2f} 1.00 NT_1 twice → NT_1 NT_1 ⇒ W W W W",
@@ -135,7 +135,7 @@ def test_json_is_one_object_a_line(model: str) -> None:
     assert first["target"] == "W W"
     assert first["probability"] == pytest.approx(1.0)
     assert first["derivation"] == "[0:2] NT_1 twice ### NT_1 NT_1\n  [0:1] walk ### W"
-    best = Parser.load(model, "cpu").parse("walk twice").best
+    best = Parser.load(model, "cpu").parse("walk twice").reading
     assert best is not None
     assert first["applications"] == [
         {

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from nqg.answers import Answer
 from nqg.cli.main import app
 from nqg.errors import FormatError, NqgError, UnknownName
-from nqg.evaluation.evaluation import Reply
 from nqg.experiments import runner as reproduce
 from nqg.experiments.task import Outcome, Task, Workplace
 
@@ -14,9 +14,9 @@ runner = CliRunner()
 
 
 def right(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
-    """A system that looks its replies up in the test set."""
-    replies = tuple(Reply(example.target, "grammar", 1.0) for example in task.test)
-    return Outcome(replies, {"rules": 20.0, "train_examples": float(len(task.train))}, {}, {"training": 0.1})
+    """A system that looks its answers up in the test set."""
+    answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in task.test)
+    return Outcome(answers, {"rules": 20.0, "train_examples": float(len(task.train))}, {}, {"training": 0.1})
 
 
 @pytest.fixture

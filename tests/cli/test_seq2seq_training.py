@@ -48,8 +48,8 @@ def test_one_command_trains_both_parts_into_one_folder() -> None:
     hybrid = Hybrid.load("model", "cpu")
     assert hybrid.gate is None
     walk, swim = hybrid.answers(["walk twice", "swim twice"])
-    assert (walk.target, walk.by) == ("I_WALK I_WALK", "grammar")
-    assert swim.by in ("fallback", None)
+    assert (walk.target, walk.system) == ("I_WALK I_WALK", "grammar")
+    assert swim.answered_by in ("fallback", None)
     assert not Path("model.training").exists()
 
 

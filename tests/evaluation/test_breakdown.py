@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nqg.answers import Answer
 from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example
 from nqg.data.funql import funql_target_grammar
-from nqg.evaluation.breakdown import Breakdown, Cause, Finding, Lack, Row, breakdown, evaluation_rows
-from nqg.evaluation.evaluation import Evaluation, ExactJudge, Reply
+from nqg.evaluation.breakdown import Breakdown, Cause, Finding, Lack, breakdown, same_tokens
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import best_derivations
 from nqg.inference.gaps import gaps
+from nqg.inference.hybrid import joined
 from oracles import all_derivations
 from strategies import grammars, sentences
 
@@ -34,27 +35,44 @@ NT_1 and walk ### I_WALK NT_1
 TRAIN = [Example("jump twice", "I_JUMP I_JUMP"), Example("walk", "I_WALK"), Example("walk walk", "I_WALK I_WALK")]
 
 
-def by_grammar(target: str | None, reason: str = "") -> Reply:
-    return Reply(target, "grammar", reason=reason)
+Row = tuple[Example, Answer]
 
 
-def by_fallback(target: str | None) -> Reply:
-    return Reply(target, "t5")
+def by_grammar(target: str | None, reason: str = "") -> Answer:
+    return Answer("x", target, system="grammar", reason=reason)
 
 
-def finding(source: str, gold: str, reply: Reply) -> Finding:
+def by_fallback(target: str | None) -> Answer:
+    return Answer("x", target, system="t5")
+
+
+def row(example: Example, own: Answer, other: Answer | None = None) -> Row:
+    return example, joined(own, other) if other else own
+
+
+def explained(
+    rows: Sequence[Row],
+    train: Sequence[Example],
+    grammar: Grammar | None = None,
+    is_right: Callable[[str, Example], bool] = same_tokens,
+) -> Breakdown:
+    examples, answers = [example for example, _ in rows], [answer for _, answer in rows]
+    return breakdown(examples, answers, train=train, grammar=grammar, is_right=is_right)
+
+
+def finding(source: str, gold: str, answer: Answer) -> Finding:
     """The one finding about an example that SCAN's grammar was asked."""
-    (found,) = breakdown([Row(Example(source, gold), reply)], train=TRAIN, grammar=SCAN).findings
+    (found,) = explained([row(Example(source, gold), answer)], train=TRAIN, grammar=SCAN).findings
     return found
 
 
 def sequence_finding(gold: str, prediction: str | None) -> Finding:
-    (found,) = breakdown([Row(Example("x", gold), by_fallback(prediction))], train=TRAIN).findings
+    (found,) = explained([row(Example("x", gold), by_fallback(prediction))], train=TRAIN).findings
     return found
 
 
 @pytest.mark.parametrize(
-    ("source", "gold", "reply", "cause", "detail"),
+    ("source", "gold", "answer", "cause", "detail"),
     [
         ("swim", "I_SWIM", by_grammar(None, "no derivation"), Cause.UNKNOWN_WORD, "no rule knows 'swim'"),
         (
@@ -95,8 +113,10 @@ def sequence_finding(gold: str, prediction: str | None) -> Finding:
         ("run", "I_RUN", by_grammar("I_JUMP"), Cause.GOLD_NOT_DERIVABLE, "symbol 1 is 'I_JUMP', expected 'I_RUN'"),
     ],
 )
-def test_an_error_of_the_grammar_has_its_cause(source: str, gold: str, reply: Reply, cause: Cause, detail: str) -> None:
-    found = finding(source, gold, reply)
+def test_an_error_of_the_grammar_has_its_cause(
+    source: str, gold: str, answer: Answer, cause: Cause, detail: str
+) -> None:
+    found = finding(source, gold, answer)
     assert (found.cause, found.detail) == (cause, detail)
 
 
@@ -130,14 +150,14 @@ def test_a_system_without_an_answer_has_none() -> None:
 
 
 def test_right_predictions_are_no_findings_whatever_their_white_space() -> None:
-    rows = [Row(Example("walk", "I_WALK"), by_grammar(" I_WALK ")), Row(Example("x", "f(y)"), by_grammar("f ( y )"))]
-    assert breakdown(rows, train=TRAIN, grammar=SCAN) == Breakdown({"grammar": 2}, ())
+    rows = [row(Example("walk", "I_WALK"), by_grammar(" I_WALK ")), row(Example("x", "f(y)"), by_grammar("f ( y )"))]
+    assert explained(rows, train=TRAIN, grammar=SCAN) == Breakdown({"grammar": 2}, ())
 
 
 def test_a_judge_of_ones_own_decides_what_is_right() -> None:
-    row = Row(Example("jump and walk", "I_JUMP I_WALK"), by_grammar("I_WALK I_JUMP"))
-    found = breakdown(
-        [row], train=[], grammar=SCAN, is_right=lambda said, each: sorted(said.split()) == sorted(each.target.split())
+    wrong = row(Example("jump and walk", "I_JUMP I_WALK"), by_grammar("I_WALK I_JUMP"))
+    found = explained(
+        [wrong], train=[], grammar=SCAN, is_right=lambda said, each: sorted(said.split()) == sorted(each.target.split())
     )
     assert not found.findings
 
@@ -145,24 +165,24 @@ def test_a_judge_of_ones_own_decides_what_is_right() -> None:
 def test_the_fallback_answers_for_what_the_grammar_left_and_only_for_that() -> None:
     walk, swim, fly = Example("walk", "I_WALK"), Example("swim", "I_SWIM"), Example("fly", "I_FLY")
     rows = [
-        Row(walk, by_grammar("I_WALK"), by_fallback("I_SWIM")),
-        Row(swim, by_grammar(None), by_fallback("I_SWIM")),
-        Row(fly, by_grammar(None), by_fallback("I_SWIM")),
+        row(walk, by_grammar("I_WALK"), by_fallback("I_SWIM")),
+        row(swim, by_grammar(None), by_fallback("I_SWIM")),
+        row(fly, by_grammar(None), by_fallback("I_SWIM")),
     ]
-    found = breakdown(rows, train=TRAIN, grammar=SCAN)
+    found = explained(rows, train=TRAIN, grammar=SCAN)
     assert found.asked == {"grammar": 3, "t5": 2}
     assert (found.errors("grammar"), found.errors("t5")) == (2, 1)
-    assert [each.example for each in found.findings if each.reply.by == "t5"] == [fly]
+    assert [each.example for each in found.findings if each.answer.system == "t5"] == [fly]
 
 
 def test_the_table_counts_causes_and_shows_the_shortest_sentence() -> None:
     rows = [
-        Row(Example("please swim", "I_SWIM"), by_grammar(None)),
-        Row(Example("swim", "I_SWIM"), by_grammar(None)),
-        Row(Example("run", "I_RUN"), by_grammar("I_JUMP")),
-        Row(Example("walk", "I_WALK"), by_grammar("I_WALK")),
+        row(Example("please swim", "I_SWIM"), by_grammar(None)),
+        row(Example("swim", "I_SWIM"), by_grammar(None)),
+        row(Example("run", "I_RUN"), by_grammar("I_JUMP")),
+        row(Example("walk", "I_WALK"), by_grammar("I_WALK")),
     ]
-    table = breakdown(rows, train=TRAIN, grammar=SCAN).table()
+    table = explained(rows, train=TRAIN, grammar=SCAN).table()
     assert [(line.cause, line.errors, line.share) for line in table] == [
         (Cause.UNKNOWN_WORD, 2, 2 / 3),
         (Cause.GOLD_NOT_DERIVABLE, 1, 1 / 3),
@@ -171,8 +191,8 @@ def test_the_table_counts_causes_and_shows_the_shortest_sentence() -> None:
 
 
 def test_a_cause_that_never_comes_first_is_in_the_table_with_no_errors_of_its_own() -> None:
-    rows = [Row(Example("x", "I_JUMP I_WALK"), by_fallback("I_JUMP I_JUMP"))]
-    table = breakdown(rows, train=TRAIN).table()
+    rows = [row(Example("x", "I_JUMP I_WALK"), by_fallback("I_JUMP I_JUMP"))]
+    table = explained(rows, train=TRAIN).table()
     assert [(line.cause, line.errors, line.holds) for line in table] == [
         (Cause.UNSEEN_TRIGRAM, 1, 1),
         (Cause.RARE_ATOM, 0, 1),
@@ -181,15 +201,15 @@ def test_a_cause_that_never_comes_first_is_in_the_table_with_no_errors_of_its_ow
 
 def test_what_the_grammar_lacks_is_counted_by_word_and_by_construction() -> None:
     sources = ["swim", "swim twice", "jump walk", "walk jump", "fly swim"]
-    rows = [Row(Example(source, "x"), by_grammar(None)) for source in sources]
-    assert breakdown(rows, train=[], grammar=SCAN).lacks() == [Lack("swim", 3), Lack("NT_1 NT_2", 2), Lack("fly", 1)]
+    rows = [row(Example(source, "x"), by_grammar(None)) for source in sources]
+    assert explained(rows, train=[], grammar=SCAN).lacks() == [Lack("swim", 3), Lack("NT_1 NT_2", 2), Lack("fly", 1)]
 
 
 def test_records_are_lines_of_json() -> None:
     rows = [
-        Row(Example("swim twice", "I_SWIM I_SWIM", "7"), by_grammar(None), by_fallback("I_SWIM")),
+        row(Example("swim twice", "I_SWIM I_SWIM", "7"), by_grammar(None), by_fallback("I_SWIM")),
     ]
-    lines = [json.loads(json.dumps(record)) for record in breakdown(rows, train=TRAIN, grammar=SCAN).records()]
+    lines = [json.loads(json.dumps(record)) for record in explained(rows, train=TRAIN, grammar=SCAN).records()]
     assert lines[0] == {
         "id": "7",
         "source": "swim twice",
@@ -207,16 +227,8 @@ def test_records_are_lines_of_json() -> None:
     assert lines[1]["first_wrong"] == {"place": 1, "found": "<end>", "expected": "I_SWIM"}
 
 
-def test_an_evaluation_has_rows() -> None:
-    walk = Example("walk", "I_WALK")
-    alone = Evaluation(ExactJudge(), [walk], [by_grammar(None)])
-    hybrid = Evaluation(ExactJudge(), [walk], [by_grammar(None)], [by_fallback("I_WALK")])
-    assert evaluation_rows(alone) == [Row(walk, by_grammar(None))]
-    assert evaluation_rows(hybrid) == [Row(walk, by_grammar(None), by_fallback("I_WALK"))]
-
-
 def test_no_rows_are_no_findings() -> None:
-    assert breakdown([], train=[], grammar=SCAN) == Breakdown({}, ())
+    assert explained([], train=[], grammar=SCAN) == Breakdown({}, ())
 
 
 targets = st.lists(st.sampled_from(["x", "y"]), min_size=1, max_size=4).map(" ".join)
@@ -227,7 +239,7 @@ def test_causes_agree_with_the_list_of_all_derivations(
     grammar: Grammar, source: tuple[str, ...], gold: str, prediction: str | None
 ) -> None:
     example = Example(" ".join(source), gold)
-    found = breakdown([Row(example, by_grammar(prediction))], train=[], grammar=grammar).findings
+    found = explained([row(example, by_grammar(prediction))], train=[], grammar=grammar).findings
     derived = {" ".join(derivation.target) for derivation in all_derivations(grammar, source)}
     if prediction == gold:
         assert not found
@@ -239,34 +251,34 @@ def test_causes_agree_with_the_list_of_all_derivations(
         assert found[0].cause == (Cause.WRONG_DERIVATION if gold in derived else Cause.GOLD_NOT_DERIVABLE)
 
 
-def guesses(grammar: Grammar, examples: Sequence[Example]) -> list[Reply]:
+def guesses(grammar: Grammar, examples: Sequence[Example]) -> list[Answer]:
     """What a parser without a scorer says: any derivation is as good as another."""
     graph = charts(grammar, [example.source_tokens for example in examples])
     legal = funql_target_grammar()
-    replies = []
+    answers = []
     for best in best_derivations(grammar, graph, np.zeros(graph.hyperedges)):
         if best is None:
-            replies.append(by_grammar(None, "no derivation"))
+            answers.append(by_grammar(None, "no derivation"))
         elif legal.accepts(best.derivation.target):
-            replies.append(by_grammar(" ".join(best.derivation.target)))
+            answers.append(by_grammar(" ".join(best.derivation.target)))
         else:
-            replies.append(by_grammar(None, "illegal target"))
-    return replies
+            answers.append(by_grammar(None, "illegal target"))
+    return answers
 
 
 def test_every_error_of_a_guessing_parser_on_geoquery_has_a_cause(real_data: Path, reference_grammars: Path) -> None:
     grammar = Grammar.read(reference_grammars / "geoquery-tmcd.rules.txt")
     train, test = load_dataset("geoquery", real_data).split("tmcd")
-    replies = guesses(grammar, test)
+    answers = guesses(grammar, test)
     fallback = [by_fallback("answer ( state )")] * len(test)
-    rows = [Row(*row) for row in zip(test, replies, fallback, strict=True)]
-    found = breakdown(rows, train=train, grammar=grammar)
-    wrong = sum(reply.target != example.target for reply, example in zip(replies, test, strict=True))
+    rows = [row(*each) for each in zip(test, answers, fallback, strict=True)]
+    found = explained(rows, train=train, grammar=grammar)
+    wrong = sum(answer.target != example.target for answer, example in zip(answers, test, strict=True))
     assert found.errors("grammar") == wrong
     assert sum(line.errors for line in found.table() if line.by == "grammar") == wrong
     counts = {line.cause: line.errors for line in found.table() if line.by == "grammar"}
     underivable = counts[Cause.UNKNOWN_WORD] + counts[Cause.UNKNOWN_CONSTRUCTION]
-    assert underivable == sum(reply.reason == "no derivation" for reply in replies)
-    assert counts[Cause.ILLEGAL_TARGET] == sum(reply.reason == "illegal target" for reply in replies)
+    assert underivable == sum(answer.reason == "no derivation" for answer in answers)
+    assert counts[Cause.ILLEGAL_TARGET] == sum(answer.reason == "illegal target" for answer in answers)
     assert found.lacks()[0].sentences > 1
     assert all(each.detail for each in found.findings)

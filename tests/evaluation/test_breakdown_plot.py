@@ -7,21 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from nqg.answers import Answer
 from nqg.data.examples import Example
 from nqg.errors import MissingExtra, NqgError
-from nqg.evaluation.breakdown import COLOURS, Breakdown, Cause, Row, breakdown, write_plot
-from nqg.evaluation.evaluation import Reply
+from nqg.evaluation.breakdown import COLOURS, Breakdown, Cause, breakdown, write_plot
 from nqg.grammar.grammar import Grammar
+from nqg.inference.hybrid import joined
 
 
 @pytest.fixture(scope="module")
 def found() -> Breakdown:
     grammar = Grammar.parse("walk ### I_WALK")
     said = {"walk": "I_WALK", "swim": None, "walk walk": None}
-    rows = [
-        Row(Example(source, "I_WALK"), Reply(target, "grammar"), Reply("x", "t5")) for source, target in said.items()
+    answers = [
+        joined(Answer(source, target, 1.0, "grammar"), Answer(source, "x", system="t5"))
+        for source, target in said.items()
     ]
-    return breakdown(rows, train=[Example("walk", "I_WALK")], grammar=grammar)
+    return breakdown(
+        [Example(source, "I_WALK") for source in said], answers, train=[Example("walk", "I_WALK")], grammar=grammar
+    )
 
 
 def test_every_cause_has_a_colour_of_its_own() -> None:

@@ -6,18 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from nqg.answers import Answer
 from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example
 from nqg.errors import NqgError, UnknownName
-from nqg.evaluation.evaluation import Evaluation, ExactJudge, Reply, SpiderJudge, judge_named
+from nqg.evaluation.evaluation import Evaluation, ExactJudge, SpiderJudge, judge_named
 from nqg.evaluation.metrics import Scores
 from nqg.evaluation.spider_match import ComponentScores, SpiderReport
+from nqg.inference.hybrid import joined
 from strategies import PET_SCHEMA
 
 EXAMPLES = [Example("walk", "W", "a"), Example("jump", "J"), Example("hop", "H"), Example("walk twice", "W W")]
-OWN = [Reply("W", "grammar", 0.5), Reply(None, "grammar", reason="no derivation"), Reply("J", "grammar", 0.25)]
-REPLIES = [*OWN, Reply(None, "grammar", reason="illegal target")]
-OTHERS = [Reply(target, "t5") for target in ("J", "J", "H", None)]
+OWN = [
+    Answer("walk", "W", 0.5, "grammar"),
+    Answer("jump", system="grammar", reason="no derivation"),
+    Answer("hop", "J", 0.25, "grammar"),
+    Answer("walk twice", system="grammar", reason="illegal target"),
+]
+OTHERS = [Answer(example.source, target, system="t5") for example, target in zip(EXAMPLES, "JJH", strict=False)]
+BOTH = [joined(*pair) for pair in zip(OWN, [*OTHERS, Answer("walk twice", system="t5")], strict=True)]
 SQL = [
     Example("pets_1: who?", "select name from student where age > 3"),
     Example("pets_1 : x", "select age from student"),
@@ -26,14 +33,14 @@ SPIDER = SpiderJudge({"pets_1": PET_SCHEMA})
 
 
 def test_a_system_alone_has_one_row() -> None:
-    found = Evaluation(ExactJudge(), EXAMPLES, REPLIES)
+    found = Evaluation(ExactJudge(), EXAMPLES, OWN)
     assert found.systems == {"grammar": Scores(examples=4, answered=2, right=1)}
     assert (found.gain, found.spider) == (None, None)
     assert list(found.facts()) == ["systems", "gain_95"]
 
 
 def test_with_a_fallback_there_are_three_rows_and_a_gain() -> None:
-    found = Evaluation(ExactJudge(), EXAMPLES, REPLIES, OTHERS)
+    found = Evaluation(ExactJudge(), EXAMPLES, BOTH)
     assert found.systems == {
         "grammar": Scores(4, 2, 1),
         "t5": Scores(4, 3, 2),
@@ -45,22 +52,27 @@ def test_with_a_fallback_there_are_three_rows_and_a_gain() -> None:
 
 
 def test_lines_tell_who_said_what_and_whether_it_is_right() -> None:
-    lines = list(Evaluation(ExactJudge(), EXAMPLES, REPLIES, OTHERS).lines())
+    lines = list(Evaluation(ExactJudge(), EXAMPLES, BOTH).lines())
     assert [(line["by"], line["prediction"], line["right"]) for line in lines] == [
         ("grammar", "W", True),
         ("t5", "J", True),
         ("grammar", "J", False),
-        ("t5", None, None),
+        ("grammar", None, None),
     ]
     assert lines[0]["id"] == "a"
     assert "id" not in lines[1]
     assert (lines[0]["source"], lines[0]["reference"], lines[0]["probability"]) == ("walk", "W", 0.5)
 
 
-@pytest.mark.parametrize("replies", [(OWN, None), (REPLIES, OWN)])
-def test_every_example_needs_a_reply(replies: tuple[list[Reply], list[Reply] | None]) -> None:
-    with pytest.raises(NqgError, match="expected a reply to each of 4 examples, found 3"):
-        Evaluation(ExactJudge(), EXAMPLES, *replies)
+def test_where_the_fallback_was_not_asked_about_all_only_the_hybrid_is_scored() -> None:
+    found = Evaluation(ExactJudge(), EXAMPLES, [OWN[0], *BOTH[1:]])
+    assert found.systems == {"grammar": Scores(4, 3, 2)}
+    assert found.gain is None
+
+
+def test_every_example_needs_an_answer() -> None:
+    with pytest.raises(NqgError, match="expected an answer to each of 4 examples, found 3"):
+        Evaluation(ExactJudge(), EXAMPLES, OWN[:3])
 
 
 def test_spiders_judge_reads_sql_and_the_tokens_of_a_grammar() -> None:
@@ -71,8 +83,8 @@ def test_spiders_judge_reads_sql_and_the_tokens_of_a_grammar() -> None:
 
 
 def test_spiders_tables_come_with_its_judge() -> None:
-    replies = [Reply("select age from student where age > 7", "t5"), Reply("nonsense", "t5")]
-    report = Evaluation(SPIDER, SQL, replies).spider
+    answers = [Answer("x", "select age from student where age > 7"), Answer("y", "nonsense")]
+    report = Evaluation(SPIDER, SQL, answers).spider
     assert report is not None
     assert {str(level): scores for level, scores in report.levels.items()} == {"easy": Scores(2, 1, 0)}
     by_name = {each.name: each for each in report.components}

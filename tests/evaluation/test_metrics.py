@@ -9,19 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nqg.answers import Answer, exact_match, program_tokens
 from nqg.errors import NqgError
-from nqg.evaluation.metrics import (
-    HybridScores,
-    Scores,
-    compute,
-    compute_hybrid,
-    exact_match,
-    normalised_tokens,
-    verdicts,
-)
+from nqg.evaluation.metrics import Scores, gain, score, verdicts
+from nqg.inference.hybrid import joined
 
 VERDICTS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40)
-PAIRS = st.lists(st.tuples(*[st.sampled_from([True, False, None])] * 2), min_size=1, max_size=40)
+PAIRS = st.lists(st.tuples(*[st.sampled_from(["right", "wrong", None])] * 2), min_size=1, max_size=40)
 
 
 @given(VERDICTS)
@@ -47,29 +41,30 @@ def test_the_order_of_examples_does_not_matter(found: list[bool | None]) -> None
 
 @given(PAIRS)
 def test_a_hybrid_is_right_where_the_grammar_is_or_abstains_and_the_fallback_is(
-    pairs: list[tuple[bool | None, bool | None]],
+    pairs: list[tuple[str | None, str | None]],
 ) -> None:
-    grammar, fallback = [list(side) for side in zip(*pairs, strict=True)]
-    scores = HybridScores.of(grammar, fallback)
-    assert scores.hybrid.right == sum(own is True or (own is None and other is True) for own, other in pairs)
-    assert scores.hybrid.answered == sum(own is not None or other is not None for own, other in pairs)
-    assert scores.hybrid.accuracy >= scores.grammar.accuracy
-    assert scores.hybrid.accuracy - scores.fallback.accuracy == pytest.approx(
-        scores.grammar.accuracy - sum(own is not None and bool(other) for own, other in pairs) / len(pairs)
+    answers = [joined(Answer("x", own, 0.5), Answer("x", other)) for own, other in pairs]
+    grammar, fallback = ([pair[side] for pair in pairs] for side in (0, 1))
+    wanted = ["right"] * len(pairs)
+    scores = [score(each, wanted) for each in (grammar, fallback, [answer.target for answer in answers])]
+    assert scores[2].right == sum(own == "right" or (own is None and other == "right") for own, other in pairs)
+    assert scores[2].answered == sum(own is not None or other is not None for own, other in pairs)
+    assert scores[2].accuracy >= scores[0].accuracy
+    assert scores[2].accuracy - scores[1].accuracy == pytest.approx(
+        scores[0].accuracy - sum(own is not None and other == "right" for own, other in pairs) / len(pairs)
     )
 
 
-def test_the_gain_is_that_over_the_fallback() -> None:
-    always = HybridScores.of([True] * 30, [False] * 30)
-    never = HybridScores.of([False] * 30, [True] * 30)
-    mixed = HybridScores.of([True, None, False, None] * 25, [False, True, True, False] * 25)
-    assert (always.gain.low, always.gain.high) == (1.0, 1.0)
-    assert (never.gain.low, never.gain.high) == (-1.0, -1.0)
-    assert mixed.gain.low < 0 < mixed.gain.high
+def test_the_gain_is_that_over_another_system_on_the_same_examples() -> None:
+    always, never = gain([True] * 30, [False] * 30), gain([None] * 30, [True] * 30)
+    mixed = gain([True, True, False, None] * 25, [False, True, True, False] * 25)
+    assert (always.low, always.high) == (1.0, 1.0)
+    assert (never.low, never.high) == (-1.0, -1.0)
+    assert mixed.low < 0 < mixed.high
 
 
 def test_a_parser_that_always_abstains_has_an_undefined_precision() -> None:
-    scores = compute([None, None], ["a", "b"])
+    scores = score([None, None], ["a", "b"])
     assert scores.precision is None
     assert str(scores) == "accuracy 0.0 %, coverage 0.0 %, precision undefined"
     assert scores.facts()["precision"] is None
@@ -78,14 +73,12 @@ def test_a_parser_that_always_abstains_has_an_undefined_precision() -> None:
 
 def test_predictions_are_compared_with_their_own_reference() -> None:
     assert verdicts(["a", None, "a"], ["a", "a", "b"]) == [True, None, False]
-    assert compute(["a", None, "a"], ["a", "a", "b"]) == Scores(examples=3, answered=2, right=1)
+    assert score(["a", None, "a"], ["a", "a", "b"]) == Scores(examples=3, answered=2, right=1)
 
 
 def test_what_counts_as_right_can_be_chosen() -> None:
-    scores = compute(["A", "b"], ["a", "c"], match=lambda found, wanted: found.lower() == wanted)
+    scores = score(["A", "b"], ["a", "c"], match=lambda found, wanted: found.lower() == wanted)
     assert scores.right == 1
-    hybrid = compute_hybrid([None, "B"], ["A", None], ["a", "b"], match=lambda found, wanted: found.lower() == wanted)
-    assert (hybrid.grammar.right, hybrid.fallback.right, hybrid.hybrid.right) == (1, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +100,16 @@ def test_exact_match_sees_tokens_and_not_the_space_between_them(prediction: str,
 
 @given(st.text())
 def test_normalising_loses_white_space_alone(text: str) -> None:
-    tokens = normalised_tokens(text)
+    tokens = program_tokens(text)
     assert "".join(tokens) == "".join(text.split())
-    assert normalised_tokens(" ".join(tokens)) == tokens
+    assert program_tokens(" ".join(tokens)) == tokens
 
 
 def test_lengths_that_differ_are_an_error() -> None:
     with pytest.raises(NqgError, match="expected 2 predictions, one for each example, found 1"):
-        compute(["a"], ["a", "b"])
-    with pytest.raises(NqgError, match="expected 1 verdicts on the fallback, one for each example, found 2"):
-        HybridScores.of([True], [True, False])
+        score(["a"], ["a", "b"])
+    with pytest.raises(NqgError, match="expected 1 verdicts on the other system, one for each example, found 2"):
+        gain([True], [True, False])
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 0), (2, 3, 1), (3, 1, 2), (3, 1, -1)])
@@ -144,7 +137,7 @@ def test_facts_are_complete() -> None:
 
 
 def test_metrics_do_not_need_torch() -> None:
-    modules = "metrics, ranks, spider_match, evaluation"
+    modules = "metrics, spider_match, evaluation"
     program = f"import sys; from nqg.evaluation import {modules}; print('torch' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "False"

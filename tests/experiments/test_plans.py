@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from nqg.answers import Answer
 from nqg.engines import Here, Job, ProcessPool
-from nqg.evaluation.evaluation import Reply
 from nqg.experiments import runner as reproduce
 from nqg.experiments.recipe import System, UsedWeights, read_recipe
 from nqg.experiments.runner import Errand, Plan, run_plans
@@ -31,8 +31,8 @@ class Watched:
 
 
 def right(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
-    replies = tuple(Reply(example.target, "grammar", 1.0) for example in task.test)
-    return Outcome(replies, {"rules": float(seed)}, {}, {"training": 0.1})
+    answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in task.test)
+    return Outcome(answers, {"rules": float(seed)}, {}, {"training": 0.1})
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from nqg.answers import Answer
 from nqg.data.examples import Example
 from nqg.errors import FormatError
-from nqg.evaluation.evaluation import ExactJudge, Reply
+from nqg.evaluation.evaluation import ExactJudge
 from nqg.experiments.recipe import SystemPlan, UsedWeights, read_recipe
 from nqg.experiments.records import Cell
 from nqg.experiments.runner import Run, Runner
-from nqg.experiments.task import Outcome, Progress, Task, Workplace, read_replies, write_replies
+from nqg.experiments.task import Outcome, Progress, Task, Workplace, read_answers, write_answers
 
 RECIPE = read_recipe("geoquery-tmcd")
 TRAIN = tuple(Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )") for number in range(8))
@@ -22,7 +23,7 @@ SURE_AND_RIGHT, UNSURE_AND_WRONG, SILENT = ("A", 1.0), ("X", 0.4), (None, None)
 
 
 class Memory:
-    """A system that knows its replies; `asked` are the training examples of each run."""
+    """A system that knows its answers; `asked` are the training examples of each run."""
 
     def __init__(self, by: str, *known: tuple[str | None, float | None]) -> None:
         self.by, self.known, self.asked = by, known, list[int]()
@@ -32,10 +33,10 @@ class Memory:
         (place.folder / "state").write_text("half a training")
         place.tell(Progress("training", 1, 2, 0.5))
         if task is TASK:
-            replies = [Reply(target, self.by, chance) for target, chance in self.known]
+            answers = [Answer("x", target, chance, self.by) for target, chance in self.known]
         else:
-            replies = [Reply(example.target if self.by == "fallback" else "X", self.by, 0.5) for example in task.test]
-        return Outcome(tuple(replies), {"rules": 7.0}, {"steps": 2}, {"training": 1.0})
+            answers = [Answer("x", each.target if self.by == "fallback" else "X", 0.5, self.by) for each in task.test]
+        return Outcome(tuple(answers), {"rules": 7.0}, {"steps": 2}, {"training": 1.0})
 
 
 GRAMMAR = (SURE_AND_RIGHT, UNSURE_AND_WRONG, SILENT, SILENT)
@@ -54,7 +55,7 @@ def made(tmp_path: Path, systems: dict[str, Memory]) -> Callable[[Task], Runner]
     return lambda task: Runner(task, tmp_path, weights, runs)  # type: ignore[arg-type]
 
 
-def test_the_hybrid_takes_the_grammars_reply_where_there_is_one(made: Callable[[Task], Runner]) -> None:
+def test_the_hybrid_takes_the_grammars_answer_where_there_is_one(made: Callable[[Task], Runner]) -> None:
     nqg, seq2seq, hybrid = made(TASK).records(("nqg", "seq2seq", "hybrid"), [0])
     assert (nqg.figures["accuracy"], nqg.figures["coverage"], nqg.figures["precision"]) == (0.25, 0.5, 0.5)
     assert (seq2seq.figures["accuracy"], seq2seq.figures["coverage"]) == (0.75, 1.0)
@@ -76,18 +77,18 @@ def test_other_ways_to_answer_are_judged_beside_the_papers(
     made: Callable[[Task], Runner], systems: dict[str, Memory]
 ) -> None:
     runner = made(TASK)
-    more = tuple(Reply(example.target, "grammar", 0.5) for example in TASK.test[:3])
+    more = tuple(Answer(example.source, example.target, 0.5, "grammar") for example in TASK.test[:3])
     nqg = systems["nqg"].run
 
     def with_others(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
-        return replace(nqg(task, weights, seed, place), others={"best_legal": (*more, Reply(None, "grammar"))})
+        return replace(nqg(task, weights, seed, place), others={"best_legal": (*more, Answer("d"))})
 
     (record,) = replace(runner, runs={**runner.runs, "nqg": with_others}).records(("nqg",), [0])
     assert [record.figures[name] for name in ("accuracy", "coverage", "precision")] == [0.25, 0.5, 0.5]
     assert [record.figures[f"best_legal_{name}"] for name in ("accuracy", "coverage", "precision")] == [0.75, 0.75, 1]
 
 
-def test_gates_share_what_a_part_replied_to_held_out_examples(
+def test_gates_share_what_a_part_answered_to_held_out_examples(
     made: Callable[[Task], Runner], systems: dict[str, Memory]
 ) -> None:
     (first,) = made(TASK).records(("gated",), [0])
@@ -125,7 +126,7 @@ def test_another_recipe_or_other_data_is_run_again(made: Callable[[Task], Runner
     assert made(TASK).finished(Cell("geoquery-tmcd", "nqg", "embedded", 1)) is None
 
 
-def test_records_without_their_replies_as_git_has_them_are_made_again_for_the_hybrid(
+def test_records_without_their_answers_as_git_has_them_are_made_again_for_the_hybrid(
     made: Callable[[Task], Runner], tmp_path: Path, systems: dict[str, Memory]
 ) -> None:
     list(made(TASK).records(("nqg",), [0]))
@@ -160,22 +161,23 @@ def test_progress_is_told_with_its_cell(made: Callable[[Task], Runner]) -> None:
     assert told == [(runner.cell("nqg", 0), Progress("training", 1, 2, 0.5))]
 
 
-def test_replies_survive_a_round_trip(tmp_path: Path) -> None:
-    replies = tuple(Reply(target, "grammar", chance, "why") for target, chance in GRAMMAR)
-    write_replies(tmp_path / "r.jsonl", TASK, replies)
-    assert read_replies(tmp_path / "r.jsonl", TASK) == replies
+def test_answers_survive_a_round_trip(tmp_path: Path) -> None:
+    known = zip(TASK.test, GRAMMAR, strict=True)
+    answers = tuple(Answer(each.source, target, chance, "grammar", "why") for each, (target, chance) in known)
+    write_answers(tmp_path / "r.jsonl", TASK, answers)
+    assert read_answers(tmp_path / "r.jsonl", TASK) == answers
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "expected 4 replies, found 0"),
-        ('{"source": "a"}\n' * 4, r"r\.jsonl:1: expected a reply with its parts"),
-        ("[]\n" * 4, r"r\.jsonl:1: expected a reply to 'a'"),
-        ('{"source": "z"}\n' * 4, r"r\.jsonl:1: expected a reply to 'a'"),
+        ("", "expected 4 answers, found 0"),
+        ('{"source": "a"}\n' * 4, r"r\.jsonl:1: expected an answer to 'a'"),
+        ("[]\n" * 4, r"r\.jsonl:1: expected an answer to 'a'"),
+        ('{"source": "z"}\n' * 4, r"r\.jsonl:1: expected an answer to 'a'"),
     ],
 )
-def test_replies_to_other_sentences_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
+def test_answers_to_other_sentences_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "r.jsonl").write_text(text)
     with pytest.raises(FormatError, match=complaint):
-        read_replies(tmp_path / "r.jsonl", TASK)
+        read_answers(tmp_path / "r.jsonl", TASK)

@@ -10,6 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 from faults.kills import run
+from nqg.answers import NO_DERIVATION, TOO_LONG
 from nqg.cli.main import app
 from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import NqgError
@@ -18,7 +19,6 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.induce import induce
 from nqg.inference.parser import Parser
-from nqg.inference.reading import NO_DERIVATION, TOO_LONG
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 
 TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
@@ -84,7 +84,7 @@ def test_a_single_word_is_parsed(ambiguous: Parser) -> None:
 
 def test_long_and_empty_sentences_do_not_spoil_those_beside_them(ambiguous: Parser) -> None:
     sentences = ["a", "", " ".join("a" * 5000), "a a", "b"]
-    assert [parse.target for parse in ambiguous.parse_all(sentences)] == ["A", None, None, "A A", None]
+    assert [parse.target for parse in ambiguous.answers(sentences)] == ["A", None, None, "A A", None]
 
 
 def test_a_training_example_that_is_too_long_for_the_encoder_is_refused_by_its_length() -> None:

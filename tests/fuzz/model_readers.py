@@ -87,7 +87,7 @@ def _seed(write: Callable[[Path], None], file: str) -> bytes:
 def _load_model(path: Path) -> object:
     from nqg.inference.parser import Parser
 
-    return [parse.target for parse in Parser.load(path.parent, "cpu").parse_all(["jump twice", "fly"])]
+    return [parse.target for parse in Parser.load(path.parent, "cpu").answers(["jump twice", "fly"])]
 
 
 def _load_seq2seq(path: Path) -> Any:

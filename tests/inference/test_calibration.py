@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from nqg.answers import Answer
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.grammar.derivation import Derivation
 from nqg.inference.calibration import HeldOut, cross_fitted, held_out, trials
 from nqg.inference.hybrid import Trial
-from nqg.inference.reading import Parse, Reading
 
-DERIVATION = Derivation.parse("[0:1] a ### b")
 EXAMPLES = [
     Example(f"{word} of m{number} {'please ' * number}", f"answer ( {word} ( m{number} ) )")
     for word in ("size", "area", "capital", "river")
@@ -29,20 +27,12 @@ class Memory:
         self.known = {example.source: example.target for example in examples}
         self.guess, self.probability = guess, probability
 
-    def predict(self, sources: Sequence[str]) -> list[str | None]:
-        return [self.known.get(source, self.guess) for source in sources]
+    def answers(self, sentences: Iterable[str]) -> list[Answer]:
+        return [self._answer(sentence) for sentence in sentences]
 
-    def parse_all(
-        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
-    ) -> list[Parse]:
-        return [self._parse(sentence) for sentence in sentences]
-
-    def _parse(self, sentence: str) -> Parse:
-        source, target = tuple(sentence.split()), self.known.get(sentence, self.guess)
-        if target is None:
-            return Parse(source, None, "no derivation")
-        probability = 1.0 if sentence in self.known else self.probability
-        return Parse(source, Reading(tuple(target.split()), probability, DERIVATION))
+    def _answer(self, sentence: str) -> Answer:
+        target = self.known.get(sentence, self.guess)
+        return Answer(sentence, target, 1.0 if sentence in self.known else self.probability)
 
 
 @pytest.mark.parametrize("kind", HeldOut)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import doctest
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import PROJECT
+from nqg.answers import Answer, Reading
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference import hybrid as hybrid_module
-from nqg.inference.hybrid import NEVER, Answer, Gate, Hybrid, PredictionFile, has_fallback
+from nqg.inference.hybrid import NEVER, Gate, Hybrid, PredictionFile, has_fallback
 from nqg.inference.parser import Parser
-from nqg.inference.reading import Parse, Reading
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.seq2seq import Seq2seq
@@ -38,17 +38,15 @@ class FakeParser:
 
     probabilities: dict[str, float]
 
-    def parse_all(
-        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
-    ) -> list[Parse]:
-        return [self._parse(sentence) for sentence in sentences]
+    def answers(self, sentences: Iterable[str]) -> list[Answer]:
+        return [self._answer(sentence) for sentence in sentences]
 
-    def _parse(self, sentence: str) -> Parse:
-        source = tuple(sentence.split())
+    def _answer(self, sentence: str) -> Answer:
         if sentence not in self.probabilities:
-            return Parse(source, None, "no derivation")
-        target = tuple(sentence.upper().split())
-        return Parse(source, Reading(target, self.probabilities[sentence], DERIVATION))
+            return Answer(sentence, system="grammar", reason="no derivation")
+        target, probability = sentence.upper(), self.probabilities[sentence]
+        reading = Reading(tuple(target.split()), probability, DERIVATION)
+        return Answer(sentence, target, probability, "grammar", reading=reading)
 
 
 @dataclass
@@ -58,9 +56,9 @@ class FakeFallback:
     targets: dict[str, str]
     asked: list[list[str]] = field(default_factory=list)
 
-    def predict(self, sources: Sequence[str]) -> list[str | None]:
-        self.asked.append(list(sources))
-        return [self.targets.get(source) for source in sources]
+    def answers(self, sentences: Iterable[str]) -> list[Answer]:
+        self.asked.append(list(sentences))
+        return [Answer(sentence, self.targets.get(sentence)) for sentence in self.asked[-1]]
 
 
 @pytest.fixture
@@ -69,7 +67,7 @@ def parser() -> FakeParser:
 
 
 def told(answers: Iterable[Answer]) -> list[tuple[str | None, str | None]]:
-    return [(answer.target, answer.by) for answer in answers]
+    return [(answer.target, answer.answered_by) for answer in answers]
 
 
 # Who answers
@@ -85,21 +83,29 @@ def test_without_a_gate_the_grammar_is_first_and_the_fallback_answers_the_rest(p
         "",
         "no derivation, and the fallback has no answer",
     ]
-    assert [answer.said for answer in answers] == [None, "SWIM SWIM", None, None]
+    said = [[(part.system, part.target) for part in answer.parts] for answer in answers]
+    assert said == [
+        [("grammar", "WALK")],
+        [("grammar", None), ("fallback", "SWIM SWIM")],
+        [("grammar", "RUN")],
+        [("grammar", None), ("fallback", None)],
+    ]
     assert fallback.asked == [["swim", "fly"]]
 
 
 def test_a_gate_hands_over_where_the_grammar_is_not_sure(parser: FakeParser) -> None:
     fallback = FakeFallback({"run": "RUN RUN"})
     answer = Hybrid(parser, fallback, Gate(0.5)).answer("run")
-    assert (answer.target, answer.by, answer.said) == ("RUN RUN", "fallback", "RUN RUN")
-    assert answer.parse.target == "RUN"
+    assert (answer.target, answer.system) == ("RUN RUN", "fallback")
+    held_back, said = answer.parts
+    assert (held_back.target, held_back.reading and held_back.reading.target) == (None, ("RUN",))
+    assert (held_back.reason, said.target) == (answer.reason, "RUN RUN")
     assert answer.reason == "probability 0.4 is below 0.5"
 
 
 def test_where_the_fallback_has_nothing_to_say_the_grammars_doubtful_answer_stands(parser: FakeParser) -> None:
     answer = Hybrid(parser, FakeFallback({"run": " "}), Gate(0.5)).answer("run")
-    assert (answer.target, answer.by) == ("RUN", "grammar")
+    assert (answer.target, answer.system) == ("RUN", "grammar")
     assert answer.reason == "probability 0.4 is below 0.5, and the fallback has no answer"
 
 
@@ -141,8 +147,8 @@ def test_a_file_of_predictions_is_a_fallback(parser: FakeParser, tmp_path: Path)
 
 def test_a_fallback_that_loses_count_is_refused(parser: FakeParser) -> None:
     class Forgetful:
-        def predict(self, sources: Sequence[str]) -> list[str | None]:
-            return ["ONE"]
+        def answers(self, sentences: Iterable[str]) -> list[Answer]:
+            return [Answer("swim", "ONE")]
 
     with pytest.raises(NqgError, match="asked about 2 sentences and gave 1 answers"):
         list(Hybrid(parser, Forgetful()).answers(["swim", "fly"]))
@@ -164,7 +170,45 @@ def test_every_answer_follows_the_rule(
         by_grammar = answer.source.upper() if probability is not None else None
         expected = by_grammar if is_sure else said.get(answer.source, by_grammar)
         assert answer.target == expected
-        assert (answer.by is None) == (answer.target is None)
+        assert answer.first.probability == probability
+
+
+# Both parts, to be scored
+
+
+def test_a_hybrid_that_asks_both_has_what_each_said_of_every_sentence(parser: FakeParser) -> None:
+    fallback = FakeFallback({"walk": "W", "run": "R", "swim": "S"})
+    answers = list(Hybrid(parser, fallback, asks_both=True).answers(["walk", "run", "swim", "fly", "walk"]))
+    assert [[part.target for part in answer.parts] for answer in answers] == [
+        ["WALK", "W"],
+        ["RUN", "R"],
+        [None, "S"],
+        [None, None],
+        ["WALK", "W"],
+    ]
+    assert fallback.asked == [["walk", "run", "swim", "fly"]]
+
+
+def test_an_answer_that_the_gate_holds_back_is_an_abstention_of_the_grammar(parser: FakeParser) -> None:
+    fallback = FakeFallback({"walk": "W", "run": "R"})
+    answers = Hybrid(parser, fallback, Gate(0.5), asks_both=True).answers(["walk", "run"])
+    own = [answer.first for answer in answers]
+    assert [(each.target, each.probability, each.reason) for each in own] == [
+        ("WALK", 1.0, ""),
+        (None, 0.4, "probability 0.4 is below 0.5"),
+    ]
+
+
+def test_it_stands_where_the_fallback_has_no_answer(parser: FakeParser) -> None:
+    answer = Hybrid(parser, FakeFallback({}), Gate(0.5), asks_both=True).answer("run")
+    assert (answer.target, answer.first.target, answer.first.reason) == ("RUN", "RUN", "")
+
+
+def test_asking_both_changes_no_answer(parser: FakeParser) -> None:
+    hybrid = Hybrid(parser, FakeFallback({"run": "R", "swim": "S"}), Gate(0.5))
+    sentences = ["walk", "run", "swim", "fly"]
+    both = replace(hybrid, asks_both=True)
+    assert told(both.answers(sentences)) == told(hybrid.answers(sentences))
 
 
 # The folder
@@ -189,10 +233,10 @@ def test_a_hybrid_survives_its_folder(real_parser: Parser, real_fallback: Seq2se
     legal = real_parser.model.target_grammar
     assert legal is not None
     hybrid = Hybrid(real_parser, LegalSeq2seq(real_fallback, legal), Gate(0.25))
-    before = [(answer.target, answer.by, answer.reason) for answer in hybrid.answers(sentences)]
+    before = [(answer.target, answer.system, answer.reason) for answer in hybrid.answers(sentences)]
     hybrid.save(folder)
     again = Hybrid.load(folder, "cpu")
-    assert [(answer.target, answer.by, answer.reason) for answer in again.answers(sentences)] == before
+    assert [(answer.target, answer.system, answer.reason) for answer in again.answers(sentences)] == before
     assert before[0] == ("WALK WALK", "grammar", "")
     assert all(target is None or legal.accepts(target.split()) for target, _, _ in before)
     assert again.gate == Gate(0.25)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from nqg.answers import NO_DERIVATION, Answer, Reading
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
-from nqg.inference.reading import NO_DERIVATION, Parse, Reading
 
 DERIVATION = Derivation.parse("[0:2] NT_1 twice ### NT_1 NT_1\n  [0:1] jump ### I_JUMP")
 READING = Reading(("I_JUMP", "I_JUMP"), 0.75, DERIVATION, scores=(1.5, -0.25))
@@ -31,7 +31,9 @@ class Shown(HTMLParser):
 
 
 def test_a_parse_shows_its_tree_its_probability_and_its_readings() -> None:
-    html = Parse(("jump", "twice"), READING, readings=(READING, OTHER))._repr_html_()
+    html = Answer(
+        "jump twice", "I_JUMP I_JUMP", 0.75, "grammar", reading=READING, readings=(READING, OTHER)
+    )._repr_html_()
     shown = Shown(html)
     assert shown.tags.count("svg") == 1
     assert "probability 0.75" in html
@@ -41,13 +43,18 @@ def test_a_parse_shows_its_tree_its_probability_and_its_readings() -> None:
 
 
 def test_a_parse_without_readings_has_no_table() -> None:
-    assert "table" not in Shown(Parse(("jump", "twice"), READING)._repr_html_()).tags
+    assert "table" not in Shown(Answer("jump twice", "I_JUMP I_JUMP", reading=READING)._repr_html_()).tags
 
 
 def test_an_abstention_shows_the_sentence_and_the_reason() -> None:
-    html = Parse(("<b>", "twice"), None, NO_DERIVATION)._repr_html_()
+    html = Answer("<b> twice", reason=NO_DERIVATION)._repr_html_()
     assert "No answer to <q>&lt;b&gt; twice</q>: no derivation." in html
     assert "svg" not in Shown(html).tags
+
+
+def test_an_answer_of_another_system_shows_the_program_and_who_gave_it() -> None:
+    html = Answer("jump twice", "<I_JUMP>", system="fallback")._repr_html_()
+    assert "<code>&lt;I_JUMP&gt;</code> by the fallback" in html
 
 
 def test_a_grammar_and_a_derivation_show_themselves_in_the_same_style() -> None:

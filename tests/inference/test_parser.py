@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from conftest import PROJECT
+from nqg.answers import Answer
 from nqg.data.examples import Example
 from nqg.data.scan import scan_examples
 from nqg.grammar.arrays import FloatArray
@@ -24,7 +25,7 @@ from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
 from nqg.inference import parser as answers
 from nqg.inference import parser as parser_module
-from nqg.inference.parser import Parse, Parser
+from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.encoder import Pieces, piece_batch, pieces
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.spans import anchors
@@ -91,7 +92,7 @@ def test_unseen_combinations_are_parsed_without_a_mistake(trained: Parser) -> No
     assert len(TEST) == 154
     wrong = [
         (example, parse.target)
-        for example, parse in zip(TEST, trained.parse_all(example.source for example in TEST), strict=True)
+        for example, parse in zip(TEST, trained.answers(example.source for example in TEST), strict=True)
         if parse.target != example.target
     ]
     assert not wrong
@@ -99,9 +100,9 @@ def test_unseen_combinations_are_parsed_without_a_mistake(trained: Parser) -> No
 
 def test_a_derivation_yields_the_target_and_reads_the_sentence(trained: Parser) -> None:
     parse = trained.parse("jump twice and walk")
-    assert parse.best is not None
-    assert parse.best.derivation.source == parse.source == ("jump", "twice", "and", "walk")
-    assert parse.best.derivation.target == parse.best.target == ("I_JUMP", "I_JUMP", "I_WALK")
+    assert parse.reading is not None
+    assert parse.reading.derivation.source == parse.source_tokens == ("jump", "twice", "and", "walk")
+    assert parse.reading.derivation.target == parse.reading.target == ("I_JUMP", "I_JUMP", "I_WALK")
     assert parse.reason == ""
     assert parse.readings == ()
 
@@ -112,10 +113,10 @@ AMBIGUOUS = ["walk", "walk and jump twice", "walk and walk and walk", "jump and 
 @pytest.mark.parametrize("source", AMBIGUOUS)
 def test_the_probability_is_that_of_all_derivations_of_the_target(ambiguous: Parser, source: str) -> None:
     parse = ambiguous.parse(source)
-    assert parse.best is not None
+    assert parse.reading is not None
     assert parse.probability is not None
     assert 0 < parse.probability <= 1
-    assert parse.probability == pytest.approx(enumerated_chances(ambiguous, source)[parse.best.target], rel=1e-5)
+    assert parse.probability == pytest.approx(enumerated_chances(ambiguous, source)[parse.reading.target], rel=1e-5)
 
 
 @pytest.mark.parametrize("source", AMBIGUOUS)
@@ -142,26 +143,26 @@ def test_as_many_readings_as_asked_for_with_their_whole_probability(ambiguous: P
 
 def test_a_sentence_outside_the_grammar_is_an_abstention_not_an_error(trained: Parser) -> None:
     parse = trained.parse("fly twice")
-    assert parse == Parse(("fly", "twice"), None, "no derivation")
+    assert parse == Answer("fly twice", system="grammar", reason="no derivation")
     assert parse.target is None
     assert parse.probability is None
 
 
 @pytest.mark.parametrize("sentence", ["", "  \t "])
 def test_an_empty_sentence_is_an_abstention(trained: Parser, sentence: str) -> None:
-    assert trained.parse(sentence) == Parse((), None, "no derivation")
+    assert trained.parse(sentence) == Answer(sentence, system="grammar", reason="no derivation")
 
 
 def test_a_sentence_that_is_too_long_for_the_encoder_is_an_abstention(trained: Parser) -> None:
     endless = " and ".join(["walk"] * 300)
-    parses = trained.parse_all(["jump twice", endless, "walk"])
+    parses = list(trained.answers(["jump twice", endless, "walk"]))
     assert [parse.target for parse in parses] == ["I_JUMP I_JUMP", None, "I_WALK"]
     assert parses[1].reason == "too long"
 
 
 def test_an_illegal_target_is_an_abstention(trained: Parser) -> None:
     parser = limited(trained, NO_JUMPS)
-    parses = parser.parse_all(["jump twice", "walk twice"], readings=1)
+    parses = list(parser.with_options(DecodeOptions(1)).answers(["jump twice", "walk twice"]))
     assert [(parse.target, parse.reason) for parse in parses] == [(None, "illegal target"), ("I_WALK I_WALK", "")]
     assert [parse.readings[0].is_legal for parse in parses] == [False, True]
 
@@ -173,9 +174,9 @@ def test_the_best_legal_reading_is_taken_if_asked_for(ambiguous: Parser) -> None
     parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(legal.target)}"))
     assert parser.parse(source).reason == "illegal target"
     parse = parser.parse(source, only_legal=True)
-    assert parse.best is not None
-    assert parse.best.target == legal.target != best.target
-    assert parse.best.probability == pytest.approx(legal.probability)
+    assert parse.reading is not None
+    assert parse.reading.target == legal.target != best.target
+    assert parse.reading.probability == pytest.approx(legal.probability)
     assert parse.readings == ()
 
 
@@ -186,25 +187,25 @@ def test_a_legal_reading_is_looked_for_among_more_derivations_where_the_first_on
     last = ambiguous.parse(source, readings=50).readings[-1]
     parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(last.target)}"))
     monkeypatch.setattr(answers, "SEARCHED", (1,))
-    assert parser.parse(source, only_legal=True).best is None
+    assert parser.parse(source, only_legal=True).reading is None
     monkeypatch.setattr(answers, "SEARCHED", (1, 200))
     assert parser.parse(source, only_legal=True).target == " ".join(last.target)
 
 
 def test_where_no_reading_is_legal_the_parser_abstains_all_the_same(ambiguous: Parser) -> None:
     parser = limited(ambiguous, TargetGrammar.parse("<program> ::= nothing"))
-    assert parser.parse("walk", only_legal=True) == Parse(("walk",), None, "illegal target")
+    assert parser.parse("walk", only_legal=True) == Answer("walk", system="grammar", reason="illegal target")
 
 
 def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
     ambiguous: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sentences = ["run", "walk and jump twice", "", "fly", "walk and walk", "jump twice twice", "run"]
-    together = ambiguous.parse_all(sentences, readings=3)
-    assert [" ".join(parse.source) for parse in together] == sentences
+    together = list(ambiguous.with_options(DecodeOptions(3)).answers(sentences))
+    assert [answer.source for answer in together] == sentences
     monkeypatch.setattr(parser_module, "BATCH", 2)
     for other in (
-        ambiguous.parse_all(sentences, readings=3),
+        list(ambiguous.with_options(DecodeOptions(3)).answers(sentences)),
         [ambiguous.parse(each, readings=3) for each in sentences],
     ):
         for ours, theirs in zip(together, other, strict=True):
@@ -218,9 +219,9 @@ def test_how_the_work_is_cut_into_pieces_does_not_show(
     ambiguous: Parser, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
     sentences = ["run", "walk and jump twice", "", "fly", "walk and walk", "jump twice twice", "run", "walk"]
-    together = ambiguous.parse_all(sentences)
+    together = list(ambiguous.answers(sentences))
     monkeypatch.setattr(parser_module, name, value)
-    for ours, theirs in zip(together, ambiguous.parse_all(sentences), strict=True):
+    for ours, theirs in zip(together, ambiguous.answers(sentences), strict=True):
         assert (ours.source, ours.target, ours.reason) == (theirs.source, theirs.target, theirs.reason)
         assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
 
@@ -234,7 +235,7 @@ def test_an_endless_stream_is_parsed_as_it_comes(trained: Parser, monkeypatch: p
             taken.append(sentence)
             yield sentence
 
-    first = list(islice(trained.parses(endless()), 6))
+    first = list(islice(trained.answers(endless()), 6))
     assert [parse.target for parse in first] == ["I_JUMP I_JUMP", "I_WALK", None] * 2
     assert len(taken) == 8
 
@@ -248,8 +249,8 @@ def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeyp
         return scores(self, sentences, full)
 
     monkeypatch.setattr(Parser, "_scores", counted)
-    trained.parse_all(["fly", "jump", "fly twice", "", "walk twice"])
-    trained.parse_all(["fly"])
+    list(trained.answers(["fly", "jump", "fly twice", "", "walk twice"]))
+    list(trained.answers(["fly"]))
     assert read == [2]
 
 
@@ -257,34 +258,34 @@ def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeyp
 def test_every_hyperedge_has_its_score_and_if_asked_for_its_marginal(ambiguous: Parser, source: str) -> None:
     plain = ambiguous.parse(source, readings=2)
     asked = ambiguous.parse(source, readings=2, marginals=True)
-    for before, reading in zip((plain.best, *plain.readings), (asked.best, *asked.readings), strict=True):
+    for before, reading in zip((plain.reading, *plain.readings), (asked.reading, *asked.readings), strict=True):
         assert before is not None
         assert reading is not None
         size = len(reading.derivation.hyperedges)
         assert len(reading.scores) == len(reading.marginals) == size
         assert before == replace(reading, marginals=())
         assert all(0 < chance <= 1 for chance in reading.marginals)
-    better, *others = (sum(reading.scores) for reading in (asked.best, *asked.readings) if reading is not None)
+    better, *others = (sum(reading.scores) for reading in (asked.reading, *asked.readings) if reading is not None)
     assert all(better >= other - 1e-9 for other in others)
 
 
 def test_a_legal_reading_that_is_asked_for_comes_with_its_scores(ambiguous: Parser) -> None:
     legal = ambiguous.parse("walk and jump twice", readings=9).readings[2]
     parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(legal.target)}"))
-    found = parser.parse("walk and jump twice", only_legal=True, marginals=True).best
+    found = parser.parse("walk and jump twice", only_legal=True, marginals=True).reading
     assert found is not None
     assert found.scores == pytest.approx(legal.scores)
     assert len(found.marginals) == len(found.scores)
 
 
 def test_no_sentences_give_no_parses(trained: Parser) -> None:
-    assert trained.parse_all([]) == []
+    assert list(trained.answers([])) == []
 
 
 def test_a_saved_parser_says_the_same_when_loaded(trained: Parser, tmp_path: Path) -> None:
     trained.save(tmp_path / "model")
     sentences = [example.source for example in TEST[:20]]
-    assert Parser.load(tmp_path / "model", device="cpu").parse_all(sentences) == trained.parse_all(sentences)
+    assert list(Parser.load(tmp_path / "model", device="cpu").answers(sentences)) == list(trained.answers(sentences))
 
 
 def test_the_page_about_parsing_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

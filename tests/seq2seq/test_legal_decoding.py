@@ -380,6 +380,6 @@ def test_a_model_under_a_grammar_says_nothing_rather_than_something_unfinished()
     small = SmallT5Settings(width=8, layers=1, heads=2)
     untrained = Seq2seq.train(examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu")
     endless = TargetGrammar.parse("<s> ::= WALK <s> | WALK WALK WALK WALK WALK WALK WALK")
-    assert LegalSeq2seq(untrained, endless).predict(["walk", "run"]) == [None, None]
+    assert [each.target for each in LegalSeq2seq(untrained, endless).answers(["walk", "run"])] == [None, None]
     short = TargetGrammar.parse("<s> ::= WALK twice")
-    assert LegalSeq2seq(untrained, short).predict(["walk", "run"]) == ["WALK twice"] * 2
+    assert [each.target for each in LegalSeq2seq(untrained, short).answers(["walk", "run"])] == ["WALK twice"] * 2

@@ -52,11 +52,11 @@ def test_nothing_is_asked_and_nothing_answered(seq2seq: Seq2seq) -> None:
     assert seq2seq.predict([]) == []
 
 
-def test_a_guess_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: Seq2seq) -> None:
+def test_an_answer_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: Seq2seq) -> None:
     asked = [*SOURCES, "jump left", "left left walk and turn"]
-    guesses = seq2seq.guesses(asked)
-    assert [guess.target for guess in guesses] == seq2seq.predict(asked)
-    assert [guess.probability for guess in guesses] == pytest.approx([_probability(seq2seq, each) for each in asked])
+    answers = seq2seq.answers(asked)
+    assert [answer.target for answer in answers] == seq2seq.predict(asked)
+    assert [answer.probability for answer in answers] == pytest.approx([_probability(seq2seq, each) for each in asked])
 
 
 @torch.inference_mode()
@@ -74,11 +74,11 @@ def _probability(seq2seq: Seq2seq, source: str) -> float:
 def test_probabilities_do_not_depend_on_how_many_are_computed_at_once(
     seq2seq: Seq2seq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = seq2seq.guesses(SOURCES)
+    together = seq2seq.answers(SOURCES)
     monkeypatch.setattr("nqg.seq2seq.seq2seq.LOGITS", 1)
-    alone = seq2seq.guesses(SOURCES)
-    assert [guess.target for guess in alone] == [guess.target for guess in together]
-    assert [guess.probability for guess in alone] == pytest.approx([guess.probability for guess in together])
+    alone = seq2seq.answers(SOURCES)
+    assert [answer.target for answer in alone] == [answer.target for answer in together]
+    assert [answer.probability for answer in alone] == pytest.approx([answer.probability for answer in together])
 
 
 def test_white_space_of_a_source_does_not_matter(seq2seq: Seq2seq) -> None:

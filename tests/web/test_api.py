@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 from starlette.testclient import TestClient
 
+from nqg.answers import Answer
 from nqg.errors import NqgError
-from nqg.inference.hybrid import Fallback, Hybrid
+from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.web.app import create_app
 from nqg.web.middleware import Busy, Limits
@@ -35,7 +36,7 @@ def test_readings_come_in_the_parsers_order(client: TestClient, parser: Parser) 
 
 def test_an_explanation_has_the_derivation_the_drawings_and_the_chart(client: TestClient, parser: Parser) -> None:
     answer = client.post("/api/parse", json={"sentence": "run twice and jump", "explain": True}).json()
-    best = parser.parse("run twice and jump").best
+    best = parser.parse("run twice and jump").reading
     assert best is not None
     steps = answer["best"]["derivation"]
     assert [step["rule"] for step in steps] == [str(each.rule) for each in best.derivation.hyperedges]
@@ -68,13 +69,12 @@ def test_an_empty_sentence_is_an_abstention(client: TestClient, sentence: str) -
 class Echo:
     """A fallback that says the sentence itself."""
 
-    def predict(self, sources: list[str]) -> list[str]:
-        return [source.upper() for source in sources]
+    def answers(self, sentences: Iterable[str]) -> list[Answer]:
+        return [Answer(sentence, sentence.upper()) for sentence in sentences]
 
 
 def test_a_fallback_answers_where_the_grammar_does_not_and_the_answer_says_so(parser: Parser) -> None:
-    echo: Fallback = Echo()  # type: ignore[assignment]
-    service = Service("both", parser, Hybrid(parser, echo))
+    service = Service("both", parser, Hybrid(parser, Echo()))
     with TestClient(create_app(service), base_url="http://localhost") as client:
         known = client.post("/api/parse", json={"sentence": "run"}).json()
         unknown = client.post("/api/parse", json={"sentence": "fly home", "explain": True}).json()

@@ -42,7 +42,7 @@ def test_a_span_is_as_probable_as_the_derivations_that_have_it(parser: Parser, s
 
 
 def test_the_whole_sentence_has_the_score_of_its_best_derivation(parser: Parser) -> None:
-    best = parser.parse("walk and jump twice").best
+    best = parser.parse("walk and jump twice").reading
     assert best is not None
     whole = span_chart(parser, ("walk", "and", "jump", "twice"))[-1]
     assert (whole.span, whole.rule) == (Span(0, 4), best.derivation.root.rule)

@@ -99,8 +99,10 @@ def _trained(grammar: Grammar, train: Sequence[Example], training: TrainingSetti
 
 def _right(parser: Parser, test: Sequence[Example]) -> int:
     """How many examples the parser gets right."""
-    parses = tracked(parser.parses(example.source for example in test), "parsing", len(test))
-    return sum(parse.target == example.target for parse, example in zip(parses, test, strict=True))
+    from nqg.answers import exact_match
+
+    answers = tracked(parser.answers(example.source for example in test), "parsing", len(test))
+    return sum(exact_match(answer.target, example.target) for answer, example in zip(answers, test, strict=True))
 
 
 def _steps_table(induction: Induction) -> Table:
@@ -144,7 +146,7 @@ def _arrowed(rule: Rule) -> str:
 def _show_derivation(parser: Parser) -> None:
     from nqg.cli.drawing import drawn
 
-    reading = parser.parse(SENTENCE, marginals=True).best
+    reading = parser.parse(SENTENCE, marginals=True).reading
     assert reading is not None, "every grammar of SCAN derives the demo's sentence"
     out.print(drawn(reading, out.width if out.is_terminal else None))
     _say(f"\n= {' '.join(reading.target)}")

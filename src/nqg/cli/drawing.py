@@ -12,10 +12,10 @@ from itertools import accumulate
 from rich.cells import cell_len
 from rich.text import Text
 
+from nqg.answers import Reading
 from nqg.grammar.derivation import Hyperedge, Tokens, target_spans
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.rule import NonTerminal, Symbol, spelled
-from nqg.inference.reading import Reading
 
 LEAST_FOR_RULES = 40  # columns; with fewer beside the brackets, a tree is drawn
 DEEPEST = 12  # levels of a tree that are indented; those below are numbered

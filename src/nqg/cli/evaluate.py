@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,16 @@ from rich.table import Table
 
 from nqg.cli.data import MIRROR, drawn_downloads
 from nqg.cli.terminal import DEVICE, checked_device, out, report_written, tracked
-from nqg.data.examples import Example, read_examples
+from nqg.data.examples import read_examples
 from nqg.errors import NqgError
 from nqg.files import write_text
 
 if TYPE_CHECKING:
+    from nqg.answers import System
     from nqg.evaluation.breakdown import Breakdown
-    from nqg.evaluation.evaluation import Evaluation, Reply
+    from nqg.evaluation.evaluation import Evaluation
     from nqg.evaluation.metrics import Scores
     from nqg.evaluation.spider_match import SpiderReport
-    from nqg.inference.hybrid import Hybrid
-    from nqg.inference.parser import Parser
 
 
 LACKS_SHOWN = 10
@@ -75,12 +74,12 @@ class Asked:
 
 def broken_down(found: Evaluation, model: Path | None = None, *, asked: Asked) -> Breakdown:
     """The causes of an evaluation's errors, written to the files that were asked for."""
-    from nqg.evaluation.breakdown import breakdown, evaluation_rows, write_plot
+    from nqg.evaluation.breakdown import breakdown, write_plot
     from nqg.grammar.grammar import Grammar
 
     grammar = Grammar.read(model / "grammar.txt", max_non_terminals=MOST_NON_TERMINALS) if model else None
     train = read_examples(asked.train) if asked.train else []
-    causes = breakdown(evaluation_rows(found), train=train, grammar=grammar, is_right=found.judge.is_right)
+    causes = breakdown(found.examples, found.answers, train=train, grammar=grammar, is_right=found.judge.is_right)
     if asked.errors:
         write_text(asked.errors, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in causes.records()))
         report_written(asked.errors)
@@ -112,57 +111,6 @@ def causes_facts(causes: Breakdown) -> dict[str, Any]:
         for line in causes.table()
     ]
     return {"causes": lines, "lacks": {each.what: each.sentences for each in causes.lacks()}}
-
-
-TOGETHER = 256  # sentences that are answered before the bar moves
-
-
-@dataclass(frozen=True, slots=True)
-class Replies:
-    """What a system replies to examples, and perhaps what its fallback does; both to all of them."""
-
-    own: Sequence[Reply]
-    fallback: Sequence[Reply] | None = None
-
-
-def read_replies(path: Path, examples: Sequence[Example]) -> list[Reply]:
-    """What a file says of every example."""
-    from nqg.evaluation.evaluation import Reply
-    from nqg.inference.hybrid import PredictionFile
-
-    said = PredictionFile.read(path, refuses_unknown=True).predict([example.source for example in examples])
-    return [Reply(target, path.name, reason="" if target else "no prediction") for target in said]
-
-
-def parsers_replies(parser: Parser, examples: Sequence[Example], *, only_legal: bool) -> Replies:
-    """What a parser says, with a bar while it does."""
-    from nqg.evaluation.evaluation import Reply
-
-    parses = (parse for part in _parts(examples) for parse in parser.parse_all(part, only_legal=only_legal))
-    return Replies([Reply(parse.target, "grammar", parse.probability, parse.reason) for parse in parses])
-
-
-def hybrids_replies(hybrid: Hybrid, examples: Sequence[Example], *, only_legal: bool) -> Replies:
-    """What both parts of a hybrid say; an answer of the grammar that the gate holds back is an abstention."""
-    from nqg.evaluation.evaluation import Reply
-    from nqg.inference.hybrid import doubt, predictions
-
-    own, others = [], []
-    for part in _parts(examples):
-        said = predictions(hybrid.fallback, part)
-        for sentence, parse in zip(part, hybrid.parser.parse_all(part, only_legal=only_legal), strict=True):
-            # A doubtful answer is better than none, where the fallback has none.
-            reason = doubt(parse, hybrid.gate) if said[sentence] else parse.reason
-            own.append(Reply(None if reason else parse.target, "grammar", parse.probability, reason))
-            others.append(Reply(said[sentence], "fallback", reason="" if said[sentence] else "no answer"))
-    return Replies(own, others)
-
-
-def _parts(examples: Sequence[Example]) -> Iterator[list[str]]:
-    """The sentences, some at a time, with a bar."""
-    starts = range(0, len(examples), TOGETHER)
-    for start in tracked(starts, "answering", len(starts)):
-        yield [example.source for example in examples[start : start + TOGETHER]]
 
 
 OTHERS = "Systems other than a model of nqg"
@@ -231,12 +179,9 @@ def evaluate(
     examples = read_examples(test)
     if not examples:
         raise NqgError(f"{test}: expected at least one example, found none")
-    if predictions_from:
-        replies = Replies(read_replies(predictions_from, examples))
-    else:
-        replies = _replies(model[0], examples, checked_device(device), only_legal, alone=fallback is not None)
-    others = read_replies(fallback, examples) if fallback else replies.fallback
-    found = Evaluation(judge, examples, replies.own, others)
+    system = _system(model[0] if model else None, predictions_from, fallback, checked_device(device), only_legal)
+    answers = tracked(system.answers(example.source for example in examples), "answering", len(examples))
+    found = Evaluation(judge, examples, list(answers))
     causes = broken_down(found, *model, asked=asked) if asked else None
     if as_json:
         out.print_json(data={"metric": metric, **found.facts(), **(causes_facts(causes) if causes else {})})
@@ -256,14 +201,24 @@ def _checked_paths(paths: Sequence[Path], with_model: bool) -> Sequence[Path]:
     return paths
 
 
-def _replies(model: Path, examples: Sequence[Example], device: str | None, only_legal: bool, alone: bool) -> Replies:
-    """What the model in a folder says: a hybrid, unless its parser is to be taken `alone`."""
-    from nqg.inference.hybrid import Hybrid
-    from nqg.inference.parser import Parser
+def _system(
+    model: Path | None, predictions: Path | None, fallback: Path | None, device: str | None, only_legal: bool
+) -> System:
+    """Who answers: a model or a file of predictions, and perhaps another file where the first abstains."""
+    from nqg.inference.hybrid import Hybrid, PredictionFile
+    from nqg.inference.parser import DecodeOptions, Parser
 
-    if _is_hybrid(model) and not alone:
-        return hybrids_replies(Hybrid.load(model, device), examples, only_legal=only_legal)
-    return parsers_replies(Parser.load(model, device), examples, only_legal=only_legal)
+    if model and _is_hybrid(model) and not fallback:
+        return replace(Hybrid.load(model, device).with_options(DecodeOptions(only_legal=only_legal)), asks_both=True)
+    first: System
+    if predictions:
+        first = PredictionFile.read(predictions, refuses_unknown=True)
+    elif model:
+        first = Parser.load(model, device).with_options(DecodeOptions(only_legal=only_legal))
+    if fallback is None:
+        return first
+    second = PredictionFile.read(fallback, refuses_unknown=True)
+    return Hybrid(first, second, asks_both=True, fallback_name=fallback.name)
 
 
 def _is_hybrid(model: Path) -> bool:

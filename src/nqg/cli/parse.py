@@ -23,8 +23,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.memory import keep_large_blocks_apart, release_holes
 
 if TYPE_CHECKING:
-    from nqg.inference.hybrid import Answer
-    from nqg.inference.reading import Reading
+    from nqg.answers import Answer, Reading
 
 STDIN = "-"
 TIDY_EVERY = 4  # parts; more often costs time
@@ -103,32 +102,27 @@ class Style:
     def text(self, answer: Answer, name: str | None, model: Path) -> str:
         """An answer of a model as it is printed; `name` is the id of its sentence."""
         if self.as_json:
-            named, who = {} if name is None else {"id": name}, {"by": answer.by} if self.is_hybrid else {}
+            named, who = {} if name is None else {"id": name}, {"by": answer.answered_by} if self.is_hybrid else {}
             return json.dumps(named | _facts(answer, self.explain, self.readings) | who, ensure_ascii=False)
         if self.is_single or self.explain:
             return "\n".join(_shown(answer, self.explain, self.is_hybrid, model))
-        return "\t".join([_row(answer), answer.by or ""] if self.is_hybrid else [_row(answer)])
+        return "\t".join([_row(answer), answer.answered_by or ""] if self.is_hybrid else [_row(answer)])
 
 
 def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Asked]], list[str]]:
     """A model, loaded, as what turns sentences into texts to print."""
-    from nqg.inference.hybrid import Answer, Hybrid
-    from nqg.inference.parser import Parser
+    from nqg.inference.hybrid import load_model
+    from nqg.inference.parser import DecodeOptions
 
     keep_large_blocks_apart()
-    wish: dict[str, Any] = {"readings": style.readings, "only_legal": style.only_legal, "marginals": style.explain}
-    parser = Hybrid.load(model, device) if style.is_hybrid else Parser.load(model, device)
-
+    options = DecodeOptions(style.readings, style.only_legal, marginals=style.explain)
+    system = load_model(model, device).with_options(options)
     parts = count(1)
 
     def texts(part: Sequence[Asked]) -> list[str]:
         if next(parts) % TIDY_EVERY == 0:
             release_holes()
-        sentences = [asked.sentence for asked in part]
-        if isinstance(parser, Hybrid):
-            answers = parser.answers(sentences, **wish)
-        else:
-            answers = map(Answer.of_grammar, parser.parses(sentences, **wish))
+        answers = system.answers(asked.sentence for asked in part)
         return [style.text(answer, asked.id, model) for answer, asked in zip(answers, part, strict=True)]
 
     return texts
@@ -170,7 +164,7 @@ def _stdin_lines() -> Iterator[str]:
 
 def _shown(answer: Answer, explain: bool, is_hybrid: bool, model: Path) -> Iterator[str]:
     """An answer for reading: the drawing, the program or the abstention, who answered, the readings."""
-    best = answer.parse.best if answer.by == "grammar" else None
+    best = answer.reading
     if explain and best:
         from nqg.cli.drawing import drawn
 
@@ -178,22 +172,22 @@ def _shown(answer: Answer, explain: bool, is_hybrid: bool, model: Path) -> Itera
             out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
         yield drawing.get().removesuffix("\n")
     reason = f"{answer.reason}{_gap(answer, model)}"
-    yield answer.target or "" if answer.by else f"abstained: {reason}"
-    if is_hybrid and answer.by:
-        yield f"by the {answer.by}" + (f": {reason}" if reason else "")
+    yield answer.target or "" if answer.answered_by else f"abstained: {reason}"
+    if is_hybrid and answer.answered_by:
+        yield f"by the {answer.answered_by}" + (f": {reason}" if reason else "")
     if explain and best:
         yield f"probability {best.probability:.6g}"
-    yield from map(_reading_row, answer.parse.readings)
+    yield from map(_reading_row, answer.first.readings)
     if explain:
         yield ""
 
 
 def _gap(answer: Answer, model: Path) -> str:
     """What the grammar does not know, where that is why it has no answer."""
+    from nqg.answers import NO_DERIVATION
     from nqg.inference.gaps import gaps
-    from nqg.inference.reading import NO_DERIVATION
 
-    return f": {gaps(_grammar(model), answer.parse.source)}" if answer.parse.reason == NO_DERIVATION else ""
+    return f": {gaps(_grammar(model), answer.source_tokens)}" if answer.first.reason == NO_DERIVATION else ""
 
 
 @lru_cache(maxsize=1)
@@ -207,21 +201,21 @@ def _reading_row(reading: Reading) -> str:
 
 
 def _row(answer: Answer) -> str:
-    said = answer.reason if answer.by else f"abstained: {answer.reason}"
-    if answer.by == "grammar":
-        said = f"{answer.parse.probability:.6g}"
-    return "\t".join([" ".join(answer.parse.source), answer.target or "", said])
+    said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
+    if answer.reading:
+        said = f"{answer.reading.probability:.6g}"
+    return "\t".join([" ".join(answer.source_tokens), answer.target or "", said])
 
 
 def _facts(answer: Answer, explain: bool, readings: int) -> dict[str, Any]:
-    best = answer.parse.best if answer.by == "grammar" else None
-    source, probability = " ".join(answer.parse.source), best and best.probability
+    best = answer.reading
+    source, probability = " ".join(answer.source_tokens), best and best.probability
     facts: dict[str, Any] = {"source": source, "target": answer.target, "probability": probability}
     if answer.reason:
         facts["reason"] = answer.reason
     if explain and best:
         facts |= {"derivation": str(best.derivation), "applications": list(_hyperedges(best))}
-    return facts | ({"readings": _readings(answer.parse.readings)} if readings else {})
+    return facts | ({"readings": _readings(answer.first.readings)} if readings else {})
 
 
 def _hyperedges(reading: Reading) -> Iterator[dict[str, Any]]:

@@ -16,8 +16,9 @@ from nqg.inference.settings_file import ProjectSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
 if TYPE_CHECKING:
+    from nqg.answers import System
     from nqg.cli.training_run import Task, TrainingRun
-    from nqg.inference.hybrid import Fallback, Gate, GrammarParser
+    from nqg.inference.hybrid import Gate
     from nqg.seq2seq.seq2seq import Seq2seq
 
 PANEL = "The fallback, which answers where the grammar does not"
@@ -95,10 +96,10 @@ class FallbackWish:
 
         apart = replace(run, folder=run.folder / "held-out", curves=None)
 
-        def parser(examples: Sequence[Example]) -> GrammarParser:
+        def parser(examples: Sequence[Example]) -> System:
             return apart.fitted(replace(task, examples=examples, dev=())).parser
 
-        def fallback(examples: Sequence[Example]) -> Fallback:
+        def fallback(examples: Sequence[Example]) -> System:
             seq2seq = self._fitted(examples, task.device, apart.folder)
             return LegalSeq2seq(seq2seq, task.target_grammar) if task.target_grammar else seq2seq
 

@@ -170,10 +170,10 @@ def _measured(scores: Scores, examples: Sequence[Example], path: Path) -> Measur
 
 
 def _scores(parser: Parser, examples: Sequence[Example]) -> Scores:
-    from nqg.evaluation.metrics import compute
+    from nqg.evaluation.metrics import score
 
-    parses = parser.parses(example.source for example in examples)
-    return compute([parse.target for parse in parses], [example.target for example in examples])
+    answers = parser.answers(example.source for example in examples)
+    return score([answer.target for answer in answers], [example.target for example in examples])
 
 
 def _report(output: Path, fitting: Fitting, scores: Scores | None, as_json: bool) -> None:

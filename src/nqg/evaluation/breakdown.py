@@ -13,10 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from nqg.answers import Answer, exact_match, program_tokens
 from nqg.data.examples import Example
 from nqg.errors import NqgError
-from nqg.evaluation.evaluation import Evaluation, Reply
-from nqg.evaluation.metrics import exact_match, normalised_tokens
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_ROOT
@@ -51,7 +50,7 @@ def first_difference(prediction: str, gold: str) -> Difference | None:
 
 
 def _ended(program: str) -> tuple[str, ...]:
-    return (*normalised_tokens(program), END)
+    return (*program_tokens(program), END)
 
 
 def trigrams(target: str) -> Iterator[Trigram]:
@@ -72,7 +71,7 @@ class TargetStatistics:
     def of(cls, targets: Iterable[str]) -> TargetStatistics:
         """The statistics of some targets."""
         targets = list(targets)
-        symbols = [normalised_tokens(target) for target in targets]
+        symbols = [program_tokens(target) for target in targets]
         return cls(
             frozenset(trigram for target in targets for trigram in trigrams(target)),
             Counter(symbol for each in symbols for symbol in set(each)),
@@ -81,7 +80,7 @@ class TargetStatistics:
 
     def is_longer(self, target: str) -> bool:
         """Whether a target is longer than every one seen."""
-        return len(normalised_tokens(target)) > self.longest
+        return len(program_tokens(target)) > self.longest
 
     def knows_trigram(self, target: str, place: int) -> bool:
         """Whether the symbol at `place` of a target, or its end, was seen after the two symbols before it."""
@@ -89,7 +88,7 @@ class TargetStatistics:
 
     def atoms_seen(self, target: str, times: int) -> tuple[str, ...]:
         """The symbols of a target that were seen in just so many examples, in their order, each once."""
-        return tuple(each for each in dict.fromkeys(normalised_tokens(target)) if self.examples_with[each] == times)
+        return tuple(each for each in dict.fromkeys(program_tokens(target)) if self.examples_with[each] == times)
 
 
 IsRight = Callable[[str, Example], bool]
@@ -118,20 +117,11 @@ ABSTENTIONS = {"too long": Cause.TOO_LONG, "illegal target": Cause.ILLEGAL_TARGE
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """An example, what a system replied to it and, where that is nothing, what its fallback did."""
-
-    example: Example
-    reply: Reply
-    fallback: Reply | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """A wrong or missing prediction with its cause, and a sentence about it."""
 
     example: Example
-    reply: Reply
+    answer: Answer
     traits: tuple[Cause, ...]
     detail: str
     gaps: Gaps | None = None
@@ -148,8 +138,8 @@ class Finding:
             **({} if self.example.id is None else {"id": self.example.id}),
             "source": self.example.source,
             "reference": self.example.target,
-            "prediction": self.reply.target,
-            "by": self.reply.by,
+            "prediction": self.answer.target,
+            "by": self.answer.system,
             "cause": self.cause.name.lower(),
             "traits": [trait.name.lower() for trait in self.traits],
             "detail": self.detail,
@@ -192,14 +182,14 @@ class Breakdown:
 
     def errors(self, by: str) -> int:
         """How many of its replies are wrong or missing."""
-        return sum(finding.reply.by == by for finding in self.findings)
+        return sum(finding.answer.system == by for finding in self.findings)
 
     def table(self) -> list[CauseCount]:
         """The causes of each system's errors, the commonest first, each with the shortest sentence as its example."""
         return [line for by in self.asked for line in self._lines(by)]
 
     def _lines(self, by: str) -> list[CauseCount]:
-        findings = [finding for finding in self.findings if finding.reply.by == by]
+        findings = [finding for finding in self.findings if finding.answer.system == by]
         held = Counter(trait for finding in findings for trait in finding.traits)
         lines = []
         for cause in held:
@@ -232,35 +222,33 @@ def same_tokens(prediction: str, example: Example) -> bool:
 
 
 def breakdown(
-    rows: Sequence[Row],
+    examples: Sequence[Example],
+    answers: Sequence[Answer],
     *,
     train: Sequence[Example],
     grammar: Grammar | None = None,
     is_right: IsRight = same_tokens,
 ) -> Breakdown:
-    """Why the wrong and missing replies of `rows` are so.
+    """Why the wrong and missing answers to examples are so; of a hybrid, those of each part that was needed.
 
-    With a `grammar`, the rows' replies are those of a parser that has it; without one, and wherever a fallback
-    replied, errors are explained by what the examples in `train` never showed. `is_right` judges predictions.
+    With a `grammar`, what was said first is explained by what the grammar lacks; without one, and wherever a fallback
+    answered, errors are explained by what the examples in `train` never showed. `is_right` judges predictions.
     """
     statistics = TargetStatistics.of(example.target for example in train)
-    first = [(row.example, row.reply) for row in rows]
-    second = [(row.example, row.fallback) for row in rows if row.fallback and row.reply.target is None]
+    pairs = list(zip(examples, answers, strict=True))
+    first = [(example, answer.first) for example, answer in pairs]
+    second = [
+        (example, other) for example, answer in pairs if answer.first.target is None for other in answer.parts[1:]
+    ]
     findings: list[Finding] = []
     if grammar is not None:
         findings.extend(_grammar_findings(_errors(first, is_right), grammar))
     others = [*first, *second] if grammar is None else second
     findings.extend(_sequence_finding(*pair, statistics) for pair in _errors(others, is_right))
-    return Breakdown(dict(Counter(reply.by for _, reply in [*first, *second])), tuple(findings))
+    return Breakdown(dict(Counter(answer.system for _, answer in [*first, *second])), tuple(findings))
 
 
-def evaluation_rows(found: Evaluation) -> list[Row]:
-    """The rows of an evaluation."""
-    others: Sequence[Reply | None] = found.fallback or [None] * len(found.examples)
-    return [Row(*row) for row in zip(found.examples, found.replies, others, strict=True)]
-
-
-Pair = tuple[Example, Reply]
+Pair = tuple[Example, Answer]
 
 
 def _errors(pairs: Sequence[Pair], is_right: IsRight) -> list[Pair]:
@@ -270,36 +258,36 @@ def _errors(pairs: Sequence[Pair], is_right: IsRight) -> list[Pair]:
 def _grammar_findings(errors: Sequence[Pair], grammar: Grammar) -> Iterator[Finding]:
     full = charts(grammar, [example.source_tokens for example, _ in errors])
     goal = goal_charts(grammar, full, [example.target_tokens for example, _ in errors])
-    for (example, reply), root, goal_root in zip(errors, full.roots(), goal.roots(), strict=True):
-        if root == NO_ROOT and reply.target is None:
-            yield _gap_finding(example, reply, gaps(grammar, example.source_tokens))
+    for (example, answer), root, goal_root in zip(errors, full.roots(), goal.roots(), strict=True):
+        if root == NO_ROOT and answer.target is None:
+            yield _gap_finding(example, answer, gaps(grammar, example.source_tokens))
         else:
-            yield _forest_finding(example, reply, gold_is_derivable=goal_root != NO_ROOT)
+            yield _forest_finding(example, answer, gold_is_derivable=goal_root != NO_ROOT)
 
 
-def _gap_finding(example: Example, reply: Reply, found: Gaps) -> Finding:
+def _gap_finding(example: Example, answer: Answer, found: Gaps) -> Finding:
     cause = Cause.UNKNOWN_WORD if found.unknown else Cause.UNKNOWN_CONSTRUCTION
-    return Finding(example, reply, (cause,), str(found), gaps=found)
+    return Finding(example, answer, (cause,), str(found), gaps=found)
 
 
-def _forest_finding(example: Example, reply: Reply, *, gold_is_derivable: bool) -> Finding:
+def _forest_finding(example: Example, answer: Answer, *, gold_is_derivable: bool) -> Finding:
     """An error though the sentence has derivations: the right program is among them or not."""
     where = Cause.WRONG_DERIVATION if gold_is_derivable else Cause.GOLD_NOT_DERIVABLE
-    if reply.target is None:
+    if answer.target is None:
         derivable = "can" if gold_is_derivable else "cannot"
-        detail = f"{reply.reason or 'no answer'}; the grammar {derivable} derive the right program"
-        return Finding(example, reply, (ABSTENTIONS.get(reply.reason, Cause.WITHHELD), where), detail)
-    difference = first_difference(reply.target, example.target)
-    return Finding(example, reply, (where,), str(difference or ""), difference=difference)
+        detail = f"{answer.reason or 'no answer'}; the grammar {derivable} derive the right program"
+        return Finding(example, answer, (ABSTENTIONS.get(answer.reason, Cause.WITHHELD), where), detail)
+    difference = first_difference(answer.target, example.target)
+    return Finding(example, answer, (where,), str(difference or ""), difference=difference)
 
 
-def _sequence_finding(example: Example, reply: Reply, statistics: TargetStatistics) -> Finding:
-    if reply.target is None:
-        return Finding(example, reply, (Cause.NO_ANSWER,), reply.reason or "no answer")
-    difference = first_difference(reply.target, example.target)
+def _sequence_finding(example: Example, answer: Answer, statistics: TargetStatistics) -> Finding:
+    if answer.target is None:
+        return Finding(example, answer, (Cause.NO_ANSWER,), answer.reason or "no answer")
+    difference = first_difference(answer.target, example.target)
     found = dict(_lessons_missed(example.target, difference, statistics)) or {Cause.OTHER: ""}
     detail = "; ".join(filter(None, [str(difference or ""), *found.values()]))
-    return Finding(example, reply, tuple(found), detail, difference=difference)
+    return Finding(example, answer, tuple(found), detail, difference=difference)
 
 
 def _lessons_missed(

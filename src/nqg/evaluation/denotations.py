@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from nqg.answers import exact_match
 from nqg.data.funql import Call, Entity, EntityKind, Name, Number, Placeholder, Term, expanded, parse_funql, spaced_text
 from nqg.data.geobase import Geography, Things
-from nqg.data.geoquery import AnonymisedExample, restored
+from nqg.data.geoquery import restored
 from nqg.errors import NqgError, UnknownName
-from nqg.evaluation.metrics import exact_match
 
 K = EntityKind
 
@@ -328,34 +328,3 @@ def denotation_matches(prediction: str, gold: str, entities: Sequence[Entity], g
         return True
     found = target_denotation(prediction, entities, geography)
     return found.failure is None and found == target_denotation(gold, entities, geography)
-
-
-@dataclass(frozen=True, slots=True)
-class DenotationScores:
-    """How many predictions are the gold program, and how many give its answers; an abstention is neither."""
-
-    examples: int
-    exact: int
-    same_answers: int
-
-    @property
-    def exact_match(self) -> float:
-        """The share of predictions that are the gold program."""
-        return self.exact / self.examples if self.examples else 0.0
-
-    @property
-    def accuracy(self) -> float:
-        """The share of predictions that give the gold program's answers."""
-        return self.same_answers / self.examples if self.examples else 0.0
-
-
-def denotation_scores(
-    predictions: Sequence[str | None], gold: Sequence[AnonymisedExample], geography: Geography
-) -> DenotationScores:
-    """Exact match and denotation accuracy of targets predicted for `gold`, whose entities they are restored with."""
-    exact = same = 0
-    for prediction, each in zip(predictions, gold, strict=True):
-        if prediction is not None:
-            exact += exact_match(prediction, each.example.target)
-            same += denotation_matches(prediction, each.example.target, each.entities, geography)
-    return DenotationScores(len(gold), exact, same)

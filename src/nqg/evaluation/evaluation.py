@@ -1,4 +1,4 @@
-"""An evaluation: examples, what a system replies to each, who judges, and what comes out of it."""
+"""An evaluation: examples, what a system answers to each, who judges, and what comes out of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nqg.answers import Answer, exact_match
 from nqg.data.catalogue import entry_named, load_spider_schemas
 from nqg.data.download import file_store
 from nqg.data.examples import Example
@@ -15,7 +16,7 @@ from nqg.data.schema import Schema
 from nqg.data.spider import database_of
 from nqg.data.sql import sql_text
 from nqg.errors import FormatError, NqgError, UnknownName
-from nqg.evaluation.metrics import HybridScores, Interval, Scores, exact_match
+from nqg.evaluation.metrics import Interval, Scores, gain
 from nqg.evaluation.spider_match import SpiderReport, Verdict, spider_match
 from nqg.progress import Progress, silent
 
@@ -132,59 +133,45 @@ JUDGES: Mapping[str, Callable[[Path | None, Progress], Judge]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a system says to a sentence; no `target` is an abstention."""
-
-    target: str | None
-    by: str
-    probability: float | None = None
-    reason: str = ""
-
-
 @dataclass(frozen=True)
 class Evaluation:
-    """The replies of a system to examples, and perhaps those of a fallback, which count where the system abstains."""
+    """The answers of a system to examples; where all come from both parts of a hybrid, its parts are scored too."""
 
     judge: Judge
     examples: Sequence[Example]
-    replies: Sequence[Reply]
-    fallback: Sequence[Reply] | None = None
+    answers: Sequence[Answer]
 
     def __post_init__(self) -> None:
-        for replies in (self.replies, *([] if self.fallback is None else [self.fallback])):
-            if len(replies) != len(self.examples):
-                raise NqgError(f"expected a reply to each of {len(self.examples)} examples, found {len(replies)}")
-
-    @property
-    def final(self) -> Sequence[Reply]:
-        """The reply to each example that counts."""
-        if self.fallback is None:
-            return self.replies
-        return [other if own.target is None else own for own, other in zip(self.replies, self.fallback, strict=True)]
+        if len(self.answers) != len(self.examples):
+            raise NqgError(f"expected an answer to each of {len(self.examples)} examples, found {len(self.answers)}")
 
     @cached_property
     def systems(self) -> dict[str, Scores]:
         """The scores of every system that takes part, by its name."""
-        name = self.replies[0].by if self.replies else ""
-        if self._hybrid is None or self.fallback is None:
-            return {name: Scores.of(self._verdicts(self.replies))}
-        together = self._hybrid
-        other = self.fallback[0].by
-        return {name: together.grammar, other: together.fallback, f"{name}, else {other}": together.hybrid}
+        name = self.answers[0].system if self.answers else ""
+        if self._parts is None:
+            return {name: Scores.of(self.verdicts)}
+        first, second = (part[0].system for part in self._parts)
+        columns = (*map(self._verdicts, self._parts), self.verdicts)
+        return dict(zip((first, second, f"{first}, else {second}"), map(Scores.of, columns), strict=True))
 
-    @property
+    @cached_property
     def gain(self) -> Interval | None:
         """How far a hybrid's accuracy is above its fallback's."""
-        return self._hybrid.gain if self._hybrid else None
+        return gain(self.verdicts, self._verdicts(self._parts[1])) if self._parts else None
+
+    @cached_property
+    def verdicts(self) -> list[bool | None]:
+        """Whether each answer is right; None for an abstention."""
+        return self._verdicts(self.answers)
 
     @cached_property
     def spider(self) -> SpiderReport | None:
         """The tables of Spider's metric, where it is the judge."""
         if not isinstance(self.judge, SpiderJudge):
             return None
-        pairs = zip(self.final, self.examples, strict=True)
-        return SpiderReport.of([self.judge.verdict(reply.target, example) for reply, example in pairs])
+        pairs = zip(self.answers, self.examples, strict=True)
+        return SpiderReport.of([self.judge.verdict(answer.target, example) for answer, example in pairs])
 
     def facts(self) -> dict[str, Any]:
         """Everything but the single predictions, for JSON."""
@@ -196,24 +183,25 @@ class Evaluation:
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Every prediction, for lines of JSON."""
-        for example, reply, verdict in zip(self.examples, self.final, self._verdicts(self.final), strict=True):
+        for example, answer, verdict in zip(self.examples, self.answers, self.verdicts, strict=True):
             yield {
                 **({} if example.id is None else {"id": example.id}),
                 "source": example.source,
                 "reference": example.target,
-                "prediction": reply.target,
+                "prediction": answer.target,
                 "right": verdict,
-                "by": reply.by,
-                "probability": reply.probability,
-                "reason": reply.reason,
+                "by": answer.system,
+                "probability": answer.probability,
+                "reason": answer.reason,
             }
 
     @cached_property
-    def _hybrid(self) -> HybridScores | None:
-        if self.fallback is None:
+    def _parts(self) -> tuple[Sequence[Answer], Sequence[Answer]] | None:
+        """What the grammar and the fallback said, where both were asked about every example."""
+        if not self.answers or any(len(answer.parts) != 2 for answer in self.answers):
             return None
-        return HybridScores.of(self._verdicts(self.replies), self._verdicts(self.fallback))
+        return [answer.parts[0] for answer in self.answers], [answer.parts[1] for answer in self.answers]
 
-    def _verdicts(self, replies: Sequence[Reply]) -> list[bool | None]:
-        pairs = zip(replies, self.examples, strict=True)
-        return [None if reply.target is None else self.judge.is_right(reply.target, each) for reply, each in pairs]
+    def _verdicts(self, answers: Sequence[Answer]) -> list[bool | None]:
+        pairs = zip(answers, self.examples, strict=True)
+        return [None if answer.target is None else self.judge.is_right(answer.target, each) for answer, each in pairs]

@@ -1,11 +1,10 @@
-"""From predictions and references to the paper's figures: coverage, precision and accuracy, of one system or a hybrid.
+"""From predictions and references to the paper's figures: coverage, precision and accuracy.
 
 Usable by itself: predictions and references are strings, and an abstention is None.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nqg.answers import exact_match
 from nqg.errors import NqgError
 
 CONFIDENCE = 0.95
@@ -85,26 +85,6 @@ def _checked(confidence: float) -> float:
 Match = Callable[[str, str], bool]
 """Whether a prediction is as good as the reference."""
 UNDEFINED = "undefined"
-
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-
-
-def normalised_tokens(program: str) -> tuple[str, ...]:
-    """The words and marks of a program; the white space around them, which detokenisers lose, does not count.
-
-    >>> normalised_tokens("answer(count ( m0 ))")
-    ('answer', '(', 'count', '(', 'm0', ')', ')')
-    """
-    return tuple(_TOKEN.findall(program))
-
-
-def exact_match(prediction: str, reference: str) -> bool:
-    """Whether two programs have the same tokens.
-
-    >>> exact_match("answer(state)", "answer ( state )"), exact_match("answer ( m0 )", "answer ( M0 )")
-    (True, False)
-    """
-    return normalised_tokens(prediction) == normalised_tokens(reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,52 +164,20 @@ def verdicts(
     return [None if prediction is None else match(prediction, reference) for prediction, reference in pairs]
 
 
-def compute(predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match) -> Scores:
+def score(predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match) -> Scores:
     """The scores of predictions; None is an abstention.
 
-    >>> print(compute(["J J", None, "W"], ["J J", "W W", "J"]))
+    >>> print(score(["J J", None, "W"], ["J J", "W W", "J"]))
     accuracy 33.3 %, coverage 66.7 %, precision 50.0 %
     """
     return Scores.of(verdicts(predictions, references, match))
 
 
-@dataclass(frozen=True, slots=True)
-class HybridScores:
-    """A grammar, the fallback alone, and both together; `gain` is how far the hybrid is above the fallback."""
-
-    grammar: Scores
-    fallback: Scores
-    hybrid: Scores
-    gain: Interval
-
-    @classmethod
-    def of(cls, grammar: Sequence[bool | None], fallback: Sequence[bool | None], *, seed: int = 0) -> HybridScores:
-        """The scores of two systems' verdicts on the same examples; the grammar's answer counts where it has one."""
-        _check_lengths("verdicts on the fallback", fallback, grammar)
-        pairs = list(zip(grammar, fallback, strict=True))
-        hybrid = [second if first is None else first for first, second in pairs]
-        gains = [float(bool(both)) - float(bool(alone)) for both, (_, alone) in zip(hybrid, pairs, strict=True)]
-        return cls(Scores.of(grammar), Scores.of(fallback), Scores.of(hybrid), bootstrap_interval(gains, seed=seed))
-
-    def __str__(self) -> str:
-        accuracies = (percent(each.accuracy) for each in (self.grammar, self.fallback, self.hybrid))
-        return "accuracy of the grammar {}, of the fallback {}, of the hybrid {}".format(*accuracies)
-
-
-def compute_hybrid(
-    grammar: Sequence[str | None],
-    fallback: Sequence[str | None],
-    references: Sequence[str],
-    match: Match = exact_match,
-    *,
-    seed: int = 0,
-) -> HybridScores:
-    """The scores of a grammar's predictions, a fallback's, and of the hybrid that asks the grammar first.
-
-    >>> print(compute_hybrid([None, "W W"], ["J", "W"], ["J", "W W"]))
-    accuracy of the grammar 50.0 %, of the fallback 50.0 %, of the hybrid 100.0 %
-    """
-    return HybridScores.of(verdicts(grammar, references, match), verdicts(fallback, references, match), seed=seed)
+def gain(verdicts: Sequence[bool | None], others: Sequence[bool | None], *, seed: int = 0) -> Interval:
+    """How far the accuracy of a system is above that of another one on the same examples."""
+    _check_lengths("verdicts on the other system", others, verdicts)
+    pairs = zip(verdicts, others, strict=True)
+    return bootstrap_interval([float(bool(one)) - float(bool(other)) for one, other in pairs], seed=seed)
 
 
 def _check_lengths(what: str, found: Sequence[object], expected: Sequence[object]) -> None:

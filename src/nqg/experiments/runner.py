@@ -1,6 +1,6 @@
 """Recipes run cell by cell: what is finished is not run again, what was interrupted goes on.
 
-A cell is a system with its weights and a seed. `nqg` and `seq2seq` train and predict; `hybrid` puts their replies
+A cell is a system with its weights and a seed. `nqg` and `seq2seq` train and predict; `hybrid` puts their answers
 together; `gated` does so with a gate that is calibrated on examples held out from training (two more trainings).
 """
 
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nqg
-from nqg.data.examples import Example, distinct_pairs
+from nqg.answers import Answer
+from nqg.data.examples import distinct_pairs
 from nqg.engines import Engine
-from nqg.evaluation.evaluation import Evaluation, Reply
+from nqg.evaluation.evaluation import Evaluation
 from nqg.evaluation.metrics import Scores
 from nqg.experiments.recipe import Recipe, System, UsedWeights
 from nqg.experiments.records import Cell, Record, read_record
@@ -34,13 +35,13 @@ from nqg.experiments.task import (
     fine_tuning_settings,
     nqg_outcome,
     prepared,
-    read_replies,
+    read_answers,
     seq2seq_outcome,
     training_settings,
-    write_replies,
+    write_answers,
 )
 from nqg.inference.calibration import HeldOut, held_out
-from nqg.inference.hybrid import Gate, Trial, calibrated_gate
+from nqg.inference.hybrid import Gate, Trial, calibrated_gate, joined
 from nqg.inference.parser import best_device
 from nqg.model_folder import held
 from nqg.progress import Progress as Report
@@ -134,7 +135,7 @@ class Runner:
 
     def _made(self, cell: Cell) -> Record:
         outcome = self._outcome(cell)
-        write_replies(self._replies(cell), self.task, outcome.replies)
+        write_answers(self._answers_file(cell), self.task, outcome.answers)
         record = Record(
             cell,
             self._figures(outcome),
@@ -153,18 +154,17 @@ class Runner:
         return record
 
     def _figures(self, outcome: Outcome) -> dict[str, float | None]:
-        """What the judges say of the replies, beside the facts of the run and of the split."""
+        """What the judges say of the answers, beside the facts of the run and of the split."""
         main, *more = self.task.judges
-        judged = {f"{name}_accuracy": self._scores(name, outcome.replies).accuracy for name in more}
-        ways = {"": outcome.replies, **{f"{name}_": replies for name, replies in outcome.others.items()}}
-        for way, replies in ways.items():
-            scores = self._scores(main, replies)
+        judged = {f"{name}_accuracy": self._scores(name, outcome.answers).accuracy for name in more}
+        ways = {"": outcome.answers, **{f"{name}_": answers for name, answers in outcome.others.items()}}
+        for way, answers in ways.items():
+            scores = self._scores(main, answers)
             judged |= {f"{way}{name}": getattr(scores, name) for name in ("accuracy", "coverage", "precision")}
         return {**judged, **outcome.figures, **self.task.split_facts, "test_examples": len(self.task.test)}
 
-    def _scores(self, judge: str, replies: Sequence[Reply]) -> Scores:
-        systems = Evaluation(self.task.judges[judge], self.task.test, replies).systems
-        return next(iter(systems.values()))
+    def _scores(self, judge: str, answers: Sequence[Answer]) -> Scores:
+        return Scores.of(Evaluation(self.task.judges[judge], self.task.test, answers).verdicts)
 
     def _outcome(self, cell: Cell) -> Outcome:
         match cell.system:
@@ -188,60 +188,47 @@ class Runner:
         return self.runs[system](task, self.weights.path(system), cell.seed, place)
 
     def _together(self, cell: Cell, gate: Gate, figures: Mapping[str, float]) -> Outcome:
-        """The grammar's reply where it has one that passes the gate, else the fallback's."""
+        """The grammar's answer where it has one that passes the gate, else the fallback's."""
         watch = Stopwatch()
         with watch.timing("training and predicting of the parts"):
             own, other = (self._part(system, cell.seed) for system in ("nqg", "seq2seq"))
-        pairs = zip(own, other, strict=True)
-        return Outcome(tuple(_chosen(first, second, gate) for first, second in pairs), figures, {}, watch.seconds)
+        answers = tuple(joined(first, second, gate) for first, second in zip(own, other, strict=True))
+        return Outcome(answers, figures, {}, watch.seconds)
 
-    def _part(self, system: System, seed: int) -> tuple[Reply, ...]:
-        """The replies of a part of the hybrid; a record without its replies, as they are not kept in git, is redone."""
+    def _part(self, system: System, seed: int) -> tuple[Answer, ...]:
+        """The answers of a part of the hybrid; a record without them, as they are not kept in git, is made again."""
         cell = self.cell(system, seed)
         self.record(cell)
-        if not self._replies(cell).exists():
+        if not self._answers_file(cell).exists():
             with held(self._unfinished(cell), wait=True):
                 self._made(cell)
-        return read_replies(self._replies(cell), self.task)
+        return read_answers(self._answers_file(cell), self.task)
 
     def _calibrated_gate(self, cell: Cell) -> Gate:
         """The gate that is best on examples held out from training, of which neither part has seen the templates."""
         parts = held_out(self.task.train, HeldOut.TEMPLATE).parts(distinct_pairs(self.task.train))
         task = replace(self.task, train=tuple(parts.train), test=tuple(parts.test))
-        own, other = (self._held_out_replies(task, self.cell(system, cell.seed)) for system in ("nqg", "seq2seq"))
-        return calibrated_gate(
-            [
-                Trial(first.probability, _is_right(task, example, first), _is_right(task, example, second))
-                for example, first, second in zip(task.test, own, other, strict=True)
-            ]
-        )
+        own, other = (self._held_out_answers(task, self.cell(system, cell.seed)) for system in ("nqg", "seq2seq"))
+        is_right = next(iter(task.judges.values())).is_right
+        asked = zip(own, other, task.test, strict=True)
+        return calibrated_gate([Trial.of(first, second, example, is_right) for first, second, example in asked])
 
-    def _held_out_replies(self, task: Task, cell: Cell) -> tuple[Reply, ...]:
-        """The replies of one part to held-out examples; kept, because gates of several encoders share a fallback's."""
+    def _held_out_answers(self, task: Task, cell: Cell) -> tuple[Answer, ...]:
+        """The answers of one part to held-out examples; kept, because gates of several encoders share a fallback's."""
         fingerprint = self.recipe.fingerprint(cell.system, cell.weights)[:8] + task.fingerprint[:8]
         name = f"held-out-{cell.stem}-{fingerprint}"
         path, folder = (self.results / kind / cell.recipe / name for kind in (".replies", ".unfinished"))
         with held(folder, wait=True):
             if not path.exists():
-                write_replies(path, task, self._trained(task, cell, cell.system, folder).replies)
+                write_answers(path, task, self._trained(task, cell, cell.system, folder).answers)
                 shutil.rmtree(folder, ignore_errors=True)
-        return read_replies(path, task)
+        return read_answers(path, task)
 
-    def _replies(self, cell: Cell) -> Path:
+    def _answers_file(self, cell: Cell) -> Path:
         return self.results / ".replies" / cell.recipe / f"{cell.stem}.jsonl"
 
     def _unfinished(self, cell: Cell) -> Path:
         return self.results / ".unfinished" / cell.recipe / cell.stem
-
-
-def _chosen(own: Reply, other: Reply, gate: Gate) -> Reply:
-    passes = own.target is not None and gate.lets_pass(own.probability or 0.0)
-    return own if passes or other.target is None else other
-
-
-def _is_right(task: Task, example: Example, reply: Reply) -> bool:
-    judge = next(iter(task.judges.values()))
-    return reply.target is not None and judge.is_right(reply.target, example)
 
 
 RUNS: Mapping[System, Run] = {"nqg": nqg_outcome, "seq2seq": seq2seq_outcome}

@@ -12,13 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nqg.answers import GRAMMAR, ILLEGAL, Answer
 from nqg.data.catalogue import load_dataset, load_spider_schemas
 from nqg.data.dataset import Dataset, Split
 from nqg.data.examples import Example
 from nqg.data.schema import Schema, SqlConstants, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
-from nqg.errors import FormatError, Place
-from nqg.evaluation.evaluation import Judge, Reply, judge_named
+from nqg.errors import FormatError
+from nqg.evaluation.evaluation import Judge, judge_named
 from nqg.experiments.recipe import Recipe
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar
@@ -26,7 +27,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
 from nqg.inference.fitting import Fitting
-from nqg.inference.parser import Parse, Parser
+from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.progress import Progress as Report
 from nqg.progress import silent
@@ -143,13 +144,13 @@ class Workplace:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The replies to a task's test sentences, and facts of the run."""
+    """The answers to a task's test sentences, and facts of the run."""
 
-    replies: tuple[Reply, ...]
+    answers: tuple[Answer, ...]
     figures: Mapping[str, float]
     settings: Mapping[str, Any]
     seconds: Mapping[str, float]
-    others: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)  # of other ways to answer, by their names
+    others: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)  # of other ways to answer, by their names
 
 
 @dataclass(slots=True)
@@ -168,32 +169,36 @@ class Stopwatch:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - begun, 3)
 
 
-def write_replies(path: Path, task: Task, replies: Iterable[Reply]) -> None:
-    """Write replies as lines of JSON, each with its sentence and the right program."""
-    pairs = zip(task.test, replies, strict=True)
-    lines = ({"source": each.source, "reference": each.target, **asdict(reply)} for each, reply in pairs)
+def write_answers(path: Path, task: Task, answers: Iterable[Answer]) -> None:
+    """Write answers as lines of JSON, each with its sentence and the right program."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (
+        {
+            "source": example.source,
+            "reference": example.target,
+            "target": answer.target,
+            "by": answer.system,
+            "probability": answer.probability,
+            "reason": answer.reason,
+        }
+        for example, answer in zip(task.test, answers, strict=True)
+    )
     write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 
 
-def read_replies(path: Path, task: Task) -> tuple[Reply, ...]:
-    """The replies in a file to the test sentences of a task; those to others are refused."""
+def read_answers(path: Path, task: Task) -> tuple[Answer, ...]:
+    """The answers in a file to the test sentences of a task; those to others are refused."""
     lines = [(place, strict_json(line, place)) for place, line in numbered_lines(path)]
     if len(lines) != len(task.test):
-        raise FormatError(f"expected {len(task.test)} replies, found {len(lines)}", path)
-    replies = []
+        raise FormatError(f"expected {len(task.test)} answers, found {len(lines)}", path)
+    answers = []
     for (place, line), example in zip(lines, task.test, strict=True):
-        if not isinstance(line, dict) or line.get("source") != example.source:
-            raise FormatError(f"expected a reply to '{example.source}'", place)
-        replies.append(_reply(line, place))
-    return tuple(replies)
-
-
-def _reply(line: dict[str, Any], place: Place) -> Reply:
-    try:
-        return Reply(**{name: value for name, value in line.items() if name not in ("source", "reference")})
-    except TypeError as error:
-        raise FormatError(f"expected a reply with its parts ({error})", place) from error
+        match line:
+            case {"source": example.source, "target": target, "by": str(by), "probability": chance, "reason": str(why)}:
+                answers.append(Answer(example.source, target, chance, by, why))
+            case _:
+                raise FormatError(f"expected an answer to '{example.source}'", place)
+    return tuple(answers)
 
 
 SAVE_EVERY = 64
@@ -208,11 +213,11 @@ def nqg_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Outcom
     with watch.timing("training"):
         parser = _trained(task, grammar, train, weights, seed, place)
     with watch.timing("parsing"):
-        replies = _replies(task, parser, test)
-    others = {BEST_LEGAL: _replies(task, parser, test, only_legal=True)} if task.target_grammar else {}
+        answers = _answers(task, parser, test)
+    others = {BEST_LEGAL: _answers(task, parser, test, only_legal=True)} if task.target_grammar else {}
     figures = {"rules": float(len(grammar)), "train_examples": float(len(task.train))}
     settings = asdict(training_settings(task.recipe, weights, seed)) | {"induction": dict(task.recipe.induction)}
-    return Outcome(replies, figures, settings, watch.seconds, others)
+    return Outcome(answers, figures, settings, watch.seconds, others)
 
 
 def induced(recipe: Recipe, train: list[Example]) -> Grammar:
@@ -243,15 +248,16 @@ def _trained(task: Task, grammar: Grammar, train: list[Example], weights: str, s
     return fitting.parser
 
 
-def _replies(task: Task, parser: Parser, test: list[Example], *, only_legal: bool = False) -> tuple[Reply, ...]:
-    parses, legal = parser.parse_all((example.source for example in test), only_legal=only_legal), task.legality()
-    return tuple(_nqg_run_reply(parse, legal(example)) for parse, example in zip(parses, test, strict=True))
-
-
-def _nqg_run_reply(parse: Parse, is_legal: Legal) -> Reply:
-    if parse.target is None or not is_legal(parse.target):
-        return Reply(None, "grammar", None, parse.reason or "illegal target")
-    return Reply(parse.target, "grammar", parse.probability)
+def _answers(task: Task, parser: Parser, test: list[Example], *, only_legal: bool = False) -> tuple[Answer, ...]:
+    """The parser's answers; SQL that does not fit its database is an abstention."""
+    answers = parser.with_options(DecodeOptions(only_legal=only_legal)).answers(example.source for example in test)
+    is_legal = task.legality()
+    return tuple(
+        answer
+        if answer.target is None or is_legal(example)(answer.target)
+        else Answer(answer.source, system=GRAMMAR, reason=ILLEGAL)
+        for answer, example in zip(answers, test, strict=True)
+    )
 
 
 def seq2seq_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
@@ -264,10 +270,9 @@ def seq2seq_outcome(task: Task, weights: str, seed: int, place: Workplace) -> Ou
         for step in fitting.steps(place.folder / "seq2seq.safetensors"):
             place.tell(Progress("fine-tuning", step.number, settings.steps, step.loss))
     with watch.timing("predicting"):
-        guesses = fitting.seq2seq.guesses([example.source for example in test])
-    replies = tuple(Reply(guess.target or None, "fallback", guess.probability) for guess in guesses)
+        answers = tuple(fitting.seq2seq.answers(example.source for example in test))
     figures = {"train_examples": float(len(train)), "cut_sources": float(fitting.cut.sources)}
-    return Outcome(replies, figures, asdict(settings), watch.seconds)
+    return Outcome(answers, figures, asdict(settings), watch.seconds)
 
 
 def fine_tuning_settings(recipe: Recipe, weights: str, seed: int) -> FineTuningSettings:

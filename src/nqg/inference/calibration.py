@@ -11,9 +11,10 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
+from nqg.answers import System, exact_match
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, distinct_pairs
-from nqg.inference.hybrid import Fallback, Gate, GrammarParser, Trial, calibrated_gate, predictions, spaced
+from nqg.inference.hybrid import Gate, Hybrid, Trial, calibrated_gate
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
 
@@ -44,30 +45,22 @@ def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE
             return template_split(examples, sizes, likely_language(examples).template, rng)
 
 
-def same_tokens(said: str, wanted: str) -> bool:
-    """Exact match, whatever the white space."""
-    return spaced(said) == spaced(wanted)
-
-
 def trials(
-    parser: GrammarParser, fallback: Fallback, examples: Sequence[Example], is_right: Correctness = same_tokens
+    parser: System, fallback: System, examples: Sequence[Example], is_right: Correctness = exact_match
 ) -> Iterator[Trial]:
     """How both parts do on `examples`, each asked about all of them."""
-    sources = [example.source for example in examples]
-    said = predictions(fallback, sources)
-    for example, parse in zip(examples, parser.parse_all(sources), strict=True):
-        by_grammar = parse.target is not None and is_right(parse.target, example.target)
-        # Where the fallback has nothing to say the hybrid stays with the grammar.
-        handed_over = said[example.source] or parse.target
-        yield Trial(parse.probability, by_grammar, handed_over is not None and is_right(handed_over, example.target))
+    answers = Hybrid(parser, fallback, asks_both=True).answers(example.source for example in examples)
+    for example, answer in zip(examples, answers, strict=True):
+        own, other = answer.parts
+        yield Trial.of(own, other, example.target, is_right)
 
 
 def cross_fitted(
     examples: Sequence[Example],
     split: Split,
-    trained_parser: Callable[[Sequence[Example]], GrammarParser],
-    trained_fallback: Callable[[Sequence[Example]], Fallback],
-    is_right: Correctness = same_tokens,
+    trained_parser: Callable[[Sequence[Example]], System],
+    trained_fallback: Callable[[Sequence[Example]], System],
+    is_right: Correctness = exact_match,
 ) -> Gate:
     """The gate that is best on the test part of `split` for two parts of a hybrid that are fitted to its train part."""
     parts = split.parts(distinct_pairs(examples))

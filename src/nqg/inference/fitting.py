@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from nqg.answers import exact_match
 from nqg.data.examples import Example, MappedExamples, distinct_pairs
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -114,11 +115,9 @@ class DevSet:
 
     def scores(self) -> DevScores:
         """The scores of the parser as it is."""
-        parses = self.parser.parse_all(example.source for example in self.examples)
-        right = sum(
-            parse.best is not None and parse.best.target == example.target_tokens
-            for parse, example in zip(parses, self.examples, strict=True)
-        )
+        answers = self.parser.answers(example.source for example in self.examples)
+        pairs = zip(answers, self.examples, strict=True)
+        right = sum(exact_match(answer.target, example.target) for answer, example in pairs)
         return DevScores(right / len(self.examples), self._loss(self.data) if self.data else None)
 
     @torch.no_grad()

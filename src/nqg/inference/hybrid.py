@@ -13,30 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, TypeVar
 
+from nqg.answers import Answer, System
 from nqg.errors import FormatError, NqgError, Place, SettingsError
 from nqg.files import json_kind, numbered_lines, strict_json, write_text
-from nqg.inference.parser import Parser
-from nqg.inference.reading import Parse
+from nqg.inference.parser import DecodeOptions, Parser
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.seq2seq import Seq2seq
-
-
-class Fallback(Protocol):
-    """A system that turns sentences into programs; None is its way to say that it has no answer."""
-
-    def predict(self, sources: Sequence[str]) -> Sequence[str | None]:
-        """A program, or None, for each sentence, in order."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What another system says of a sentence."""
-
-    source: str
-    target: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,71 +38,52 @@ class PredictionFile:
     def read(cls, path: Path | str, *, refuses_unknown: bool = False) -> PredictionFile:
         """The predictions of a `.tsv` file (source, tab, prediction) or a `.jsonl` file, plain or `.gz`."""
         path = Path(path)
-        parse = _format_of(path)
+        extension = Path(path.name.removesuffix(".gz")).suffix
+        if extension not in (".tsv", ".jsonl"):
+            raise FormatError(f"expected the extension .tsv or .jsonl (or either with .gz), found '{extension}'", path)
+        prediction = _tsv_prediction if extension == ".tsv" else _jsonl_prediction
         targets: dict[str, str | None] = {}
         for place, line in numbered_lines(path):
-            said = parse(line, place)
-            if targets.setdefault(said.source, said.target) != said.target:
-                raise FormatError(f"another prediction for '{said.source}' than on an earlier line", place)
+            source, target = (" ".join(text.split()) for text in prediction(line, place))
+            if not source:
+                raise FormatError("the source is empty", place)
+            if targets.setdefault(source, target or None) != (target or None):
+                raise FormatError(f"another prediction for '{source}' than on an earlier line", place)
         return cls(path, targets, refuses_unknown)
 
-    def predict(self, sources: Sequence[str]) -> list[str | None]:
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """What the file says of each sentence."""
-        return [self._target(spaced(source)) for source in sources]
-
-    def _target(self, source: str) -> str | None:
-        if self.refuses_unknown and source not in self.targets:
-            raise NqgError(f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence")
-        return self.targets.get(source)
-
-
-def spaced(text: str) -> str:
-    """`text` with one space between its tokens.
-
-    >>> spaced("  answer (  state )")
-    'answer ( state )'
-    """
-    return " ".join(text.split())
+        for sentence in sentences:
+            source = " ".join(sentence.split())
+            if self.refuses_unknown and source not in self.targets:
+                raise NqgError(f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence")
+            target = self.targets.get(source)
+            yield Answer(sentence, target, system=self.path.name, reason="no prediction" if target is None else "")
 
 
-def _format_of(path: Path) -> Callable[[str, Place], Prediction]:
-    extension = Path(path.name.removesuffix(".gz")).suffix
-    if extension not in _FORMATS:
-        raise FormatError(f"expected the extension .tsv or .jsonl (or either with .gz), found '{extension}'", path)
-    return _FORMATS[extension]
-
-
-def _tsv_prediction(line: str, place: Place) -> Prediction:
+def _tsv_prediction(line: str, place: Place) -> tuple[str, str]:
     columns = line.split("\t")
     if len(columns) != 2:
         found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if line else "an empty line"
         raise FormatError(f"expected 'source<TAB>prediction', found {found}", place)
-    return _checked(columns[0], columns[1], place)
+    return columns[0], columns[1]
 
 
-def _jsonl_prediction(line: str, place: Place) -> Prediction:
+def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
     """A line of JSON; what `nqg parse --json` prints is one, other keys than the two needed are left aside."""
-    facts = strict_json(line, place)
-    if not isinstance(facts, dict):
-        raise FormatError(f'expected an object {{"source": …, "prediction": …}}, found {json_kind(facts)}', place)
-    key = "target" if "target" in facts and "prediction" not in facts else "prediction"
+    values = strict_json(line, place)
+    if not isinstance(values, dict):
+        raise FormatError(f'expected an object {{"source": …, "prediction": …}}, found {json_kind(values)}', place)
+    key = "target" if "target" in values and "prediction" not in values else "prediction"
     for needed in ("source", key):
-        if needed not in facts:
+        if needed not in values:
             raise FormatError(f"the key '{needed}' is missing; expected source and prediction", place)
-        if not isinstance(facts[needed], str) and (needed == "source" or facts[needed] is not None):
-            raise FormatError(f"the {needed} is {json_kind(facts[needed])}, expected a string", place)
-    return _checked(facts["source"], facts[key] or "", place)
+        if not isinstance(values[needed], str) and (needed == "source" or values[needed] is not None):
+            raise FormatError(f"the {needed} is {json_kind(values[needed])}, expected a string", place)
+    return values["source"], values[key] or ""
 
 
-def _checked(source: str, target: str, place: Place) -> Prediction:
-    if not source.strip():
-        raise FormatError("the source is empty", place)
-    return Prediction(spaced(source), spaced(target) or None)
-
-
-_FORMATS = {".tsv": _tsv_prediction, ".jsonl": _jsonl_prediction}
-
-
+Wanted = TypeVar("Wanted")
 NEVER = 2.0  # more than any probability
 _DECIMALS = 6  # so that 1 - 1e-12, which is rounding, counts as 1
 
@@ -214,6 +179,13 @@ class Trial:
     grammar_is_right: bool
     fallback_is_right: bool
 
+    @classmethod
+    def of(cls, own: Answer, other: Answer, wanted: Wanted, is_right: Callable[[str, Wanted], bool]) -> Trial:
+        """What came of asking both; where the fallback has no answer, the hybrid stays with the grammar's."""
+        handed_over = own.target if other.target is None else other.target
+        rights = [target is not None and is_right(target, wanted) for target in (own.target, handed_over)]
+        return cls(None if own.target is None else own.probability, *rights)
+
     def is_right(self, gate: Gate) -> bool:
         """Whether the hybrid with `gate` is."""
         by_grammar = self.probability is not None and gate.lets_pass(self.probability)
@@ -253,67 +225,51 @@ def _best_gate(trials: Sequence[Trial]) -> Gate:
     return Gate(best[1], trusts_only_readings)
 
 
-Answerer = Literal["grammar", "fallback"]
 FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
 WINDOW = 1024  # sentences that are parsed before the fallback is asked about some of them
 
 
-class GrammarParser(Protocol):
-    """What the hybrid needs of `Parser`."""
-
-    def parse_all(
-        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
-    ) -> list[Parse]:
-        """What each sentence means, according to the grammar."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A sentence's program, and who gave it; `reason` says why the grammar, or nobody, did not."""
-
-    source: str
-    target: str | None
-    by: Answerer | None
-    parse: Parse
-    said: str | None = None  # by the fallback, where it was asked
-    reason: str = ""
-
-    @classmethod
-    def of_grammar(cls, parse: Parse) -> Answer:
-        """The answer of a parser that has no fallback."""
-        by: Answerer | None = "grammar" if parse.best else None
-        return cls(" ".join(parse.source), parse.target, by, parse, reason=parse.reason)
-
-
 @dataclass(frozen=True)
 class Hybrid:
-    """A parser, a system that answers in its stead, and perhaps a gate; without one, the grammar is first."""
+    """A parser, a system that answers in its stead, and perhaps a gate; without one, the grammar is first.
 
-    parser: GrammarParser
-    fallback: Fallback
+    The fallback is asked only about sentences that need it, unless the hybrid `asks_both`, so that both can be scored.
+    """
+
+    parser: System
+    fallback: System
     gate: Gate | None = None
+    asks_both: bool = False
+    fallback_name: str = "fallback"
 
-    def answer(self, sentence: str, *, readings: int = 0, only_legal: bool = False, marginals: bool = False) -> Answer:
-        """The program of a sentence."""
-        return next(self.answers([sentence], readings=readings, only_legal=only_legal, marginals=marginals))
+    def with_options(self, options: DecodeOptions) -> Hybrid:
+        """The same hybrid whose parser answers in another way."""
+        return replace(self, parser=self.parser.with_options(options)) if isinstance(self.parser, Parser) else self
 
-    def answers(
-        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
-    ) -> Iterator[Answer]:
-        """The program of each sentence of a stream; the options are those of `Parser.parses`."""
+    def answer(self, sentence: str) -> Answer:
+        """The answer to one sentence."""
+        return next(self.answers([sentence]))
+
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        """The answer to each sentence of a stream, in their order."""
         stream = iter(sentences)
         while window := list(islice(stream, WINDOW)):
-            parses = self.parser.parse_all(window, readings=readings, only_legal=only_legal, marginals=marginals)
-            yield from self._window(window, parses)
+            own = list(self.parser.answers(window))
+            pairs = list(zip(window, own, strict=True))
+            asked = dict.fromkeys(sentence for sentence, each in pairs if self.asks_both or objection(each, self.gate))
+            others = dict(zip(asked, self._fallbacks_answers(list(asked)), strict=True))
+            for sentence, each in pairs:
+                other = others.get(sentence)
+                yield joined(each, other, self.gate) if other else replace(each, parts=(each,))
 
-    def _window(self, sentences: Sequence[str], parses: Sequence[Parse]) -> list[Answer]:
-        doubts = [doubt(parse, self.gate) for parse in parses]
-        handed_over = [sentence for sentence, reason in zip(sentences, doubts, strict=True) if reason]
-        said = predictions(self.fallback, handed_over)
+    def _fallbacks_answers(self, sentences: Sequence[str]) -> list[Answer]:
+        """What the fallback says of different sentences; it is not asked where there is nothing to ask."""
+        found = list(self.fallback.answers(sentences)) if sentences else []
+        if len(found) != len(sentences):
+            raise NqgError(f"the fallback was asked about {len(sentences)} sentences and gave {len(found)} answers")
+        targets = [" ".join(each.target.split()) or None if each.target else None for each in found]
         return [
-            _answer(sentence, parse, reason, said.get(sentence))
-            for sentence, parse, reason in zip(sentences, parses, doubts, strict=True)
+            replace(each, target=target, system=self.fallback_name) for each, target in zip(found, targets, strict=True)
         ]
 
     @classmethod
@@ -338,12 +294,17 @@ class Hybrid:
         self.parser.save(folder, also=lambda part: write_fallback(part, self.fallback, self.gate))
 
 
+def load_model(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
+    """What a model folder holds: a hybrid, or a parser without a fallback."""
+    return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
+
+
 def has_fallback(folder: Path | str) -> bool:
     """Whether a model folder holds a hybrid."""
     return (Path(folder) / FALLBACK).is_dir()
 
 
-def write_fallback(folder: Path, fallback: Fallback, gate: Gate | None) -> None:
+def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
     """Write into the model folder of a parser what makes it that of a hybrid."""
     seq2seq = fallback.seq2seq if isinstance(fallback, LegalSeq2seq) else fallback
     if not isinstance(seq2seq, Seq2seq):
@@ -356,27 +317,23 @@ def write_fallback(folder: Path, fallback: Fallback, gate: Gate | None) -> None:
         gate.write(folder / GATE)
 
 
-def doubt(parse: Parse, gate: Gate | None) -> str:
-    """Why the fallback is asked about a sentence; nothing where the grammar's answer is taken."""
-    if parse.best is None:
-        return parse.reason
-    return gate.objection(parse.best.probability) if gate else ""
+def objection(own: Answer, gate: Gate | None) -> str:
+    """Why the grammar's answer is not taken; nothing where it is."""
+    if own.target is None:
+        return own.reason or "no answer"
+    return gate.objection(own.probability or 0.0) if gate else ""
 
 
-def predictions(fallback: Fallback, sentences: Sequence[str]) -> dict[str, str | None]:
-    """What the fallback says of each sentence; it is asked once, and not at all where there is nothing to ask."""
-    asked = list(dict.fromkeys(sentences))
-    said = fallback.predict(asked) if asked else []
-    if len(said) != len(asked):
-        raise NqgError(f"the fallback was asked about {len(asked)} sentences and gave {len(said)} answers")
-    targets = (None if target is None else spaced(target) or None for target in said)
-    return dict(zip(asked, targets, strict=True))
+def joined(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
+    """The hybrid's answer: the grammar's where it has one that passes the gate, else the fallback's.
 
-
-def _answer(sentence: str, parse: Parse, reason: str, said: str | None) -> Answer:
+    >>> own, other = Answer("run", "RUN", 0.4, "grammar"), Answer("run", "JOG", system="fallback")
+    >>> joined(own, other).target, joined(own, other, Gate(0.5)).target
+    ('RUN', 'JOG')
+    """
+    reason = objection(own, gate)
     if not reason:
-        return Answer(sentence, parse.target, "grammar", parse)
-    if said is not None:
-        return Answer(sentence, said, "fallback", parse, said, reason)
-    reason = f"{reason}, and the fallback has no answer"
-    return Answer(sentence, parse.target, "grammar" if parse.best else None, parse, None, reason)
+        return replace(own, parts=(own, other))
+    if other.target is None:  # a doubtful answer is better than none
+        return replace(own, reason=f"{reason}, and the {other.system} has no answer", parts=(own, other))
+    return replace(other, source=own.source, reason=reason, parts=(replace(own, target=None, reason=reason), other))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from nqg.answers import GRAMMAR, ILLEGAL, NO_DERIVATION, TOO_LONG, Answer, Reading
 from nqg.data.examples import Example
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
 from nqg.grammar.chart import charts, goal_charts
@@ -20,7 +21,6 @@ from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.rule import Rule
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.inference.reading import ILLEGAL, NO_DERIVATION, TOO_LONG, Parse, Reading
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.encoder import Pieces, piece_batch, pieces
 from nqg.model.settings import ModelSettings, TrainingSettings
@@ -139,45 +139,55 @@ DERIVATIONS_A_READING = 4  # best derivations that are looked at for every readi
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked of a parser beside the best reading; see `Parser.parses`."""
+class DecodeOptions:
+    """What a parser gives beside the best reading.
+
+    `readings` asks for that many of the most probable targets: those found among four times as many best derivations.
+    The paper's parser abstains if the best target is illegal; with `only_legal` the most probable legal target of the
+    80 (or, if there is none, 320) best derivations is taken instead. `marginals` asks for those of every hyperedge.
+    """
 
     readings: int = 0
     only_legal: bool = False
     marginals: bool = False
 
 
-def answers(
-    sources: Sequence[Tokens], scored: ScoredCharts, legal: TargetGrammar | None, wish: Wish
-) -> Iterator[Parse]:
-    """The parses of sentences, in their order."""
-    best = _readings(scored, scored.best(), legal, wish)
+def scored_answers(
+    sources: Sequence[str], scored: ScoredCharts, legal: TargetGrammar | None, options: DecodeOptions
+) -> Iterator[Answer]:
+    """The answers to sentences, in their order."""
+    best = _readings(scored, scored.best(), legal, options)
     for number, (source, first) in enumerate(zip(sources, best, strict=True)):
-        others = _most_probable(scored, number, wish.readings * DERIVATIONS_A_READING, legal, wish)[: wish.readings]
-        answer = first if first.is_legal else None
-        if answer is None and wish.only_legal:
-            found = (each for width in SEARCHED for each in _most_probable(scored, number, width, legal, wish))
-            answer = next((reading for reading in found if reading.is_legal), None)
-        yield Parse(source, answer, "" if answer else ILLEGAL, others)
+        searched = options.readings * DERIVATIONS_A_READING
+        others = _most_probable(scored, number, searched, legal, options)[: options.readings]
+        reading = first if first.is_legal else None
+        if reading is None and options.only_legal:
+            found = (each for width in SEARCHED for each in _most_probable(scored, number, width, legal, options))
+            reading = next((each for each in found if each.is_legal), None)
+        if reading is None:
+            yield Answer(source, system=GRAMMAR, reason=ILLEGAL, readings=others)
+        else:
+            target = " ".join(reading.target)
+            yield Answer(source, target, reading.probability, GRAMMAR, reading=reading, readings=others)
 
 
 def _most_probable(
-    scored: ScoredCharts, number: int, searched: int, legal: TargetGrammar | None, wish: Wish
+    scored: ScoredCharts, number: int, searched: int, legal: TargetGrammar | None, options: DecodeOptions
 ) -> tuple[Reading, ...]:
     """The targets of one sentence's best derivations, the most probable first."""
     if searched == 0:
         return ()
     derivations = scored.select([number]).best_of_targets(searched)
-    readings = _readings(scored.select([number] * len(derivations)), derivations, legal, wish)
+    readings = _readings(scored.select([number] * len(derivations)), derivations, legal, options)
     return tuple(sorted(readings, key=lambda reading: (-reading.probability, reading.target)))
 
 
 def _readings(
-    scored: ScoredCharts, derivations: Sequence[Derivation], legal: TargetGrammar | None, wish: Wish
+    scored: ScoredCharts, derivations: Sequence[Derivation], legal: TargetGrammar | None, options: DecodeOptions
 ) -> list[Reading]:
     """A derivation of each chart as a reading."""
     targets = [derivation.target for derivation in derivations]
-    marginals = scored.hyperedge_marginals(derivations) if wish.marginals else [()] * len(derivations)
+    marginals = scored.hyperedge_marginals(derivations) if options.marginals else [()] * len(derivations)
     columns = zip(
         targets,
         scored.probabilities(targets).tolist(),
@@ -190,8 +200,6 @@ def _readings(
     return [Reading(*column) for column in columns]
 
 
-__all__ = ["Parse", "Parser", "Reading", "best_device"]
-
 WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
 BATCH = 256  # sentences that are encoded together
 TABLE = 1 << 25  # scores of spans and rules that are computed together: bounds the memory that large grammars take
@@ -202,6 +210,7 @@ class Parser:
     """A grammar, a scorer of its rules, and perhaps a grammar of legal targets."""
 
     model: SavedModel
+    options: DecodeOptions = DecodeOptions()
 
     @classmethod
     def train(
@@ -247,56 +256,47 @@ class Parser:
         """The rules that it knows."""
         return self.model.grammar
 
-    def parse(self, sentence: str, *, readings: int = 0, only_legal: bool = False, marginals: bool = False) -> Parse:
-        """What a sentence means; see `parses`."""
-        return next(self.parses([sentence], readings=readings, only_legal=only_legal, marginals=marginals))
+    def with_options(self, options: DecodeOptions) -> Parser:
+        """The same parser that answers in another way."""
+        return replace(self, options=options)
 
-    def parse_all(
-        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
-    ) -> list[Parse]:
-        """What each of several sentences means; see `parses`."""
-        return list(self.parses(sentences, readings=readings, only_legal=only_legal, marginals=marginals))
+    def parse(self, sentence: str, *, readings: int = 0, only_legal: bool = False, marginals: bool = False) -> Answer:
+        """The answer to one sentence; see `DecodeOptions`."""
+        return next(self.with_options(DecodeOptions(readings, only_legal, marginals)).answers([sentence]))
 
-    def parses(
-        self, sentences: Iterable[str], *, readings: int = 0, only_legal: bool = False, marginals: bool = False
-    ) -> Iterator[Parse]:
-        """What each sentence of a stream means, in their order; the stream may be endless.
-
-        `readings` asks for that many of the most probable targets beside the best: those found among four times as many
-        best derivations. The paper's parser abstains if the best target is illegal; with `only_legal` the most probable
-        legal target of the 80 (or, if there is none, 320) best derivations is taken instead. `marginals` asks for those
-        of every hyperedge.
-        """
-        wish = Wish(readings, only_legal, marginals)
-        stream = (tuple(sentence.split()) for sentence in sentences)
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        """The answer to each sentence of a stream, in their order; the stream may be endless."""
+        stream = iter(sentences)
         while window := list(islice(stream, WINDOW)):
-            yield from self._window(window, wish)
+            yield from self._window(window)
 
-    def _window(self, sources: Sequence[Tokens], wish: Wish) -> list[Parse]:
-        """The parses of some sentences; those of similar length go through the encoder together."""
+    def _window(self, sentences: Sequence[str]) -> list[Answer]:
+        """The answers to some sentences; those of similar length go through the encoder together."""
+        sources = [tuple(sentence.split()) for sentence in sentences]
         order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
-        parses: dict[int, Parse] = {}
+        answers: dict[int, Answer] = {}
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
-            found = self._batch([sources[number] for number in batch], wish)
-            parses.update(zip(batch, found, strict=True))
-        return [parses[number] for number in range(len(sources))]
+            found = self._batch([sentences[number] for number in batch], [sources[number] for number in batch])
+            answers.update(zip(batch, found, strict=True))
+        return [answers[number] for number in range(len(sources))]
 
-    def _batch(self, sources: Sequence[Tokens], wish: Wish) -> list[Parse]:
-        """The parses of sentences; only those that have a derivation are encoded."""
+    def _batch(self, sentences: Sequence[str], sources: Sequence[Tokens]) -> list[Answer]:
+        """The answers to sentences; only those that have a derivation are encoded."""
         longest = self.model.longest
         long = {number for number, source in enumerate(sources) if len(source) > longest}
         full = charts(self.grammar, [() if number in long else source for number, source in enumerate(sources)])
         derivable = np.flatnonzero(np.diff(full.first_node)).tolist()
-        sentences = dict(zip(derivable, self.pieces([sources[number] for number in derivable]), strict=True))
-        long |= {number for number in derivable if len(sentences[number].ids) > longest}
+        encoded = dict(zip(derivable, self.pieces([sources[number] for number in derivable]), strict=True))
+        long |= {number for number in derivable if len(encoded[number].ids) > longest}
         read = [number for number in derivable if number not in long]
-        scored = self.scored([sentences[number] for number in read], full.select(read))
-        found = answers([sources[number] for number in read], scored, self.model.target_grammar, wish)
-        parses = dict(zip(read, found, strict=True))
+        scored = self.scored([encoded[number] for number in read], full.select(read))
+        found = scored_answers([sentences[number] for number in read], scored, self.model.target_grammar, self.options)
+        answers = dict(zip(read, found, strict=True))
         return [
-            parses.get(number) or Parse(source, None, TOO_LONG if number in long else NO_DERIVATION)
-            for number, source in enumerate(sources)
+            answers.get(number)
+            or Answer(sentence, system=GRAMMAR, reason=TOO_LONG if number in long else NO_DERIVATION)
+            for number, sentence in enumerate(sentences)
         ]
 
     def pieces(self, sources: Sequence[Tokens]) -> list[Pieces]:

@@ -11,8 +11,8 @@ with tokens that the model has no pieces for cannot be written and count as ille
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
+from nqg.answers import Answer
 from nqg.errors import NqgError
 from nqg.grammar.earley import Expected, Prefix
 from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol
@@ -321,7 +322,9 @@ class LegalSeq2seq:
         """The grammar in the model's pieces, made on first use."""
         return LegalTargets(self.grammar, self.seq2seq.tokenizer, self.seq2seq.spelling)
 
-    def predict(self, sources: Sequence[str]) -> list[str | None]:
-        """The legal target of every source."""
-        said = self.seq2seq.predict(sources, allowed=LegalContinuations(self.legal))
-        return [target if self.grammar.accepts(target.split()) else None for target in said]
+    def answers(self, sentences: Iterable[str]) -> list[Answer]:
+        """The legal target of every sentence."""
+        found = self.seq2seq.answers(sentences, allowed=LegalContinuations(self.legal))
+        is_legal = [each.target is not None and self.grammar.accepts(each.target.split()) for each in found]
+        silent = [replace(each, target=None, reason="no legal target came to an end") for each in found]
+        return [each if legal else none for each, legal, none in zip(found, is_legal, silent, strict=True)]

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
+from nqg.answers import Answer, exact_match
 from nqg.data.examples import Example
 from nqg.model_folder import refused_with
 from nqg.seq2seq.checkpoint import read_folder, write_folder
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
-from nqg.seq2seq.spelling import Spelling, normalised, written
+from nqg.seq2seq.spelling import Spelling, written
 
+SEQ2SEQ = "seq2seq"  # how its answers call the system
 TOGETHER = 2**15  # pieces of sources that are read at once, padding included
 LOGITS = 2**27  # numbers that are kept at once when probabilities are computed
 
 T = TypeVar("T")
 Ids = Sequence[Sequence[int]]
-
-
-class Guess(NamedTuple):
-    """A target, and the model's probability of all its pieces together."""
-
-    target: str
-    probability: float
 
 
 @dataclass(frozen=True)
@@ -91,15 +86,20 @@ class Seq2seq:
         """The target of every source, tokens separated by single spaces; `allowed` may rule pieces out as they come."""
         return self._in_batches(sources, lambda batch: self._targets(self._written(self._padded(batch), allowed)))
 
-    def guesses(self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None) -> list[Guess]:
+    def answers(self, sentences: Iterable[str], *, allowed: LogitsProcessor | None = None) -> list[Answer]:
         """What `predict` gives, with the probability of each target among all texts that the model might write."""
-        return self._in_batches(sources, lambda batch: self._guesses(self._padded(batch), allowed))
+        sources = list(sentences)
+        found = self._in_batches(sources, lambda batch: self._with_probabilities(self._padded(batch), allowed))
+        return [
+            Answer(source, target or None, chance, SEQ2SEQ)
+            for source, (target, chance) in zip(sources, found, strict=True)
+        ]
 
     def exact_match(self, examples: Sequence[Example]) -> float:
-        """The share of examples whose target is predicted, token for token."""
+        """The share of examples whose target is predicted."""
         predicted = self.predict([example.source for example in examples])
-        right = sum(normalised(example.target) == found for example, found in zip(examples, predicted, strict=True))
-        return right / len(examples)
+        pairs = zip(predicted, examples, strict=True)
+        return sum(exact_match(found, example.target) for found, example in pairs) / len(examples)
 
     def target_of(self, pieces: Sequence[int]) -> str:
         """The target that pieces spell."""
@@ -133,7 +133,7 @@ class Seq2seq:
     def _targets(self, rows: Tensor) -> list[str]:
         return [self.spelling.read(text) for text in written(self.tokenizer, rows.tolist())]
 
-    def _guesses(self, batch: dict[str, Tensor], allowed: LogitsProcessor | None) -> list[Guess]:
+    def _with_probabilities(self, batch: dict[str, Tensor], allowed: LogitsProcessor | None) -> list[tuple[str, float]]:
         rows = self._written(batch, allowed)
         together = max(1, LOGITS // (rows.shape[1] * self.model.config.vocab_size))
         parts = (slice(start, start + together) for start in range(0, len(rows), together))
@@ -142,7 +142,7 @@ class Seq2seq:
             for part in parts
             for probability in self._probabilities({name: ids[part] for name, ids in batch.items()}, rows[part])
         ]
-        return [Guess(*each) for each in zip(self._targets(rows), probabilities, strict=True)]
+        return list(zip(self._targets(rows), probabilities, strict=True))
 
     def _probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
         """The probability of each row, read as a whole: much quicker than asking while it is written."""

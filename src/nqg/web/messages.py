@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from nqg.answers import Answer, Reading, exact_match
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import Markup, columns, derivation_outline, derivation_picture, element, rule_picture
 from nqg.grammar.rule import spelled
 from nqg.inference.gaps import Gaps
-from nqg.inference.hybrid import Answer
-from nqg.inference.reading import Reading
 from nqg.web.service import BatchLine, Explained, RuleUsage, SpanCell
 
 MOST_READINGS = 10
@@ -116,7 +115,6 @@ def without_surrogates(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(without_surrogates)]
-AnsweredBy = Literal["grammar", "fallback"]
 
 
 class Message(BaseModel):
@@ -213,7 +211,7 @@ class ParseResponse(Message):
 
     source: list[str]
     target: str | None
-    answered_by: AnsweredBy | None
+    answered_by: str | None
     probability: float | None = Field(description="Of the grammar's program among all that it derives.")
     reason: str
     best: ReadingFound | None
@@ -226,19 +224,19 @@ class ParseResponse(Message):
 
     @classmethod
     def of(cls, found: Explained, explain: bool) -> ParseResponse:
-        answer, parse = found.answer, found.answer.parse
+        answer, own = found.answer, found.answer.first
         response = cls(
-            source=list(parse.source),
+            source=list(answer.source_tokens),
             target=answer.target,
-            answered_by=answer.by,
-            probability=parse.probability,
+            answered_by=answer.answered_by,
+            probability=own.probability,
             reason=answer.reason,
-            best=ReadingFound.of(parse.best, explain) if parse.best else None,
-            readings=[ReadingFound.of(reading, explain) for reading in parse.readings],
+            best=ReadingFound.of(own.reading, explain) if own.reading else None,
+            readings=[ReadingFound.of(reading, explain) for reading in own.readings],
         )
         if found.chart is not None:
             response.chart = [ChartCell.of(cell) for cell in found.chart]
-            response.chart_drawing = chart_picture(parse.source, found.chart)
+            response.chart_drawing = chart_picture(answer.source_tokens, found.chart)
         if found.gaps is not None:
             islands = [(span.start, span.end) for span in found.gaps.islands]
             response.gaps = Missing(unknown=list(found.gaps.unknown), islands=islands)
@@ -254,20 +252,20 @@ class BatchRow(Message):
     sentence: str
     expected: str | None
     target: str | None
-    answered_by: AnsweredBy | None
+    answered_by: str | None
     probability: float | None
     reason: str
     is_right: bool | None
 
     @classmethod
     def of(cls, line: BatchLine, answer: Answer) -> BatchRow:
-        is_right = answer.target is not None and answer.target.split() == (line.expected or "").split()
+        is_right = exact_match(answer.target, line.expected or "")
         return cls(
             sentence=line.sentence,
             expected=line.expected,
             target=answer.target,
-            answered_by=answer.by,
-            probability=answer.parse.probability,
+            answered_by=answer.answered_by,
+            probability=answer.first.probability,
             reason=answer.reason,
             is_right=None if line.expected is None else is_right,
         )

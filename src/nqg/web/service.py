@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Literal, Protocol, TypeVar, cast
+from typing import Generic, Literal, TypeVar, cast
 
 import numpy as np
 
+from nqg.answers import Answer
 from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
 from nqg.errors import FormatError, NqgError
@@ -25,9 +26,8 @@ from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
 from nqg.grammar.rule import Rule
 from nqg.grammar.semirings import marginals, max_inside
 from nqg.inference.gaps import Gaps, gaps
-from nqg.inference.hybrid import Answer, Hybrid, has_fallback
-from nqg.inference.parser import Parser
-from nqg.inference.reading import Parse
+from nqg.inference.hybrid import Hybrid, has_fallback
+from nqg.inference.parser import DecodeOptions, Parser
 from nqg.web.middleware import Busy, HTTPError, Limits
 
 BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
@@ -170,12 +170,13 @@ class UsageCounter:
     def __init__(self, grammar: Grammar) -> None:
         self._uses = {rule: RuleUsage(number, rule) for number, rule in enumerate(grammar)}
 
-    def count(self, parse: Parse, *, is_example: bool = False) -> None:
-        """Count the rules in the best derivation of `parse`."""
-        if parse.best is None:
+    def count(self, answer: Answer, *, is_example: bool = False) -> None:
+        """Count the rules in the grammar's best derivation."""
+        reading = answer.first.reading
+        if reading is None:
             return
-        sentence = " ".join(parse.source)
-        for hyperedge in parse.best.derivation.hyperedges:
+        sentence = " ".join(answer.source_tokens)
+        for hyperedge in reading.derivation.hyperedges:
             usage = self._uses[hyperedge.rule]
             usage.count += 1
             if is_example and len(usage.examples) < EXAMPLES_A_RULE and sentence not in usage.examples:
@@ -266,28 +267,6 @@ class GeobaseLookup:
         return GeobaseResult(program, str(denotation(program, self.geography))) if program else None
 
 
-class Answerer(Protocol):
-    """What turns sentences into programs and says who did it: a `Hybrid`, or a grammar alone."""
-
-    def answers(self, sentences: Iterable[str], *, readings: int = 0) -> Iterable[Answer]:
-        """The programs of several sentences."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class GrammarAlone:
-    """A parser without a fallback, in the words of a hybrid."""
-
-    parser: Parser
-
-    def answers(self, sentences: Iterable[str], *, readings: int = 0) -> list[Answer]:
-        """The grammar's programs; nobody answers where it abstains."""
-        return [
-            Answer(" ".join(parse.source), parse.target, "grammar" if parse.best else None, parse, reason=parse.reason)
-            for parse in self.parser.parse_all(sentences, readings=readings)
-        ]
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """A sentence, how many readings of it are wanted, and whether with chart and gaps."""
@@ -326,7 +305,7 @@ class Service:
         self.usage = UsageCounter(parser.grammar)
         self.has_fallback = hybrid is not None
         self.suggestions: list[str] = []
-        self._answerer: Answerer = hybrid or GrammarAlone(parser)
+        self._system: Parser | Hybrid = hybrid or parser
         self._batcher: Batcher[Question, Explained] | None = None
         self._counting: asyncio.Task[None] | None = None
 
@@ -359,7 +338,7 @@ class Service:
         """The answer to one question."""
         check_length(question.sentence, self.limits)
         found = await self._started().ask(question)
-        self.usage.count(found.answer.parse)
+        self.usage.count(found.answer)
         return found
 
     async def answers(self, sentences: Sequence[str]) -> list[Answer]:
@@ -369,7 +348,7 @@ class Service:
             part = [Question(sentence) for sentence in sentences[start : start + self.limits.batch_size]]
             answers += [found.answer for found in await self._started().ask_all(part)]
         for answer in answers:
-            self.usage.count(answer.parse)
+            self.usage.count(answer)
         return answers
 
     def _started(self) -> Batcher[Question, Explained]:
@@ -383,7 +362,7 @@ class Service:
         while parts:
             try:
                 for found in await batcher.ask_all([Question(sentence) for sentence in parts[0]]):
-                    self.usage.count(found.answer.parse, is_example=True)
+                    self.usage.count(found.answer, is_example=True)
             except Busy as busy:
                 await asyncio.sleep(busy.retry_after)
                 continue
@@ -402,14 +381,15 @@ class Service:
             groups[question.readings].append(place)
         found: dict[int, Explained] = {}
         for readings, places in groups.items():
-            answers = self._answerer.answers([sentences[place].source for place in places], readings=readings)
+            system = self._system.with_options(DecodeOptions(readings=readings))
+            answers = system.answers(sentences[place].source for place in places)
             for place, answer in zip(places, answers, strict=True):
                 explain = questions[place].explain
                 found[place] = self._explanation(sentences[place], answer) if explain else Explained(answer)
         return [found[place] for place in range(len(questions))]
 
     def _explanation(self, sentence: AnonymisedSentence, answer: Answer) -> Explained:
-        source, limit = answer.parse.source, self.limits.chart_entries
+        source, limit = answer.source_tokens, self.limits.chart_entries
         chart = span_chart(self.parser, source, limit)
         lacking = gaps(self.parser.grammar, source, limit=limit)
         geobase = self.geobase.result(sentence, answer.target) if self.geobase and answer.target is not None else None

@@ -1,0 +1,126 @@
+"""Answers: what any system says of a sentence, and when that is right.
+
+A parser, a hybrid, a sequence-to-sequence model, a file of predictions and any object of a user's are systems alike:
+sentences in, one `Answer` each out. Whoever evaluates, calibrates, serves or prints knows no more of them than that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from nqg.grammar.derivation import Derivation, Tokens
+
+GRAMMAR = "grammar"  # how the answers of a parser call their system
+NO_DERIVATION, ILLEGAL, TOO_LONG = "no derivation", "illegal target", "too long"  # why a parser abstains
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A target that a sentence may mean, its probability, and the best derivation that yields it.
+
+    `scores` has the model's score of each of the derivation's hyperedges, in their order; the higher their sum, the
+    better the derivation. `marginals`, if asked for, has the probability that a derivation of the sentence, whatever it
+    yields, applies this rule to this span.
+    """
+
+    target: Tokens
+    probability: float
+    derivation: Derivation
+    is_legal: bool = True
+    scores: tuple[float, ...] = ()
+    marginals: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The program that a system gives for a sentence; without a `target` it abstains.
+
+    `reason` says why nobody answered or, of a hybrid, why its grammar did not. An answer of a grammar comes with its
+    `reading` and, if asked for, with the most probable `readings`, illegal ones included. An answer of a hybrid has
+    what its `parts` said: the grammar, which abstains where the gate holds its answer back, and the fallback, if asked.
+    """
+
+    source: str
+    target: str | None = None
+    probability: float | None = None
+    system: str = "system"
+    reason: str = ""
+    reading: Reading | None = None
+    readings: tuple[Reading, ...] = ()
+    parts: tuple[Answer, ...] = ()
+
+    @property
+    def source_tokens(self) -> Tokens:
+        """The words of the sentence."""
+        return tuple(self.source.split())
+
+    @property
+    def answered_by(self) -> str | None:
+        """The system that gave the program; None where nobody did."""
+        return None if self.target is None else self.system
+
+    @property
+    def first(self) -> Answer:
+        """What was said first: of a hybrid by its grammar, else the answer itself."""
+        return self.parts[0] if self.parts else self
+
+    def _repr_html_(self) -> str:
+        """The answer as a notebook shows it: the derivation, or the reason, and a table of the readings."""
+        from nqg.grammar.pictures import Markup, derivation_picture, element, in_notebook
+
+        if self.target is None:
+            shown = element(
+                "p",
+                "No answer to ",
+                element("q", " ".join(self.source_tokens)),
+                f": {self.reason}.",
+                class_="abstention",
+            )
+        elif self.reading is None:
+            shown = element("p", element("code", self.target), f" by the {self.system}")
+        else:
+            sure = element("p", f"probability {self.reading.probability:.4g}")
+            shown = element("div", derivation_picture(self.reading.derivation, self.reading.scores), sure)
+        rows = (
+            element(
+                "tr",
+                element("td", f"{reading.probability:.4g}"),
+                element("td", element("code", " ".join(reading.target))),
+                element("td", "" if reading.is_legal else "not a legal program"),
+            )
+            for reading in self.readings
+        )
+        head = element("tr", *(element("th", name, scope="col") for name in ("probability", "program", "")))
+        table = element("table", element("thead", head), element("tbody", *rows)) if self.readings else Markup("")
+        return in_notebook(element("div", shown, table))
+
+
+class System(Protocol):
+    """Whatever turns sentences into programs."""
+
+    def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
+        """An answer to each sentence, in their order."""
+        ...
+
+
+def program_tokens(program: str) -> Tokens:
+    """The words and marks of a program; the white space around them, which detokenisers lose, does not count.
+
+    >>> program_tokens("answer(count ( m0 ))")
+    ('answer', '(', 'count', '(', 'm0', ')', ')')
+    """
+    return tuple(_TOKEN.findall(program))
+
+
+def exact_match(prediction: str | None, reference: str) -> bool:
+    """Whether two programs have the same tokens; an abstention matches nothing.
+
+    >>> exact_match("answer(state)", "answer ( state )"), exact_match("answer ( m0 )", "answer ( M0 )")
+    (True, False)
+    """
+    return prediction is not None and program_tokens(prediction) == program_tokens(reference)
