@@ -125,7 +125,7 @@ def test_json_says_what_was_found() -> None:
     assert (facts["rules"], facts["examples"], facts["steps"]) == (len(grammar), 7, len(trace.steps))
     assert facts["finished"] is True
     assert facts["grammar_bits"] == trace.length.grammar_bits
-    assert facts["data_sha256"] == trace.header.origin.sha256
+    assert facts["data_sha256"] == trace.header.sha256
     assert facts["seconds"] >= trace.seconds
 
 

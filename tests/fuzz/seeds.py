@@ -151,11 +151,11 @@ def trace() -> str:
     """The trace of a small search."""
     from nqg.induction.induce import Induction
     from nqg.induction.settings import InductionSettings
-    from nqg.induction.trace import Header, Origin, TracedStep
+    from nqg.induction.trace import Header, TracedStep, induction_config
 
     settings = InductionSettings.named("scan")
     induction = Induction(EXAMPLES, settings)
-    header = Header(Origin.of(EXAMPLES, settings), induction.searched_rules, induction.length)
+    header = Header.of(induction_config(EXAMPLES, settings), induction.searched_rules, induction.length)
     steps = [TracedStep(number, step, 0.5) for number, step in enumerate(induction.steps(), start=1)]
     return header.line() + "".join(step.line() for step in steps)
 

@@ -29,7 +29,7 @@ from nqg.induction.inspection import (
     write_plot,
 )
 from nqg.induction.settings import InductionSettings
-from nqg.induction.trace import Header, Origin, Trace, TracedStep
+from nqg.induction.trace import Header, Trace, TracedStep, induction_config
 from oracles import all_derivations
 from strategies import corpora, grammars
 
@@ -135,7 +135,7 @@ def test_rules_are_sorted_by_arity_and_by_length() -> None:
 
 def trace_of(examples: list[Example], chosen: InductionSettings) -> Trace:
     induction = Induction(examples, chosen)
-    header = Header(Origin.of(examples, chosen), induction.searched_rules, induction.length)
+    header = Header.of(induction_config(examples, chosen), induction.searched_rules, induction.length)
     return Trace(header, tuple(TracedStep(n, step, n / 4) for n, step in enumerate(induction.steps(), 1)), 0, False)
 
 

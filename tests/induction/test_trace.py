@@ -21,12 +21,11 @@ from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import (
     Header,
-    Origin,
     Trace,
     TracedStep,
     TraceFile,
-    begun_trace,
-    continued_trace,
+    grammar_comments,
+    induction_config,
     read_trace,
     recorded_settings,
 )
@@ -49,7 +48,7 @@ def folder() -> Iterator[Path]:
 
 def header_of(examples: list[Example], chosen: InductionSettings) -> Header:
     induction = Induction(examples, chosen)
-    return Header(Origin.of(examples, chosen), induction.searched_rules, induction.length)
+    return Header.of(induction_config(examples, chosen), induction.searched_rules, induction.length)
 
 
 def traced(examples: list[Example], chosen: InductionSettings) -> list[TracedStep]:
@@ -59,7 +58,7 @@ def traced(examples: list[Example], chosen: InductionSettings) -> list[TracedSte
 
 def written(path: Path, examples: list[Example] = PAIRS, chosen: InductionSettings = SCAN) -> list[TracedStep]:
     steps = traced(examples, chosen)
-    with begun_trace(path, header_of(examples, chosen)) as file:
+    with TraceFile.opened(path, header_of(examples, chosen)) as file:
         for step in steps:
             file.add(step)
     return steps
@@ -106,7 +105,7 @@ def test_a_cut_trace_goes_on_behind_its_last_whole_line(folder: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])
     trace = read_trace(path)
-    with continued_trace(path, trace) as file:
+    with TraceFile.opened(path, trace) as file:
         for step in steps[len(trace.steps) :]:
             file.add(step)
     assert path.read_bytes() == whole
@@ -114,7 +113,7 @@ def test_a_cut_trace_goes_on_behind_its_last_whole_line(folder: Path) -> None:
 
 def test_every_line_is_in_the_file_as_soon_as_it_was_added(folder: Path) -> None:
     path, steps = folder / "steps.jsonl", traced(PAIRS, SCAN)
-    with begun_trace(path, header_of(PAIRS, SCAN)) as file:
+    with TraceFile.opened(path, header_of(PAIRS, SCAN)) as file:
         for step in steps:
             file.add(step)
             assert read_trace(path).steps[-1] == step
@@ -143,7 +142,7 @@ def test_a_file_that_holds_anything_else_is_never_written_over(folder: Path, con
     path = folder / "steps.jsonl"
     path.write_bytes(content)
     with pytest.raises(
-        NqgError, match=r"steps\.jsonl: the file exists already; go on with it by --resume .*, or remove"
+        NqgError, match=r"steps\.jsonl: the file exists already; continue it with --resume .*, or remove"
     ):
         written(path)
     assert path.read_bytes() == content
@@ -175,14 +174,18 @@ def test_a_full_disk_is_an_error_in_words() -> None:
     [
         (1, {"kind": "other"}, "expected the header of a trace ('kind': 'nqg induction trace'), found something else"),
         (1, {"version": 2}, "written in version 2 of the format; this nqg reads version 1"),
-        (1, {"settings": []}, "'settings' is a list, expected an object"),
-        (1, {"rules": 2.5}, "'rules' is the number 2.5, expected an integer"),
+        (1, {"settings": []}, "expected a table as 'settings' of the header, found []"),
+        (1, {"rules": 2.5}, "expected an integer as 'rules' of the header, found 2.5"),
         (2, {"step": 3}, "expected step 1, found step 3"),
-        (2, {"phase": "dreaming"}, "the phase is 'dreaming', expected splitting, factoring, pruning"),
+        (
+            2,
+            {"phase": "dreaming"},
+            "expected one of splitting, factoring, pruning, sampling as 'phase' of the step, found 'dreaming'",
+        ),
         (2, {"added": ["jump"]}, "expected 'source ### target', found 0 times '###'"),
-        (2, {"data_bits": "few"}, "'data_bits' is a string, expected a number"),
-        (2, {"mood": "good"}, "the key 'mood' is unknown; expected step, phase, added, removed,"),
-        (2, {"seconds": None}, "'seconds' is null, expected a number"),
+        (2, {"data_bits": "few"}, "expected a number as 'data_bits' of the step, found 'few'"),
+        (2, {"mood": "good"}, "no key of the step 'mood'. Known: added, data_bits, grammar_bits"),
+        (2, {"seconds": None}, "expected a number as 'seconds' of the step, found None"),
     ],
 )
 def test_a_bad_line_is_refused_with_its_place(
@@ -203,8 +206,8 @@ def test_missing_keys_and_broken_json_are_refused_with_their_place(folder: Path)
     path = folder / "steps.jsonl"
     header = header_of(PAIRS, SCAN).line()
     for text, message in [
-        ('{"step": 1}\n', "the key 'phase' is missing"),
-        ("[1]\n", "expected an object, found a list"),
+        ('{"step": 1}\n', "the key 'phase' of the step is missing"),
+        ("[1]\n", "expected a table as the step, found [1]"),
         ('{"step": 1\n', "not valid JSON"),
         ("\n", "not valid JSON"),
     ]:
@@ -215,32 +218,18 @@ def test_missing_keys_and_broken_json_are_refused_with_their_place(folder: Path)
         assert message in str(caught.value)
 
 
-ORIGIN = Origin.of(PAIRS, SCAN, [Rule.parse("jump ### J")])
-
-
-@pytest.mark.parametrize(
-    ("other", "difference"),
-    [
-        (Origin.of(PAIRS, SCAN, [Rule.parse("jump ### J")]), None),
-        (Origin.of(PAIRS[1:], SCAN), "the examples are others: 3 with sha256"),
-        (Origin.of(PAIRS, SCAN.changed(shortest=None)), "shortest was None there and is 500 here"),
-        (Origin.of(PAIRS, SCAN), "the seed rules are others: 0 there, 1 here"),
-        (
-            Origin("0.0.9", ORIGIN.examples, ORIGIN.sha256, ORIGIN.settings, ORIGIN.seed_rules),
-            "made by nqg 0.0.9, this",
-        ),
-        (Origin(ORIGIN.nqg, ORIGIN.examples, ORIGIN.sha256, {}, ()), "balanced was unknown there and is True here"),
-    ],
-)
-def test_origins_differ_for_a_reason(other: Origin, difference: str | None) -> None:
-    found = ORIGIN.difference(other)
-    assert found is None if difference is None else found is not None and difference in found
+def test_the_configuration_survives_the_trace(folder: Path) -> None:
+    config = induction_config(PAIRS, SCAN, [Rule.parse("jump ### J")])
+    with TraceFile.opened(folder / "steps.jsonl", Header.of(config, 5, DescriptionLength(1.0, 2.0))):
+        pass
+    assert read_trace(folder / "steps.jsonl").header.config == config
 
 
 def test_the_settings_on_top_of_a_grammar_can_be_read_back(folder: Path) -> None:
     path = folder / "grammar.txt"
-    path.write_text("\n".join([*ORIGIN.comments(), "jump ### J\n"]))
-    assert recorded_settings(path) == ORIGIN.settings
+    config = induction_config(PAIRS, SCAN)
+    path.write_text("\n".join([*grammar_comments(config), "jump ### J\n"]))
+    assert recorded_settings(path) == config.settings
     for text in ("jump ### J\n# settings: {}\n", "# settings: many\njump ### J\n", "# settings: 3\n", ""):
         path.write_text(text)
         assert recorded_settings(path) == {}

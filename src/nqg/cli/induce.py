@@ -166,19 +166,19 @@ def _report(induced: Induced, output: Path, as_json: bool) -> None:
     if not induced.is_finished:
         err.print(f"stopped after step {induced.steps:,}: the grammar is valid, but not yet as small as it can be")
     length = induced.length
-    out.print(f"{len(induced.grammar):,} rules from {induced.origin.examples:,} examples, {induced.steps:,} steps")
+    out.print(f"{len(induced.grammar):,} rules from {induced.config.data.examples:,} examples, {induced.steps:,} steps")
     out.print(f"{length.total:,.1f} bits: {length.grammar_bits:,.1f} grammar, {length.data_bits:,.1f} data")
 
 
 def _facts(induced: Induced, output: Path) -> dict[str, Any]:
     return {
         "rules": len(induced.grammar),
-        "examples": induced.origin.examples,
+        "examples": induced.config.data.examples,
         "steps": induced.steps,
         "finished": induced.is_finished,
         **asdict(induced.length),
         "seconds": round(induced.seconds, 3),
-        "settings": dict(induced.origin.settings),
-        "data_sha256": induced.origin.sha256,
+        "settings": dict(induced.config.settings),
+        "data_sha256": induced.config.data.fingerprint,
         "file": str(output),
     }

@@ -23,7 +23,8 @@ from nqg.grammar.rule import Rule
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
-from nqg.induction.trace import Header, Origin, Trace, TracedStep, TraceFile, begun_trace, continued_trace, read_trace
+from nqg.induction.trace import Header, Trace, TracedStep, TraceFile, grammar_comments, induction_config, read_trace
+from nqg.run_config import RunConfig
 
 WINDOW = 20  # steps over which speed is measured
 
@@ -121,7 +122,7 @@ class Induced:
 
     grammar: Grammar
     length: DescriptionLength  # on all examples
-    origin: Origin
+    config: RunConfig
     trace: Trace  # every step, also those of an earlier run
     seconds: float
     is_finished: bool
@@ -135,7 +136,10 @@ class Induced:
         """The grammar, under comments that say how it was made: same input, same bytes."""
         stopped = "" if self.is_finished else ", where the search was stopped"
         bits = f"{self.length.grammar_bits:,.2f} for the grammar, {self.length.data_bits:,.2f} for the data"
-        comments = [*self.origin.comments(), f"# {len(self.grammar):,} rules after {self.steps:,} steps{stopped}"]
+        comments = [
+            *grammar_comments(self.config),
+            f"# {len(self.grammar):,} rules after {self.steps:,} steps{stopped}",
+        ]
         write_text(path, "\n".join([*comments, f"# description length on the examples: {bits}", f"{self.grammar}\n"]))
 
 
@@ -148,12 +152,12 @@ def run(
 ) -> Induced:
     """Induce a grammar, from the beginning or from where a trace ends."""
     seeds = list(seed_rules)
-    origin = Origin.of(examples, settings, seeds)
-    past = _past(resume, origin) if resume else None
+    config = induction_config(examples, settings, seeds)
+    past = _past(resume, config) if resume else None
     with stop_requests() as stop, search_line(stop) as line:
         watch = Stopwatch()
         induction = Induction(examples, settings, seeds)
-        header = Header(origin, induction.searched_rules, induction.length)
+        header = Header.of(config, induction.searched_rules, induction.length)
         steps = list(past.steps) if past else []
         with _trace_file(header, trace, resume, past) as file:
             if past:
@@ -163,7 +167,7 @@ def run(
         grammar = induction.grammar
         length = description_length(grammar, examples, settings)
         whole = Trace(header, tuple(steps), size=0, is_cut=False)
-        return Induced(grammar, length, origin, whole, watch.seconds, is_finished)
+        return Induced(grammar, length, config, whole, watch.seconds, is_finished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +184,10 @@ class Notes:
             self.file.add(step)
 
 
-def _past(path: Path, origin: Origin) -> Trace:
+def _past(path: Path, config: RunConfig) -> Trace:
     """The trace to go on with, which must be one of the same search."""
     past = read_trace(path)
-    if difference := origin.difference(past.header.origin):
+    if difference := config.difference(past.header.config):
         raise NqgError(f"{path}: cannot be resumed, {difference}")
     if past.is_cut:
         err.print(f"{path}: the last line was cut short and is dropped")
@@ -195,8 +199,8 @@ def _trace_file(
     header: Header, trace: Path | None, resume: Path | None, past: Trace | None
 ) -> AbstractContextManager[TraceFile | None]:
     if resume and past:
-        return continued_trace(resume, past)
-    return begun_trace(trace, header) if trace else nullcontext()
+        return TraceFile.opened(resume, past)
+    return TraceFile.opened(trace, header) if trace else nullcontext()
 
 
 def _replay(induction: Induction, past: Trace) -> None:

@@ -120,10 +120,10 @@ class TrainingRun:
 def _induced(examples: Sequence[Example], settings: InductionSettings, folder: Path) -> Grammar:
     """The grammar of the examples; a training that goes on finds it where it left it."""
     from nqg.cli.induction_run import run
-    from nqg.induction.trace import Origin
+    from nqg.induction.trace import grammar_comments, induction_config
 
-    path, origin = folder / "grammar.txt", Origin.of(examples, settings)
-    if path.exists() and path.read_text().startswith("\n".join(origin.comments()) + "\n"):
+    path, comments = folder / "grammar.txt", grammar_comments(induction_config(examples, settings))
+    if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
         return Grammar.read(path, settings.max_non_terminals)
     found = run(examples, settings)
     if not found.is_finished:

@@ -308,11 +308,11 @@ def _draw(figure: Any, trace: Trace) -> None:
 
 
 def _title(trace: Trace) -> str:
-    origin = trace.header.origin
-    shortest = origin.settings.get("shortest")
-    searched = "" if shortest is None or shortest >= origin.examples else f"the {shortest:,} shortest of "
+    header = trace.header
+    shortest = header.settings.get("shortest")
+    searched = "" if shortest is None or shortest >= header.examples else f"the {shortest:,} shortest of "
     reached = f"{trace.rules:,} rules, {trace.length.total:,.0f} bits after {len(trace.steps):,} steps"
-    return f"{reached} on {searched}{origin.examples:,} examples"
+    return f"{reached} on {searched}{header.examples:,} examples"
 
 
 def _draw_bits(panel: Any, trace: Trace) -> None:
