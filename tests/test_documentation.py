@@ -46,12 +46,10 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_command_that_is_shown_exists(page: Path) -> None:
-    from nqg.cli.main import app
+    from nqg.cli.main import COMMANDS
 
-    known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
-    known |= {group.name for group in app.registered_groups if group.name}
     shown = {shlex.split(command)[1] for command in commands(page)} - {"--version", "--help"}
-    assert shown <= known
+    assert shown <= set(COMMANDS)
 
 
 def test_the_readmes_commands_run_as_they_stand(tmp_path: Path, real_data: Path) -> None:

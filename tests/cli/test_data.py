@@ -12,7 +12,6 @@ from rich.console import Console
 from typer.testing import Result
 
 from nqg.cli import terminal
-from nqg.cli.data import drawn_downloads
 from nqg.data.dataset import read_split
 from nqg.data.examples import read_examples
 from nqg.errors import DataUnavailable, NqgError, UnknownName
@@ -125,7 +124,7 @@ def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
-    with pytest.raises(NqgError, match=r"taken: cannot be made a folder \(File exists\); choose another with -o"):
+    with pytest.raises(NqgError, match=r"taken: cannot be created \(File exists\); choose another folder"):
         nqg("prepare", "scan", "-o", "taken")
 
 
@@ -143,7 +142,7 @@ def test_progress_is_drawn_for_each_file_on_a_terminal_and_nowhere_else(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def download_two_files() -> str:
-        with drawn_downloads() as progress:
+        with terminal.progress_bar() as progress:
             for name in ("corpus.xml", "geobase"):
                 progress(f"downloading {name}", 50, 100)
                 progress(f"downloading {name}", 100, 100)

@@ -120,7 +120,7 @@ def test_the_words_behind_two_dashes_are_left_where_they_are() -> None:
     ("words", "hint"),
     [(["pars"], "'parse'"), (["evalute"], "'evaluate'"), (["split", "tmdc"], "'tmcd'"), (["data", "lst"], "'list'")],
 )
-def test_a_mistyped_verb_is_met_with_the_likely_one(words: list[str], hint: str) -> None:
+def test_a_mistyped_command_is_met_with_the_likely_one(words: list[str], hint: str) -> None:
     result = CliRunner().invoke(command.app, words)
     assert result.exit_code == 2
     assert f"Did you mean {hint}?" in result.stderr
@@ -174,7 +174,7 @@ def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp
         (["inspect", "folder.tsv"], "folder.tsv/grammar.txt: no such file"),
         (["parse", "folder.tsv", "walk"], "is no model folder"),
         (["init", "pairs.tsv"], "is there already"),
-        (["split", "random", "pairs.tsv", "-o", "pairs.tsv"], "cannot be made a folder (File exists)"),
+        (["split", "random", "pairs.tsv", "-o", "pairs.tsv"], "cannot be created (File exists)"),
     ],
     ids=lambda words: words[0] if isinstance(words, list) else "",
 )

@@ -169,7 +169,7 @@ def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
         (("tmcd", "mine.tsv", "--train-size", "1"), SettingsError, "train is to have 1 examples, but"),
         (("tmcd", "mine.tsv", "--moves", "0"), SettingsError, "moves is 0; expected more than 0"),
         (("template", "mine.tsv", "--blank", "("), SettingsError, "'(' is not a regular expression"),
-        (("random", "mine.tsv", "-o", "mine.tsv"), NqgError, "mine.tsv: cannot be made a folder"),
+        (("random", "mine.tsv", "-o", "mine.tsv"), NqgError, "mine.tsv: cannot be created"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -182,7 +182,7 @@ def test_mistakes_are_said_in_words(words: tuple[str, ...], error: type[NqgError
 def test_the_data_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "mine.tsv").rename(tmp_path / "train.tsv")
     before = (tmp_path / "train.tsv").read_bytes()
-    with pytest.raises(NqgError, match=r"train\.tsv: a part would be written over the data; choose another folder"):
+    with pytest.raises(NqgError, match=r"train\.tsv: a part would overwrite the data; choose another folder"):
         nqg("random", "train.tsv", "-o", str(tmp_path))
     assert (tmp_path / "train.tsv").read_bytes() == before
 

@@ -37,12 +37,12 @@ What next?
 
 
 def demo() -> None:
-    """Learn SCAN's short commands and parse its long ones: offline, two minutes.
+    """Learn SCAN's short commands and parse its long ones; offline, two minutes.
 
     Example: nqg demo
 
-    Shows the steps of the search, the grammar that it ends with, the accuracy on longer commands than any in training,
-    and how one of them was understood.
+    Shows the steps of the search, the grammar that it ends with, the accuracy on
+    commands longer than any in training, and how one of them was understood.
     """
     from nqg import load_dataset
     from nqg.model.settings import TrainingSettings
@@ -155,15 +155,16 @@ def _show_derivation(parser: Parser) -> None:
 FILES = ("README.md", "nqg.toml", "test.tsv", "train.tsv")
 
 FOLDER = typer.Argument(metavar="FOLDER", help="A new folder, or an empty one.", show_default=False)
-JSON = typer.Option(False, "--json", help="Print JSON.")
+JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 
 
 def init(folder: Path = FOLDER, as_json: bool = JSON) -> None:
-    """Write a starter project: example pairs, settings, commands to type next.
+    """Create a starter project: example pairs, settings, next commands.
 
     Example: nqg init mine
 
-    The pairs are commands for a home assistant and their programs: 150 to learn from, 60 to try. Replace them by yours.
+    The pairs are commands for a home assistant and their programs: 150 for
+    training, 60 for testing. Replace them with your own.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise NqgError(f"{folder} is there already and not empty; choose another name for the project")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.table import Table
 
-from nqg.cli.data import MIRROR, drawn_downloads
-from nqg.cli.terminal import DEVICE, checked_device, out, report_written, tracked
+from nqg.cli.terminal import DEVICE, MIRROR, checked_device, out, progress_bar, report_written, tracked
 from nqg.data.examples import read_examples
 from nqg.errors import NqgError
 from nqg.files import write_text
@@ -142,7 +141,7 @@ PREDICTIONS = typer.Option(
     help="Write every prediction there, a line of JSON each.",
     rich_help_panel=OUTCOMES,
 )
-JSON = typer.Option(False, "--json", help="Print JSON.")
+JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 
 
 def evaluate(
@@ -160,21 +159,22 @@ def evaluate(
     mirror: Path | None = MIRROR,
     as_json: bool = JSON,
 ) -> None:
-    """Try a model on examples: how many it answers, and how many it gets right.
+    """Measure how many examples a model answers, and how many correctly.
 
     Example: nqg evaluate models/mine test.tsv --breakdown
 
-    Accuracy is the share that comes out right, coverage the share that is answered, precision the share of answers that
-    are right. A prediction or a reason for every example is written by --predictions and --errors.
-    Of a model with a fallback, both parts are tried on all examples, alone and together.
-    Ranges are 95 % confidence intervals. The metrics `spider` and `denotation` need files of Spider and GeoQuery.
+    Accuracy is the share of examples answered correctly, coverage the share that
+    is answered, precision the share of answers that are correct; ranges are 95 %
+    confidence intervals. Both parts of a model with a fallback are tried on all
+    examples, alone and together. The metrics `spider` and `denotation` need files
+    of Spider and GeoQuery.
     """
     from nqg.evaluation.evaluation import Evaluation, judge_named
 
     *model, test = _checked_paths(paths, with_model=predictions_from is None)
     asked = Asked(breakdown, train, errors, plot)
     asked.check(only_a_grammar=fallback is None and bool(model) and not _is_hybrid(model[0]))
-    with drawn_downloads() as progress:
+    with progress_bar() as progress:
         judge = judge_named(metric, mirror, progress)
     examples = read_examples(test)
     if not examples:

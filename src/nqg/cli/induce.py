@@ -41,7 +41,7 @@ SETTINGS = typer.Option(
     None, "--settings", metavar="FILE", help="Take settings from this TOML file; `nqg init` writes one."
 )
 LIKE = typer.Option(None, "--like", metavar="NAME", help="Settings for: geoquery, scan, spider-ssp, spider-xsp.")
-JSON = typer.Option(False, "--json", help="Print JSON.")
+JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 
 
 def _setting(name: str, help_text: str, panel: str, metavar: str | None = None) -> Any:
@@ -101,9 +101,12 @@ def induce(
 
     Example: nqg induce train.tsv -o grammar.txt --like scan --trace steps.jsonl
 
-    Every example can be derived from the grammar, after each step of the search. Ctrl-C stops it: the grammar reached
-    so far is written and the exit code is 130. A second Ctrl-C ends the command at once, without a grammar.
-    Options win over --like, that over the table [induction] of --settings, and that over the defaults.
+    Every example can be derived from the grammar after each step of the search.
+    Ctrl-C stops it: the grammar reached so far is written, and the exit code is
+    130. A second Ctrl-C ends the command at once, without a grammar.
+
+    Options override --like, which overrides the induction table of --settings,
+    which overrides the defaults.
     """
     from nqg.cli.induction_run import run
     from nqg.induction.inspection import write_plot

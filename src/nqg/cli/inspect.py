@@ -35,7 +35,7 @@ TERMINAL_BITS = typer.Option(
 NON_TERMINAL_BITS = typer.Option(
     None, "--non-terminal-bits", metavar="BITS", help="What a non-terminal costs. Default: as in the search, or 1."
 )
-JSON = typer.Option(False, "--json", help="Print JSON.")
+JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 
 
 def inspect(
@@ -50,10 +50,11 @@ def inspect(
 ) -> None:
     """Show what a grammar is made of and how well it fits a dataset.
 
-    Example: nqg inspect grammar.txt --data test.tsv --trace steps.jsonl --plot steps.png
+    Example: nqg inspect grammar.txt --data test.tsv --trace steps.jsonl
 
-    The bits per rule, the longest and the most used rules; with --data, how many examples the grammar derives and which
-    it does not. Of a model folder, its grammar is shown, and --plot draws loss and dev accuracy over its training.
+    Prints the bits per rule and the longest and the most used rules; with --data,
+    also how many examples the grammar derives. Given a model folder, it shows the
+    model's grammar, and --plot draws loss and dev accuracy over its training.
     """
     from nqg.induction.inspection import Report, coverage
     from nqg.induction.trace import read_trace

@@ -1,67 +1,96 @@
-"""`nqg`: collects the verbs, and turns errors into one line and an exit code (1 failed, 2 misused, 130 interrupted)."""
+"""`nqg`: the table of commands, each imported when it runs; errors become one line and an exit code."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from nqg import __version__
-from nqg.cli.data import app as data
-from nqg.cli.demo import demo, init
-from nqg.cli.evaluate import evaluate
-from nqg.cli.help_pages import Verb, Verbs
-from nqg.cli.induce import induce
-from nqg.cli.inspect import inspect
-from nqg.cli.parse import parse
-from nqg.cli.reproduce import report, reproduce
-from nqg.cli.serve import serve
-from nqg.cli.split import app as split
-from nqg.cli.split import audit
-from nqg.cli.terminal import Stopwatch, complain, detail, set_volume, volume
-from nqg.cli.train import train
+from nqg.cli.terminal import STOPPED, Stopwatch, complain, detail, set_volume, volume
 from nqg.errors import FAILED, NqgError
 
-VERBS: dict[str, dict[str, typer.Typer | Callable[..., None]]] = {
-    "Start here": {"demo": demo, "init": init},
-    "Data": {"data": data, "split": split, "audit": audit},
-    "Learn": {"induce": induce, "inspect": inspect, "train": train},
-    "Use": {"parse": parse, "evaluate": evaluate, "serve": serve},
-    "Experiments": {"reproduce": reproduce, "report": report},
-}
+WIDEST = 100  # columns of a help page; longer lines are hard to read
 VOLUME = ("-q", "--quiet", "-v", "--verbose")
 
 
-class Root(Verbs):
-    """All verbs, in the order in which a newcomer needs them."""
+class Listed(NamedTuple):
+    """A command that is not loaded yet; its module holds a function, or a group of commands, of the command's name."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the verbs."""
-        return [name for verbs in VERBS.values() for name in verbs]
+    module: str
+    panel: str
+    help: str
+
+
+COMMANDS = {
+    "demo": Listed("demo", "Start here", "Learn SCAN's short commands and parse its long ones; offline, two minutes."),
+    "init": Listed("demo", "Start here", "Create a starter project: example pairs, settings, next commands."),
+    "data": Listed("data", "Data", "List and prepare the datasets that nqg knows by name."),
+    "split": Listed("split", "Data", "Divide a dataset into train and test: random, length, template or tmcd."),
+    "audit": Listed("split", "Data", "Measure splits: sizes, unseen atoms, divergences, shared templates, lengths."),
+    "induce": Listed("induce", "Learn", "Learn the smallest grammar that explains pairs of strings."),
+    "inspect": Listed("inspect", "Learn", "Show what a grammar is made of and how well it fits a dataset."),
+    "train": Listed("train", "Learn", "Train a parser: a grammar, and a model that ranks its derivations."),
+    "parse": Listed("parse", "Use", "Turn sentences into programs with a trained model."),
+    "evaluate": Listed("evaluate", "Use", "Measure how many examples a model answers, and how many correctly."),
+    "serve": Listed("serve", "Use", "Serve a trained model: a web page to try it, and a JSON API."),
+    "reproduce": Listed("reproduce", "Experiments", "Run recipes and compare the results with the paper's."),
+    "report": Listed("reproduce", "Experiments", "Print the paper's tables with our results beside the paper's."),
+}
+
+
+def load_command(name: str) -> Any:
+    """Import the module of a command and build the command."""
+    found = getattr(import_module(f"nqg.cli.{COMMANDS[name].module}"), name)
+    if not isinstance(found, typer.Typer):
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+        app.command(name)(found)
+        found = app
+    return typer.main.get_command(found)
+
+
+class LazyCommands(TyperGroup):
+    """Lists all commands without importing them; Ctrl-C ends any of them with one line."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, entry in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=entry.help, rich_help_panel=entry.panel))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The name, the command and the arguments left for it."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and load_command(args[0]), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(STOPPED) from None
 
 
 app = typer.Typer(
     name="nqg",
-    cls=Root,
+    cls=LazyCommands,
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    subcommand_metavar="VERB ...",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, verbs in VERBS.items():
-    for name, verb in verbs.items():
-        if isinstance(verb, typer.Typer):
-            app.add_typer(verb, name=name, rich_help_panel=panel)
-        else:
-            app.command(name, cls=Verb, rich_help_panel=panel)(verb)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def print_version(wanted: bool) -> None:
+    if wanted:
         print(f"nqg {__version__}")
         raise typer.Exit(0)
 
@@ -69,20 +98,21 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def root(
     context: typer.Context,
-    quiet: bool = typer.Option(False, "-q", "--quiet", help="Say nothing on stderr but errors."),
+    quiet: bool = typer.Option(False, "-q", "--quiet", help="Print only results and errors."),
     verbose: bool = typer.Option(
-        False, "-v", "--verbose", help="Say more on stderr: settings, time, the origin of an error."
+        False, "-v", "--verbose", help="Print more on stderr: settings, time, the traceback of an error."
     ),
     version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Print the version and stop."
+        False, "--version", callback=print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """Turn sentences into programs with a grammar learned from pairs of strings.
 
     Example: nqg init mine
 
-    Every verb has an example in its help, as in `nqg train --help`. Results go to stdout, everything else to stderr;
-    the exit code is 0 for done, 1 for failed, 2 for misused, 130 for interrupted.
+    Every command has an example in its help, as in `nqg train --help`. -q and -v
+    may stand anywhere. Results go to stdout, everything else to stderr. The exit
+    code is 0 for success, 1 for failure, 2 for misuse, 130 for interrupted.
     """
     set_volume(quiet=quiet, verbose=verbose)
     watch = Stopwatch()
@@ -93,19 +123,25 @@ def main() -> None:
     """Run the command line; a user's mistake is one line on stderr, never a traceback."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # an argument in another encoding comes out again somehow
+    columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+    os.environ.setdefault("TERMINAL_WIDTH", str(columns))  # which Typer's help reads
     try:
         app(hoisted(sys.argv[1:]))
-    except NqgError as error:
-        _fail(str(error), error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away, as `| head` does
         sys.exit(FAILED)
-    except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
+    except (NqgError, OSError) as error:
+        if volume.is_high:
+            traceback.print_exc()
+        if isinstance(error, NqgError):
+            complain(str(error))
+            sys.exit(error.exit_code)
+        complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+        sys.exit(FAILED)
 
 
 def hoisted(words: Sequence[str]) -> list[str]:
-    """`words` with the options for quiet and verbose before the verb, wherever they stood.
+    """`words` with the options for quiet and verbose before the command, wherever they stood.
 
     >>> hoisted(["parse", "models/mine", "walk twice", "-q"])
     ['-q', 'parse', 'models/mine', 'walk twice']
@@ -113,12 +149,3 @@ def hoisted(words: Sequence[str]) -> list[str]:
     end = words.index("--") if "--" in words else len(words)
     first = [word for word in words[:end] if word in VOLUME]
     return [*first, *(word for word in words[:end] if word not in VOLUME), *words[end:]]
-
-
-def _fail(message: str, exit_code: int) -> None:
-    if volume.is_high:
-        import traceback
-
-        traceback.print_exc()
-    complain(message)
-    sys.exit(exit_code)

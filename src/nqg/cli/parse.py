@@ -58,10 +58,11 @@ def parse(
 
     Example: nqg parse models/mine "walk twice" --explain
 
-    A sentence gives its program, or `abstained:` and what the grammar lacks. A file gives a line for each of its
-    lines, separated by tabs: sentence, program, probability; for an abstention the program is empty and the reason
-    stands last.
-    A model with a fallback also says who answered and, where that was the fallback, why the grammar did not.
+    For a sentence, prints its program, or `abstained:` and what the grammar lacks.
+    For a file, prints one line for each sentence, separated by tabs: sentence,
+    program, probability; if the model abstains, the program is empty and the reason
+    comes last. A model with a fallback also says who answered and, if that was the
+    fallback, why the grammar did not.
     """
     from nqg.inference.hybrid import has_fallback
     from nqg.inference.parser import WINDOW

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
-from nqg.cli.data import MIRROR
-from nqg.cli.terminal import DEVICE, ENGINE, STOPPED, WORKERS, Workforce, complain, err, out, report_written
+from nqg.cli.terminal import DEVICE, ENGINE, MIRROR, STOPPED, WORKERS, Workforce, complain, err, out, report_written
 from nqg.engines import Engine, Here
 from nqg.errors import NqgError, UnknownName
 from nqg.files import write_text
@@ -34,7 +33,7 @@ ENCODER = typer.Option(None, "--encoder", metavar="NAME|FOLDER", help="Another e
 SEQ2SEQ = typer.Option(None, "--seq2seq", metavar="NAME|FOLDER", help="Another sequence-to-sequence model.")
 RESULTS = typer.Option(Path("results"), "--results", metavar="FOLDER", help="Where records are read and written.")
 LIST = typer.Option(False, "--list", help="List the recipes and stop.")
-JSON = typer.Option(False, "--json", help="Print JSON.")
+JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 
 
 def reproduce(
@@ -51,13 +50,14 @@ def reproduce(
     list_recipes: bool = LIST,
     as_json: bool = JSON,
 ) -> None:
-    """Run recipes, and print our figures beside the paper's.
+    """Run recipes and compare the results with the paper's.
 
     Example: nqg reproduce scan-length
 
-    What was finished before is not run again; what was interrupted goes on. Where the weights of a recipe cannot be
-    had, as without a network, a stand-in is used, and said to be one. With workers, every recipe, system and seed is
-    a part of the work, and hybrids wait for their parts.
+    Finished runs are not repeated; interrupted ones are resumed. If the weights of
+    a recipe cannot be downloaded, a stand-in is used and labelled as such. With
+    workers, every recipe, system and seed runs as a task of its own; hybrids wait
+    for their parts.
     """
     from nqg.experiments.recipe import read_recipe, recipe_names
 
@@ -184,7 +184,7 @@ def report(
     plot: Path | None = PLOT,
     as_json: bool = JSON,
 ) -> None:
-    """Print the paper's tables with our figures beside the paper's.
+    """Print the paper's tables with our results beside the paper's.
 
     Example: nqg report results --markdown tables.md
     """

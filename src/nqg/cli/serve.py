@@ -46,12 +46,13 @@ def serve(
     geobase: Path | None = GEOBASE,
     device: str | None = DEVICE,
 ) -> None:
-    """Serve a trained model: a page to try it, and a JSON API beside it.
+    """Serve a trained model: a web page to try it, and a JSON API.
 
     Example: nqg serve models/mine --examples train.tsv
 
-    The page is at http://127.0.0.1:8000, the API's description at /docs. Stop with Ctrl-C: requests that are under way
-    are still answered. On any other address than this machine's own, every request must show a token.
+    The page is at http://127.0.0.1:8000, the description of the API at /docs.
+    Ctrl-C stops the server after it has answered pending requests. On any address
+    beyond this machine, every request must carry a token.
     """
     try:
         from nqg.web.server import Server

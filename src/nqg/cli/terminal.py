@@ -1,4 +1,4 @@
-"""What every verb shares on the terminal: the two consoles, errors, and progress bars on stderr only."""
+"""What the commands share: two consoles, progress bars on stderr, and the options for output, device and workers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn, track
+from rich.progress import Progress as Bars
 
 from nqg.engines import Engine, engine_named
 from nqg.errors import NqgError
+from nqg.progress import Progress
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
 
 T = TypeVar("T")
 
@@ -32,7 +34,7 @@ alarm = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)  # w
 
 @dataclass(slots=True)
 class Volume:
-    """How much is said on stderr: `is_high` for those who want to know more."""
+    """Whether details are printed on stderr."""
 
     is_high: bool = False
 
@@ -41,12 +43,11 @@ volume = Volume()
 
 
 def set_volume(*, quiet: bool, verbose: bool) -> None:
-    """Say nothing but errors, or more than usual."""
     err.quiet, volume.is_high = quiet, verbose and not quiet
 
 
 def detail(message: str) -> None:
-    """Say what only those want to know who asked for more."""
+    """Print a message on stderr if --verbose was given."""
     if volume.is_high:
         err.print(message, style="dim")
 
@@ -62,75 +63,87 @@ def in_words(settings: DataclassInstance) -> str:
 
 
 def complain(message: str) -> None:
-    """Say what went wrong, on stderr."""
     alarm.print(f"error: {message}", style="red")
 
 
-def report_written(*paths: object) -> None:
+def report_written(*paths: Path) -> None:
     """Name the files that a command wrote, on stderr so that stdout stays data."""
     for path in paths:
         err.print(f"wrote {path}")
 
 
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NqgError(f"{folder}: cannot be created ({error.strerror}); choose another folder") from error
+
+
 def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
-    """`items`, with a bar on stderr while they are consumed; nothing is drawn where stderr is no terminal."""
+    """`items`, with a bar on stderr while they are consumed; nothing is drawn if stderr is not a terminal."""
     return track(items, what, total, console=err, disable=not err.is_terminal, transient=True)
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A bar for work that reports its own progress; invisible where stderr is no terminal."""
+    """A bar on stderr for work that reports its own progress; nothing is drawn if stderr is not a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
-        yield progress
+    with Bars(*columns, console=err, disable=not err.is_terminal, transient=True) as bars:
+        bar = bars.add_task("preparing", total=None)
+
+        def draw(what: str, done: int, total: int | None) -> None:
+            bars.update(bar, description=what, completed=done, total=total, refresh=done == total)
+
+        yield draw
 
 
 @dataclass(frozen=True, slots=True)
 class Stopwatch:
-    """Seconds since it was made, and those that had passed before."""
+    """Seconds since it was made, plus those that had passed before."""
 
     before: float = 0.0
-    _started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def seconds(self) -> float:
-        """The time so far."""
-        return self.before + time.monotonic() - self._started
+        return self.before + time.monotonic() - self.started
 
 
-DEVICE = typer.Option(
-    None, "--device", metavar="cpu|cuda", help="Where to compute. Default: cuda where there is one.", show_default=False
+JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
+MIRROR = typer.Option(
+    None, "--mirror", metavar="FOLDER", envvar="NQG_DATA_MIRROR", help="Read files from this folder; download nothing."
 )
-
-
-def checked_device(name: str | None) -> str | None:
-    """The device that a user named, if there is one."""
-    import torch
-
-    if name not in (None, "cpu", "cuda"):
-        raise typer.BadParameter(f"'{name}' is neither 'cpu' nor 'cuda'", param_hint="--device")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise NqgError("there is no GPU that torch can use; leave --device away, or say --device cpu")
-    return name
-
-
-PANEL = "Who does the work"
+EXAMPLES = typer.Argument(metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False)
+MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
+DEVICE = typer.Option(
+    None, "--device", metavar="cpu|cuda", help="Where to compute.", show_default="cuda if there is a GPU"
+)
 ENGINE = typer.Option(
     "local",
     "--engine",
-    metavar="local|ray|ray://HOST:PORT",
-    help="Processes of this machine, a Ray that is started here, or a Ray cluster.",
-    rich_help_panel=PANEL,
+    metavar="local|ray|ray://…",
+    help="Run workers as local processes, on a Ray started here, or on the cluster at ray://HOST:PORT.",
+    rich_help_panel="Parallel work",
 )
 WORKERS = typer.Option(
     None,
     "--workers",
     metavar="N",
-    min=1,
-    help="How many parts are worked on at once. Default: one; on Ray, as many as it has room for.",
-    rich_help_panel=PANEL,
-    show_default=False,
+    help="How many workers to use.",
+    rich_help_panel="Parallel work",
+    show_default="1; on Ray, as many as fit",
 )
+
+
+def checked_device(name: str | None) -> str | None:
+    """The device that the user named, which must exist."""
+    import torch
+
+    if name not in (None, "cpu", "cuda"):
+        raise typer.BadParameter(f"'{name}' is neither 'cpu' nor 'cuda'", param_hint="--device")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise NqgError("torch finds no GPU; omit --device, or use --device cpu")
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +155,12 @@ class Workforce:
 
     @classmethod
     def chosen(cls, engine: str, workers: int | None, device: str | None) -> Workforce:
-        """The one that the options ask for; on Ray every worker gets a GPU of its own, or none."""
+        """What the options ask for; on Ray every worker gets a GPU of its own, or none."""
         if engine == "local":
             return cls(engine_named(engine, workers=workers), checked_device(device))
         import torch
 
-        is_far = engine.startswith("ray://")  # where other GPUs are than here
-        device = device if is_far else checked_device(device)
+        is_remote = engine.startswith("ray://")  # whose GPUs are not those of this machine
+        device = device if is_remote else checked_device(device)
         on_gpu = device == "cuda" or (device is None and torch.cuda.is_available())
         return cls(engine_named(engine, workers=workers, gpus=int(on_gpu)), "cuda" if on_gpu else "cpu")

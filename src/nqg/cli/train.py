@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
 
 DATA = typer.Argument(metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False)
-JSON = typer.Option(False, "--json", help="Print JSON.")
+JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 
 
 def train(
@@ -67,12 +67,13 @@ def train(
     hold_out: str = HOLD_OUT,
     as_json: bool = JSON,
 ) -> None:
-    """Learn a parser: a grammar, and which of its derivations to prefer.
+    """Train a parser: a grammar, and a model that ranks its derivations.
 
     Example: nqg train train.tsv -o models/mine --like scan --dev dev.tsv
 
-    Ctrl-C or a kill costs little: FOLDER.training keeps the state, and the same command goes on from there to the model
-    that an undisturbed run writes. FOLDER itself appears, or is replaced, when the model is whole.
+    Little is lost to Ctrl-C or a kill: FOLDER.training keeps the state, and the
+    same command resumes from there and ends with the same model. FOLDER itself is
+    written, or replaced, only when the model is complete.
     """
     from nqg.cli.training_run import TrainingRun
 

@@ -148,10 +148,9 @@ def _forests(grammar: Grammar, examples: Sequence[Example], cache: ForestCache |
 
 def _folder(grammar: Grammar, examples: Sequence[Example], folder: Path) -> ForestFolder:
     """The forests of the examples on disk; parts that are there already are not built again."""
-    with progress_bar() as bars:
-        bar = bars.add_task("building forests", total=len(examples))
+    with progress_bar() as progress:
         for done in build_folder(folder, grammar, examples):
-            bars.update(bar, completed=done)
+            progress("building forests", done, len(examples))
     return ForestFolder.open(folder)
 
 
