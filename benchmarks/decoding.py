@@ -25,8 +25,8 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import BATCH, Parser, ScoredCharts
-from nqg.model.encoder import Pieces
 from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.subwords import Subwords
 from timing import cpu_seconds
 
 Tokens = tuple[str, ...]
@@ -50,7 +50,7 @@ class Batch:
 
     sources: list[Tokens]
     full: Hypergraph
-    pieces: list[Pieces]
+    subwords: list[Subwords]
     scored: ScoredCharts
     targets: list[Tokens]
 
@@ -73,15 +73,15 @@ def batch(parser: Parser, sources: Sequence[Tokens]) -> Batch:
     every = charts(parser.grammar, sources)
     derivable = [number for number in range(len(sources)) if every.first_node[number] < every.first_node[number + 1]]
     kept, full = [sources[number] for number in derivable], every.select(derivable)
-    scored = parser.scored(parser.pieces(kept), full)
-    return Batch(list(sources), full, parser.pieces(kept), scored, [each.target for each in scored.best()])
+    scored = parser.scored(parser.subwords(kept), full)
+    return Batch(list(sources), full, parser.subwords(kept), scored, [each.target for each in scored.best()])
 
 
 def stages(parser: Parser, parts: Sequence[Batch]) -> dict[str, Callable[[], object]]:
     """What parsing does, each stage alone on what the one before has left."""
     return {
         "chart": lambda: [charts(parser.grammar, part.sources) for part in parts],
-        "encoder": lambda: [parser.scored(part.pieces, part.full) for part in parts],
+        "encoder": lambda: [parser.scored(part.subwords, part.full) for part in parts],
         "search": lambda: [[each.target for each in part.scored.best()] for part in parts],
         "probabilities": lambda: [part.scored.probabilities(part.targets) for part in parts],
     }
@@ -122,7 +122,7 @@ def measure(task: Task, encoder: str, device: str, grammars: Path, steps: int) -
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("encoder")
-    arguments.add_argument("--device", default="cpu", nodes=("cpu", "cuda"))
+    arguments.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     arguments.add_argument("--grammars", type=Path, default=Path("../shared/reference"))
     arguments.add_argument("--steps", type=int, default=20)
     asked = arguments.parse_args()

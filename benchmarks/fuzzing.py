@@ -187,7 +187,7 @@ def _limit_memory() -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--reader", nodes=sorted(ALL), action="append", help="default: all, one after the other")
+    parser.add_argument("--reader", choices=sorted(ALL), action="append", help="default: all, one after the other")
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plain", action="store_true", help="at random, without atheris")

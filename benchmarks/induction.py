@@ -246,7 +246,7 @@ def _case(words: Sequence[str]) -> Case:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--only", nodes=TABLES, help="print one table")
+    options.add_argument("--only", choices=TABLES, help="print one table")
     options.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth")
     options.add_argument("--measure", nargs="+", metavar="WORD", help="DATASET SPLIT setting=value …: measure here")
     options.add_argument("--runs", type=int, default=1, help="inductions of --measure, of which the quickest counts")

@@ -6,7 +6,7 @@
 Grammars are those that the published implementation induced (../shared/reference); its CPU seconds a step, with
 BERT-Tiny on the same kind of machine, are in ../shared/reference.md. The embedded encoder has BERT-Tiny's size. `CPU`
 and `wall` are of steps as training makes them. Parts are measured apart from each other, with the device synchronised
-around each; `lay out` is the wait for the batch, which a thread lays out during the step before, `outside encoder` the
+around each; `collate` is the wait for the batch, which a thread prepares during the step before, `outside encoder` the
 share of all other parts. CPU seconds are the least of all steps because machines are shared, parts are medians.
 """
 
@@ -27,7 +27,6 @@ from nqg.grammar.grammar import Grammar
 from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import Batch, TrainingData, forest_loss
 from nqg.model.forests import build_forests
-from nqg.model.packing import encoded
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.training.trainer import Training, batches, made_ahead, precision
@@ -35,7 +34,7 @@ from nqg.training.trainer import Training, batches, made_ahead, precision
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CASES = (("scan", "jump"), ("geoquery", "standard"), ("geoquery", "length"))
 PUBLISHED = {("scan", "jump"): 1.8, ("geoquery", "length"): 5.2}
-PARTS = ("lay out", "encoder", "scorer", "forests", "optimizer")
+PARTS = ("collate", "encoder", "scorer", "forests", "optimizer")
 BATCH = 256
 
 
@@ -76,16 +75,16 @@ class Bench:
         scorer = Scorer(model, len(grammar), settings.dimension).to(device).train()
         data = TrainingData.of(examples, build_forests(grammar, examples), tokenizer)
         wanted = TrainingSettings(steps=steps, batch_size=BATCH, warm_up=0)
-        return cls(Training(scorer, data, wanted, 1e-4, tokenizer.pad_token_id), data)
+        return cls(Training(scorer, data, wanted, 1e-4), data)
 
     def timed_parts(self) -> Iterator[dict[str, float]]:
         """Steps cut where one part hands its results to the next, forwards and backwards."""
         training = self.training
         examples = batches(len(self.data), training.settings)
-        left = made_ahead(lambda batch: self.data.laid_out(batch, training.padding, training.device), examples)
+        left = made_ahead(lambda batch: self.data.collate(batch, training.device), examples)
         while True:
             clock = Clock(training.device)
-            with clock.part("lay out"):
+            with clock.part("collate"):
                 batch = next(left, None)
             if batch is None:
                 return
@@ -95,17 +94,17 @@ class Bench:
     def _step(self, batch: Batch, clock: Clock) -> None:
         scorer, optimizer = self.training.scorer, self.training.optimizer
         with clock.part("encoder"), precision(self.training.settings.precision, self.training.device):
-            ends = encoded(scorer.encoder, batch.sentences, batch.places)
+            ends = scorer.encoder(batch.sentences, batch.rows)
             cut = ends.detach().requires_grad_()
         with clock.part("scorer"):
-            computed = scorer.of_pairs(cut, batch.spans, batch.pairs)
+            computed = scorer.pair_scores(cut, batch.spans, batch.pairs)
             scores = computed.detach().requires_grad_()
         with clock.part("forests"):
             forest_loss(scores, self.data.forests, self.data.pairs, batch.numbers).backward()  # type: ignore[no-untyped-call]
         with clock.part("scorer"):
             computed.backward(scores.grad)  # type: ignore[no-untyped-call]
         with clock.part("encoder"):
-            ends.backward(cut.grad)  # type: ignore[no-untyped-call]
+            ends.backward(cut.grad)
         with clock.part("optimizer"):
             torch.nn.utils.clip_grad_norm_(self.training.weights, self.training.settings.clip)
             optimizer.step()
@@ -147,7 +146,7 @@ def row(case: tuple[str, str], encoder: str, measured: Measured, published: floa
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--device", default="cpu", nodes=("cpu", "cuda"))
+    arguments.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     arguments.add_argument("--encoders", default="embedded", help="names or folders, separated by commas")
     arguments.add_argument("--steps", type=int, default=20)
     arguments.add_argument("--shared", type=Path, default=SHARED, help="folder with data/ and reference/")

@@ -13,15 +13,15 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import safe_open
-from torch import Tensor, nn
-from transformers.utils import logging as reports
 
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import strict_json
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 NEW, OLD = "new", "old"
 EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
@@ -282,25 +282,23 @@ def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
     """Refuse weights that are no numbers, or infinite."""
     for name, weight in weights.items():
         if weight.is_floating_point() and weight.numel():
-            least, most = torch.aminmax(weight)  # both are NaN where one weight is
-            if not bool(torch.isfinite(most - least)):
+            least, most = weight.aminmax()  # both are NaN where one weight is
+            if not (most - least).isfinite():
                 raise FormatError(f"the weights '{name}' are not all numbers", path)
 
 
-def check_vocabulary(tokenizer: Any, model: Any, place: Path) -> None:
-    """Refuse a tokenizer that has pieces which the model has no vector for, or none to fill up with."""
-    known = int(model.get_input_embeddings().num_embeddings)
-    padding = tokenizer.pad_token_id
-    if padding is None:
-        raise FormatError("the tokenizer has no piece for padding", place)
-    highest = max([padding, *tokenizer.get_vocab().values()])
+def check_vocabulary(vocabulary: Mapping[str, int], known: int, place: Path) -> None:
+    """Refuse a tokenizer with subwords that the model, which has so many vectors, has none for."""
+    highest = max(vocabulary.values(), default=0)
     if highest >= known:
-        raise FormatError(f"the tokenizer has a piece {highest}, the model has vectors for {known}", place)
+        raise FormatError(f"the tokenizer has a subword {highest}, the model has vectors for {known}", place)
 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Let transformers report errors alone, and draw no bars; afterwards it is as talkative as before."""
+    from transformers.utils import logging as reports
+
     level, has_bars = reports.get_verbosity(), reports.is_progress_bar_enabled()
     reports.set_verbosity(logging.ERROR)
     reports.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -12,12 +12,11 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
+from encoders import save_bert
 from launched_processes import launched
 from nqg import load_dataset
 from nqg.cli.main import app
 from nqg.data.examples import write_examples
-from nqg.model.encoder import new_encoder
-from nqg.model.settings import EncoderSettings, ModelSettings
 from typed_commands import one_thread
 
 RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\nwalk ### I_RUN\n"
@@ -36,11 +35,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     write_examples(tmp_path / "train.tsv", examples)
     (tmp_path / "rules.txt").write_text(RULES)
     torch.manual_seed(0)
-    tiny = ModelSettings(embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
-    encoder, tokenizer = new_encoder(tiny, [example.source_tokens for example in examples])
-    encoder.config.hidden_dropout_prob = encoder.config.attention_probs_dropout_prob = 0.0
-    for part in (encoder, tokenizer):
-        part.save_pretrained(tmp_path / "calm")
+    sources = [example.source_tokens for example in examples]
+    save_bert(tmp_path / "calm", sources, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     with one_thread():
         yield tmp_path
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from encoders import save_bert
 from nqg import Grammar, Parser, induce
 from nqg.cli import training_run
 from nqg.cli.terminal import STOPPED
@@ -23,8 +24,6 @@ from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
-from nqg.model.encoder import new_encoder
-from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Share, Training
 from training_command import BRIEF, EXAMPLES, files, nqg, training_folder
@@ -81,16 +80,11 @@ def test_the_target_grammar_becomes_part_of_the_model() -> None:
 
 
 def test_an_encoder_can_be_a_folder() -> None:
-    encoder, tokenizer = new_encoder(
-        ModelSettings(embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)),
-        [example.source_tokens for example in EXAMPLES],
-    )
-    encoder.save_pretrained("tiny")
-    tokenizer.save_pretrained("tiny")
+    save_bert("tiny", [example.source_tokens for example in EXAMPLES])
     nqg("train.tsv", "-o", "mine", *BRIEF, "--encoder", "./tiny")
     parser = Parser.load("mine", "cpu")
     assert parser.model.settings.encoder == "./tiny"
-    assert parser.model.scorer.encoder.config.hidden_size == 8
+    assert parser.model.scorer.encoder.hidden_size == 8
     assert parser.parse("walk twice").target == "I_WALK I_WALK"
     first = json.loads(Path("mine/training.jsonl").read_text().splitlines()[0])
     assert first["learning_rate"] == pytest.approx(1e-4 / 100)

@@ -63,7 +63,7 @@ def test_dev_scores_count_right_answers_and_average_the_losses_of_what_is_derive
     assert scores.exact_match == 4 / 7
     model.parser.model.scorer.eval()
     data, rows = model.data.rows([0, 1, 2, 3])
-    expected = batch_loss(model.parser.model.scorer, data, rows, 0, CPU).item()
+    expected = batch_loss(model.parser.model.scorer, data.collate(rows, CPU)).item()
     assert scores.loss == pytest.approx(expected, rel=1e-5)
 
 

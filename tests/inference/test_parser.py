@@ -26,9 +26,9 @@ from nqg.induction.settings import InductionSettings
 from nqg.inference import parser as answers
 from nqg.inference import parser as parser_module
 from nqg.inference.parser import DecodeOptions, Parser
-from nqg.model.encoder import Pieces, piece_batch, pieces
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.spans import anchors
+from nqg.model.subwords import Subwords, collate, tokenize
 from oracles import all_derivations
 
 TINY = ModelSettings(dimension=32, embedded=EncoderSettings(hidden_size=32, layers=1, heads=2))
@@ -77,7 +77,7 @@ def enumerated_chances(parser: Parser, source: str) -> dict[tuple[str, ...], flo
     """The probability of every target of a sentence, derivation by derivation."""
     model, tokens = parser.model, tuple(source.split())
     full = charts(parser.grammar, [tokens])
-    sentence = piece_batch(pieces(model.tokenizer, [tokens]), model.tokenizer.pad_token_id, "cpu")
+    sentence = collate(tokenize(model.tokenizer, [tokens]), "cpu")
     with torch.inference_mode():
         table = model.scorer.eval()(sentence, anchors(full, "cpu"))
     spans = {full.span(NodeId(number)): number for number in range(full.nodes)}
@@ -244,7 +244,7 @@ def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeyp
     read: list[int] = []
     scores = Parser._scores
 
-    def counted(self: Parser, sentences: Sequence[Pieces], full: Hypergraph) -> FloatArray:
+    def counted(self: Parser, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         read.append(len(sentences))
         return scores(self, sentences, full)
 

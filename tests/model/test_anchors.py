@@ -62,7 +62,7 @@ def test_a_batch_has_the_spans_of_its_sentences_and_names_no_token_twice(
 ) -> None:
     full = charts(grammar, sources)
     batch = data.draw(st.lists(st.integers(0, len(sources) - 1), max_size=6))
-    found = AnchorTable.of(full).picked(np.array(batch, dtype=np.int64), "cpu")
+    found = AnchorTable.of(full).select(np.array(batch, dtype=np.int64), "cpu")
     expected = [
         (row, int(full.starts[node]), int(full.ends[node]) - 1)
         for row, sentence in enumerate(batch)

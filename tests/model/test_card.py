@@ -19,7 +19,7 @@ FACTS = CardFacts(
         (Measurement(PRINT, {"exact_match": 0.98765432, "precision": None}),),
     ),
     parameters=1_234_567,
-    longest=512,
+    max_length=512,
     versions={"nqg": "0.1.0", "torch": "2.13"},
 )
 
@@ -30,7 +30,7 @@ def test_a_card_tells_what_the_model_is_and_where_it_comes_from() -> None:
         "- Grammar: 3 rules (`grammar.txt`)",
         "- Legal programs: all",
         "- Encoder: a small BERT (layers: 2, width: 128), trained from scratch with this model; "
-        "it reads 512 word pieces of a sentence at most",
+        "it reads at most 512 subwords of a sentence",
         "- Size: 1,234,567 weights (`model.safetensors`)",
         "- Data: 5,000 examples, SHA-256 `f00d`",
         "- `steps`: `256`",

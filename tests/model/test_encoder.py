@@ -1,153 +1,203 @@
-"""Word pieces of tokens, the embedded tokenizer and encoder, and encoders from a folder."""
+"""BERT against Hugging Face's, which encoders are whose, and encoders from a folder."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import AutoModel, RobertaConfig, RobertaModel
 
+from encoders import save_bert, tiny_bert, wrapped
 from nqg.errors import NqgError
-from nqg.model.encoder import SPECIAL, Pieces, load_encoder, new_encoder, piece_batch, pieces, word_tokenizer
+from nqg.model.encoder import Bert, BertConfig, BertOutput, Dropout, TransformersEncoder, load_encoder, new_encoder
 from nqg.model.settings import EncoderSettings, ModelSettings
-from nqg.model.spans import Anchors, Edges
-from strategies import tokens
+from nqg.model.subwords import SPECIAL, SubwordBatch, Subwords, collate, tokenize, word_tokenizer
 
-VOCABULARY = [*SPECIAL.values(), "jump", "##ing", "##s", "walk", "(", ")", "state"]
-
-
-@pytest.fixture(scope="module")
-def word_pieces() -> Any:
-    """A tokenizer like BERT's, with a tiny vocabulary; it drops soft hyphens."""
-    numbers = {word: number for number, word in enumerate(VOCABULARY)}
-    tokenizer = Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.Replace("\u00ad", "")
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL)  # type: ignore[no-untyped-call]
+WORDS = 20
 
 
-def spelled(found: Pieces) -> list[str]:
-    return [VOCABULARY[number] for number in found.ids]
+def batch_of(lengths: list[int]) -> SubwordBatch:
+    generator = torch.Generator().manual_seed(1)
+    ids = [tuple(torch.randint(1, WORDS, (length,), generator=generator).tolist()) for length in lengths]
+    return collate([Subwords(each, (0,), (len(each) - 1,)) for each in ids], "cpu")
 
 
-def test_a_token_of_several_pieces_begins_at_its_first_and_ends_at_its_last(word_pieces: Any) -> None:
-    (found,) = pieces(word_pieces, [("jumpings", "walk", "state(jump)")])
-    assert spelled(found) == ["[CLS]", "jump", "##ing", "##s", "walk", "state", "(", "jump", ")", "[SEP]"]
-    assert found.first == (1, 4, 5)
-    assert found.last == (3, 4, 8)
+def twins(**settings: Any) -> tuple[Bert, Any]:
+    """Our BERT and Hugging Face's with the same weights."""
+    torch.manual_seed(0)
+    theirs = tiny_bert(WORDS, **{"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 2, **settings})
+    config = BertConfig.from_dict(theirs.config.to_dict())
+    assert config is not None
+    ours = Bert(config)
+    ours.load_state_dict(theirs.state_dict())
+    return ours.double().eval(), theirs.double().eval()
 
 
-def test_an_unknown_token_is_one_unknown_piece_at_its_place(word_pieces: Any) -> None:
-    (found,) = pieces(word_pieces, [("walk", "zebra", "jumps")])
-    assert spelled(found) == ["[CLS]", "walk", "[UNK]", "jump", "##s", "[SEP]"]
-    assert (found.first, found.last) == ((1, 2, 3), (1, 2, 4))
+def vectors_of(model: Any, sentences: SubwordBatch) -> torch.Tensor:
+    """What Hugging Face's model makes of all rows: (M, D)."""
+    found = model(input_ids=sentences.padded(sentences.ids), attention_mask=sentences.mask().long()).last_hidden_state
+    rows: torch.Tensor = found.flatten(0, 1)[sentences.places]
+    return rows
 
 
-def test_a_token_that_vanishes_borrows_the_pieces_of_its_left_neighbour(word_pieces: Any) -> None:
-    (found,) = pieces(word_pieces, [("jumps", "\u00ad", "\u00ad", "walk")])
-    assert spelled(found) == ["[CLS]", "jump", "##s", "walk", "[SEP]"]
-    assert (found.first, found.last) == ((1, 1, 1, 3), (2, 2, 2, 3))
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(1, 3), st.data())
+def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
+    lengths: list[int], layers: int, data: st.DataObject
+) -> None:
+    (ours, theirs), sentences = twins(num_hidden_layers=layers), batch_of(lengths)
+    rows = torch.tensor(data.draw(st.lists(st.integers(0, sum(lengths) - 1), min_size=1, max_size=5)))
+    one, other = ours(sentences, rows), vectors_of(theirs, sentences)[rows]
+    torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
+    factors = torch.randn(one.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    gradients = [
+        torch.autograd.grad((vectors * factors).sum(), list(model.parameters()))
+        for vectors, model in ((one, ours), (other, theirs))
+    ]
+    names = [name for name, _ in ours.named_parameters()]
+    assert sorted(names) == sorted(name for name, _ in theirs.named_parameters())
+    there = dict(zip((name for name, _ in theirs.named_parameters()), gradients[1], strict=True))
+    for name, gradient in zip(names, gradients[0], strict=True):
+        torch.testing.assert_close(gradient, there[name], atol=1e-10, rtol=0)
 
 
-def test_a_first_token_that_vanishes_stands_at_the_beginning(word_pieces: Any) -> None:
-    (found,) = pieces(word_pieces, [("\u00ad", "walk")])
-    assert (found.first, found.last) == ((0, 1), (0, 1))
+@pytest.mark.parametrize("layers", [1, 2])
+def test_in_single_precision_vectors_and_gradients_are_those_of_transformers_up_to_rounding(layers: int) -> None:
+    (ours, theirs), sentences = twins(num_hidden_layers=layers), batch_of([4, 6, 1])
+    rows = torch.arange(11)
+    one, other = ours.float()(sentences, rows), vectors_of(theirs.float(), sentences)
+    torch.testing.assert_close(one, other, atol=2e-6, rtol=0)
+    one.square().sum().backward()
+    other.square().sum().backward()  # type: ignore[no-untyped-call]
+    there = dict(theirs.named_parameters())
+    for name, weight in ours.named_parameters():
+        torch.testing.assert_close(weight.grad, there[name].grad, atol=1e-4, rtol=1e-5)
 
 
-def test_sentences_are_cut_alone_and_together_into_the_same_pieces(word_pieces: Any) -> None:
-    sentences = [("jumps",), ("walk", "zebra"), ("state", "jumpings", "walk")]
-    assert pieces(word_pieces, sentences) == [pieces(word_pieces, [each])[0] for each in sentences]
+def test_padded_attention_of_a_gpu_is_that_of_groups() -> None:
+    (ours, _), sentences = twins(), batch_of([4, 2, 4, 6])
+    attention = ours.encoder["layer"][0].attention  # type: ignore[index]
+    packed = torch.randn(16, 36, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(
+        attention.attend_padded(packed, sentences, 0.0), attention.attend(packed, sentences, 0.0)
+    )
 
 
-def test_a_batch_is_filled_up_to_its_longest_sentence() -> None:
-    batch = piece_batch([Pieces((2, 9, 3), (1,), (1,)), Pieces((2, 5, 6, 8, 3), (1, 3), (2, 3))], 7, "cpu")
-    assert batch.ids.tolist() == [[2, 9, 3, 7, 7], [2, 5, 6, 8, 3]]
-    assert batch.mask.tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
-    assert batch.first.tolist() == [[1, 0], [1, 3]]
-    assert batch.last.tolist() == [[1, 0], [2, 3]]
+def test_the_last_layer_is_not_computed_for_subwords_that_nobody_wants() -> None:
+    (ours, _), sentences = twins(), batch_of([3, 5])
+    with patch.object(BertOutput, "forward", autospec=True, side_effect=BertOutput.forward) as watched:
+        assert ours(sentences, torch.tensor([7, 5, 7])).shape == (3, 12)
+    assert [len(call.args[2]) for call in watched.mock_calls] == [8, 8, 2, 2]
 
 
-def test_a_batch_knows_where_spans_begin_and_end_among_its_pieces() -> None:
-    batch = piece_batch([Pieces((2, 9, 3), (1,), (1,)), Pieces((2, 5, 6, 8, 3), (1, 3), (2, 3))], 7, "cpu")
-    edges = Edges(np.array([0, 1, 1]), np.array([0, 0, 1]), torch.tensor([0, 1, 2]))
-    assert batch.places(Anchors(edges, edges)).tolist() == [1, 6, 8, 1, 7, 8]
+def test_a_sentence_does_not_notice_its_neighbours() -> None:
+    (ours, _), together = twins(), batch_of([2, 4, 6])
+    alone = collate([Subwords(tuple(together.ids[2:6].tolist()), (0,), (3,))], "cpu")
+    torch.testing.assert_close(ours(together, torch.arange(2, 6)), ours(alone, torch.arange(4)))
 
 
-def test_a_batch_of_empty_sentences_holds_whole_numbers() -> None:
-    batch = piece_batch([Pieces((2, 3), (), ())], 0, "cpu")
-    assert batch.first.shape == (1, 0)
-    assert batch.first.dtype == np.int64
+def test_training_drops_and_the_seed_decides_what() -> None:
+    (ours, _), sentences = twins(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5), batch_of([4, 6])
+
+    def drawn(seed: int) -> torch.Tensor:
+        torch.manual_seed(seed)
+        vectors: torch.Tensor = ours(sentences, torch.arange(10))
+        return vectors
+
+    calm = drawn(1)
+    assert torch.equal(calm, drawn(2))
+    ours.train()
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
+    assert not torch.equal(drawn(1), calm)
 
 
-ODD = ("[PAD]", "[MASK]", "日本", "état", "don't", "(", "'", "NT_1", "##ing", "a.b", "😀", "Walk", "walk")
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 1.0])
+def test_dropout_loses_its_share_and_keeps_the_mean(p: float) -> None:
+    torch.manual_seed(0)
+    vectors = torch.ones(999, 101, requires_grad=True)
+    dropped = Dropout(p).train()(vectors)
+    assert (dropped == 0).double().mean().item() == pytest.approx(p, abs=0.01)
+    assert dropped.mean().item() == pytest.approx(0.0 if p == 1 else 1.0, abs=0.01)
+    dropped.sum().backward()
+    assert torch.equal(vectors.grad, dropped.detach())  # type: ignore[arg-type]
+    assert torch.equal(Dropout(p).eval()(vectors), vectors)
 
 
-def test_odd_tokens_are_one_piece_each_of_the_embedded_tokenizer() -> None:
-    tokenizer = word_tokenizer([ODD], 512)
-    (found,) = pieces(tokenizer, [ODD])
-    assert tokenizer.convert_ids_to_tokens(list(found.ids)) == ["[CLS]", *ODD, "[SEP]"]
-    assert found.first == found.last == tuple(range(1, len(ODD) + 1))
-
-
-@given(st.lists(tokens().filter(lambda token: not any(name in token for name in SPECIAL.values())), min_size=1))
-def test_every_token_of_the_training_sentences_is_a_piece_of_its_own(sentence: list[str]) -> None:
-    tokenizer = word_tokenizer([sentence], 512)
-    (found,) = pieces(tokenizer, [sentence])
-    assert tokenizer.convert_ids_to_tokens(list(found.ids)) == ["[CLS]", *sentence, "[SEP]"]
-
-
-def test_words_that_were_not_seen_are_unknown_to_the_embedded_tokenizer() -> None:
-    tokenizer = word_tokenizer([("walk",)], 512)
-    (found,) = pieces(tokenizer, [("walk", "jump", "Walk")])
-    assert tokenizer.convert_ids_to_tokens(list(found.ids)) == ["[CLS]", "walk", "[UNK]", "[UNK]", "[SEP]"]
-
-
-def test_the_embedded_vocabulary_does_not_depend_on_the_order_of_the_sentences() -> None:
-    one, other = word_tokenizer([("b", "a"), ("c",)], 512), word_tokenizer([("c",), ("a", "b")], 512)
-    assert one.get_vocab() == other.get_vocab()
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model_type": "roberta"},
+        {"hidden_act": "relu"},
+        {"position_embedding_type": "relative_key"},
+        {"is_decoder": True},
+        {"add_cross_attention": True},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_a_config_that_asks_for_more_than_bert_is_not_ours(settings: dict[str, Any]) -> None:
+    config = BertConfig().to_dict()
+    assert BertConfig.from_dict(config) == BertConfig()
+    assert BertConfig.from_dict({**config, **settings}) is None
 
 
 def test_the_embedded_encoder_has_the_sizes_of_its_settings() -> None:
     settings = ModelSettings(embedded=EncoderSettings(hidden_size=24, layers=3, heads=2, longest=40))
     encoder, tokenizer = new_encoder(settings, [("walk", "twice")])
+    assert isinstance(encoder, Bert)
     config = encoder.config
     assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads) == (24, 3, 2)
-    assert (config.max_position_embeddings, tokenizer.model_max_length) == (40, 40)
-    assert config.vocab_size == len(tokenizer) == len(SPECIAL) + 2
+    assert (config.max_position_embeddings, encoder.max_length) == (40, 40)
+    assert encoder.vocab_size == tokenizer.get_vocab_size() == len(SPECIAL) + 2
 
 
-def test_a_local_folder_serves_as_encoder(tmp_path: Path, word_pieces: Any) -> None:
-    config = BertConfig(
-        vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
-    saved = BertModel(config)  # type: ignore[no-untyped-call]
-    saved.save_pretrained(tmp_path)
-    word_pieces.save_pretrained(tmp_path)
+SOURCES = [("jump", "twice"), ("walk",), ("walk", "and", "jump")]
+
+
+def test_a_bert_of_a_folder_becomes_ours_with_its_weights(tmp_path: Path) -> None:
+    save_bert(tmp_path, SOURCES, longest=9)
     encoder, tokenizer = new_encoder(ModelSettings(encoder=str(tmp_path)), [])
-    sentences = [("jumpings", "walk")]
-    assert pieces(tokenizer, sentences) == pieces(word_pieces, sentences)
-    batch = piece_batch(pieces(tokenizer, sentences), tokenizer.pad_token_id, "cpu")
-    ours, theirs = (
-        model.eval()(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state for model in (encoder, saved)
-    )
-    assert torch.equal(ours, theirs)
+    assert isinstance(encoder, Bert)
+    assert encoder.max_length == 9
+    assert tokenize(tokenizer, SOURCES) == tokenize(word_tokenizer(SOURCES), SOURCES)
+    sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
+    theirs = vectors_of(AutoModel.from_pretrained(tmp_path).eval(), sentences)
+    torch.testing.assert_close(encoder.eval()(sentences, torch.arange(len(theirs))), theirs)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "bert with another activation"])
+def test_any_other_encoder_of_a_folder_goes_through_transformers(tmp_path: Path, kind: str) -> None:
+    tokenizer = word_tokenizer(SOURCES)
+    if kind == "roberta":
+        config = RobertaConfig(
+            vocab_size=tokenizer.get_vocab_size(), hidden_size=12, num_hidden_layers=1, num_attention_heads=3,
+            intermediate_size=20, pad_token_id=0,
+        )  # fmt: skip
+        saved: Any = RobertaModel(config)  # type: ignore[no-untyped-call]
+    else:
+        saved = tiny_bert(tokenizer.get_vocab_size(), hidden_act="relu")
+    saved.save_pretrained(tmp_path)
+    wrapped(tokenizer, 64).save_pretrained(tmp_path)
+    encoder, subwords = load_encoder(str(tmp_path))
+    assert isinstance(encoder, TransformersEncoder)
     assert not [name for name, _ in encoder.named_parameters() if "pooler" in name]
+    assert encoder.max_length == 64
+    sentences = collate(tokenize(subwords, SOURCES), "cpu")
+    rows = torch.tensor([3, 0, 5])
+    torch.testing.assert_close(encoder.eval()(sentences, rows), vectors_of(saved.eval(), sentences)[rows])
 
 
 def test_a_folder_that_holds_no_encoder_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(NqgError, match=f"cannot load the encoder '{re.escape(str(tmp_path))}'"):
+    with pytest.raises(NqgError, match=f"the encoder '{re.escape(str(tmp_path))}' could not be loaded"):
         load_encoder(str(tmp_path))
 
 
 def test_a_name_that_no_encoder_has_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(NqgError, match="cannot load the encoder 'no such/encoder at all'"):
+    with pytest.raises(NqgError, match="the encoder 'no such/encoder at all' could not be loaded"):
         load_encoder("no such/encoder at all")

@@ -61,7 +61,7 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
     known = [
         (sentence, str(full.span(NodeId(int(full.first_node[sentence] + span)))), int(rule))
         for sentence in range(len(full))
-        for span, rule in zip(*(each.picked(np.array([sentence])) for each in (table.spans, table.rules)), strict=True)
+        for span, rule in zip(*(each.select(np.array([sentence])) for each in (table.spans, table.rules)), strict=True)
     ]
     assert sorted(known) == sorted(set(span_and_rule(full)))
     for graph, of_hyperedges in ((full, table.of_full), (forests.goal, table.of_goal)):
@@ -141,7 +141,7 @@ def test_very_large_and_very_small_scores_neither_overflow_nor_lose_the_gradient
 def test_a_score_of_minus_infinity_forbids_a_rule_and_gets_no_gradient() -> None:
     forests, table = ambiguous()
     batch = np.array([1])
-    rules = table.rules.picked(batch)
+    rules = table.rules.select(batch)
     scores = np.where(rules == 3, -np.inf, 0.0)  # NT_1 NT_2 ### NT_1 NT_2
     losses, gradient = losses_and_gradient(scores, forests, table, batch)
     assert losses[0] == pytest.approx(math.log(4))  # of x x, x y, y x and y y, by the other rule

@@ -9,14 +9,16 @@ import pytest
 from transformers import BertConfig, BertForMaskedLM
 from transformers.utils import logging as reports
 
-from nqg.model.encoder import load_encoder, word_tokenizer
+from encoders import wrapped
+from nqg.model.encoder import load_encoder
+from nqg.model.subwords import word_tokenizer
 from nqg.model_folder import quiet_transformers
 
 
 @pytest.fixture
 def encoder(tmp_path: Path) -> str:
     """An encoder with a head that we do not need: transformers would report it at length."""
-    tokenizer = word_tokenizer([("walk",)], 16)
+    tokenizer = wrapped(word_tokenizer([("walk",)]))
     config = BertConfig(
         vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
     )

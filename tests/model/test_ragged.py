@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.model.spans import Ragged, on_device
+from nqg.model.spans import Ragged, to_device
 
 ROWS = st.lists(st.lists(st.integers(-9, 9), max_size=4), min_size=1, max_size=5)
 
@@ -17,18 +17,14 @@ def test_a_batch_holds_the_rows_of_its_sentences_in_its_order(rows: list[list[in
     batch, ragged = np.array(numbers, dtype=np.int64), Ragged.of(rows)
     shifts = 100 * np.arange(len(batch))
     assert ragged.sizes(batch).tolist() == [len(rows[number]) for number in numbers]
-    assert ragged.picked(batch).tolist() == [value for number in numbers for value in rows[number]]
-    assert ragged.picked(batch, shifts).tolist() == [
+    assert ragged.select(batch).tolist() == [value for number in numbers for value in rows[number]]
+    assert ragged.select(batch, shifts).tolist() == [
         value + 100 * row for row, number in enumerate(numbers) for value in rows[number]
-    ]
-    width = max((len(rows[number]) for number in numbers), default=0)
-    assert ragged.filled(batch, 77).tolist() == [
-        rows[number] + [77] * (width - len(rows[number])) for number in numbers
     ]
 
 
 def test_tables_keep_their_shapes_on_a_device() -> None:
     tables = [np.arange(6).reshape(2, 3), np.arange(0), np.arange(2)]
-    for table, tensor in zip(tables, on_device(tables, "cpu"), strict=True):
+    for table, tensor in zip(tables, to_device(tables, "cpu"), strict=True):
         assert tensor.shape == table.shape
         assert tensor.tolist() == table.tolist()

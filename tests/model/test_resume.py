@@ -20,7 +20,7 @@ from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.fitting import Fitting
-from nqg.model.forest_crf import loss_of
+from nqg.model.forest_crf import batch_loss
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import KIND, TrainingOrigin, restore, save_state, saved_steps
@@ -49,7 +49,7 @@ def _one_thread() -> Iterator[None]:
 
 def new_training(settings: TrainingSettings = SETTINGS) -> Training:
     fitting = Fitting(GRAMMAR, EXAMPLES, model=MODEL, training=settings, device="cpu")
-    return Training(fitting.parser.model.scorer, fitting.data, settings, 0.01, padding=0)
+    return Training(fitting.parser.model.scorer, fitting.data, settings, 0.01)
 
 
 def records_in(path: Path) -> list[TrainingStep]:
@@ -136,7 +136,7 @@ def test_training_without_a_state_gives_the_same_weights(
     undisturbed: tuple[list[TrainingStep], dict[str, list[float]]],
 ) -> None:
     training = new_training()
-    steps = list(Training(training.scorer, training.data, SETTINGS, 0.01, padding=0).steps())
+    steps = list(Training(training.scorer, training.data, SETTINGS, 0.01).steps())
     assert (steps, weights(training)) == undisturbed
 
 
@@ -156,9 +156,9 @@ def test_sums_are_made_in_order_during_a_step_only(monkeypatch: pytest.MonkeyPat
 
     def watched(*arguments: Any) -> Tensor:
         seen.append(torch.are_deterministic_algorithms_enabled())
-        return loss_of(*arguments)
+        return batch_loss(*arguments)
 
-    monkeypatch.setattr("nqg.training.trainer.loss_of", watched)
+    monkeypatch.setattr("nqg.training.trainer.batch_loss", watched)
     next(new_training().steps())
     assert seen == [True]
     assert not torch.are_deterministic_algorithms_enabled()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import gelu
 
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
-from nqg.model.encoder import PieceBatch, new_encoder, piece_batch, pieces
-from nqg.model.packing import encoded
-from nqg.model.scorer import Scorer
+from nqg.model.encoder import new_encoder
+from nqg.model.scorer import PairProducts, Scorer, SpanNetwork
 from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.model.spans import Anchors, Pairs, anchors, sentence_numbers
+from nqg.model.subwords import SubwordBatch, collate, tokenize
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
 SOURCES = [("jump", "twice"), ("walk", "and", "jump", "twice")]
@@ -22,30 +25,36 @@ def test_a_score_is_that_of_the_formula() -> None:
     torch.manual_seed(0)
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, len(GRAMMAR), SETTINGS.dimension).double().eval()
-    sentences = piece_batch(pieces(tokenizer, SOURCES), tokenizer.pad_token_id, "cpu")
+    sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
     full = charts(GRAMMAR, SOURCES)
     table = scorer(sentences, anchors(full, "cpu"))
     assert table.dtype == torch.float64
     for row, (sentence, start, end) in enumerate(zip(sentence_numbers(full), full.starts, full.ends - 1, strict=True)):
-        alone = piece_batch(pieces(tokenizer, [SOURCES[sentence]]), tokenizer.pad_token_id, "cpu")
-        vectors = encoder(input_ids=alone.ids, attention_mask=alone.mask).last_hidden_state[0]
-        ends = torch.cat([vectors[start + 1], vectors[end + 1]])  # one piece a token, after [CLS]
+        alone = collate(tokenize(tokenizer, [SOURCES[sentence]]), "cpu")
+        vectors = encoder(alone, torch.arange(len(alone.ids)))
+        ends = torch.cat([vectors[start + 1], vectors[end + 1]])  # one subword a token, after [CLS]
         for rule in range(len(GRAMMAR)):
-            expected = scorer.span_network(ends)[0] + scorer.rules[rule] @ scorer.rule_network(ends)
+            expected = formula(scorer.span_network, ends)[0] + scorer.rules[rule] @ formula(scorer.rule_network, ends)
             torch.testing.assert_close(table[row, rule], expected, atol=1e-12, rtol=0)
 
 
-def scores_of(scorer: Scorer, sentences: PieceBatch, spans: Anchors, pairs: Pairs) -> torch.Tensor:
-    return scorer.of_pairs(encoded(scorer.encoder, sentences, sentences.places(spans)), spans, pairs)
+def formula(network: SpanNetwork, ends: torch.Tensor) -> torch.Tensor:
+    """The network over [w_i, w_j], word by word."""
+    found: torch.Tensor = network.output(gelu(network.input(ends)))
+    return found
+
+
+def scores_of(scorer: Scorer, sentences: SubwordBatch, spans: Anchors, pairs: Pairs) -> torch.Tensor:
+    return scorer.pair_scores(scorer.encoder(sentences, sentences.rows(spans)), spans, pairs)
 
 
 @pytest.mark.parametrize("rules", [len(GRAMMAR), 40], ids=["fewer rules than spans", "more rules than spans"])
 def test_pairs_have_the_scores_that_they_have_in_the_table_and_send_back_the_same_gradient(rules: int) -> None:
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, rules, SETTINGS.dimension).double().eval()
-    sentences = piece_batch(pieces(tokenizer, SOURCES), tokenizer.pad_token_id, "cpu")
+    sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
     spans = anchors(charts(GRAMMAR, SOURCES), "cpu")
-    pairs = Pairs(torch.tensor([0, 3, 3, 1]), torch.tensor([2, 0, 3, 2]))
+    pairs = Pairs(torch.tensor([0, 1, 3, 3]), torch.tensor([2, 2, 0, 3]))
     factors = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
     of_pairs, table = scores_of(scorer, sentences, spans, pairs), scorer(sentences, spans)
     torch.testing.assert_close(of_pairs, table[pairs.spans, pairs.rules], atol=1e-12, rtol=0)
@@ -63,8 +72,28 @@ def test_pairs_have_the_scores_that_they_have_in_the_table_and_send_back_the_sam
 def test_scores_are_of_full_precision_where_the_encoder_runs_in_half() -> None:
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, len(GRAMMAR), SETTINGS.dimension)
-    sentences = piece_batch(pieces(tokenizer, SOURCES), tokenizer.pad_token_id, "cpu")
+    sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
     spans, pairs = anchors(charts(GRAMMAR, SOURCES), "cpu"), Pairs(torch.tensor([1]), torch.tensor([2]))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert scorer(sentences, spans).dtype == torch.float32
         assert scores_of(scorer, sentences, spans, pairs).dtype == torch.float32
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.data())
+def test_the_gradients_of_products_of_pairs_are_those_of_autograd(spans: int, rules: int, data: st.DataObject) -> None:
+    generator = torch.Generator().manual_seed(0)
+    hidden, vectors = (
+        torch.randn(size, 3, dtype=torch.float64, generator=generator, requires_grad=True) for size in (spans, rules)
+    )
+    places = torch.tensor(sorted(data.draw(st.sets(st.integers(0, spans * rules - 1)))), dtype=torch.int64)
+    of_spans, of_rules = places // rules, places % rules
+    ours = PairProducts.apply(hidden, vectors, of_spans, of_rules)  # type: ignore[no-untyped-call]
+    theirs = (hidden[of_spans] * vectors[of_rules]).sum(dim=1)
+    torch.testing.assert_close(ours, theirs)
+    grad_output = torch.randn(len(places), dtype=torch.float64, generator=generator)
+    for one, other in zip(
+        torch.autograd.grad(ours, [hidden, vectors], grad_output),
+        torch.autograd.grad(theirs, [hidden, vectors], grad_output),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)

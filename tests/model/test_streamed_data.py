@@ -16,6 +16,7 @@ from nqg.model import forest_storage as folder_module
 from nqg.model.forest_crf import StreamedData
 from nqg.model.forest_storage import ForestFolder, build_folder
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.model.subwords import word_tokenizer
 
 GRAMMAR = Grammar.parse(
     "walk ### I_WALK\nrun ### I_RUN\nlook ### I_LOOK\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2\n"
@@ -68,17 +69,17 @@ def test_a_sentence_too_long_for_the_encoder_is_refused_when_its_batch_comes(
     tokenizer = fitted(EXAMPLES, None).parser.model.tokenizer
     data = StreamedData.of(mapped, forests, tokenizer, longest=4)
     data.rows([0])
-    with pytest.raises(NqgError, match="the encoder reads 4 at most"):
+    with pytest.raises(NqgError, match="the encoder reads at most 4"):
         data.rows(range(len(data)))
 
 
 def test_forests_of_other_examples_are_refused(mapped: MappedExamples, forests: ForestFolder) -> None:
     with pytest.raises(NqgError, match="there are 7 examples but forests of 120; expected as many"):
-        StreamedData.of(EXAMPLES[:7], forests, None, 9)
+        StreamedData.of(EXAMPLES[:7], forests, word_tokenizer([]), 9)
 
 
 def test_where_nothing_is_derivable_there_is_nothing_to_learn_from(tmp_path: Path) -> None:
     examples = [Example("hop", "HOP")]
     list(build_folder(tmp_path, GRAMMAR, examples))
     with pytest.raises(NqgError, match="there is nothing to learn from"):
-        StreamedData.of(examples, ForestFolder.open(tmp_path), None, 9)
+        StreamedData.of(examples, ForestFolder.open(tmp_path), word_tokenizer([]), 9)

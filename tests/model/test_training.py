@@ -18,11 +18,11 @@ from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NodeId
 from nqg.inference.fitting import Fitting
-from nqg.model.encoder import piece_batch, pieces
 from nqg.model.forest_crf import TrainingData, batch_loss
 from nqg.model.forests import build_forests
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.spans import anchors
+from nqg.model.subwords import collate, tokenize
 from nqg.training.records import DevScores
 from nqg.training.trainer import Diverged, Training, batches, precision, warm_up_and_decay, weights_of
 from oracles import all_derivations
@@ -61,14 +61,14 @@ def exact() -> Fitting:
 def loss(model: Fitting, batch: list[int]) -> torch.Tensor:
     saved = model.parser.model
     data, rows = model.data.rows(batch)
-    return batch_loss(saved.scorer, data, rows, saved.tokenizer.pad_token_id, CPU)
+    return batch_loss(saved.scorer, data.collate(rows, CPU))
 
 
 def enumerated_loss(model: Fitting, example: Example) -> float:
     """-log p(target | source), derivation by derivation."""
     saved, source = model.parser.model, example.source_tokens
     full = charts(GRAMMAR, [source])
-    sentence = piece_batch(pieces(saved.tokenizer, [source]), saved.tokenizer.pad_token_id, CPU)
+    sentence = collate(tokenize(saved.tokenizer, [source]), CPU)
     table = saved.scorer(sentence, anchors(full, CPU)).detach()
     spans = {full.span(NodeId(number)): number for number in range(full.nodes)}
     derivations = all_derivations(GRAMMAR, source)
@@ -256,7 +256,7 @@ def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_i
     expected = loss(model, [0, 1, 2, 3, 4])
     with precision("bf16", CPU):
         found = loss(model, [0, 1, 2, 3, 4])
-        assert scorer.span_network(torch.zeros(1, 32)).dtype == torch.bfloat16
+        assert scorer.span_network.input(torch.zeros(1, 32)).dtype == torch.bfloat16
     assert found.dtype == torch.float32
     assert found.item() != expected.item()
     assert found.item() == pytest.approx(expected.item(), rel=0.01)
@@ -267,7 +267,7 @@ def tried(scores: list[DevScores], steps: int = 20) -> Training:
     model = fitting()
     saved, answers = model.parser.model, iter(scores)
     wanted = TrainingSettings(steps, batch_size=2, evaluate_every=2, patience=2)
-    return Training(saved.scorer, model.data, wanted, 1e-3, 0, evaluate=lambda: next(answers))
+    return Training(saved.scorer, model.data, wanted, 1e-3, evaluate=lambda: next(answers))
 
 
 def exact_matches(*shares: float) -> list[DevScores]:
@@ -341,7 +341,7 @@ def test_forests_of_other_examples_are_refused() -> None:
 
 def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
     short = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=6))
-    with pytest.raises(NqgError, match="a training sentence has 8 word pieces; the encoder reads 6 at most"):
+    with pytest.raises(NqgError, match="a training sentence has 8 subwords; the encoder reads at most 6"):
         Fitting(GRAMMAR, EXAMPLES, model=short, device="cpu")
 
 
@@ -349,7 +349,7 @@ def test_steps_can_be_taken_without_a_parser() -> None:
     model = fitting()
     saved = model.parser.model
     settings = TrainingSettings(steps=1, batch_size=99)
-    (step,) = Training(saved.scorer, model.data, settings, 1e-3, saved.tokenizer.pad_token_id).steps()
+    (step,) = Training(saved.scorer, model.data, settings, 1e-3).steps()
     assert step.number == 1
 
 

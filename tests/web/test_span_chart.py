@@ -21,7 +21,7 @@ SENTENCES = ["walk", "walk and jump twice", "walk and walk and run", "run twice 
 def enumerated(parser: Parser, tokens: tuple[str, ...]) -> dict[Span, float]:
     """The probability of every span, derivation by derivation."""
     full = charts(parser.grammar, [tokens])
-    scores = parser.scored(parser.pieces([tokens]), full).scores
+    scores = parser.scored(parser.subwords([tokens]), full).scores
     owners = [full.span(NodeId(int(owner))) for owner in full.owners()]
     score = {(span, int(rule)): value for span, rule, value in zip(owners, full.rules, scores, strict=True)}
     total, spans = 0.0, dict[Span, float]()

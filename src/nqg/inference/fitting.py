@@ -13,12 +13,13 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser, best_device
 from nqg.model.checkpoint import SavedModel
-from nqg.model.encoder import new_encoder, pieces
+from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import StreamedData, TrainingData, batch_loss
 from nqg.model.forest_storage import ForestFolder
 from nqg.model.forests import Forests, build_forests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.subwords import tokenize
 from nqg.training.processes import Processes
 from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import TrainingOrigin
@@ -64,7 +65,6 @@ class Fitting:
             self.data,
             training,
             training.rate(model.encoder),
-            tokenizer.pad_token_id,
             sources=() if isinstance(forests, ForestFolder) else _learned_sources(examples, forests),
             evaluate=DevSet.of(self.parser, dev, training.batch_size).scores if dev else None,
             processes=processes,
@@ -82,9 +82,9 @@ def distinct(examples: Sequence[Example]) -> Sequence[Example]:
 
 def _data(examples: Sequence[Example], forests: Forests | ForestFolder, model: SavedModel) -> Learnable:
     if isinstance(forests, ForestFolder):
-        return StreamedData.of(examples, forests, model.tokenizer, model.longest)
+        return StreamedData.of(examples, forests, model.tokenizer, model.max_length)
     data = TrainingData.of(examples, forests, model.tokenizer)
-    data.check_lengths(model.longest)
+    data.check_lengths(model.max_length)
     return data
 
 
@@ -106,8 +106,8 @@ class DevSet:
     def of(cls, parser: Parser, examples: Sequence[Example], batch_size: int) -> DevSet:
         """Everything that trials on `examples` need."""
         model = parser.model
-        lengths = [len(each.ids) for each in pieces(model.tokenizer, [example.source_tokens for example in examples])]
-        short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.longest]
+        lengths = [len(each.ids) for each in tokenize(model.tokenizer, [example.source_tokens for example in examples])]
+        short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.max_length]
         forests = build_forests(parser.grammar, short)
         has_loss = len(forests.underivable()) < len(short)
         data = TrainingData.of(short, forests, model.tokenizer) if has_loss else None
@@ -127,6 +127,6 @@ class DevSet:
         model.scorer.eval()
         for start in range(0, len(data), self.batch_size):
             batch = range(start, min(start + self.batch_size, len(data)))
-            loss = batch_loss(model.scorer, data, batch, model.tokenizer.pad_token_id, model.device)
+            loss = batch_loss(model.scorer, data.collate(batch, model.device))
             total += len(batch) * float(loss)
         return total / len(data)

@@ -22,9 +22,9 @@ from nqg.grammar.rule import Rule
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
-from nqg.model.encoder import Pieces, piece_batch, pieces
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.spans import anchors, span_numbers
+from nqg.model.subwords import Subwords, collate, tokenize
 
 
 @dataclass(frozen=True)
@@ -283,11 +283,11 @@ class Parser:
 
     def _batch(self, sentences: Sequence[str], sources: Sequence[Tokens]) -> list[Answer]:
         """The answers to sentences; only those that have a derivation are encoded."""
-        longest = self.model.longest
+        longest = self.model.max_length
         long = {number for number, source in enumerate(sources) if len(source) > longest}
         full = charts(self.grammar, [() if number in long else source for number, source in enumerate(sources)])
         derivable = np.flatnonzero(np.diff(full.first_node)).tolist()
-        encoded = dict(zip(derivable, self.pieces([sources[number] for number in derivable]), strict=True))
+        encoded = dict(zip(derivable, self.subwords([sources[number] for number in derivable]), strict=True))
         long |= {number for number in derivable if len(encoded[number].ids) > longest}
         read = [number for number in derivable if number not in long]
         scored = self.scored([encoded[number] for number in read], full.select(read))
@@ -299,11 +299,11 @@ class Parser:
             for number, sentence in enumerate(sentences)
         ]
 
-    def pieces(self, sources: Sequence[Tokens]) -> list[Pieces]:
+    def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
         """Sentences as the encoder reads them."""
-        return pieces(self.model.tokenizer, sources) if sources else []
+        return tokenize(self.model.tokenizer, sources) if sources else []
 
-    def scored(self, sentences: Sequence[Pieces], full: Hypergraph) -> ScoredCharts:
+    def scored(self, sentences: Sequence[Subwords], full: Hypergraph) -> ScoredCharts:
         """The charts of sentences with a score for every hyperedge."""
         parts = [
             self._scores([sentences[number] for number in part], full.select(part))
@@ -311,9 +311,9 @@ class Parser:
         ]
         return ScoredCharts(self.grammar, full, np.concatenate([np.empty(0), *parts]))
 
-    def _scores(self, sentences: Sequence[Pieces], full: Hypergraph) -> FloatArray:
+    def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         model = self.model
-        batch = piece_batch(sentences, model.tokenizer.pad_token_id, model.device)
+        batch = collate(sentences, model.device)
         places = (torch.from_numpy(each.astype(np.int64)).to(model.device) for each in (full.owners(), full.rules))
         model.scorer.eval()
         with torch.inference_mode():

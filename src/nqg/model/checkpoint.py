@@ -12,14 +12,12 @@ import platform
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from tokenizers import Tokenizer
 
 import nqg
 from nqg.data.dataset import Dataset
@@ -28,9 +26,10 @@ from nqg.errors import FormatError, NqgError, Place
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.model.encoder import piece_batch, pieces, without_pooler
+from nqg.model.encoder import read_encoder
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EMBEDDED, EncoderSettings, ModelSettings, TrainingSettings
+from nqg.model.subwords import collate, tokenize
 from nqg.model_folder import (
     CARD,
     INDEX,
@@ -43,7 +42,6 @@ from nqg.model_folder import (
     check_vocabulary,
     checksums,
     folder_written_atomically,
-    quiet_transformers,
     refused_with,
     weight_shapes,
 )
@@ -167,7 +165,7 @@ class CardFacts:
     settings: ModelSettings
     provenance: Provenance
     parameters: int
-    longest: int  # word pieces
+    max_length: int  # subwords
     versions: Mapping[str, str]
 
 
@@ -183,7 +181,7 @@ def _head(facts: CardFacts) -> Iterator[str]:
     yield "chooses among them. Every answer comes with the rules that produced it and with its probability.\n"
     yield f"- Grammar: {len(facts.rules):,} rules (`grammar.txt`)"
     yield f"- Legal programs: {'`target.grammar`; others are no answers' if facts.has_target_grammar else 'all'}"
-    yield f"- Encoder: {_encoder(facts.settings)}; it reads {facts.longest:,} word pieces of a sentence at most"
+    yield f"- Encoder: {_encoder(facts.settings)}; it reads at most {facts.max_length:,} subwords of a sentence"
     yield f"- Size: {facts.parameters:,} weights (`model.safetensors`)\n"
 
 
@@ -260,7 +258,7 @@ def _code(text: str) -> str:
 
 
 KIND = "nqg model"
-VERSION = 2
+VERSION = 3
 RECORDS = "training.jsonl"
 WEIGHTS = "model.safetensors"
 NEEDED = ("grammar.txt", "config.json", "tokenizer.json", WEIGHTS)
@@ -272,7 +270,7 @@ class SavedModel:
 
     grammar: Grammar
     scorer: Scorer
-    tokenizer: Any
+    tokenizer: Tokenizer
     settings: ModelSettings
     target_grammar: TargetGrammar | None = None
     provenance: Provenance = field(default_factory=Provenance)
@@ -283,11 +281,9 @@ class SavedModel:
         return next(self.scorer.parameters()).device
 
     @property
-    def longest(self) -> int:
-        """How many word pieces of a sentence the encoder reads at most."""
-        positions = getattr(self.scorer.encoder.config, "max_position_embeddings", None)
-        tokenizer_says = int(self.tokenizer.model_max_length)
-        return min(positions, tokenizer_says) if positions else tokenizer_says
+    def max_length(self) -> int:
+        """How many subwords of a sentence the encoder reads at most."""
+        return self.scorer.encoder.max_length
 
 
 def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] | None = None) -> None:
@@ -324,8 +320,8 @@ def _write(folder: Path, model: SavedModel) -> None:
     model.grammar.write(folder / "grammar.txt")
     if model.target_grammar is not None:
         model.target_grammar.write(folder / "target.grammar")
-    model.scorer.encoder.config.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
+    write_text(folder / "config.json", model.scorer.encoder.config_json())
+    write_text(folder / "tokenizer.json", model.tokenizer.to_str(pretty=True))
     weights = {name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()}
     save_file(weights, folder / WEIGHTS)
     if model.provenance.records:
@@ -350,13 +346,12 @@ def _card_facts(model: SavedModel) -> CardFacts:
         settings=model.settings,
         provenance=model.provenance,
         parameters=sum(parameter.numel() for parameter in model.scorer.parameters()),
-        longest=model.longest,
+        max_length=model.max_length,
         versions={
             "nqg": nqg.__version__,
             "format": str(VERSION),
             "Python": platform.python_version(),
             "torch": torch.__version__,
-            "transformers": transformers.__version__,
         },
     )
 
@@ -388,10 +383,9 @@ def _loaded(folder: Path, device: str) -> SavedModel:
     target_grammar = _target_grammar(folder / "target.grammar")
     shapes = weight_shapes(folder / WEIGHTS)
     check_config(folder / "config.json", shapes)
-    with quiet_transformers():
-        config = _config(folder)
-        tokenizer = _tokenizer(folder, config)
-        scorer = _scorer(folder, shapes, partial(_new_scorer, folder, config, len(grammar), settings))
+    with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    scorer = read_scorer(folder, shapes, len(grammar), settings)
     model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance)
     _try(model, folder)
     return model
@@ -406,49 +400,40 @@ def _target_grammar(path: Path) -> TargetGrammar | None:
     return TargetGrammar.read(path) if path.exists() else None
 
 
-def _config(folder: Path) -> Any:
-    with refused_with("the encoder cannot be made", folder / "config.json"):
-        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+def read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSettings) -> Scorer:
+    """The scorer in a folder, whose weights must be those that its config asks for."""
 
+    def new() -> Scorer:
+        with refused_with("the encoder cannot be made", folder / "config.json"):
+            return Scorer(read_encoder(folder / "config.json"), rules, settings.dimension)
 
-def _tokenizer(folder: Path, config: Any) -> Any:
-    with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
-        return AutoTokenizer.from_pretrained(folder, config=config, trust_remote_code=False)
-
-
-def _scorer(folder: Path, shapes: Shapes, new: Callable[[], Scorer]) -> Scorer:
-    """The scorer with its weights, which must be those that its config asks for."""
-    path = folder / WEIGHTS
     with torch.device("meta"):  # where tensors have shapes and take no memory
-        check_shapes(new(), shapes, path)
-    scorer = new()
-    scorer.load_state_dict(load_file(path))
-    check_finite(scorer.state_dict(), path)
+        scorer = new()
+    check_shapes(scorer, shapes, folder / WEIGHTS)
+    # buffers have values that are not in the file
+    scorer = new() if any(True for _ in scorer.buffers()) else scorer.to_empty(device="cpu")
+    scorer.load_state_dict(load_file(folder / WEIGHTS))
+    check_finite(scorer.state_dict(), folder / WEIGHTS)
     return scorer
-
-
-def _new_scorer(folder: Path, config: Any, rules: int, settings: ModelSettings) -> Scorer:
-    """A scorer, its weights not yet set; code that a config may name is never run."""
-    with refused_with("the encoder cannot be made", folder / "config.json"):
-        encoder = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
-        return Scorer(without_pooler(encoder), rules, settings.dimension)
 
 
 def _try(model: SavedModel, folder: Path) -> None:
     """Refuse a model that cannot read a sentence of known and unknown words."""
     sentence = ("a", *(str(symbol) for rule in model.grammar.rules[:1] for symbol in rule.source))
     with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
-        check_vocabulary(model.tokenizer, model.scorer.encoder, folder / "tokenizer.json")
+        check_vocabulary(model.tokenizer.get_vocab(), model.scorer.encoder.vocab_size, folder / "tokenizer.json")
     with refused_with("the encoder cannot read a sentence", folder / "config.json"), torch.inference_mode():
-        read = piece_batch(pieces(model.tokenizer, [sentence]), model.tokenizer.pad_token_id, model.device)
-        model.scorer.eval().encoder(input_ids=read.ids, attention_mask=read.mask)
+        batch = collate(tokenize(model.tokenizer, [sentence]), model.device)
+        model.scorer.eval().encoder(batch, torch.arange(len(batch.ids), device=model.device))
 
 
 def _check_version(folder: Path, version: Any) -> None:
     if version == VERSION:
         return
     is_newer = isinstance(version, int) and version > VERSION
-    way_out = "use the nqg that wrote it, or a newer one" if is_newer else "use the nqg that wrote it, or train again"
+    way_out = "use the nqg that wrote it, or a newer one"
+    if not is_newer:
+        way_out = "train again with this nqg, or use the version of nqg that wrote it"
     raise NqgError(
         f"{folder} was written in version {version} of the format; this nqg reads version {VERSION}: {way_out}"
     )

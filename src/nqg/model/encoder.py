@@ -1,159 +1,292 @@
-"""Sentence encoders: any of Hugging Face's by name or folder, or a small BERT from scratch that needs no download."""
+"""Sentence encoders: BERT in plain torch, from scratch or with published weights, and any other of Hugging Face's.
+
+BERT reads sentences packed, without padding: on a CPU, attention runs over groups of sentences of equal length, and the
+last layer is computed only for subwords whose vectors are wanted. Its weights have the names that they have in Hugging
+Face's `BertModel`, whose checkpoints it reads; `transformers` is imported for pre-trained encoders alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import groupby
+from pathlib import Path
+from typing import Any, cast
 
-import numpy as np
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from torch import Tensor
-from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, PreTrainedTokenizerFast
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional
 
 from nqg.errors import NqgError
-from nqg.grammar.arrays import Int64Array
-from nqg.model.settings import EMBEDDED, EncoderSettings, ModelSettings
-from nqg.model.spans import Anchors, Ragged, on_device
+from nqg.model.settings import EMBEDDED, ModelSettings
+from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
 
-Tokens = Sequence[str]
-SPECIAL = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
+UNLIMITED = 1 << 20  # subwords of a sentence, where neither encoder nor tokenizer has a limit
+CHANCES = 1 << 16  # values of 16 random bits
+
+
+class Encoder(nn.Module):
+    """What a scorer needs of an encoder: vectors of subwords, how wide they are, and what can be read."""
+
+    hidden_size: int
+    vocab_size: int
+    max_length: int  # subwords of a sentence
+
+    def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
+        """The vectors of the subwords in some rows of the batch: (E, D)."""
+        raise NotImplementedError("an encoder computes vectors in a class of its own")
+
+    def config_json(self) -> str:
+        """What `read_encoder` needs to make another of its kind."""
+        raise NotImplementedError("an encoder has the config of its own class")
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """A sentence as word pieces, and where each of its tokens begins and ends among them."""
+class BertConfig:
+    """The entries of BERT's `config.json` that matter here, with the defaults that they have there."""
 
-    ids: tuple[int, ...]
-    first: tuple[int, ...]
-    last: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PieceBatch:
-    """Sentences as word pieces on a device: B sentences, P pieces at most, T tokens at most."""
-
-    ids: Tensor  # (B, P)
-    mask: Tensor  # (B, P)
-    first: Int64Array  # (B, T)
-    last: Int64Array  # (B, T)
-
-    def places(self, spans: Anchors) -> Tensor:
-        """Where pieces stand when the sentences are read row by row: those where spans begin, then where they end."""
-        starts, ends = spans.starts, spans.ends
-        firsts, lasts = self.first[starts.sentences, starts.tokens], self.last[ends.sentences, ends.tokens]
-        rows = np.concatenate([starts.sentences, ends.sentences])
-        (places,) = on_device([rows * self.ids.shape[1] + np.concatenate([firsts, lasts])], self.ids.device)
-        return places  # (E,)
-
-
-def pieces(tokenizer: Any, sentences: Sequence[Tokens]) -> list[Pieces]:
-    """The word pieces of sentences that are cut into tokens already."""
-    encoded = tokenizer([list(sentence) for sentence in sentences], is_split_into_words=True)
-    return [
-        _aligned(ids, encoded.word_ids(number), sentence)
-        for number, (ids, sentence) in enumerate(zip(encoded["input_ids"], sentences, strict=True))
-    ]
-
-
-def _aligned(ids: Sequence[int], words: Sequence[int | None], sentence: Tokens) -> Pieces:
-    """First and last piece of every token; a token without pieces borrows its left neighbour's (the first, place 0)."""
-    first, last = [0] * len(sentence), [0] * len(sentence)
-    seen: set[int] = set()
-    for place, word in enumerate(words):
-        if word is not None:
-            last[word] = place
-            if word not in seen:
-                first[word] = place
-                seen.add(word)
-    for word in range(len(sentence)):
-        if word not in seen and word > 0:
-            first[word], last[word] = first[word - 1], last[word - 1]
-    return Pieces(tuple(ids), tuple(first), tuple(last))
-
-
-@dataclass(frozen=True, slots=True)
-class PieceTable:
-    """The word pieces of many sentences, from which `picked` takes those of a batch."""
-
-    ids: Ragged
-    first: Ragged
-    last: Ragged
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    model_max_length: int = UNLIMITED  # of the tokenizer
 
     @classmethod
-    def of(cls, sentences: Sequence[Pieces]) -> PieceTable:
-        """The pieces of sentences end to end."""
-        columns = ([getattr(each, name) for each in sentences] for name in ("ids", "first", "last"))
-        return cls(*map(Ragged.of, columns))
+    def from_dict(cls, config: Mapping[str, Any]) -> BertConfig | None:
+        """The config of a model that `Bert` computes as its authors do; None for any other."""
+        is_bert = config.get("model_type") == "bert" and config.get("hidden_act", "gelu") == "gelu"
+        is_absolute = config.get("position_embedding_type") in (None, "absolute")
+        if not is_bert or not is_absolute or config.get("is_decoder") or config.get("add_cross_attention"):
+            return None
+        return cls(**{each.name: config[each.name] for each in fields(cls) if each.name in config})
 
-    def picked(self, batch: Int64Array, padding: int, device: torch.device | str) -> PieceBatch:
-        """The sentences of a batch side by side, filled up to the longest, on a device."""
-        ids = self.ids.filled(batch, padding)
-        lengths = self.ids.sizes(batch)[:, None]
-        mask = (np.arange(ids.shape[1]) < lengths).astype(np.int64)
-        first, last = (table.filled(batch, 0) for table in (self.first, self.last))
-        on_it = on_device([ids, mask], device)
-        return PieceBatch(on_it[0], on_it[1], first, last)
+    def to_dict(self) -> dict[str, Any]:
+        """The config as Hugging Face writes it."""
+        return {"model_type": "bert", "hidden_act": "gelu", **asdict(self)}
 
 
-def piece_batch(sentences: Sequence[Pieces], padding: int, device: torch.device | str) -> PieceBatch:
-    """Sentences side by side, filled up to the longest."""
-    return PieceTable.of(sentences).picked(np.arange(len(sentences)), padding, device)
+class Bert(Encoder):
+    """The encoder of Devlin et al. (2019), without the layer that sums up a sentence."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.hidden_size, self.vocab_size = config.hidden_size, config.vocab_size
+        self.max_length = min(config.max_position_embeddings, config.model_max_length)
+        self.embeddings = BertEmbeddings(config)
+        layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
+        self.encoder = nn.ModuleDict({"layer": layers})
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=config.initializer_range)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+
+    def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
+        """The vectors of the subwords in some rows of the batch: (E, D)."""
+        vectors = self.embeddings(sentences)  # (M, D)
+        *layers, last = cast(nn.ModuleList, self.encoder["layer"])
+        for layer in layers:
+            vectors = layer(vectors, sentences)
+        wanted, places = torch.unique(rows, return_inverse=True)
+        return cast(Tensor, last(vectors, sentences, wanted).index_select(0, places))
+
+    def config_json(self) -> str:
+        """Its config, as Hugging Face's BERT has it."""
+        return json.dumps(self.config.to_dict(), indent=1) + "\n"
 
 
-def new_encoder(settings: ModelSettings, sentences: Sequence[Tokens]) -> tuple[Any, Any]:
+class BertEmbeddings(nn.Module):
+    """Subwords and their positions as vectors; every sentence is a first one, of token type 0."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.dropout = Dropout(config.hidden_dropout_prob)
+
+    def forward(self, sentences: SubwordBatch) -> Tensor:
+        """The vectors of all subwords of a batch: (M, D)."""
+        positions = sentences.places % sentences.width
+        vectors = self.word_embeddings(sentences.ids) + self.position_embeddings(positions)
+        return cast(Tensor, self.dropout(self.LayerNorm(vectors + self.token_type_embeddings.weight[0])))
+
+
+class BertLayer(nn.Module):
+    """Self-attention and a feed-forward network, the input of each added to its output."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.attention = BertAttention(config)
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
+        self.output = BertOutput(config.intermediate_size, config)
+
+    def forward(self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None = None) -> Tensor:
+        """The new vectors of all rows, or of the wanted ones alone: (W, D)."""
+        attended = self.attention(vectors, sentences, wanted)
+        return cast(Tensor, self.output(functional.gelu(self.intermediate["dense"](attended)), attended))
+
+
+class BertAttention(nn.Module):
+    """Attention within sentences."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.self = nn.ModuleDict({name: nn.Linear(width, width) for name in ("query", "key", "value")})
+        self.output = BertOutput(width, config)
+        self.heads, self.dropout = config.num_attention_heads, config.attention_probs_dropout_prob
+
+    def forward(self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None) -> Tensor:
+        """What subwords gather from others in their sentence, of all rows or of the wanted ones: (W, D)."""
+        parts = cast(list[nn.Linear], list(self.self.values()))
+        weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
+        attend = self.attend if vectors.device.type == "cpu" else self.attend_padded
+        context = attend(functional.linear(vectors, weight, bias), sentences, self.dropout if self.training else 0.0)
+        if wanted is not None:
+            context, vectors = context.index_select(0, wanted), vectors.index_select(0, wanted)
+        return cast(Tensor, self.output(context, vectors))
+
+    def attend(self, packed: Tensor, sentences: SubwordBatch, p: float) -> Tensor:
+        """Attention, with dropout `p`, of rows that hold a query, a key and a value: (M, 3D) to (M, D)."""
+        groups = [(len(list(group)), length) for length, group in groupby(sentences.lengths)]
+        contexts = []
+        for rows, group in zip(torch.split(packed, [math.prod(group) for group in groups]), groups, strict=True):
+            query, key, value = rows.view(*group, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+            context = functional.scaled_dot_product_attention(query, key, value, dropout_p=p)
+            contexts.append(context.transpose(1, 2).reshape(len(rows), -1))
+        return torch.cat(contexts)
+
+    def attend_padded(self, packed: Tensor, sentences: SubwordBatch, p: float) -> Tensor:
+        """The same of all sentences at once: more products, but fewer operations for a GPU to begin."""
+        rows = packed.view(len(packed), 3, self.heads, -1)
+        query, key, value = sentences.padded(rows).permute(2, 0, 3, 1, 4)
+        mask = sentences.mask()[:, None, None]
+        context = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
+        return context.transpose(1, 2).reshape(len(sentences.lengths) * sentences.width, -1)[sentences.places]
+
+
+class BertOutput(nn.Module):
+    """A linear layer whose output is added to vectors of the same rows."""
+
+    def __init__(self, inputs: int, config: BertConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(inputs, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.dropout = Dropout(config.hidden_dropout_prob)
+
+    def forward(self, inputs: Tensor, vectors: Tensor) -> Tensor:
+        """The sums, normalised: (M, D)."""
+        return cast(Tensor, self.LayerNorm(self.dropout(self.dense(inputs)) + vectors))
+
+
+class Dropout(nn.Module):
+    """Dropout; on a CPU from 16 random bits a value, because the draws of torch's own take an eighth of a step."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """The vectors, some of their values 0 and the others raised to make up for it."""
+        if not self.training or vectors.device.type != "cpu" or not 0 < self.p < 1:
+            return functional.dropout(vectors, self.p, self.training)
+        dropped = round(self.p * CHANCES)
+        words = torch.empty(-(-vectors.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
+        bits = words.view(torch.int16)[: vectors.numel()].view_as(vectors)
+        mask = (bits >= dropped - CHANCES // 2).to(vectors.dtype)
+        return vectors * mask.mul_(CHANCES / (CHANCES - dropped))
+
+
+class TransformersEncoder(Encoder):
+    """An encoder of Hugging Face's, which reads sentences padded."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        if getattr(model, "pooler", None) is not None:
+            model.pooler = None  # it sums up a sentence in one vector, which nothing reads
+        self.model = model
+        self.hidden_size = int(model.config.hidden_size)
+        self.vocab_size = int(model.get_input_embeddings().num_embeddings)
+        self.max_length = int(model.config.model_max_length)
+
+    def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
+        """The vectors of the subwords in some rows of the batch: (E, D)."""
+        ids = sentences.padded(sentences.ids, self.model.config.pad_token_id or 0)
+        vectors = self.model(input_ids=ids, attention_mask=sentences.mask().long()).last_hidden_state
+        return cast(Tensor, vectors.flatten(0, 1).index_select(0, sentences.places.index_select(0, rows)))
+
+    def config_json(self) -> str:
+        """Its config, as Hugging Face has it."""
+        return cast(str, self.model.config.to_json_string())
+
+
+def new_encoder(settings: ModelSettings, sentences: Sequence[Tokens]) -> tuple[Encoder, Tokenizer]:
     """The encoder that `settings` name and its tokenizer; the embedded one reads just the words of `sentences`."""
-    if settings.encoder == EMBEDDED:
-        tokenizer = word_tokenizer(sentences, settings.embedded.longest)
-        return _small_bert(settings.embedded, len(tokenizer)), tokenizer
-    return load_encoder(settings.encoder)
+    if settings.encoder != EMBEDDED:
+        return load_encoder(settings.encoder)
+    tokenizer, sizes = word_tokenizer(sentences), settings.embedded
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=sizes.hidden_size,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=sizes.heads,
+        intermediate_size=4 * sizes.hidden_size,
+        max_position_embeddings=sizes.longest,
+        model_max_length=sizes.longest,
+    )
+    return Bert(config), tokenizer
 
 
-def load_encoder(name: str) -> tuple[Any, Any]:
+def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
     """A pre-trained encoder and its tokenizer, by hub name or folder."""
+    from transformers import AutoModel, AutoTokenizer
+
     try:
         with quiet_transformers():
-            encoder = AutoModel.from_pretrained(name, dtype=torch.float32, trust_remote_code=False)
-            return without_pooler(encoder), AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+            model = AutoModel.from_pretrained(name, dtype=torch.float32, trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise NqgError(f"cannot load the encoder '{name}': {error}") from error
+        raise NqgError(f"the encoder '{name}' could not be loaded: {error}") from error
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        raise NqgError(
+            f"the tokenizer of the encoder '{name}' does not say which word a subword belongs to: try another"
+        )
+    positions = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
+    model.config.model_max_length = min(int(tokenizer.model_max_length), positions, UNLIMITED)
+    if model.config.pad_token_id is None:
+        model.config.pad_token_id = tokenizer.pad_token_id
+    subwords = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    subwords.no_truncation()
+    subwords.no_padding()
+    config = BertConfig.from_dict(model.config.to_dict())
+    if config is None:
+        return TransformersEncoder(model), subwords
+    bert = Bert(config)
+    bert.load_state_dict({key: value for key, value in model.state_dict().items() if not key.startswith("pooler.")})
+    return bert, subwords
 
 
-def without_pooler(encoder: Any) -> Any:
-    """The encoder without the layer that sums up a sentence in one vector: nothing here reads that."""
-    if getattr(encoder, "pooler", None) is not None:
-        encoder.pooler = None
-    return encoder
+def read_encoder(config: Path) -> Encoder:
+    """An encoder by its `config.json`, its weights not yet set; code that a config may name is never run."""
+    bert = BertConfig.from_dict(json.loads(config.read_text(encoding="utf-8")))
+    if bert is not None:
+        return Bert(bert)
+    from transformers import AutoConfig, AutoModel
 
-
-def word_tokenizer(sentences: Sequence[Tokens], longest: int) -> PreTrainedTokenizerFast:
-    """A tokenizer whose pieces are the tokens of `sentences`."""
-    words = sorted({token for sentence in sentences for token in sentence} - set(SPECIAL.values()))
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL.values(), *words])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL["unk_token"]))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    ends = [(SPECIAL[name], vocabulary[SPECIAL[name]]) for name in ("cls_token", "sep_token")]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer, model_max_length=longest, **SPECIAL
-    )
-
-
-def _small_bert(settings: EncoderSettings, words: int) -> BertModel:
-    config = BertConfig(
-        vocab_size=words,
-        hidden_size=settings.hidden_size,
-        num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads,
-        intermediate_size=4 * settings.hidden_size,
-        max_position_embeddings=settings.longest,
-    )
-    return BertModel(config, add_pooling_layer=False)  # type: ignore[no-untyped-call]
+    with quiet_transformers():
+        found = AutoConfig.from_pretrained(config.parent, trust_remote_code=False)
+        return TransformersEncoder(AutoModel.from_config(found, trust_remote_code=False))  # type: ignore[no-untyped-call]

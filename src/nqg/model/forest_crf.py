@@ -13,19 +13,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
 from nqg.grammar.hypergraph import NO_CHILD, starts_of
-from nqg.model.encoder import PieceBatch, Pieces, PieceTable, pieces
 from nqg.model.forest_storage import ForestFolder
 from nqg.model.forests import Forests
-from nqg.model.packing import encoded
 from nqg.model.scorer import Scorer
 from nqg.model.spans import Anchors, AnchorTable, Pairs, PairTable
-from nqg.model.threads import in_threads
+from nqg.model.subwords import SubwordBatch, Subwords, SubwordTable, tokenize
 
 
 @kernel
@@ -102,9 +101,6 @@ def _united(
     return float(top + np.log(total))
 
 
-FEWEST_ROWS = 32  # sentences that are worth a thread
-
-
 def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array) -> Tensor:
     """The mean over a batch of log Z(full) - log Z(goal), given the scores of its pairs of span and rule: (P,).
 
@@ -136,15 +132,11 @@ def losses_and_gradient(
     """The losses of the sentences of a batch, given the scores of their pairs, and the gradient of the losses' sum."""
     losses, gradient = np.zeros(len(batch)), np.zeros_like(scores)
     first_pair = starts_of(pairs.rules.sizes(batch))
-
-    def add(rows: slice) -> None:
-        for graph, of_hyperedges, sign in ((forests.full, pairs.of_full, 1.0), (forests.goal, pairs.of_goal, -1.0)):
-            add_log_inside_and_marginals(
-                graph.first_node, graph.first_hyperedge, graph.children, of_hyperedges,
-                batch[rows], first_pair[rows], scores, sign, losses[rows], gradient,
-            )  # fmt: skip
-
-    in_threads(add, len(batch), FEWEST_ROWS)
+    for graph, of_hyperedges, sign in ((forests.full, pairs.of_full, 1.0), (forests.goal, pairs.of_goal, -1.0)):
+        add_log_inside_and_marginals(
+            graph.first_node, graph.first_hyperedge, graph.children, of_hyperedges,
+            batch, first_pair, scores, sign, losses, gradient,
+        )  # fmt: skip
     return losses, gradient
 
 
@@ -153,16 +145,16 @@ NOTHING_TO_LEARN = "the grammar derives none of the training pairs: there is not
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """Sentences as word pieces, their forests, and tables from which a batch is picked."""
+    """Sentences as subwords, their forests, and tables from which a batch is selected."""
 
-    sentences: tuple[Pieces, ...]
+    sentences: tuple[Subwords, ...]
     forests: Forests
-    pieces: PieceTable
+    subwords: SubwordTable
     spans: AnchorTable
     pairs: PairTable
 
     @classmethod
-    def of(cls, examples: Sequence[Example], forests: Forests, tokenizer: Any) -> TrainingData:
+    def of(cls, examples: Sequence[Example], forests: Forests, tokenizer: Tokenizer) -> TrainingData:
         """Everything that training needs of examples and grammar; pairs that no derivation yields are left out."""
         if len(forests) != len(examples):
             raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
@@ -170,9 +162,9 @@ class TrainingData:
         good = [number for number in range(len(examples)) if number not in bad]
         if not good:
             raise NqgError(NOTHING_TO_LEARN)
-        sentences = tuple(pieces(tokenizer, [examples[number].source_tokens for number in good]))
+        sentences = tuple(tokenize(tokenizer, [examples[number].source_tokens for number in good]))
         kept = forests.select(good)
-        return cls(sentences, kept, PieceTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
+        return cls(sentences, kept, SubwordTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -181,42 +173,37 @@ class TrainingData:
         """Data that holds a batch, and the batch in terms of it: everything is in memory already."""
         return self, batch
 
-    def laid_out(self, batch: Sequence[int], padding: int, device: torch.device) -> Batch:
+    def collate(self, batch: Sequence[int], device: torch.device) -> Batch:
         """The examples of a batch on a device."""
         numbers = np.asarray(batch, dtype=np.int64)
-        sentences, spans = self.pieces.picked(numbers, padding, device), self.spans.picked(numbers, device)
-        return Batch(self, numbers, sentences, spans, sentences.places(spans), self.pairs.picked(numbers, device))
+        sentences, spans = self.subwords.select(numbers, device), self.spans.select(numbers, device)
+        return Batch(self, numbers, sentences, spans, sentences.rows(spans), self.pairs.select(numbers, device))
 
     def check_lengths(self, longest: int) -> None:
         """Refuse sentences that the encoder cannot read whole."""
         most = max(len(sentence.ids) for sentence in self.sentences)
         if most > longest:
             raise NqgError(
-                f"a training sentence has {most} word pieces; the encoder reads {longest} at most: leave it out"
+                f"a training sentence has {most} subwords; the encoder reads at most {longest}: leave the sentence out"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Examples of some data, laid out on a device."""
+    """Some of the examples, as tensors on a device."""
 
     data: TrainingData
     numbers: Int64Array  # (B,)
-    sentences: PieceBatch
+    sentences: SubwordBatch
     spans: Anchors
-    places: Tensor  # (E,) of the pieces at which spans begin and end
+    rows: Tensor  # (E,) of the subwords at which spans begin and end
     pairs: Pairs
 
 
-def batch_loss(scorer: Scorer, data: TrainingData, batch: Sequence[int], padding: int, device: torch.device) -> Tensor:
+def batch_loss(scorer: Scorer, batch: Batch) -> Tensor:
     """The mean over a batch of -log p(target | source)."""
-    return loss_of(scorer, data.laid_out(batch, padding, device))
-
-
-def loss_of(scorer: Scorer, batch: Batch) -> Tensor:
-    """The same of a batch that is laid out already."""
-    ends = encoded(scorer.encoder, batch.sentences, batch.places)
-    scores = scorer.of_pairs(ends, batch.spans, batch.pairs)
+    ends = scorer.encoder(batch.sentences, batch.rows)
+    scores = scorer.pair_scores(ends, batch.spans, batch.pairs)
     return forest_loss(scores, batch.data.forests, batch.data.pairs, batch.numbers)
 
 
@@ -226,12 +213,12 @@ class StreamedData:
 
     examples: Sequence[Example]
     forests: ForestFolder
-    tokenizer: Any
-    longest: int  # word pieces that the encoder reads
+    tokenizer: Tokenizer
+    longest: int  # subwords that the encoder reads
     derivable: Int64Array
 
     @classmethod
-    def of(cls, examples: Sequence[Example], forests: ForestFolder, tokenizer: Any, longest: int) -> StreamedData:
+    def of(cls, examples: Sequence[Example], forests: ForestFolder, tokenizer: Tokenizer, longest: int) -> StreamedData:
         """What training reads of `examples`; pairs that no derivation yields are left out."""
         if len(forests) != len(examples):
             raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")

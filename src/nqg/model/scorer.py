@@ -2,61 +2,93 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear
+from torch.nn import functional
 
-from nqg.model.encoder import PieceBatch
-from nqg.model.packing import encoded
-from nqg.model.pair_scores import pair_scores
+from nqg.model.encoder import Encoder
 from nqg.model.spans import Anchors, Pairs
+from nqg.model.subwords import SubwordBatch
 
 
 class Scorer(nn.Module):
     """An encoder, the two feed-forward networks over the ends of a span, and an embedding for every rule."""
 
-    def __init__(self, encoder: Any, rules: int, dimension: int) -> None:
+    def __init__(self, encoder: Encoder, rules: int, dimension: int) -> None:
         super().__init__()
-        width = 2 * int(encoder.config.hidden_size)
         self.encoder = encoder
-        self.span_network = _feed_forward(width, dimension, 1)
-        self.rule_network = _feed_forward(width, dimension, dimension)
+        self.span_network = SpanNetwork(encoder.hidden_size, dimension, 1)
+        self.rule_network = SpanNetwork(encoder.hidden_size, dimension, dimension)
         self.rules = nn.Parameter(torch.randn(rules, dimension) * dimension**-0.5)
 
-    def forward(self, sentences: PieceBatch, spans: Anchors) -> Tensor:
+    def forward(self, sentences: SubwordBatch, spans: Anchors) -> Tensor:
         """The scores of every rule over every span: (S, R)."""
-        ends = encoded(self.encoder, sentences, sentences.places(spans))  # (E, D)
-        firsts, lasts = ends.tensor_split([len(spans.starts.tokens)])
-        of_spans = self.span_network[-1](_hidden(self.span_network[0], firsts, lasts, spans))  # (S, 1)
-        vectors = _hidden(self.rule_network[0], firsts, lasts, spans)  # (S, d)
-        rules: Tensor = self.rules  # (R, d)
-        last: Any = self.rule_network[-1]
-        of_rules = rules @ last.bias  # (R,)
+        ends = self.encoder(sentences, sentences.rows(spans))  # (E, D)
+        output, hidden = self.rule_network.output, self.rule_network(ends, spans)  # (S, d)
+        of_spans = self.span_network.output(self.span_network(ends, spans))  # (S, 1)
         # e_r . (W h + b) is (e_r W) . h + e_r . b: W goes to the side that has fewer vectors
-        if len(rules) < len(vectors):
-            rules = rules @ last.weight
+        if len(self.rules) < len(hidden):
+            scores = of_spans + functional.linear(hidden, self.rules @ output.weight, self.rules @ output.bias)
         else:
-            vectors = linear(vectors, last.weight)
-        scores: Tensor = of_spans + linear(vectors, rules, of_rules)
-        return scores.to(self.rules.dtype)  # full precision, also where the encoder runs in half
+            scores = of_spans + functional.linear(output(hidden), self.rules)
+        return cast(Tensor, scores.to(self.rules.dtype))  # full precision, also where the encoder runs in half
 
-    def of_pairs(self, ends: Tensor, spans: Anchors, pairs: Pairs) -> Tensor:
-        """The same of some pairs of span and rule: (P,), given the encoder's vectors where spans begin and end."""
-        weights = *self.span_network.parameters(), *self.rule_network.parameters(), self.rules
-        return pair_scores(ends, spans, pairs, weights)
+    def pair_scores(self, ends: Tensor, spans: Anchors, pairs: Pairs) -> Tensor:
+        """The scores of pairs of span and rule: (P,), given the encoder's vectors where spans begin and end: (E, D).
+
+        The arithmetic is in the precision of the weights, whatever the encoder's.
+        """
+        with torch.autocast(ends.device.type, enabled=False):
+            ends = ends.to(self.rules.dtype)
+            of_spans = self.span_network.output(self.span_network(ends, spans))[:, 0]  # (S,)
+            output, hidden = self.rule_network.output, self.rule_network(ends, spans)  # (S, d)
+            products = PairProducts.apply(hidden, self.rules @ output.weight, pairs.spans, pairs.rules)  # type: ignore[no-untyped-call]
+            of_rules = self.rules @ output.bias  # (R,)
+            return cast(Tensor, products + of_spans[pairs.spans] + of_rules[pairs.rules])
 
 
-def _hidden(layer: Any, firsts: Tensor, lasts: Tensor, spans: Anchors) -> Tensor:
-    """The hidden layer of a network over [w_i, w_j]: (S, d).
+class SpanNetwork(nn.Module):
+    """A feed-forward network over [w_i, w_j], the vectors at which a span begins and ends."""
 
-    It is the sum of a layer over w_i and one over w_j, which are made once for spans that share a w.
+    def __init__(self, width: int, hidden: int, out: int) -> None:
+        super().__init__()
+        self.input, self.output = nn.Linear(2 * width, hidden), nn.Linear(hidden, out)
+
+    def forward(self, ends: Tensor, spans: Anchors) -> Tensor:
+        """The hidden layer: (S, d), as the sum of one over w_i and one over w_j, which spans that share a w share."""
+        first, last = ends.tensor_split([len(spans.starts.tokens)])
+        over_first, over_last = self.input.weight.chunk(2, dim=1)  # (d, D) each
+        summed = functional.linear(first, over_first).index_select(0, spans.starts.of_spans)
+        summed += functional.linear(last, over_last, self.input.bias).index_select(0, spans.ends.of_spans)
+        return functional.gelu(summed)
+
+
+class PairProducts(torch.autograd.Function):
+    """The products of the vectors of pairs; pairs are sorted by span.
+
+    All products of spans and rules take less time than a copy of both vectors for each pair. But few of them are pairs,
+    so most of their gradients are 0, and autograd would multiply by these too: a tenth of a step of GeoQuery.
     """
-    over_firsts, over_lasts = layer.weight.chunk(2, dim=1)  # (d, D) each
-    of_firsts = linear(firsts, over_firsts).index_select(0, spans.starts.of_spans)
-    return gelu(of_firsts + linear(lasts, over_lasts, layer.bias).index_select(0, spans.ends.of_spans))
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, rule_vectors: Tensor, spans: Tensor, rules: Tensor) -> Tensor:
+        """The product of each pair: (P,), of hidden: (S, d) and rule_vectors: (R, d)."""
+        ctx.save_for_backward(hidden, rule_vectors, spans, rules)
+        return (hidden @ rule_vectors.T).flatten().index_select(0, spans * len(rule_vectors) + rules)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_output: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """The gradients of spans and of rules: sums of the other's vectors, weighted by the gradients of the pairs."""
+        hidden, rule_vectors, spans, rules = ctx.saved_tensors
+        order = rules.argsort(stable=True)
+        grad_hidden = weighted_sums(rule_vectors, spans, len(hidden), rules, grad_output[0])
+        grad_rules = weighted_sums(hidden, rules[order], len(rule_vectors), spans[order], grad_output[0][order])
+        return grad_hidden, grad_rules, None, None
 
 
-def _feed_forward(width: int, hidden: int, out: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, out))
+def weighted_sums(vectors: Tensor, owners: Tensor, count: int, numbers: Tensor, weights: Tensor) -> Tensor:
+    """For each of `count` owners the sum of its vectors, which are given by their numbers, the owners ascending."""
+    first = torch.searchsorted(owners, torch.arange(count, device=owners.device))
+    return functional.embedding_bag(numbers, vectors, first, mode="sum", per_sample_weights=weights)

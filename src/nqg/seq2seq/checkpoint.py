@@ -137,7 +137,9 @@ def _model(folder: Path) -> tuple[Any, Any]:
     with refused_with("the model cannot be made", config):
         model, tokenizer = load_pretrained(str(folder))
         check_finite(model.state_dict(), folder)
-        check_vocabulary(tokenizer, model, config)
+        check_vocabulary(tokenizer.get_vocab(), model.get_input_embeddings().num_embeddings, config)
+        if tokenizer.pad_token_id is None:
+            raise FormatError("the tokenizer has no subword for padding", config)
     return model, tokenizer
 
 

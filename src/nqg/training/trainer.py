@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nqg.errors import NqgError
-from nqg.model.forest_crf import Batch, TrainingData, loss_of
+from nqg.model.forest_crf import Batch, TrainingData, batch_loss
 from nqg.model.scorer import Scorer
 from nqg.model.settings import TrainingSettings
 from nqg.training.processes import Processes
@@ -113,13 +113,12 @@ class Training:
         data: Learnable,
         settings: TrainingSettings,
         rate: float,
-        padding: int,
         *,
         sources: Sequence[str] = (),
         evaluate: Callable[[], DevScores] | None = None,
         processes: Processes = Processes(),  # noqa: B008 (frozen)
     ) -> None:
-        self.scorer, self.data, self.settings, self.rate, self.padding = scorer, data, settings, rate, padding
+        self.scorer, self.data, self.settings, self.rate = scorer, data, settings, rate
         self.sources, self.evaluate, self.processes = sources, evaluate, processes
         self.device = next(scorer.parameters()).device
         self._seed = torch.default_generator.manual_seed if self.device.type == "cpu" else torch.manual_seed
@@ -147,7 +146,7 @@ class Training:
         """
         self._begin_together()
         self.scorer.train()
-        left = made_ahead(self._laid_out, islice(batches(len(self.data), self.settings), self.made, None))
+        left = made_ahead(self._collate, islice(batches(len(self.data), self.settings), self.made, None))
         while not self.is_finished:
             step = self._step(next(left))
             self.records.append(step)
@@ -167,11 +166,11 @@ class Training:
                 f"{int(made)}: the folder of the unfinished training must be one that all processes see"
             )
 
-    def _laid_out(self, batch: Sequence[int]) -> Share:
+    def _collate(self, batch: Sequence[int]) -> Share:
         if not (own := self.processes.share(batch)):
             return Share(batch, None)
         data, rows = self.data.rows(own)
-        return Share(batch, data.laid_out(rows, self.padding, self.device))
+        return Share(batch, data.collate(rows, self.device))
 
     def _step(self, share: Share) -> TrainingStep:
         rate = self.rate * warm_up_and_decay(self.made, self.settings)
@@ -195,7 +194,7 @@ class Training:
         if share.own:
             with _sums_in_order(self.device):
                 with precision(self.settings.precision, self.device):
-                    loss = loss_of(self.scorer, share.own)
+                    loss = batch_loss(self.scorer, share.own)
                 weighted = loss * (len(share.own.numbers) / len(share.batch))  # of a mean over the whole batch
                 weighted.backward()  # type: ignore[no-untyped-call]
             total = weighted.detach()

@@ -204,8 +204,8 @@ class SpanCell:
 
 def span_chart(parser: Parser, source: Tokens, limit: int | None = None) -> tuple[SpanCell, ...]:
     """The derivable spans of a sentence, short ones first; nothing where the encoder cannot read it."""
-    sentence = parser.pieces([source])
-    if len(sentence[0].ids) > parser.model.longest:
+    sentence = parser.subwords([source])
+    if len(sentence[0].ids) > parser.model.max_length:
         return ()
     graph = charts(parser.grammar, [source], prune=False, limit=limit)
     if graph.nodes == 0:
