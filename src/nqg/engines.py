@@ -1,25 +1,28 @@
 """Work in parts: one function over a stream of parts, here, in processes of this machine, or on Ray.
 
 An engine gives the results back in the order of the parts, takes no more parts from the stream than its workers can
-begin soon, and hands a part whose worker was killed to a new one. `process_pool.py` and `ray_engine.py` hire the
-workers; what they have in common is here.
+begin soon, and begins a part again whose worker was killed.
 """
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import pickle
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from itertools import islice
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from itertools import count, islice
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from nqg.errors import MissingExtra, NqgError, SettingsError
 
@@ -41,179 +44,6 @@ class Engine(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
-    """No workers: everything is done in this process.
-
-    >>> list(Here().map(lambda: len, ["jump", "turn left"]))
-    [4, 9]
-    """
-
-    def map(self, job: Job[Part, Result], parts: Iterable[Part]) -> Iterator[Result]:
-        """The results of the parts, in their order, as they are asked for."""
-        return map(job(), parts)
-
-
-def in_parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """A stream cut into lists of `size` items; the last may be shorter.
-
-    >>> list(in_parts("abcde", 2))
-    [['a', 'b'], ['c', 'd'], ['e']]
-    """
-    stream = iter(items)
-    while part := list(islice(stream, size)):
-        yield part
-
-
-class WorkerKilled(NqgError):
-    """A worker that is no more; the message says how it ended."""
-
-
-class Worker(Protocol):
-    """Who does one part at a time."""
-
-    def begin(self, part: Any) -> None:
-        """Take a part; WorkerKilled if the worker is no more."""
-        ...
-
-    def reply(self) -> bytes:
-        """What `Desk.reply` made of the part; WorkerKilled if the worker is no more."""
-        ...
-
-    def stop(self) -> None:
-        """Go, in the middle of a part if need be."""
-        ...
-
-
-class Crew(Protocol):
-    """Where workers come from, and how to wait for them."""
-
-    @property
-    def size(self) -> int:
-        """How many workers there are to be."""
-        ...
-
-    def hire(self) -> Worker:
-        """A new worker."""
-        ...
-
-    def ready(self, busy: Sequence[Worker]) -> list[Worker]:
-        """Those with a reply, or killed; waits until there is one."""
-        ...
-
-
-class Reply(NamedTuple):
-    """What a worker says of a part: its result, or why there is none."""
-
-    result: Any = None
-    failure: str = ""
-    is_expected: bool = False  # the failure is one that nqg raises on purpose
-
-
-class Desk:
-    """What a worker works at, in whatever process it is: the job, loaded when the first part comes."""
-
-    def __init__(self, job: bytes) -> None:
-        self._job = job
-        self._work: Callable[[Any], Any] | None = None
-
-    def reply(self, part: Any) -> bytes:
-        """The pickled Reply to a part; no failure leaves the worker as an exception, as many cannot be pickled."""
-        try:
-            if self._work is None:
-                self._work = pickle.loads(self._job)()
-            return pickle.dumps(Reply(self._work(part)))
-        except NqgError as error:
-            return pickle.dumps(Reply(failure=str(error), is_expected=True))
-        except Exception:
-            return pickle.dumps(Reply(failure=traceback.format_exc()))
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt(Generic[Part]):
-    """A part that is with a worker, its number in the stream, and how often it was begun."""
-
-    number: int
-    part: Part
-    count: int = 1
-
-
-@dataclass(slots=True)
-class Shift(Generic[Part, Result]):
-    """A crew at work on a stream of parts."""
-
-    crew: Crew
-    parts: Iterator[tuple[int, Part]]
-    idle: list[Worker] = field(default_factory=list)
-    busy: dict[Worker, Attempt[Part]] = field(default_factory=dict)
-    done: dict[int, Reply] = field(default_factory=dict)
-    given: int = 0  # parts taken from the stream
-    returned: int = 0  # results handed on
-
-    def results(self) -> Iterator[Result]:
-        """The results in the order of the parts; when nobody asks for more, the crew goes."""
-        try:
-            self._give_out()
-            while self.returned < self.given:
-                while self.returned not in self.done:
-                    self._receive()
-                    self._give_out()
-                yield _result(self.done.pop(self.returned), self.returned)
-                self.returned += 1
-                self._give_out()
-        finally:
-            for worker in (*self.idle, *self.busy):
-                worker.stop()
-
-    def _give_out(self) -> None:
-        """Let idle workers begin the next parts, unless too many results wait for an earlier one."""
-        while len(self.busy) < self.crew.size and self.given - self.returned < AHEAD * self.crew.size:
-            following = next(self.parts, None)
-            if following is None:
-                return
-            self.given += 1
-            self._begin(Attempt(*following))
-
-    def _begin(self, attempt: Attempt[Part]) -> None:
-        worker = self.idle.pop() if self.idle else self.crew.hire()
-        self.busy[worker] = attempt
-        try:
-            worker.begin(attempt.part)
-        except WorkerKilled as error:
-            self._begin_again(worker, error)
-
-    def _receive(self) -> None:
-        """Wait for a worker, and take what it says."""
-        for worker in self.crew.ready(list(self.busy)):
-            try:
-                reply: Reply = pickle.loads(worker.reply())
-            except WorkerKilled as error:
-                self._begin_again(worker, error)
-                continue
-            self.done[self.busy.pop(worker).number] = reply
-            self.idle.append(worker)
-
-    def _begin_again(self, killed: Worker, error: WorkerKilled) -> None:
-        attempt = self.busy.pop(killed)
-        killed.stop()
-        if attempt.count < ATTEMPTS:
-            self._begin(Attempt(attempt.number, attempt.part, attempt.count + 1))
-        else:
-            failure = (
-                f"part {attempt.number + 1} was begun {ATTEMPTS} times, and every time its worker was killed "
-                f"({error}); where memory ran out, take fewer workers"
-            )
-            self.done[attempt.number] = Reply(failure=failure, is_expected=True)
-
-
-def _result(reply: Reply, number: int) -> Any:
-    if reply.is_expected:
-        raise NqgError(reply.failure)
-    if reply.failure:
-        raise NqgError(f"part {number + 1} failed in its worker:\n{reply.failure}")
-    return reply.result
-
-
 def engine_named(name: str, *, workers: int | None = None, gpus: int = 0) -> Engine:
     """The engine `local`, `ray` (started here, or found by RAY_ADDRESS) or a cluster's address, `ray://…`.
 
@@ -230,13 +60,74 @@ def engine_named(name: str, *, workers: int | None = None, gpus: int = 0) -> Eng
         raise SettingsError(
             f"no engine '{name}'; expected local, ray, or the address of a Ray cluster, ray://HOST:PORT"
         )
-    if workers in (None, 1):
-        return Here()
-
-    return ProcessPool(workers)
+    return Here() if workers in (None, 1) else ProcessPool(workers)
 
 
-THREADS = "OMP_NUM_THREADS"
+def in_parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """A stream cut into lists of `size` items; the last may be shorter.
+
+    >>> list(in_parts("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    stream = iter(items)
+    while part := list(islice(stream, size)):
+        yield part
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """No workers: everything is done in this process.
+
+    >>> list(Here().map(lambda: len, ["jump", "turn left"]))
+    [4, 9]
+    """
+
+    def map(self, job: Job[Part, Result], parts: Iterable[Part]) -> Iterator[Result]:
+        return map(job(), parts)
+
+
+class Worker:
+    """What runs in a process of its own: a job, loaded when the first part comes."""
+
+    def __init__(self, job: bytes) -> None:
+        self._job = job
+        self._work: Callable[[Any], Any] | None = None
+
+    def reply(self, part: Any) -> bytes:
+        """The pickled outcome of a part; a failure is text, as not every exception survives pickling."""
+        try:
+            if self._work is None:
+                self._work = pickle.loads(self._job)()
+            return pickle.dumps(("done", self._work(part)))
+        except NqgError as error:
+            return pickle.dumps(("refused", str(error)))
+        except Exception:
+            return pickle.dumps(("failed", traceback.format_exc()))
+
+
+def _result(reply: bytes, number: int) -> Any:
+    outcome: Literal["done", "refused", "failed"]
+    outcome, value = pickle.loads(reply)
+    if outcome == "done":
+        return value
+    raise NqgError(value if outcome == "refused" else f"part {number} failed in its worker:\n{value}")
+
+
+def _given_up(number: int) -> NqgError:
+    return NqgError(
+        f"part {number} was begun {ATTEMPTS} times, and every time its worker was killed; "
+        "where memory ran out, use fewer workers"
+    )
+
+
+@dataclass(slots=True)
+class Task(Generic[Part]):
+    """A part of the stream, its number, and how often its worker was killed."""
+
+    number: int
+    part: Part
+    failures: int = 0
+    reply: Future[bytes] | None = None  # none: it is not with a worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,75 +137,67 @@ class ProcessPool:
     workers: int
 
     def map(self, job: Job[Part, Result], parts: Iterable[Part]) -> Iterator[Result]:
-        """The results of the parts, in their order, as they are asked for."""
-        crew = ProcessCrew(self.workers, pickle.dumps(job))
-        return Shift[Part, Result](crew, enumerate(parts)).results()
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessCrew:
-    """Processes that do one job."""
-
-    size: int
-    job: bytes
-
-    def hire(self) -> Worker:
-        """A new process; it is not forked off, for threads of torch or Numba would not survive that."""
-        start = multiprocessing.get_context("spawn")
-        ours, theirs = start.Pipe()
-        threads = max((os.cpu_count() or 1) // self.size, 1)
-        process = start.Process(target=_serve, args=(theirs, self.job, threads), daemon=True)
-        process.start()
-        theirs.close()  # so that the pipe ends with the process
-        return ProcessWorker(process, ours)
-
-    def ready(self, busy: Sequence[Worker]) -> list[Worker]:
-        """Those with a reply, or killed; waits until there is one."""
-        by_pipe = {worker.pipe: worker for worker in busy if isinstance(worker, ProcessWorker)}
-        return [by_pipe[pipe] for pipe in wait(list(by_pipe)) if isinstance(pipe, Connection)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ProcessWorker:
-    """A process, and our end of the pipe to it."""
-
-    process: BaseProcess
-    pipe: Connection
-
-    def begin(self, part: Any) -> None:
-        """Send a part."""
-        try:
-            self.pipe.send(part)
-        except OSError:
-            raise self._killed() from None
-
-    def reply(self) -> bytes:
-        """What came back."""
-        try:
-            return self.pipe.recv_bytes()
-        except (EOFError, OSError):
-            raise self._killed() from None
-
-    def stop(self) -> None:
-        """End the process, whatever it is at."""
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
-    def _killed(self) -> WorkerKilled:
-        self.process.join()
-        code = self.process.exitcode or 0
-        return WorkerKilled(f"by signal {-code}" if code < 0 else f"it ended with exit code {code}")
-
-
-def _serve(pipe: Connection, job: bytes, threads: int) -> None:
-    """The life of a worker; Ctrl-C, which the terminal sends to all processes, is for the first one to act on."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.setdefault(THREADS, str(threads))  # before the job loads torch
-    desk = Desk(job)
-    with suppress(EOFError, OSError):  # whoever had work for us is no more
+        stream = (Task(number, part) for number, part in enumerate(parts, start=1))
+        tasks: deque[Task[Part]] = deque()
         while True:
-            pipe.send_bytes(desk.reply(pipe.recv()))
+            with self._started(pickle.dumps(job)) as pool, suppress(BrokenProcessPool):
+                yield from self._results(pool, stream, tasks)
+                return
+            for task in tasks:
+                if task.reply is not None and task.reply.exception() is not None:
+                    task.reply, task.failures = None, task.failures + 1
+            if tasks[0].failures == ATTEMPTS:
+                raise _given_up(tasks[0].number)
+
+    def _results(
+        self, pool: ProcessPoolExecutor, stream: Iterator[Task[Part]], tasks: deque[Task[Part]]
+    ) -> Iterator[Any]:
+        while True:
+            tasks.extend(islice(stream, AHEAD * self.workers - len(tasks)))
+            if not tasks:
+                return
+            # Whose worker was killed runs alone: it may need the memory, and no other part is blamed for it.
+            for task in [tasks[0]] if any(task.failures for task in tasks) else tasks:
+                if task.reply is None:
+                    task.reply = pool.submit(_reply, task.part)
+            reply = tasks[0].reply
+            assert reply is not None
+            finished = reply.result()
+            yield _result(finished, tasks.popleft().number)
+
+    @contextmanager
+    def _started(self, job: bytes) -> Iterator[ProcessPoolExecutor]:
+        start = multiprocessing.get_context("spawn")  # threads of torch and Numba would not survive a fork
+        theirs, ours = start.Pipe(duplex=False)
+        threads = max((os.cpu_count() or 1) // self.workers, 1)
+        pool = ProcessPoolExecutor(self.workers, start, _begin, (job, threads, theirs))
+        try:
+            yield pool
+        finally:
+            ours.close()  # which ends the workers, whatever they are at
+            pool.shutdown()
+            theirs.close()
+
+
+_worker: Worker
+
+
+def _begin(job: bytes, threads: int, lifeline: Connection) -> None:
+    """Make this process a worker; it ends with the other end of `lifeline`, even if the first process was killed."""
+
+    def end() -> None:
+        lifeline.poll(None)
+        os._exit(1)
+
+    global _worker
+    _worker = Worker(job)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all; the first process acts on it
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before the job loads torch
+    Thread(target=end, daemon=True).start()
+
+
+def _reply(part: Any) -> bytes:
+    return _worker.reply(part)
 
 
 OBJECT_STORE = 100 * 2**20  # bytes of shared memory for parts and results on their way, of a Ray that is started here
@@ -332,10 +215,23 @@ class RayEngine:
     gpus: int = 0
 
     def map(self, job: Job[Part, Result], parts: Iterable[Part]) -> Iterator[Result]:
-        """The results of the parts, in their order, as they are asked for."""
-        with _connected(self.address, self.workers) as ray:
-            crew = RayCrew(ray, self._size(ray.cluster_resources()), self.gpus, pickle.dumps(job))
-            yield from Shift[Part, Result](crew, enumerate(parts)).results()
+        with self._connected() as ray:
+            size = self._size(ray.cluster_resources())
+            start = ray.remote(num_cpus=1, num_gpus=self.gpus, max_restarts=-1, max_task_retries=ATTEMPTS - 1)(Worker)
+            actors = [start.remote(pickle.dumps(job)) for _ in range(size)]
+            pool, stream = ray.util.ActorPool(actors), iter(parts)
+            try:
+                for number in count(1):
+                    for part in islice(stream, AHEAD * size if number == 1 else 1):
+                        pool.submit(lambda actor, part: actor.reply.remote(part), part)
+                    if not pool.has_next():
+                        return
+                    yield _result(pool.get_next(), number)
+            except ray.exceptions.RayError as error:
+                raise _given_up(number) from error
+            finally:
+                for actor in actors:
+                    ray.kill(actor)
 
     def _size(self, resources: dict[str, float]) -> int:
         """How many workers there are to be; more than there is room for would wait for ever."""
@@ -348,78 +244,29 @@ class RayEngine:
             raise SettingsError(f"Ray has room for {room} workers with {needs} each; {wanted or 'some'} were asked for")
         return wanted
 
-
-@contextmanager
-def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
-    """Ray, connected; when we have done that ourselves, we leave it afterwards."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would send figures home
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtra("working on Ray", "ray") from error
-    if ray.is_initialized():
-        yield ray
-        return
-    _connect(ray, address or os.environ.get("RAY_ADDRESS") or None, workers)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-def _connect(ray: Any, address: str | None, workers: int | None) -> None:
-    own = {"num_cpus": max(workers or 1, os.cpu_count() or 1), "object_store_memory": OBJECT_STORE}
-    options = {"address": address} if address else own | {"include_dashboard": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's own, of no use to our users
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """Ray, connected; a connection that we made ourselves is closed afterwards."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would send figures home
         try:
-            ray.init(log_to_driver=False, logging_level="ERROR", **options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            where = f"the Ray cluster at {address} cannot be reached" if address else "Ray cannot be started here"
-            raise NqgError(f"{where}: {error}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class RayCrew:
-    """Actors that do one job."""
-
-    ray: Any
-    size: int
-    gpus: int
-    job: bytes
-
-    def hire(self) -> Worker:
-        """A new actor; Ray finds a place for it."""
-        actor = self.ray.remote(num_cpus=1, num_gpus=self.gpus)(Desk)
-        return RayWorker(self.ray, actor.remote(self.job))
-
-    def ready(self, busy: Sequence[Worker]) -> list[Worker]:
-        """Those with a reply, or killed; waits until there is one."""
-        by_reply = {worker.promise: worker for worker in busy if isinstance(worker, RayWorker)}
-        found, _ = self.ray.wait(list(by_reply), num_returns=1)
-        return [by_reply[promise] for promise in found]
-
-
-@dataclass(slots=True, eq=False)
-class RayWorker:
-    """An actor, and its reply in the making."""
-
-    ray: Any
-    actor: Any
-    promise: Any = None
-
-    def begin(self, part: Any) -> None:
-        """Send a part."""
-        self.promise = self.actor.reply.remote(part)
-
-    def reply(self) -> bytes:
-        """What came back."""
+            import ray
+            import ray.util
+        except ImportError as error:
+            raise MissingExtra("working on Ray", "ray") from error
+        if ray.is_initialized():
+            yield ray
+            return
+        address = self.address or os.environ.get("RAY_ADDRESS") or None
+        own = {"num_cpus": max(self.workers or 1, os.cpu_count() or 1), "object_store_memory": OBJECT_STORE}
+        options = {"address": address} if address else own | {"include_dashboard": False}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray's own, of no use to our users
+            try:
+                ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                where = f"the Ray cluster at {address} cannot be reached" if address else "Ray cannot be started here"
+                raise NqgError(f"{where}: {error}") from error
         try:
-            reply: bytes = self.ray.get(self.promise)
-        except self.ray.exceptions.RayError as error:
-            raise WorkerKilled(type(error).__name__) from error
-        return reply
-
-    def stop(self) -> None:
-        """End the actor, whatever it is at."""
-        self.ray.kill(self.actor)
+            yield ray
+        finally:
+            ray.shutdown()
