@@ -113,9 +113,9 @@ def _result(reply: bytes, number: int) -> Any:
     raise NqgError(value if outcome == "refused" else f"part {number} failed in its worker:\n{value}")
 
 
-def _given_up(number: int) -> NqgError:
+def _given_up(number: int, error: Exception) -> NqgError:
     return NqgError(
-        f"part {number} was begun {ATTEMPTS} times, and every time its worker was killed; "
+        f"part {number} was begun {ATTEMPTS} times, and every time its worker was killed ({type(error).__name__}); "
         "where memory ran out, use fewer workers"
     )
 
@@ -147,7 +147,7 @@ class ProcessPool:
                 if task.reply is not None and task.reply.exception() is not None:
                     task.reply, task.failures = None, task.failures + 1
             if tasks[0].failures == ATTEMPTS:
-                raise _given_up(tasks[0].number)
+                raise _given_up(tasks[0].number, BrokenProcessPool())
 
     def _results(
         self, pool: ProcessPoolExecutor, stream: Iterator[Task[Part]], tasks: deque[Task[Part]]
@@ -228,7 +228,7 @@ class RayEngine:
                         return
                     yield _result(pool.get_next(), number)
             except ray.exceptions.RayError as error:
-                raise _given_up(number) from error
+                raise _given_up(number, error) from error
             finally:
                 for actor in actors:
                     ray.kill(actor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
@@ -34,7 +35,7 @@ TESTS = str(Path(__file__).parent.parent)
 def _one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("PYTHONPATH", TESTS)
+    monkeypatch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
