@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nqg.grammar.derivation import Derivation, Tokens
+from nqg.grammar.hypergraph import Span
+from nqg.grammar.rule import Rule
 
 GRAMMAR = "grammar"  # how the answers of a parser call their system
 NO_DERIVATION, ILLEGAL, TOO_LONG = "no derivation", "illegal target", "too long"  # why a parser abstains
@@ -37,12 +39,26 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class ChartSpan:
+    """A span, the first rule and the score of its best derivation, and the probability that the sentence's has it.
+
+    The probability is 0 for a span that no derivation of the whole sentence uses.
+    """
+
+    span: Span
+    rule: Rule
+    score: float
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The program that a system gives for a sentence; without a `target` it abstains.
 
     `reason` says why nobody answered or, of a hybrid, why its grammar did not. An answer of a grammar comes with its
-    `reading` and, if asked for, with the most probable `readings`, illegal ones included. An answer of a hybrid has
-    what its `parts` said: the grammar, which abstains where the gate holds its answer back, and the fallback, if asked.
+    `reading` and, if asked for, with the most probable `readings`, illegal ones included, and with the derivable spans
+    of its `chart`. An answer of a hybrid has what its `parts` said: the grammar, which abstains where the gate holds
+    its answer back, and the fallback, if asked.
     """
 
     source: str
@@ -52,6 +68,7 @@ class Answer:
     reason: str = ""
     reading: Reading | None = None
     readings: tuple[Reading, ...] = ()
+    chart: tuple[ChartSpan, ...] | None = None  # short spans first
     parts: tuple[Answer, ...] = ()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,8 @@ from nqg.answers import Answer
 from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example
 from nqg.data.funql import funql_target_grammar
-from nqg.evaluation.breakdown import Breakdown, Cause, Finding, Lack, breakdown, same_tokens
+from nqg.evaluation.breakdown import Breakdown, Cause, Finding, Lack, breakdown
+from nqg.evaluation.evaluation import ExactJudge, Judge
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import best_derivations
@@ -54,10 +55,10 @@ def explained(
     rows: Sequence[Row],
     train: Sequence[Example],
     grammar: Grammar | None = None,
-    is_right: Callable[[str, Example], bool] = same_tokens,
+    judge: Judge = ExactJudge(),  # noqa: B008 (has no state)
 ) -> Breakdown:
     examples, answers = [example for example, _ in rows], [answer for _, answer in rows]
-    return breakdown(examples, answers, train=train, grammar=grammar, is_right=is_right)
+    return breakdown(examples, answers, train=train, grammar=grammar, judge=judge)
 
 
 def finding(source: str, gold: str, answer: Answer) -> Finding:
@@ -156,9 +157,12 @@ def test_right_predictions_are_no_findings_whatever_their_white_space() -> None:
 
 def test_a_judge_of_ones_own_decides_what_is_right() -> None:
     wrong = row(Example("jump and walk", "I_JUMP I_WALK"), by_grammar("I_WALK I_JUMP"))
-    found = explained(
-        [wrong], train=[], grammar=SCAN, is_right=lambda said, each: sorted(said.split()) == sorted(each.target.split())
-    )
+
+    class AnyOrder:
+        def is_right(self, prediction: str, example: Example) -> bool:
+            return sorted(prediction.split()) == sorted(example.target.split())
+
+    found = explained([wrong], train=[], grammar=SCAN, judge=AnyOrder())
     assert not found.findings
 
 
@@ -209,7 +213,8 @@ def test_records_are_lines_of_json() -> None:
     rows = [
         row(Example("swim twice", "I_SWIM I_SWIM", "7"), by_grammar(None), by_fallback("I_SWIM")),
     ]
-    lines = [json.loads(json.dumps(record)) for record in explained(rows, train=TRAIN, grammar=SCAN).records()]
+    records = [finding.to_dict() for finding in explained(rows, train=TRAIN, grammar=SCAN).findings]
+    lines = [json.loads(json.dumps(record)) for record in records]
     assert lines[0] == {
         "id": "7",
         "source": "swim twice",

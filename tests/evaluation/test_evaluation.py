@@ -36,7 +36,7 @@ def test_a_system_alone_has_one_row() -> None:
     found = Evaluation(ExactJudge(), EXAMPLES, OWN)
     assert found.systems == {"grammar": Scores(examples=4, answered=2, right=1)}
     assert (found.gain, found.spider) == (None, None)
-    assert list(found.facts()) == ["systems", "gain_95"]
+    assert list(found.to_dict()) == ["systems", "gain_95"]
 
 
 def test_with_a_fallback_there_are_three_rows_and_a_gain() -> None:
@@ -48,7 +48,7 @@ def test_with_a_fallback_there_are_three_rows_and_a_gain() -> None:
     }
     assert found.gain is not None
     assert 0.0 in found.gain
-    assert found.facts()["gain_95"] == [found.gain.low, found.gain.high]
+    assert found.to_dict()["gain_95"] == [found.gain.low, found.gain.high]
 
 
 def test_lines_tell_who_said_what_and_whether_it_is_right() -> None:
@@ -66,7 +66,7 @@ def test_lines_tell_who_said_what_and_whether_it_is_right() -> None:
 
 def test_where_the_fallback_was_not_asked_about_all_only_the_hybrid_is_scored() -> None:
     found = Evaluation(ExactJudge(), EXAMPLES, [OWN[0], *BOTH[1:]])
-    assert found.systems == {"grammar": Scores(4, 3, 2)}
+    assert found.systems == {"grammar or t5": Scores(4, 3, 2)}
     assert found.gain is None
 
 
@@ -95,7 +95,7 @@ def test_spiders_tables_come_with_its_judge() -> None:
     assert (by_name["tables"].precision, by_name["tables"].recall) == (1.0, 0.5)
     assert by_name["tables"].f1 == pytest.approx(2 / 3)
     assert (by_name["order"].precision, by_name["order"].recall, by_name["order"].f1) == (None, None, None)
-    assert set(report.facts()) == {"hardness", "components"}
+    assert set(report.to_dict()) == {"hardness", "components"}
 
 
 def test_a_report_on_nothing_is_empty() -> None:
@@ -128,5 +128,5 @@ def test_the_same_answers_are_right_by_denotation(real_data: Path) -> None:
     assert not judge.is_right(other, example)
     assert not judge.is_right("answer (", example)
     assert not ExactJudge().is_right(same, example)
-    with pytest.raises(NqgError, match="'walk' with 'W' is no example of GeoQuery; use --metric exact"):
+    with pytest.raises(NqgError, match="'walk' with 'W' is not an example of GeoQuery; use --metric exact"):
         judge.is_right("W", EXAMPLES[0])

@@ -108,10 +108,10 @@ def test_a_gate_survives_its_file(tmp_path_factory: pytest.TempPathFactory, tria
 @pytest.mark.parametrize(
     ("text", "reason"),
     {
-        "[]": "expected an object with a number as 'threshold'",
-        '{"threshold": true}': "expected an object with a number as 'threshold'",
-        '{"threshold": 0.5}': "expected true or false as 'trusts_only_readings'",
-        '{"threshold": 0.5, "trusts_only_readings": true, "calibration": 3}': "expected numbers for trials, grammar_",
+        "[]": "expected a table as the gate",
+        '{"threshold": true}': "the key 'trusts_only_readings' of the gate is missing",
+        '{"threshold": "x", "trusts_only_readings": true, "calibration": null}': "expected a number as 'threshold'",
+        '{"threshold": 0.5, "trusts_only_readings": true, "calibration": 3}': "expected a table as 'calibration'",
         "{": "not valid JSON",
     }.items(),
 )

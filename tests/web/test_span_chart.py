@@ -7,15 +7,25 @@ from xml.etree import ElementTree
 
 import pytest
 
+from nqg.answers import Answer, ChartSpan
 from nqg.grammar.chart import charts
 from nqg.grammar.hypergraph import NodeId, Span
 from nqg.inference.gaps import gaps
-from nqg.inference.parser import Parser
+from nqg.inference.parser import DecodeOptions, Parser
 from nqg.web.messages import MOST_WORDS, chart_picture, gaps_picture
-from nqg.web.service import SpanCell, span_chart
 from oracles import all_derivations
 
 SENTENCES = ["walk", "walk and jump twice", "walk and walk and run", "run twice twice and jump"]
+
+
+def charted(parser: Parser, tokens: tuple[str, ...]) -> Answer:
+    return next(parser.with_options(DecodeOptions(chart=True)).answers([" ".join(tokens)]))
+
+
+def span_chart(parser: Parser, tokens: tuple[str, ...]) -> tuple[ChartSpan, ...]:
+    chart = charted(parser, tokens).chart
+    assert chart is not None
+    return chart
 
 
 def enumerated(parser: Parser, tokens: tuple[str, ...]) -> dict[Span, float]:
@@ -50,6 +60,20 @@ def test_the_whole_sentence_has_the_score_of_its_best_derivation(parser: Parser)
     assert whole.probability == pytest.approx(1)
 
 
+@pytest.mark.parametrize("sentence", [*SENTENCES, "run twice fly jump", "fly", "", "run " * 300])
+def test_with_a_chart_the_answer_is_the_same(parser: Parser, sentence: str) -> None:
+    plain, explained = parser.parse(sentence, readings=3), charted(parser, tuple(sentence.split()))
+    assert (plain.target, plain.reason) == (explained.target, explained.reason)
+    assert plain.probability == pytest.approx(explained.probability)
+    assert plain.chart is None
+
+
+def test_gaps_are_the_same_whether_the_spans_are_known_or_not(parser: Parser) -> None:
+    tokens = ("run", "twice", "fly", "and", "jump")
+    spans = [each.span for each in span_chart(parser, tokens)]
+    assert gaps(parser.grammar, tokens, spans=spans) == gaps(parser.grammar, tokens)
+
+
 def test_of_an_underivable_sentence_the_known_parts_are_charted_without_probability(parser: Parser) -> None:
     cells = span_chart(parser, ("run", "twice", "fly", "jump"))
     assert [(cell.span, cell.probability) for cell in cells] == [(Span(0, 1), 0), (Span(3, 4), 0), (Span(0, 2), 0)]
@@ -74,10 +98,10 @@ def test_the_drawing_has_a_cell_for_every_derivable_span_and_a_dot_for_every_oth
 
 def test_a_cell_shows_its_probability_or_where_it_has_none_its_score(parser: Parser) -> None:
     rule = parser.grammar[0]
-    drawn = chart_picture(("walk",), [SpanCell(Span(0, 1), rule, -1.25, 0.5)])
+    drawn = chart_picture(("walk",), [ChartSpan(Span(0, 1), rule, -1.25, 0.5)])
     assert ">50%</text>" in drawn
     assert 'class="cell sure"' in drawn
-    unused = chart_picture(("walk",), [SpanCell(Span(0, 1), rule, -1.25, 0.0)])
+    unused = chart_picture(("walk",), [ChartSpan(Span(0, 1), rule, -1.25, 0.0)])
     assert ">-1.2</text>" in unused
     assert 'class="cell unused"' in unused
 

@@ -78,9 +78,10 @@ def broken_down(found: Evaluation, model: Path | None = None, *, asked: Asked) -
 
     grammar = Grammar.read(model / "grammar.txt", max_non_terminals=MOST_NON_TERMINALS) if model else None
     train = read_examples(asked.train) if asked.train else []
-    causes = breakdown(found.examples, found.answers, train=train, grammar=grammar, is_right=found.judge.is_right)
+    causes = breakdown(found.examples, found.answers, train=train, grammar=grammar, judge=found.judge)
     if asked.errors:
-        write_text(asked.errors, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in causes.records()))
+        lines = (finding.to_dict() for finding in causes.findings)
+        write_text(asked.errors, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
         report_written(asked.errors)
     if asked.plot:
         write_plot(asked.plot, {"": causes})
@@ -184,7 +185,7 @@ def evaluate(
     found = Evaluation(judge, examples, list(answers))
     causes = broken_down(found, *model, asked=asked) if asked else None
     if as_json:
-        out.print_json(data={"metric": metric, **found.facts(), **(causes_facts(causes) if causes else {})})
+        out.print_json(data={"metric": metric, **found.to_dict(), **(causes_facts(causes) if causes else {})})
     else:
         _show(found)
         if causes and breakdown:

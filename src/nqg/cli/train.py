@@ -185,7 +185,7 @@ def _report(output: Path, fitting: Fitting, scores: Scores | None, as_json: bool
         "steps": len(records),
         "loss": records[-1].loss,
         "best_step": best.number if best else None,
-        "dev": scores.facts() if scores else None,
+        "dev": scores.to_dict() if scores else None,
         "folder": str(output),
     }
     if as_json:

@@ -157,28 +157,17 @@ def at_elevation(geography: Geography, heights: Amounts) -> Things:
     return frozenset(place.of for place in places if place.of and place.value in wanted)
 
 
-def _intersection(_: Geography, left: Things, right: Things) -> Things:
-    return left & right
-
-
-def _exclude(_: Geography, left: Things, right: Things) -> Things:
-    return left - right
-
-
-def _count(_: Geography, things: Things) -> Amounts:
-    return Amounts(frozenset({Amount(float(len(things)))}))
-
-
-def _sum(_: Geography, amounts: Amounts) -> Amounts:
-    return Amounts(frozenset({Amount(math.fsum(amounts.values))}))
+def number(value: float) -> Amounts:
+    """A number that measures nothing."""
+    return Amounts(frozenset({Amount(value)}))
 
 
 P = Parameter
 OPERATIONS: dict[str, Operation] = {
-    "intersection": Operation((P.THINGS, P.THINGS), _intersection),
-    "exclude": Operation((P.THINGS, P.THINGS), _exclude),
-    "count": Operation((P.THINGS,), _count),
-    "sum": Operation((P.NUMBER,), _sum),
+    "intersection": Operation((P.THINGS, P.THINGS), lambda _, left, right: left & right),
+    "exclude": Operation((P.THINGS, P.THINGS), lambda _, left, right: left - right),
+    "count": Operation((P.THINGS,), lambda _, things: number(float(len(things)))),
+    "sum": Operation((P.NUMBER,), lambda _, amounts: number(math.fsum(amounts.values))),
     "largest_one": Operation((P.MEASURE, P.THINGS), partial(by_measure, sign=1)),
     "smallest_one": Operation((P.MEASURE, P.THINGS), partial(by_measure, sign=-1)),
     "most": Operation((P.CLASS, P.RELATION, P.THINGS), partial(by_count, sign=1)),
@@ -206,29 +195,33 @@ def executed(program: Term, geography: Geography) -> Value:
     """
     match program:
         case Call("answer", (argument,)):
-            return _value(argument, geography)
+            return value_of(argument, geography)
         case _:
             raise NotExecutable(f"found {_shown(program)}, expected 'answer ( … )'")
 
 
-def _value(term: Term, geography: Geography) -> Value:
+def value_of(term: Term, geography: Geography) -> Value:
+    """What a part of a program means."""
     match term:
         case Entity():
             return geography.named(term)
-        case Number(number):
-            return Amounts(frozenset({Amount(float(number))}))
+        case Number(digits):
+            return number(float(digits))
         case Name(name):
             return geography.classes[_known(name, "class of things", geography.classes)]
         case Placeholder():
             raise NotExecutable(f"found the placeholder {term}, expected the entity that it stands for")
         case Call(name, arguments):
-            operation = _operation(name, geography)
-            _check_number_of_arguments(term, operation)
+            operation = operation_named(name, geography)
+            if len(arguments) != len(operation.parameters):
+                expected = f"{len(operation.parameters)}: {', '.join(operation.parameters)}"
+                raise NotExecutable(f"{_shown(term)} has {len(arguments)} arguments, expected {expected}")
             pairs = zip(arguments, operation.parameters, strict=True)
-            return operation.compute(geography, *(_argument(term, each, kind, geography) for each, kind in pairs))
+            return operation.compute(geography, *(_argument(name, each, kind, geography) for each, kind in pairs))
 
 
-def _operation(name: str, geography: Geography) -> Operation:
+def operation_named(name: str, geography: Geography) -> Operation:
+    """The predicate with a name: a relation, a measure, or one of `OPERATIONS`."""
     if name in geography.relations:
         return Operation((Parameter.THINGS,), partial(related, relation=name))
     if name in geography.measures:
@@ -237,32 +230,21 @@ def _operation(name: str, geography: Geography) -> Operation:
     return OPERATIONS[_known(name, "predicate", known)]
 
 
-def _check_number_of_arguments(call: Call, operation: Operation) -> None:
-    expected, found = len(operation.parameters), len(call.arguments)
-    if expected != found:
-        asked = ", ".join(operation.parameters)
-        raise NotExecutable(f"{_shown(call)} has {found} arguments, expected {expected}: {asked}")
-
-
-def _argument(call: Call, argument: Term, kind: Parameter, geography: Geography) -> Value | str:
-    match kind:
-        case Parameter.CLASS:
-            return _named(call, argument, kind, geography.classes)
-        case Parameter.RELATION:
-            return _named(call, argument, kind, geography.relations)
-        case Parameter.MEASURE:
-            return _named(call, argument, kind, geography.measures)
-    value = _value(argument, geography)
+def _argument(predicate: str, argument: Term, kind: Parameter, geography: Geography) -> Value | str:
+    names: dict[Parameter, Collection[str]] = {
+        Parameter.CLASS: geography.classes,
+        Parameter.RELATION: geography.relations,
+        Parameter.MEASURE: geography.measures,
+    }
+    if kind in names:
+        if not isinstance(argument, Name):
+            raise NotExecutable(f"'{predicate}' takes {kind}, found {_shown(argument)}")
+        return _known(argument.name, kind.removeprefix("the name of a "), names[kind])
+    value = value_of(argument, geography)
     found = Parameter.NUMBER if isinstance(value, Amounts) else Parameter.THINGS
     if kind not in (found, Parameter.VALUE):
-        raise NotExecutable(f"'{call.predicate}' takes {kind}, found {found}: {_shown(argument)}")
+        raise NotExecutable(f"'{predicate}' takes {kind}, found {found}: {_shown(argument)}")
     return value
-
-
-def _named(call: Call, argument: Term, kind: Parameter, known: Collection[str]) -> str:
-    if not isinstance(argument, Name):
-        raise NotExecutable(f"'{call.predicate}' takes {kind}, found {_shown(argument)}")
-    return _known(argument.name, kind.removeprefix("the name of a "), known)
 
 
 def _known(name: str, kind: str, known: Collection[str]) -> str:
@@ -291,11 +273,8 @@ class Denotation:
     def __str__(self) -> str:
         if self.failure is not None:
             return f"cannot be executed: {self.failure}"
-        return ", ".join(sorted(map(_spelled, self.answers))) or "nothing"
-
-
-def _spelled(answer: Entity | float) -> str:
-    return str(answer) if isinstance(answer, Entity) else f"{answer:,.10g}"
+        spelled = (str(each) if isinstance(each, Entity) else f"{each:,.10g}" for each in self.answers)
+        return ", ".join(sorted(spelled)) or "nothing"
 
 
 def denotation(program: str, geography: Geography) -> Denotation:

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from nqg.answers import Answer, exact_match
 from nqg.data.catalogue import entry_named, load_spider_schemas
 from nqg.data.download import file_store
 from nqg.data.examples import Example
+from nqg.data.funql import Entity
+from nqg.data.geobase import Geography, read_geobase
+from nqg.data.geoquery import load_anonymised
 from nqg.data.schema import Schema
 from nqg.data.spider import database_of
 from nqg.data.sql import sql_text
 from nqg.errors import FormatError, NqgError, UnknownName
+from nqg.evaluation.denotations import denotation_matches
 from nqg.evaluation.metrics import Interval, Scores, gain
-from nqg.evaluation.spider_match import SpiderReport, Verdict, spider_match
+from nqg.evaluation.spider_match import SpiderReport, SpiderVerdict, spider_match
 from nqg.progress import Progress, silent
 
-if TYPE_CHECKING:
-    from nqg.data.funql import Entity
-    from nqg.data.geobase import Geography
+METRICS = ("exact", "spider", "denotation")
 
 
 class Judge(Protocol):
-    """Decides about predictions."""
+    """Decides what is right."""
 
     def is_right(self, prediction: str, example: Example) -> bool:
         """Whether `prediction` is as good as the example's own target."""
@@ -37,7 +39,6 @@ class ExactJudge:
     """Right is what has the same tokens."""
 
     def is_right(self, prediction: str, example: Example) -> bool:
-        """Whether the tokens are the same."""
         return exact_match(prediction, example.target)
 
 
@@ -47,7 +48,7 @@ class SpiderJudge:
 
     schemas: Mapping[str, Schema]
 
-    def verdict(self, prediction: str | None, example: Example) -> Verdict:
+    def verdict(self, prediction: str | None, example: Example) -> SpiderVerdict:
         """What the metric says of a query, written as SQL or as the tokens that a grammar writes."""
         database = database_of(example.source)
         if database not in self.schemas:
@@ -59,30 +60,7 @@ class SpiderJudge:
             raise NqgError(f"the reference '{example.target}' cannot be read: {error}") from error
 
     def is_right(self, prediction: str, example: Example) -> bool:
-        """Whether the queries match."""
         return self.verdict(prediction, example).is_match
-
-
-@dataclass(frozen=True, slots=True)
-class DenotationJudge:
-    """Right is what gives the same answers over GeoQuery's facts; placeholders stand for the entities of the corpus.
-
-    An example is found by its id. Without one it is the first in the corpus with its source and target, whose entities
-    may be others.
-    """
-
-    geography: Geography
-    entities: Mapping[object, Sequence[Entity]]
-
-    def is_right(self, prediction: str, example: Example) -> bool:
-        """Whether the answers are the same."""
-        from nqg.evaluation.denotations import denotation_matches
-
-        pair = (example.source, example.target)
-        known = self.entities.get((example.id, *pair), self.entities.get(pair))
-        if known is None:
-            raise NqgError(f"'{example.source}' with '{example.target}' is no example of GeoQuery; use --metric exact")
-        return denotation_matches(prediction, example.target, known, self.geography)
 
 
 def as_sql(text: str) -> str:
@@ -97,40 +75,47 @@ def as_sql(text: str) -> str:
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class DenotationJudge:
+    """Right is what gives the same answers over GeoQuery's facts; placeholders stand for the entities of the corpus.
+
+    An example is found by its id. Without one it is the first in the corpus with its source and target, whose entities
+    may be others.
+    """
+
+    geography: Geography
+    entities: Mapping[object, Sequence[Entity]]
+
+    @classmethod
+    def read(cls, corpus: Path, geobase: Path) -> DenotationJudge:
+        """From the published files."""
+        entities: dict[object, Sequence[Entity]] = {}
+        for each in load_anonymised(corpus, geobase):
+            pair = (each.example.source, each.example.target)
+            entities[each.example.id, *pair] = each.entities
+            entities.setdefault(pair, each.entities)
+        return cls(Geography.of(read_geobase(geobase)), entities)
+
+    def is_right(self, prediction: str, example: Example) -> bool:
+        pair = (example.source, example.target)
+        known = self.entities.get((example.id, *pair), self.entities.get(pair))
+        if known is None:
+            raise NqgError(
+                f"'{example.source}' with '{example.target}' is not an example of GeoQuery; use --metric exact"
+            )
+        return denotation_matches(prediction, example.target, known, self.geography)
+
+
 def judge_named(name: str, mirror: Path | None = None, progress: Progress = silent) -> Judge:
     """The judge of a metric; the files that it needs are downloaded, or taken from `mirror`."""
-    if name not in JUDGES:
-        raise UnknownName("metric", name, JUDGES)
-    return JUDGES[name](mirror, progress)
-
-
-def _exact_judge(mirror: Path | None, progress: Progress) -> Judge:
-    return ExactJudge()
-
-
-def _spider_judge(mirror: Path | None, progress: Progress) -> Judge:
-    return SpiderJudge(load_spider_schemas(mirror, progress))
-
-
-def _denotation_judge(mirror: Path | None, progress: Progress) -> Judge:
-    from nqg.data.geobase import Geography, read_geobase
-    from nqg.data.geoquery import load_anonymised
-
-    store = file_store(mirror, progress)
-    corpus, geobase = (store.path_of(file) for file in entry_named("geoquery").files)
-    entities: dict[object, Sequence[Entity]] = {}
-    for each in load_anonymised(corpus, geobase):
-        pair = (each.example.source, each.example.target)
-        entities[each.example.id, *pair] = each.entities
-        entities.setdefault(pair, each.entities)
-    return DenotationJudge(Geography.of(read_geobase(geobase)), entities)
-
-
-JUDGES: Mapping[str, Callable[[Path | None, Progress], Judge]] = {
-    "exact": _exact_judge,
-    "spider": _spider_judge,
-    "denotation": _denotation_judge,
-}
+    match name:
+        case "exact":
+            return ExactJudge()
+        case "spider":
+            return SpiderJudge(load_spider_schemas(mirror, progress))
+        case "denotation":
+            return DenotationJudge.read(*map(file_store(mirror, progress).path_of, entry_named("geoquery").files))
+    raise UnknownName("metric", name, METRICS)
 
 
 @dataclass(frozen=True)
@@ -148,9 +133,8 @@ class Evaluation:
     @cached_property
     def systems(self) -> dict[str, Scores]:
         """The scores of every system that takes part, by its name."""
-        name = self.answers[0].system if self.answers else ""
         if self._parts is None:
-            return {name: Scores.of(self.verdicts)}
+            return {" or ".join(dict.fromkeys(each.system for each in self.answers)): Scores.of(self.verdicts)}
         first, second = (part[0].system for part in self._parts)
         columns = (*map(self._verdicts, self._parts), self.verdicts)
         return dict(zip((first, second, f"{first}, else {second}"), map(Scores.of, columns), strict=True))
@@ -173,12 +157,12 @@ class Evaluation:
         pairs = zip(self.answers, self.examples, strict=True)
         return SpiderReport.of([self.judge.verdict(answer.target, example) for answer, example in pairs])
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything but the single predictions, for JSON."""
         return {
-            "systems": {name: scores.facts() for name, scores in self.systems.items()},
+            "systems": {name: scores.to_dict() for name, scores in self.systems.items()},
             "gain_95": [self.gain.low, self.gain.high] if self.gain else None,
-            **(self.spider.facts() if self.spider else {}),
+            **(self.spider.to_dict() if self.spider else {}),
         }
 
     def lines(self) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""From predictions and references to the paper's figures: coverage, precision and accuracy.
+"""From predictions and references to the paper's figures: coverage, precision and accuracy, and how far they may be off.
 
 Usable by itself: predictions and references are strings, and an abstention is None.
 """
@@ -46,9 +46,11 @@ def wilson_interval(successes: int, trials: int, confidence: float = CONFIDENCE)
     >>> str(wilson_interval(100, 100))
     '96.3–100.0'
     """
+    if not 0 < confidence < 1:
+        raise NqgError(f"expected a confidence between 0 and 1, found {confidence:g}")
     if not 0 <= successes <= trials or trials == 0:
         raise NqgError(f"expected successes among at least one trial, found {successes} of {trials}")
-    z = NormalDist().inv_cdf((1 + _checked(confidence)) / 2)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, weight = successes / trials, z * z / trials
     middle = (share + weight / 2) / (1 + weight)
     half = z * sqrt(share * (1 - share) / trials + weight / (4 * trials)) / (1 + weight)
@@ -67,19 +69,15 @@ def bootstrap_interval(
     >>> bootstrap_interval([0, 0, 1, 1] * 25).low
     0.4
     """
+    if not 0 < confidence < 1:
+        raise NqgError(f"expected a confidence between 0 and 1, found {confidence:g}")
     if len(values) == 0 or resamples < 1:
         raise NqgError(f"expected values and samples to draw, found {len(values)} values and {resamples} samples")
     different, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(values), counts / len(values), size=resamples)
-    outside = 50 * (1 - _checked(confidence))
+    outside = 50 * (1 - confidence)
     low, high = np.percentile(drawn @ different / len(values), [outside, 100 - outside])
     return Interval(float(low), float(high))
-
-
-def _checked(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise NqgError(f"expected a confidence between 0 and 1, found {confidence:g}")
-    return confidence
 
 
 Match = Callable[[str, str], bool]
@@ -135,7 +133,7 @@ class Scores:
             "precision": wilson_interval(self.right, self.answered) if self.answered else None,
         }
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
         ranges = {f"{name}_95": each and [each.low, each.high] for name, each in self.intervals().items()}
         counts = {"examples": self.examples, "answered": self.answered, "right": self.right}
@@ -155,34 +153,24 @@ def percent(share: float | None) -> str:
     return UNDEFINED if share is None else f"{share:.1%}".replace("%", " %")
 
 
-def verdicts(
-    predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match
-) -> list[bool | None]:
-    """Whether each prediction is right, or None for an abstention."""
-    _check_lengths("predictions", predictions, references)
-    pairs = zip(predictions, references, strict=True)
-    return [None if prediction is None else match(prediction, reference) for prediction, reference in pairs]
-
-
 def score(predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match) -> Scores:
     """The scores of predictions; None is an abstention.
 
     >>> print(score(["J J", None, "W"], ["J J", "W W", "J"]))
     accuracy 33.3 %, coverage 66.7 %, precision 50.0 %
     """
-    return Scores.of(verdicts(predictions, references, match))
+    if len(predictions) != len(references):
+        raise NqgError(f"expected {len(references)} predictions, one for each example, found {len(predictions)}")
+    pairs = zip(predictions, references, strict=True)
+    return Scores.of([None if prediction is None else match(prediction, reference) for prediction, reference in pairs])
 
 
 def gain(verdicts: Sequence[bool | None], others: Sequence[bool | None], *, seed: int = 0) -> Interval:
     """How far the accuracy of a system is above that of another one on the same examples."""
-    _check_lengths("verdicts on the other system", others, verdicts)
+    if len(verdicts) != len(others):
+        raise NqgError(f"expected {len(verdicts)} verdicts on the other system, found {len(others)}")
     pairs = zip(verdicts, others, strict=True)
     return bootstrap_interval([float(bool(one)) - float(bool(other)) for one, other in pairs], seed=seed)
-
-
-def _check_lengths(what: str, found: Sequence[object], expected: Sequence[object]) -> None:
-    if len(found) != len(expected):
-        raise NqgError(f"expected {len(expected)} {what}, one for each example, found {len(found)}")
 
 
 @dataclass(frozen=True, slots=True)

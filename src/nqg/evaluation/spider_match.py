@@ -1,13 +1,13 @@
 """Spider's "exact set match without values": whether two queries ask the same, values and order of parts aside.
 
-What the official program does, from its definition in words. Both queries are read (`spider_parser`), made alike
-(`spider_normal`), and compared component by component.
+What the official program does, from its definition in words. Both queries are read (`spider_parser`), made alike,
+and compared component by component.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from nqg.data.schema import Schema
 from nqg.errors import FormatError
 from nqg.evaluation.metrics import Scores
-from nqg.evaluation.spider_parser import Branch, Condition, Order, Query, Unit, parse_query
+from nqg.evaluation.spider_parser import Branch, Condition, Query, Unit, parse_query
 
 
 def normalised(query: Query, schema: Schema) -> Query:
@@ -30,7 +30,7 @@ def normalised(query: Query, schema: Schema) -> Query:
         column = representatives.get(unit.column, unit.column) if unit.table in tables else unit.column
         return replace(unit, column=column, is_distinct=False)
 
-    return _without_distinct(_without_values(query), plain)
+    return without_distinct(without_values(query), plain)
 
 
 def representative_columns(schema: Schema) -> Mapping[str, str]:
@@ -51,30 +51,29 @@ def representative_columns(schema: Schema) -> Mapping[str, str]:
     return {column: min(group, key=order.__getitem__) for group in groups for column in group}
 
 
-def _without_values(query: Query) -> Query:
+def without_values(query: Query) -> Query:
+    """The query, its branches and the queries in its conditions without the values that conditions compare with."""
+
+    def changed(condition: Condition) -> Condition:
+        values = (without_values(value) if isinstance(value, Query) else None for value in condition.values)
+        return replace(condition, values=tuple(values))
+
     return replace(
         query,
-        on=query.on.changed(_without_its_values),
-        where=query.where.changed(_without_its_values),
-        having=query.having.changed(_without_its_values),
-        branch=query.branch and Branch(query.branch.operator, _without_values(query.branch.query)),
+        on=query.on.changed(changed),
+        where=query.where.changed(changed),
+        having=query.having.changed(changed),
+        branch=query.branch and Branch(query.branch.operator, without_values(query.branch.query)),
     )
 
 
-def _without_its_values(condition: Condition) -> Condition:
-    values = (_without_values(value) if isinstance(value, Query) else None for value in condition.values)
-    return replace(condition, values=tuple(values))
-
-
-def _without_distinct(query: Query, plain: Callable[[Unit], Unit]) -> Query:
+def without_distinct(query: Query, plain: Callable[[Unit], Unit]) -> Query:
     """The query and its branches with plain units."""
 
     def changed(condition: Condition) -> Condition:
         return replace(condition, left=condition.left.with_units(plain))
 
-    def ordered(order: Order) -> Order:
-        return replace(order, expressions=tuple(each.with_units(plain) for each in order.expressions))
-
+    order = query.order
     return replace(
         query,
         items=tuple(replace(item, expression=item.expression.with_units(plain)) for item in query.items),
@@ -82,8 +81,8 @@ def _without_distinct(query: Query, plain: Callable[[Unit], Unit]) -> Query:
         where=query.where.changed(changed),
         group=tuple(map(plain, query.group)),
         having=query.having.changed(changed),
-        order=query.order and ordered(query.order),
-        branch=query.branch and Branch(query.branch.operator, _without_distinct(query.branch.query, plain)),
+        order=order and replace(order, expressions=tuple(each.with_units(plain) for each in order.expressions)),
+        branch=query.branch and Branch(query.branch.operator, without_distinct(query.branch.query, plain)),
         is_distinct=False,
     )
 
@@ -99,42 +98,24 @@ class Hardness(StrEnum):
 
 def hardness(query: Query) -> Hardness:
     """The level of a query, from the number of its clauses, sub-queries and repeated parts."""
-    clauses, nested, repeated = _clauses(query), _nested(query), _repeated(query)
-    if nested == 0:
-        return _flat_hardness(clauses, repeated)
-    return Hardness.HARD if nested == 1 and clauses <= 1 and repeated == 0 else Hardness.EXTRA
-
-
-def _flat_hardness(clauses: int, repeated: int) -> Hardness:
-    """The level of a query without sub-queries and branches."""
-    if clauses <= 1 and repeated == 0:
-        return Hardness.EASY
-    if (clauses <= 1 and repeated <= 2) or (clauses <= 2 and repeated < 2):
-        return Hardness.MEDIUM
-    if (clauses <= 2 and repeated > 2) or (clauses == 3 and repeated <= 2):
-        return Hardness.HARD
-    return Hardness.EXTRA
-
-
-def _clauses(query: Query) -> int:
     present = (query.where, query.group, query.order, query.limit is not None)
     joins = max(len(query.tables) - 1, 0)
     either = sum(clause.connectors.count("or") for clause in (query.on, query.where, query.having))
     likes = sum(condition.operator == "like" for condition in query.conditions())
-    return sum(map(bool, present)) + joins + either + likes
+    clauses = sum(map(bool, present)) + joins + either + likes
+    nested = sum(len(list(condition.subqueries())) for condition in query.conditions()) + (query.branch is not None)
+    sizes = (aggregates(query), len(query.items), len(query.where.parts), len(query.group))
+    repeated = sum(size > 1 for size in sizes)
+    if nested:
+        return Hardness.HARD if nested == 1 and clauses <= 1 and repeated == 0 else Hardness.EXTRA
+    if clauses <= 1 and repeated == 0:
+        return Hardness.EASY
+    if (clauses <= 1 and repeated <= 2) or (clauses <= 2 and repeated < 2):
+        return Hardness.MEDIUM
+    return Hardness.HARD if (clauses <= 2 < repeated) or (clauses == 3 and repeated <= 2) else Hardness.EXTRA
 
 
-def _nested(query: Query) -> int:
-    subqueries = sum(len(list(condition.subqueries())) for condition in query.conditions())
-    return subqueries + (query.branch is not None)
-
-
-def _repeated(query: Query) -> int:
-    sizes = (_aggregates(query), len(query.items), len(query.where.parts), len(query.group))
-    return sum(size > 1 for size in sizes)
-
-
-def _aggregates(query: Query) -> int:
+def aggregates(query: Query) -> int:
     """Aggregates as the official program counts them: it takes `not`, and `and` and `or` of `having`, for some."""
     sorted_by = [unit for each in (query.order.expressions if query.order else ()) for unit in each.units()]
     marked = [each.aggregate for each in query.items] + [unit.aggregate for unit in (*query.group, *sorted_by)]
@@ -143,7 +124,7 @@ def _aggregates(query: Query) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SpiderVerdict:
     """Whether a prediction matches, and how hard the gold query is; `differing` names the components that do not agree.
 
     `reason` says why a prediction could not be read. `predicted` and `gold` are the components that each query has.
@@ -157,7 +138,7 @@ class Verdict:
     reason: str = ""
 
 
-def spider_match(predicted: str | None, gold: str, schema: Schema) -> Verdict:
+def spider_match(predicted: str | None, gold: str, schema: Schema) -> SpiderVerdict:
     """The verdict on a prediction; one that cannot be read, or is none, is wrong.
 
     >>> from nqg.data.schema import Table
@@ -174,9 +155,9 @@ def spider_match(predicted: str | None, gold: str, schema: Schema) -> Verdict:
     try:
         answer = normalised(parse_query(predicted or "", schema), schema)
     except FormatError as error:
-        return Verdict(False, level, tuple(COMPONENTS), (), present(goal), error.reason)
+        return SpiderVerdict(False, level, tuple(COMPONENTS), (), present(goal), error.reason)
     differing = differences(answer, goal)
-    return Verdict(not differing, level, differing, present(answer), present(goal))
+    return SpiderVerdict(not differing, level, differing, present(answer), present(goal))
 
 
 def differences(predicted: Query, gold: Query) -> tuple[str, ...]:
@@ -194,34 +175,16 @@ def present(query: Query) -> tuple[str, ...]:
     return tuple(name for name, content in COMPONENTS.items() if content(query))
 
 
-def _keywords(query: Query) -> frozenset[str]:
-    return frozenset(_clause_words(query)) | frozenset(_condition_words(query))
-
-
-def _clause_words(query: Query) -> Iterator[str]:
-    for word in ("where", "group", "having", "order"):
-        if getattr(query, word):
-            yield word
-    if query.order:
-        yield query.order.direction
-    if query.limit is not None:
-        yield "limit"
-    if query.branch:
-        yield query.branch.operator
-
-
-def _condition_words(query: Query) -> Iterator[str]:
-    for clause in (query.on, query.where, query.having):
-        yield from ("or" for word in clause.connectors if word == "or")
-    for condition in query.conditions():
-        if condition.is_negated:
-            yield "not"
-        if condition.operator in ("in", "like"):
-            yield condition.operator
-
-
-def _bare(column: str) -> str:
-    return column.rpartition(".")[2]
+def keywords(query: Query) -> frozenset[str]:
+    """The words that tell which clauses and comparisons a query has."""
+    words = [word for word in ("where", "group", "having", "order") if getattr(query, word)]
+    words += [query.order.direction] if query.order else []
+    words += ["limit"] if query.limit is not None else []
+    words += [query.branch.operator] if query.branch else []
+    words += ["or" for clause in (query.on, query.where, query.having) if "or" in clause.connectors]
+    words += ["not" for condition in query.conditions() if condition.is_negated]
+    words += [condition.operator for condition in query.conditions() if condition.operator in ("in", "like")]
+    return frozenset(words)
 
 
 COMPONENTS: Mapping[str, Callable[[Query], object]] = {
@@ -231,10 +194,10 @@ COMPONENTS: Mapping[str, Callable[[Query], object]] = {
     "where without operators": lambda query: Counter(condition.left for condition in query.where),
     "connectors": lambda query: frozenset(query.where.connectors),
     "group": lambda query: query.group and (tuple(unit.column for unit in query.group), query.having),
-    "group without having": lambda query: tuple(_bare(unit.column) for unit in query.group),
+    "group without having": lambda query: tuple(unit.column.rpartition(".")[2] for unit in query.group),
     "order": lambda query: query.order and (query.order, query.limit is not None),
     "set operators": lambda query: query.branch and query.branch.operator,
-    "keywords": _keywords,
+    "keywords": keywords,
     "tables": lambda query: Counter(query.tables),
 }
 """What each component of a query holds; two queries agree in it where this is equal. The ones with "without" are
@@ -274,7 +237,7 @@ class SpiderReport:
     components: tuple[ComponentScores, ...]
 
     @classmethod
-    def of(cls, verdicts: Sequence[Verdict]) -> SpiderReport:
+    def of(cls, verdicts: Sequence[SpiderVerdict]) -> SpiderReport:
         """The report on verdicts; a prediction that could not be read counts as none."""
         by_level = {level: [each for each in verdicts if each.hardness == level] for level in Hardness}
         levels = {
@@ -282,23 +245,23 @@ class SpiderReport:
             for level, found in by_level.items()
             if found
         }
-        return cls(levels, tuple(_component(name, verdicts) for name in COMPONENTS))
+        components = (
+            ComponentScores(
+                name,
+                predicted=sum(name in each.predicted for each in verdicts),
+                gold=sum(name in each.gold for each in verdicts),
+                right=sum(name in each.gold and name not in each.differing for each in verdicts),
+            )
+            for name in COMPONENTS
+        )
+        return cls(levels, tuple(components))
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
         return {
-            "hardness": {str(level): scores.facts() for level, scores in self.levels.items()},
+            "hardness": {str(level): scores.to_dict() for level, scores in self.levels.items()},
             "components": {
                 each.name: {"precision": each.precision, "recall": each.recall, "f1": each.f1}
                 for each in self.components
             },
         }
-
-
-def _component(name: str, verdicts: Sequence[Verdict]) -> ComponentScores:
-    return ComponentScores(
-        name,
-        predicted=sum(name in each.predicted for each in verdicts),
-        gold=sum(name in each.gold for each in verdicts),
-        right=sum(name in each.gold and name not in each.differing for each in verdicts),
-    )

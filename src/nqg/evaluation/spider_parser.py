@@ -51,17 +51,19 @@ STAR = "*"
 
 
 class Names:
-    """The tables and columns of a database, and the aliases that a query gives them."""
+    """The tables and columns of a database, and the aliases that a query gives them, which hold everywhere in it."""
 
     def __init__(self, schema: Schema, words: Sequence[str]) -> None:
         self.columns = {table.name: frozenset(table.columns) for table in schema.tables}
-        self.aliases = _aliases(words)
+        if words and words[-1] == "as":
+            raise FormatError("expected an alias after 'as', found the end of the query")
+        triples = zip(words, words[1:], words[2:], strict=False)
+        self.aliases = {alias: name for name, word, alias in triples if word == "as"}  # of two meanings the last holds
         for alias in self.aliases:
             if alias in self.columns:
                 raise FormatError(f"expected an alias that is no table, found 'as {alias}'")
 
     def table(self, word: str) -> str:
-        """The table that a word names, by itself or as an alias."""
         name = self.aliases.get(word, word)
         if name not in self.columns:
             raise FormatError(f"expected a table or its alias, found '{word}'")
@@ -78,14 +80,6 @@ class Names:
             if wanted in self.columns[table]:
                 return f"{table}.{wanted}"
         raise FormatError(f"expected a column, found '{word}'")
-
-
-def _aliases(words: Sequence[str]) -> dict[str, str]:
-    """What stands before each `as`, by what stands after it; of two meanings the last holds everywhere."""
-    if words and words[-1] == "as":
-        raise FormatError("expected an alias after 'as', found the end of the query")
-    triples = zip(words, words[1:], words[2:], strict=False)
-    return {alias: name for name, word, alias in triples if word == "as"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +105,9 @@ class Expression:
     right: Unit | None = None
 
     def with_units(self, change: Callable[[Unit], Unit]) -> Expression:
-        """The same expression of changed units."""
         return replace(self, left=change(self.left), right=change(self.right) if self.right else None)
 
     def units(self) -> Iterator[Unit]:
-        """Its one or two units."""
         yield self.left
         if self.right:
             yield self.right
@@ -139,7 +131,6 @@ class Condition:
     is_negated: bool = False
 
     def subqueries(self) -> Iterator[Query]:
-        """The values that are queries."""
         return (value for value in self.values if isinstance(value, Query))
 
 
@@ -166,7 +157,6 @@ class Conditions:
         return (part for part in self.parts if isinstance(part, Condition))
 
     def changed(self, change: Callable[[Condition], Condition]) -> Conditions:
-        """The same list of changed conditions."""
         return Conditions(tuple(change(part) if isinstance(part, Condition) else part for part in self.parts))
 
 
@@ -203,7 +193,6 @@ class Query:
 
     @property
     def plain_tables(self) -> tuple[str, ...]:
-        """The tables that are names, in order."""
         return tuple(table for table in self.tables if isinstance(table, str))
 
     def conditions(self) -> Iterator[Condition]:
@@ -236,10 +225,10 @@ def parse_query(sql: str, schema: Schema) -> Query:
     'pets.weight'
     """
     words = spider_words(sql)
-    return _Reader(words, Names(schema, words)).query()
+    return QueryReader(words, Names(schema, words)).query()
 
 
-class _Reader:
+class QueryReader:
     """A place in the words of a query; each method reads one construct from there."""
 
     def __init__(self, words: Sequence[str], names: Names) -> None:
@@ -248,9 +237,6 @@ class _Reader:
 
     def at(self, *words: str) -> bool:
         return (self.words[self.place] if self.place < len(self.words) else END) in words
-
-    def at_end(self) -> bool:
-        return self.at(END)
 
     def take(self, word: str) -> bool:
         found = self.at(word)
@@ -265,13 +251,13 @@ class _Reader:
             raise self.complaint(f"'{word}'")
 
     def word(self) -> str:
-        if self.at_end():
+        if self.at(END):
             raise self.complaint("a word")
         self.place += 1
         return self.words[self.place - 1]
 
     def complaint(self, expected: str) -> FormatError:
-        found = "the end of the query" if self.at_end() else f"'{self.words[self.place]}'"
+        found = "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
         before = " ".join(self.words[max(0, self.place - 4) : self.place])
         return FormatError(f"expected {expected} after '{before}', found {found}")
 
@@ -282,10 +268,11 @@ class _Reader:
         bracket = self.take("(")
         self.expect("select")
         query = self.selection()
-        self.skip_semicolons()
-        if bracket:
-            self.expect(")")
-        self.skip_semicolons()
+        for closing in (")" if bracket else "", ""):
+            while self.take(";"):
+                pass
+            if closing:
+                self.expect(closing)
         operator = self.one_of(SET_OPERATORS)
         branch = Branch(operator, self.query()) if operator else None
         self.depth -= 1
@@ -305,10 +292,6 @@ class _Reader:
         order, limit = self.order(names), self.limit()
         return Query(items, tables, on, where, group, having, order, limit, is_distinct=is_distinct)
 
-    def skip_semicolons(self) -> None:
-        while self.take(";"):
-            pass
-
     def tables(self) -> tuple[tuple[str | Query, ...], Conditions]:
         """The tables behind the next `from`, wherever it stands, and the conditions that join them."""
         if "from" not in self.words[self.place :]:
@@ -316,7 +299,7 @@ class _Reader:
         self.place = self.words.index("from", self.place) + 1
         tables: list[str | Query] = []
         on: list[Condition | str] = []
-        while not self.at_end():
+        while not self.at(END):
             bracket = self.take("(")
             tables.append(self.query() if self.at("select") else self.table())
             if self.take("on"):
@@ -364,7 +347,7 @@ class _Reader:
 
     def conditions(self, tables: Tables) -> Conditions:
         parts: list[Condition | str] = []
-        while not self.at_end():
+        while not self.at(END):
             parts.append(self.condition(tables))
             if self.at(*CLAUSE_WORDS, *JOIN_WORDS, ")", ";"):
                 break
@@ -409,7 +392,7 @@ class _Reader:
         start = self.place
         while not self.at(",", ")", "and", *CLAUSE_WORDS, *JOIN_WORDS, END):
             self.place += 1
-        return _Reader(self.words[start : self.place], self.names).unit(tables)
+        return QueryReader(self.words[start : self.place], self.names).unit(tables)
 
     def listed(self, clause: str, item: Callable[[], T]) -> tuple[T, ...] | None:
         """What stands behind `clause` and `by`, separated by commas, or None where there is no such clause."""

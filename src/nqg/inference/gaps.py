@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from nqg.grammar.chart import charts
 from nqg.grammar.derivation import Tokens
@@ -59,32 +60,32 @@ class Gaps:
         if not self.source:
             return "the sentence is empty"
         if self.unknown:
-            return f"no rule knows {_listed(self.unknown_tokens)}"
+            return f"no rule knows {listed(self.unknown_tokens)}"
         islands = [" ".join(self.source[island.start : island.end]) for island in self.islands]
-        if not islands:
-            return f"every word is known, but no rule fits {_listed(self._loose())}"
-        are, them = ("is", "it") if len(islands) == 1 else ("are", "them")
-        beside = f" with {_listed(self._loose())}" if self.uncovered else ""
-        return f"{_listed(islands)} {are} known, but not how to join {them}{beside}"
-
-    def _loose(self) -> list[str]:
-        """The uncovered tokens, neighbours together."""
         runs = groupby(enumerate(self.uncovered), key=lambda numbered: numbered[1] - numbered[0])
-        return [" ".join(self.source[place] for _, place in run) for _, run in runs]
+        loose = [" ".join(self.source[place] for _, place in run) for _, run in runs]  # neighbours together
+        if not islands:
+            return f"every word is known, but no rule fits {listed(loose)}"
+        are, them = ("is", "it") if len(islands) == 1 else ("are", "them")
+        return f"{listed(islands)} {are} known, but not how to join {them}{f' with {listed(loose)}' if loose else ''}"
 
 
-def _listed(phrases: Sequence[str]) -> str:
+def listed(phrases: Sequence[str]) -> str:
     """Phrases as a reader likes them.
 
-    >>> _listed(["jump", "walk twice", "run"])
+    >>> listed(["jump", "walk twice", "run"])
     "'jump', 'walk twice' and 'run'"
     """
     *firsts, last = [f"'{phrase}'" for phrase in phrases]
     return f"{', '.join(firsts)} and {last}" if firsts else last
 
 
-def gaps(grammar: Grammar, source: Sequence[str], *, limit: int | None = None) -> Gaps:
-    """What `grammar` knows of a sentence; `limit` bounds the chart, as in `charts`.
+def gaps(
+    grammar: Grammar, source: Sequence[str], *, spans: Iterable[Span] | None = None, limit: int | None = None
+) -> Gaps:
+    """What `grammar` knows of a sentence.
+
+    `spans` are those that have a derivation, where they are known already; else a chart, which `limit` bounds, says so.
 
     >>> grammar = Grammar.parse('''
     ... jump ### I_JUMP
@@ -97,41 +98,36 @@ def gaps(grammar: Grammar, source: Sequence[str], *, limit: int | None = None) -
     no rule knows 'swim'
     """
     tokens = tuple(source)
+    if spans is None:
+        chart = charts(grammar, [tokens], prune=False, limit=limit)
+        spans = map(chart.span, chart.node_ids())
     known = {symbol for rule in grammar for symbol in rule.source if isinstance(symbol, str)}
     unknown = tuple(place for place, token in enumerate(tokens) if token not in known)
-    return Gaps(tokens, tuple(_fewest(_derivable_ends(grammar, tokens, limit))), unknown)
+    return Gaps(tokens, fewest_islands(spans, len(tokens)), unknown)
 
 
-def _derivable_ends(grammar: Grammar, source: Tokens, limit: int | None) -> list[list[int]]:
-    """For each place the ends of the spans from there that have a derivation, the longest first."""
-    graph = charts(grammar, [source], prune=False, limit=limit)
-    ends: list[list[int]] = [[] for _ in source]
-    for node in graph.node_ids():
-        span = graph.span(node)
-        ends[span.start].append(span.end)
-    return [sorted(each, reverse=True) for each in ends]
-
-
-@dataclass(frozen=True, slots=True)
-class _Cover:
-    """How the tokens from some place on are best covered: the number of gaps, of islands, and where to go next."""
+class Cover(NamedTuple):
+    """How the tokens from some place on are best covered: in the order of what matters, then the first span of it."""
 
     uncovered: int
     islands: int
-    next: int
+    next: int  # the end of the first span, negative so that a longer one is better
     is_island: bool
 
 
-def _fewest(ends: Sequence[Sequence[int]]) -> Iterator[Span]:
-    """The islands of the best cover; from right to left each place's best way on is settled once."""
-    best = [_Cover(0, 0, len(ends), False)] * (len(ends) + 1)
-    for start in reversed(range(len(ends))):
-        behind = best[start + 1]
-        skipped = _Cover(behind.uncovered + 1, behind.islands, start + 1, False)
-        landed = [_Cover(best[end].uncovered, best[end].islands + 1, end, True) for end in ends[start]]
-        best[start] = min([*landed, skipped], key=lambda cover: (cover.uncovered, cover.islands, -cover.next))
-    place = 0
-    while place < len(ends):
+def fewest_islands(spans: Iterable[Span], length: int) -> tuple[Span, ...]:
+    """The best cover of a sentence by derivable spans; from right to left each place's best way on is settled once."""
+    ends: list[list[int]] = [[] for _ in range(length)]
+    for span in spans:
+        ends[span.start].append(span.end)
+    best = [Cover(0, 0, -length, False)] * (length + 1)
+    for start in reversed(range(length)):
+        skipped = Cover(best[start + 1].uncovered + 1, best[start + 1].islands, -(start + 1), False)
+        taken = [Cover(best[end].uncovered, best[end].islands + 1, -end, True) for end in ends[start]]
+        best[start] = min([*taken, skipped], key=lambda cover: cover[:3])
+    islands, place = [], 0
+    while place < length:
         if best[place].is_island:
-            yield Span(place, best[place].next)
-        place = best[place].next
+            islands.append(Span(place, -best[place].next))
+        place = -best[place].next
+    return tuple(islands)

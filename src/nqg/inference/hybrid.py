@@ -7,13 +7,12 @@ answer. It is asked about no other sentences, and about many at once.
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from nqg.answers import Answer, System
 from nqg.errors import FormatError, NqgError, Place, SettingsError
@@ -21,6 +20,7 @@ from nqg.files import json_kind, numbered_lines, strict_json, write_text
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.settings_reader import read_dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
 
 Wanted = TypeVar("Wanted")
 NEVER = 2.0  # more than any probability
-_DECIMALS = 6  # so that 1 - 1e-12, which is rounding, counts as 1
+DECIMALS = 6  # so that 1 - 1e-12, which is rounding, counts as 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,10 @@ class Calibration:
     fallback_alone: int
     grammar_first: int  # the paper's hybrid
     gated: int
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise SettingsError(f"expected at least one trial in the calibration, found {self.trials}")
 
     def __str__(self) -> str:
         ways = [field.name for field in fields(self)[1:]]
@@ -129,7 +133,7 @@ class Gate:
 
     def objection(self, probability: float) -> str:
         """Why the grammar's answer of this probability is not taken; nothing where it is."""
-        level = round(probability, _DECIMALS)
+        level = round(probability, DECIMALS)
         if level < self.threshold:
             return f"probability {probability:.6g} is below {self.threshold:g}"
         return "" if level < 1 or self.trusts_only_readings else "the only reading, which the gate does not trust"
@@ -147,28 +151,8 @@ class Gate:
     @classmethod
     def read(cls, path: Path) -> Gate:
         """What `write` wrote; anything else is refused with the reason."""
-        text = "\n".join(line for _, line in numbered_lines(path))
-        facts = strict_json(text, Place(path, 1))
-        if not isinstance(facts, dict) or not _is_number(facts.get("threshold")):
-            raise FormatError("expected an object with a number as 'threshold'", path)
-        trusts, figures = facts.get("trusts_only_readings"), facts.get("calibration")
-        if not isinstance(trusts, bool):
-            raise FormatError("expected true or false as 'trusts_only_readings'", path)
-        return cls(facts["threshold"], trusts, None if figures is None else _calibration(figures, path))
-
-
-def _calibration(figures: Any, path: Path) -> Calibration:
-    names = [field.name for field in fields(Calibration)]
-    if not isinstance(figures, dict) or sorted(figures) != sorted(names) or not all(map(_is_number, figures.values())):
-        raise FormatError(f"expected numbers for {', '.join(names)} as 'calibration'", path)
-    if not figures["trials"] > 0:
-        raise FormatError(f"expected at least one trial in 'calibration', found {figures['trials']}", path)
-    return Calibration(**figures)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a JSON value is a number that a float can hold."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+        values = strict_json("\n".join(line for _, line in numbered_lines(path)), Place(path, 1))
+        return read_dataclass(cls, values, "the gate", path, complete=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +185,16 @@ def calibrated_gate(trials: Sequence[Trial]) -> Gate:
     """
     if not trials:
         raise NqgError("a gate is calibrated on held-out examples, found none; hold out a larger share")
-    gate = _best_gate(trials)
+    gains: Counter[float] = Counter()  # of handing over, by the grammar's probability
+    for trial in trials:
+        if trial.probability is not None:
+            gains[round(trial.probability, DECIMALS)] += trial.fallback_is_right - trial.grammar_is_right
+    trusts_only_readings = gains.pop(1.0, 0) <= 0
+    levels = sorted(gains)
+    handed_over = accumulate((gains[level] for level in levels), initial=0)  # all that lies below a threshold
+    thresholds = [0.0, *levels[1:], 1.0 if trusts_only_readings else NEVER]
+    best = max(zip(handed_over, thresholds, strict=False), key=lambda choice: (choice[0], -choice[1]))
+    gate = Gate(best[1], trusts_only_readings)
     calibration = Calibration(
         len(trials),
         grammar_alone=sum(trial.grammar_is_right for trial in trials),
@@ -210,19 +203,6 @@ def calibrated_gate(trials: Sequence[Trial]) -> Gate:
         gated=sum(trial.is_right(gate) for trial in trials),
     )
     return replace(gate, calibration=calibration)
-
-
-def _best_gate(trials: Sequence[Trial]) -> Gate:
-    gains: Counter[float] = Counter()  # of handing over, by the grammar's probability
-    for trial in trials:
-        if trial.probability is not None:
-            gains[round(trial.probability, _DECIMALS)] += trial.fallback_is_right - trial.grammar_is_right
-    trusts_only_readings = gains.pop(1.0, 0) <= 0
-    levels = sorted(gains)
-    handed_over = accumulate((gains[level] for level in levels), initial=0)  # all that lies below a threshold
-    thresholds = [0.0, *levels[1:], 1.0 if trusts_only_readings else NEVER]
-    best = max(zip(handed_over, thresholds, strict=False), key=lambda choice: (choice[0], -choice[1]))
-    return Gate(best[1], trusts_only_readings)
 
 
 FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder

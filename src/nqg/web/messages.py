@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from nqg.answers import Answer, Reading, exact_match
+from nqg.answers import Answer, ChartSpan, Reading, exact_match
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import Markup, columns, derivation_outline, derivation_picture, element, rule_picture
 from nqg.grammar.rule import spelled
 from nqg.inference.gaps import Gaps
-from nqg.web.service import BatchLine, Explained, RuleUsage, SpanCell
+from nqg.web.service import BatchLine, Explained, RuleUsage
 
 MOST_READINGS = 10
 MOST_WORDS = 40  # of a sentence whose chart is drawn
@@ -21,7 +21,7 @@ ROW_HEIGHT = 34.0
 CHARACTER_WIDTH = 8.0
 
 
-def chart_picture(source: Tokens, cells: Sequence[SpanCell]) -> Markup:
+def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
     """A triangle: over every span its share of the probability; and the same as a table for reading aloud."""
     words = len(source)
     if words > MOST_WORDS:
@@ -55,7 +55,7 @@ def chart_picture(source: Tokens, cells: Sequence[SpanCell]) -> Markup:
     return element("div", scroll, chart_table(source, cells), class_="nqg-chart")
 
 
-def cell_picture(span: Span, cell: SpanCell | None, words: int, width: float) -> Markup:
+def cell_picture(span: Span, cell: ChartSpan | None, words: int, width: float) -> Markup:
     """The place of a span in the triangle: a box with its probability or score, or a dot."""
     x, y = width * (span.start + span.end) / 2, ROW_HEIGHT * (words - (span.end - span.start))
     if cell is None:
@@ -71,7 +71,7 @@ def cell_picture(span: Span, cell: SpanCell | None, words: int, width: float) ->
     )
 
 
-def chart_table(source: Tokens, cells: Sequence[SpanCell]) -> Markup:
+def chart_table(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
     """The derivable spans, one a row."""
     head = element("tr", *(element("th", name, scope="col") for name in ("words", "best rule", "score", "share")))
     rows = (
@@ -187,7 +187,7 @@ class ChartCell(Message):
     probability: float
 
     @classmethod
-    def of(cls, cell: SpanCell) -> ChartCell:
+    def of(cls, cell: ChartSpan) -> ChartCell:
         start, end = cell.span.start, cell.span.end
         return cls(start=start, end=end, rule=str(cell.rule), score=cell.score, probability=cell.probability)
 
@@ -234,9 +234,9 @@ class ParseResponse(Message):
             best=ReadingFound.of(own.reading, explain) if own.reading else None,
             readings=[ReadingFound.of(reading, explain) for reading in own.readings],
         )
-        if found.chart is not None:
-            response.chart = [ChartCell.of(cell) for cell in found.chart]
-            response.chart_drawing = chart_picture(answer.source_tokens, found.chart)
+        if own.chart is not None:
+            response.chart = [ChartCell.of(cell) for cell in own.chart]
+            response.chart_drawing = chart_picture(answer.source_tokens, own.chart)
         if found.gaps is not None:
             islands = [(span.start, span.end) for span in found.gaps.islands]
             response.gaps = Missing(unknown=list(found.gaps.unknown), islands=islands)

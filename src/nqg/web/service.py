@@ -11,20 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Literal, TypeVar, cast
 
-import numpy as np
-
 from nqg.answers import Answer
 from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
 from nqg.errors import FormatError, NqgError
 from nqg.evaluation.denotations import denotation
-from nqg.grammar.arrays import FloatArray
-from nqg.grammar.chart import charts
-from nqg.grammar.derivation import Tokens
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
 from nqg.grammar.rule import Rule
-from nqg.grammar.semirings import marginals, max_inside
 from nqg.inference.gaps import Gaps, gaps
 from nqg.inference.hybrid import Hybrid, has_fallback
 from nqg.inference.parser import DecodeOptions, Parser
@@ -190,45 +183,6 @@ class UsageCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class SpanCell:
-    """A span, the first rule and the score of its best derivation, and the probability that the sentence's has it.
-
-    The probability is 0 for a span that no derivation of the whole sentence uses.
-    """
-
-    span: Span
-    rule: Rule
-    score: float
-    probability: float
-
-
-def span_chart(parser: Parser, source: Tokens, limit: int | None = None) -> tuple[SpanCell, ...]:
-    """The derivable spans of a sentence, short ones first; nothing where the encoder cannot read it."""
-    sentence = parser.subwords([source])
-    if len(sentence[0].ids) > parser.model.max_length:
-        return ()
-    graph = charts(parser.grammar, [source], prune=False, limit=limit)
-    if graph.nodes == 0:
-        return ()
-    scores = parser.scored(sentence, graph).scores
-    best, first = max_inside(graph, scores)
-    chances = span_probabilities(graph, scores, len(source))
-    cells = (
-        SpanCell(graph.span(at), parser.grammar[int(graph.rules[first[at]])], float(best[at]), float(chances[at]))
-        for at in graph.node_ids()
-    )
-    return tuple(sorted(cells, key=lambda cell: (cell.span.end - cell.span.start, cell.span)))
-
-
-def span_probabilities(graph: Hypergraph, scores: FloatArray, words: int) -> FloatArray:
-    """For every node of one sentence's chart the probability that a derivation of the sentence has it: (N,)."""
-    if graph.span(NodeId(graph.nodes - 1)) != Span(0, words):
-        return np.zeros(graph.nodes)
-    chances = np.bincount(graph.owners(), marginals(graph, scores), minlength=graph.nodes)
-    return np.minimum(chances, 1.0)  # rounding may lead past 1
-
-
-@dataclass(frozen=True, slots=True)
 class GeobaseResult:
     """A program with its names put back, and what geobase answers."""
 
@@ -278,10 +232,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """An answer and, if asked for, the chart behind it, what the grammar lacks, and what geobase says."""
+    """An answer and, if asked for, what the grammar lacks, and what geobase says."""
 
     answer: Answer
-    chart: tuple[SpanCell, ...] | None = None
     gaps: Gaps | None = None
     geobase: GeobaseResult | None = None
 
@@ -376,21 +329,21 @@ class Service:
             self.geobase.anonymised(each.sentence) if self.geobase else AnonymisedSentence(each.sentence, ())
             for each in questions
         ]
-        groups: dict[int, list[int]] = defaultdict(list)
+        groups: dict[DecodeOptions, list[int]] = defaultdict(list)
         for place, question in enumerate(questions):
-            groups[question.readings].append(place)
+            limit = self.limits.chart_entries if question.explain else None
+            groups[DecodeOptions(question.readings, chart=question.explain, limit=limit)].append(place)
         found: dict[int, Explained] = {}
-        for readings, places in groups.items():
-            system = self._system.with_options(DecodeOptions(readings=readings))
-            answers = system.answers(sentences[place].source for place in places)
+        for options, places in groups.items():
+            answers = self._system.with_options(options).answers(sentences[place].source for place in places)
             for place, answer in zip(places, answers, strict=True):
                 explain = questions[place].explain
                 found[place] = self._explanation(sentences[place], answer) if explain else Explained(answer)
         return [found[place] for place in range(len(questions))]
 
     def _explanation(self, sentence: AnonymisedSentence, answer: Answer) -> Explained:
-        source, limit = answer.source_tokens, self.limits.chart_entries
-        chart = span_chart(self.parser, source, limit)
-        lacking = gaps(self.parser.grammar, source, limit=limit)
+        spans = [each.span for each in answer.first.chart or ()]
+        limit = self.limits.chart_entries  # of a sentence that the encoder cannot read there is no chart yet
+        lacking = gaps(self.parser.grammar, answer.source_tokens, spans=spans or None, limit=limit)
         geobase = self.geobase.result(sentence, answer.target) if self.geobase and answer.target is not None else None
-        return Explained(answer, chart, None if lacking.is_whole else lacking, geobase)
+        return Explained(answer, None if lacking.is_whole else lacking, geobase)
