@@ -8,21 +8,21 @@ from nqg.answers import Answer
 from nqg.cli.main import app
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.experiments import runner as reproduce
-from nqg.experiments.task import Outcome, Task, Workplace
+from nqg.experiments.task import RecipeData, RunContext, RunResult
 
 runner = CliRunner()
 
 
-def right(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
+def right(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
     """A system that looks its answers up in the test set."""
-    answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in task.test)
-    return Outcome(answers, {"rules": 20.0, "train_examples": float(len(task.train))}, {}, {"training": 0.1})
+    answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in data.test)
+    return RunResult(answers, {"rules": 20.0, "train_examples": float(len(data.train))}, {}, {"training": 0.1})
 
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(reproduce, "RUNS", {"nqg": right, "seq2seq": right})
-    monkeypatch.setattr("nqg.experiments.recipe.can_be_had", lambda name: False)
+    monkeypatch.setattr("nqg.experiments.recipe.is_available", lambda name: False)
     return tmp_path / "results"
 
 

@@ -12,9 +12,9 @@ import pytest
 from nqg.answers import Answer
 from nqg.engines import Here, Job, ProcessPool
 from nqg.experiments import runner as reproduce
-from nqg.experiments.recipe import System, UsedWeights, read_recipe
-from nqg.experiments.runner import Errand, Plan, run_plans
-from nqg.experiments.task import Outcome, Task, Workplace
+from nqg.experiments.recipe import SystemName, UsedWeights, read_recipe
+from nqg.experiments.runner import Plan, PlannedRun, run_plans
+from nqg.experiments.task import RecipeData, RunContext, RunResult
 
 RECIPE = read_recipe("scan-jump")
 
@@ -30,9 +30,9 @@ class Watched:
         return Here().map(job, self.given[-1])
 
 
-def right(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
-    answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in task.test)
-    return Outcome(answers, {"rules": float(seed)}, {}, {"training": 0.1})
+def right(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in data.test)
+    return RunResult(answers, {"rules": float(seed)}, {}, {"training": 0.1})
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def _instant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduce, "RUNS", {"nqg": right, "seq2seq": right})
 
 
-def plan(results: Path, *systems: System, recipe: str = "scan-jump") -> Plan:
+def plan(results: Path, *systems: SystemName, recipe: str = "scan-jump") -> Plan:
     chosen = read_recipe(recipe)
     return Plan(chosen, UsedWeights(chosen, "embedded", "embedded"), systems, results, "cpu")
 
@@ -55,7 +55,7 @@ def plan(results: Path, *systems: System, recipe: str = "scan-jump") -> Plan:
     ],
 )
 def test_what_trains_is_run_before_the_hybrids_that_need_it(
-    tmp_path: Path, systems: tuple[System, ...], first: tuple[System, ...]
+    tmp_path: Path, systems: tuple[SystemName, ...], first: tuple[SystemName, ...]
 ) -> None:
     assert plan(tmp_path, *systems).first_systems == first
 
@@ -65,10 +65,10 @@ def test_every_recipe_system_and_seed_is_a_part_and_hybrids_come_second(tmp_path
     engine = Watched()
     plans = [plan(tmp_path, "nqg", "hybrid"), plan(tmp_path, "nqg", recipe="scan-length")]
     jump, length = run_plans(plans, range(2), engine)
-    one, two, three = (Errand(0, "nqg", 0), Errand(0, "seq2seq", 0), Errand(1, "nqg", 0))
+    one, two, three = (PlannedRun(0, "nqg", 0), PlannedRun(0, "seq2seq", 0), PlannedRun(1, "nqg", 0))
     assert engine.given == [
         [one, two, one._replace(seed=1), two._replace(seed=1), three, three._replace(seed=1)],
-        [Errand(0, "hybrid", 0), Errand(0, "hybrid", 1)],
+        [PlannedRun(0, "hybrid", 0), PlannedRun(0, "hybrid", 1)],
     ]
     assert [(record.cell.system, record.cell.seed) for record in jump] == [
         ("nqg", 0),

@@ -13,12 +13,12 @@ from nqg.evaluation.evaluation import ExactJudge
 from nqg.experiments.recipe import SystemPlan, UsedWeights, read_recipe
 from nqg.experiments.records import Cell
 from nqg.experiments.runner import Run, Runner
-from nqg.experiments.task import Outcome, Progress, Task, Workplace, read_answers, write_answers
+from nqg.experiments.task import RecipeData, RunContext, RunResult, read_answers, write_answers
 
 RECIPE = read_recipe("geoquery-tmcd")
 TRAIN = tuple(Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )") for number in range(8))
 TEST = (Example("a", "A"), Example("b", "B"), Example("c", "C"), Example("d", "D"))
-TASK = Task(RECIPE, TRAIN, TEST, {"divergence": 0.19}, {"exact": ExactJudge()})
+DATA = RecipeData(RECIPE, TRAIN, TEST, {"divergence": 0.19}, {"exact": ExactJudge()})
 SURE_AND_RIGHT, UNSURE_AND_WRONG, SILENT = ("A", 1.0), ("X", 0.4), (None, None)
 
 
@@ -28,15 +28,15 @@ class Memory:
     def __init__(self, by: str, *known: tuple[str | None, float | None]) -> None:
         self.by, self.known, self.asked = by, known, list[int]()
 
-    def run(self, task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
-        self.asked.append(len(task.train))
-        (place.folder / "state").write_text("half a training")
-        place.tell(Progress("training", 1, 2, 0.5))
-        if task is TASK:
+    def run(self, data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+        self.asked.append(len(data.train))
+        (context.folder / "state").write_text("half a training")
+        context.progress("training", 1, 2)
+        if data is DATA:
             answers = [Answer("x", target, chance, self.by) for target, chance in self.known]
         else:
-            answers = [Answer("x", each.target if self.by == "fallback" else "X", 0.5, self.by) for each in task.test]
-        return Outcome(tuple(answers), {"rules": 7.0}, {"steps": 2}, {"training": 1.0})
+            answers = [Answer("x", each.target if self.by == "fallback" else "X", 0.5, self.by) for each in data.test]
+        return RunResult(tuple(answers), {"rules": 7.0}, {"steps": 2}, {"training": 1.0})
 
 
 GRAMMAR = (SURE_AND_RIGHT, UNSURE_AND_WRONG, SILENT, SILENT)
@@ -49,14 +49,14 @@ def systems() -> dict[str, Memory]:
 
 
 @pytest.fixture
-def made(tmp_path: Path, systems: dict[str, Memory]) -> Callable[[Task], Runner]:
+def made(tmp_path: Path, systems: dict[str, Memory]) -> Callable[[RecipeData], Runner]:
     runs: dict[str, Run] = {name: system.run for name, system in systems.items()}
     weights = UsedWeights(RECIPE, "embedded", "embedded")
-    return lambda task: Runner(task, tmp_path, weights, runs)  # type: ignore[arg-type]
+    return lambda data: Runner(data, tmp_path, weights, runs)  # type: ignore[arg-type]
 
 
-def test_the_hybrid_takes_the_grammars_answer_where_there_is_one(made: Callable[[Task], Runner]) -> None:
-    nqg, seq2seq, hybrid = made(TASK).records(("nqg", "seq2seq", "hybrid"), [0])
+def test_the_hybrid_takes_the_grammars_answer_where_there_is_one(made: Callable[[RecipeData], Runner]) -> None:
+    nqg, seq2seq, hybrid = made(DATA).records(("nqg", "seq2seq", "hybrid"), [0])
     assert (nqg.figures["accuracy"], nqg.figures["coverage"], nqg.figures["precision"]) == (0.25, 0.5, 0.5)
     assert (seq2seq.figures["accuracy"], seq2seq.figures["coverage"]) == (0.75, 1.0)
     assert hybrid.figures["accuracy"] == 0.5
@@ -64,9 +64,9 @@ def test_the_hybrid_takes_the_grammars_answer_where_there_is_one(made: Callable[
 
 
 def test_the_gate_hands_over_where_the_grammar_was_unsure_and_wrong_on_held_out_examples(
-    made: Callable[[Task], Runner], systems: dict[str, Memory]
+    made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
 ) -> None:
-    (gated,) = made(TASK).records(("gated",), [0])
+    (gated,) = made(DATA).records(("gated",), [0])
     assert gated.figures["threshold"] == 1.0
     assert gated.figures["accuracy"] == 0.75
     assert gated.figures["held_out_trials"] == 2
@@ -74,14 +74,14 @@ def test_the_gate_hands_over_where_the_grammar_was_unsure_and_wrong_on_held_out_
 
 
 def test_other_ways_to_answer_are_judged_beside_the_papers(
-    made: Callable[[Task], Runner], systems: dict[str, Memory]
+    made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
 ) -> None:
-    runner = made(TASK)
-    more = tuple(Answer(example.source, example.target, 0.5, "grammar") for example in TASK.test[:3])
+    runner = made(DATA)
+    more = tuple(Answer(example.source, example.target, 0.5, "grammar") for example in DATA.test[:3])
     nqg = systems["nqg"].run
 
-    def with_others(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
-        return replace(nqg(task, weights, seed, place), others={"best_legal": (*more, Answer("d"))})
+    def with_others(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+        return replace(nqg(data, weights, seed, context), others={"best_legal": (*more, Answer("d"))})
 
     (record,) = replace(runner, runs={**runner.runs, "nqg": with_others}).records(("nqg",), [0])
     assert [record.figures[name] for name in ("accuracy", "coverage", "precision")] == [0.25, 0.5, 0.5]
@@ -89,18 +89,18 @@ def test_other_ways_to_answer_are_judged_beside_the_papers(
 
 
 def test_gates_share_what_a_part_answered_to_held_out_examples(
-    made: Callable[[Task], Runner], systems: dict[str, Memory]
+    made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
 ) -> None:
-    (first,) = made(TASK).records(("gated",), [0])
-    other = replace(made(TASK), weights=UsedWeights(RECIPE, "another", "embedded"))
+    (first,) = made(DATA).records(("gated",), [0])
+    other = replace(made(DATA), weights=UsedWeights(RECIPE, "another", "embedded"))
     (second,) = other.records(("gated",), [0])
     assert first.figures == second.figures
     assert (systems["nqg"].asked, systems["seq2seq"].asked) == ([6, 8, 6, 8], [6, 8])
-    assert not list((made(TASK).results / ".unfinished").rglob("state"))
+    assert not list((made(DATA).results / ".unfinished").rglob("state"))
 
 
-def test_a_record_says_how_it_came_about(made: Callable[[Task], Runner]) -> None:
-    (record,) = made(TASK).records(("nqg",), [3])
+def test_a_record_says_how_it_came_about(made: Callable[[RecipeData], Runner]) -> None:
+    (record,) = made(DATA).records(("nqg",), [3])
     assert record.cell.seed == 3
     assert record.asked == "bert-base-uncased"
     assert record.is_stand_in
@@ -110,62 +110,64 @@ def test_a_record_says_how_it_came_about(made: Callable[[Task], Runner]) -> None
     assert record.versions["nqg"]
 
 
-def test_what_is_finished_is_not_run_again(made: Callable[[Task], Runner], systems: dict[str, Memory]) -> None:
-    first = list(made(TASK).records(("nqg", "seq2seq", "hybrid"), [0, 1]))
-    again = list(made(TASK).records(("nqg", "seq2seq", "hybrid"), [0, 1]))
+def test_what_is_finished_is_not_run_again(made: Callable[[RecipeData], Runner], systems: dict[str, Memory]) -> None:
+    first = list(made(DATA).records(("nqg", "seq2seq", "hybrid"), [0, 1]))
+    again = list(made(DATA).records(("nqg", "seq2seq", "hybrid"), [0, 1]))
     assert first == again
     assert systems["nqg"].asked == [8, 8]
 
 
-def test_another_recipe_or_other_data_is_run_again(made: Callable[[Task], Runner], systems: dict[str, Memory]) -> None:
-    list(made(TASK).records(("nqg",), [0]))
+def test_another_recipe_or_other_data_is_run_again(
+    made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
+) -> None:
+    list(made(DATA).records(("nqg",), [0]))
     longer = replace(RECIPE, nqg=SystemPlan(RECIPE.nqg.weights, {"steps": 9}))
-    assert made(replace(TASK, recipe=longer)).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
-    assert made(replace(TASK, train=TRAIN[1:])).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
-    assert made(TASK).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is not None
-    assert made(TASK).finished(Cell("geoquery-tmcd", "nqg", "embedded", 1)) is None
+    assert made(replace(DATA, recipe=longer)).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
+    assert made(replace(DATA, train=TRAIN[1:])).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
+    assert made(DATA).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is not None
+    assert made(DATA).finished(Cell("geoquery-tmcd", "nqg", "embedded", 1)) is None
 
 
 def test_records_without_their_answers_as_git_has_them_are_made_again_for_the_hybrid(
-    made: Callable[[Task], Runner], tmp_path: Path, systems: dict[str, Memory]
+    made: Callable[[RecipeData], Runner], tmp_path: Path, systems: dict[str, Memory]
 ) -> None:
-    list(made(TASK).records(("nqg",), [0]))
+    list(made(DATA).records(("nqg",), [0]))
     for file in (tmp_path / ".replies").rglob("*.jsonl"):
         file.unlink()
-    (hybrid,) = made(TASK).records(("hybrid",), [0])
+    (hybrid,) = made(DATA).records(("hybrid",), [0])
     assert hybrid.figures["accuracy"] == 0.5
     assert systems["nqg"].asked == [8, 8]
 
 
 def test_unfinished_work_is_cleared_away_when_it_is_finished_and_kept_when_it_is_not(
-    made: Callable[[Task], Runner], tmp_path: Path, systems: dict[str, Memory]
+    made: Callable[[RecipeData], Runner], tmp_path: Path, systems: dict[str, Memory]
 ) -> None:
-    list(made(TASK).records(("nqg",), [0]))
+    list(made(DATA).records(("nqg",), [0]))
     assert not list((tmp_path / ".unfinished").rglob("state"))
 
-    def interrupted(task: Task, weights: str, seed: int, place: Workplace) -> Outcome:
-        (place.folder / "state").write_text("half a training")
+    def interrupted(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+        (context.folder / "state").write_text("half a training")
         raise KeyboardInterrupt
 
-    runner = replace(made(TASK), runs={"nqg": interrupted})
+    runner = replace(made(DATA), runs={"nqg": interrupted})
     with pytest.raises(KeyboardInterrupt):
         list(runner.records(("nqg",), [1]))
     assert list((tmp_path / ".unfinished").rglob("state"))
     assert runner.finished(runner.cell("nqg", 1)) is None
 
 
-def test_progress_is_told_with_its_cell(made: Callable[[Task], Runner]) -> None:
-    told: list[tuple[Cell, Progress]] = []
-    runner = replace(made(TASK), tell=lambda cell, progress: told.append((cell, progress)))
+def test_progress_is_told_with_its_cell(made: Callable[[RecipeData], Runner]) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    runner = replace(made(DATA), progress=lambda what, done, total: told.append((what, done, total)))
     list(runner.records(("nqg",), [0]))
-    assert told == [(runner.cell("nqg", 0), Progress("training", 1, 2, 0.5))]
+    assert told == [("geoquery-tmcd nqg seed 0: training", 1, 2)]
 
 
 def test_answers_survive_a_round_trip(tmp_path: Path) -> None:
-    known = zip(TASK.test, GRAMMAR, strict=True)
+    known = zip(DATA.test, GRAMMAR, strict=True)
     answers = tuple(Answer(each.source, target, chance, "grammar", "why") for each, (target, chance) in known)
-    write_answers(tmp_path / "r.jsonl", TASK, answers)
-    assert read_answers(tmp_path / "r.jsonl", TASK) == answers
+    write_answers(tmp_path / "r.jsonl", DATA.test, answers)
+    assert read_answers(tmp_path / "r.jsonl", DATA.test) == answers
 
 
 @pytest.mark.parametrize(
@@ -180,4 +182,4 @@ def test_answers_survive_a_round_trip(tmp_path: Path) -> None:
 def test_answers_to_other_sentences_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "r.jsonl").write_text(text)
     with pytest.raises(FormatError, match=complaint):
-        read_answers(tmp_path / "r.jsonl", TASK)
+        read_answers(tmp_path / "r.jsonl", DATA.test)

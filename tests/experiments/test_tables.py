@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.evaluation.metrics import spread
-from nqg.experiments.recipe import System
+from nqg.experiments.recipe import SystemName
 from nqg.experiments.records import Cell, Record, Results, Series
-from nqg.experiments.tables import Table, markdown, page, pictures, tables, write_plot
+from nqg.experiments.tables import ResultTable, markdown, page, pictures, tables, write_plot
 
 
-def record(recipe: str, system: System, weights: str, seed: int, **figures: float | None) -> Record:
+def record(recipe: str, system: SystemName, weights: str, seed: int, **figures: float | None) -> Record:
     return Record(Cell(recipe, system, weights, seed), figures, "t5-base", "f", "d")
 
 
@@ -23,7 +23,7 @@ RESULTS = Results.collected(
 )
 
 
-def table(number: int) -> Table:
+def table(number: int) -> ResultTable:
     return next(each for each in tables(RESULTS) if each.number == number)
 
 
@@ -97,7 +97,7 @@ def test_an_undefined_figure_is_left_out_and_not_counted_as_zero() -> None:
         ]
     )
     assert results.figure("geoquery-tmcd", Series("nqg", "x"), "precision") == spread([0.9])
-    assert results.seeds("geoquery-tmcd", Series("nqg", "x")) == 2
+    assert len(results.of("geoquery-tmcd", Series("nqg", "x"))) == 2
     assert results.figure("geoquery-tmcd", Series("nqg", "y"), "precision") is None
 
 
@@ -107,7 +107,7 @@ def test_the_order_of_the_records_does_not_matter(shuffled: list[Record]) -> Non
 
 
 def test_text_in_a_table_cannot_break_out_of_it() -> None:
-    hostile = Table(2, "<b>", ("a|b",), (("<script>alert(1)</script>",),), ("<i>",))
+    hostile = ResultTable(2, "<b>", ("a|b",), (("<script>alert(1)</script>",),), ("<i>",))
     assert "a\\|b" in markdown([hostile])
     shown = page([hostile])
     assert "<script>" not in shown
@@ -117,7 +117,7 @@ def test_text_in_a_table_cannot_break_out_of_it() -> None:
 
 
 def test_the_page_marks_the_papers_rows_and_holds_the_pictures() -> None:
-    shown = page([Table(2, "t", ("x",), (("paper: NQG",), ("NQG",)))], ["<svg></svg>"])
+    shown = page([ResultTable(2, "t", ("x",), (("paper: NQG",), ("NQG",)))], ["<svg></svg>"])
     assert '<tr class="paper"><td>paper: NQG</td></tr>' in shown
     assert "<tr><td>NQG</td></tr>" in shown
     assert "<figure><svg></svg></figure>" in shown

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +9,28 @@ from typing import TYPE_CHECKING
 import typer
 from rich.table import Table
 
-from nqg.cli.terminal import DEVICE, ENGINE, MIRROR, STOPPED, WORKERS, Workforce, complain, err, out, report_written
+from nqg.cli.terminal import (
+    DEVICE,
+    ENGINE,
+    MIRROR,
+    STOPPED,
+    WORKERS,
+    Workforce,
+    complain,
+    err,
+    out,
+    progress_bar,
+    report_written,
+)
 from nqg.engines import Engine, Here
 from nqg.errors import NqgError, UnknownName
 from nqg.files import write_text
 
 if TYPE_CHECKING:
-    from nqg.experiments.recipe import Recipe, System, UsedWeights
-    from nqg.experiments.records import Cell, Record
+    from nqg.experiments.recipe import Recipe, SystemName, UsedWeights
+    from nqg.experiments.records import Record
     from nqg.experiments.runner import Plan
-    from nqg.experiments.tables import Table as ResultTable
-    from nqg.experiments.task import Progress
+    from nqg.experiments.tables import ResultTable
 
 
 NAMES = typer.Argument(
@@ -77,7 +86,7 @@ def reproduce(
             out.print(_row(plan.recipe, found))
 
 
-def _systems(text: str | None) -> tuple[System, ...]:
+def _systems(text: str | None) -> tuple[SystemName, ...]:
     from nqg.experiments.recipe import SYSTEMS
 
     asked = [name.strip() for name in (text or "").split(",") if name.strip()]
@@ -89,7 +98,7 @@ def _systems(text: str | None) -> tuple[System, ...]:
 
 def _plan(
     recipe: Recipe,
-    asked: tuple[System, ...],
+    asked: tuple[SystemName, ...],
     encoder: str | None,
     seq2seq: str | None,
     results: Path,
@@ -111,41 +120,17 @@ def _run(plans: list[Plan], seeds: range, engine: Engine) -> list[list[Record]]:
     try:
         if not isinstance(engine, Here):
             return run_plans(plans, seeds, engine)
-        with _bar() as tell:
-            return [list(plan.runner(tell).records(plan.systems, seeds)) for plan in plans]
+        with progress_bar() as progress:
+            return [list(plan.runner(progress).records(plan.systems, seeds)) for plan in plans]
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on where it stopped")
         raise typer.Exit(STOPPED) from None
 
 
-def _label_stand_ins(weights: UsedWeights, systems: tuple[System, ...]) -> None:
+def _label_stand_ins(weights: UsedWeights, systems: tuple[SystemName, ...]) -> None:
     for system in systems:
         if weights.label(system) != weights.asked(system) and system in ("nqg", "seq2seq"):
             err.print(f"{system}: {weights.label(system)} stands in for {weights.asked(system)}")
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[Cell, Progress], None]]:
-    """A bar on stderr for whatever cell is being run; nothing is drawn where stderr is no terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[loss]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=err, disable=not err.is_terminal, transient=True) as bars:
-        bar = bars.add_task("preparing", total=None, loss="")
-
-        def tell(cell: Cell, progress: Progress) -> None:
-            loss = "" if progress.loss is None else f"loss {progress.loss:.4f}"
-            words = f"{cell.recipe} {cell.system} seed {cell.seed}: {progress.part}"
-            bars.update(bar, description=words, completed=progress.done, total=progress.total, loss=loss)
-
-        yield tell
 
 
 def _row(recipe: Recipe, records: list[Record]) -> Table:
@@ -158,17 +143,13 @@ def _row(recipe: Recipe, records: list[Record]) -> Table:
         table.add_column(column, justify="left" if column == "system" else "right")
     for series in results.series([recipe.name]):
         spreads = [results.figure(recipe.name, series, name) for name in ("accuracy", "coverage", "precision")]
-        shown = ["undefined" if each is None else _percent(each.mean, each.deviation) for each in spreads]
-        table.add_row(series.title, *shown, str(results.seeds(recipe.name, series)))
+        shown = ["undefined" if each is None else each.in_percent for each in spreads]
+        table.add_row(series.title, *shown, str(len(results.of(recipe.name, series))))
     for system, accuracy in recipe.paper.accuracy.items():
         facts = recipe.paper.nqg if system == "NQG" else {}
         shown = [f"{facts[name]:.1f}" if name in facts else "" for name in ("coverage", "precision")]
         table.add_row(f"paper: {system}", f"{accuracy:.1f}", *shown, "", style="dim")
     return table
-
-
-def _percent(mean: float, deviation: float | None) -> str:
-    return f"{100 * mean:.1f}" if deviation is None else f"{100 * mean:.1f} ± {100 * deviation:.1f}"
 
 
 FOLDER = typer.Argument(Path("results"), metavar="RESULTS", help="A folder that `nqg reproduce` wrote records to.")

@@ -284,9 +284,7 @@ def write_plot(path: Path, breakdowns: Mapping[str, Breakdown]) -> None:
 
     An evaluation that stands alone may have the empty name.
     """
-    bars: list[
-        tuple[str, int, dict[str, int]]
-    ] = []  # of a system in an evaluation: its label, what it was asked, counts
+    bars: list[tuple[str, int, dict[str, int]]] = []  # label, examples asked, counts by cause
     for name, found in breakdowns.items():
         for by, asked in found.asked.items():
             errors = {str(line.cause): line.errors for line in found.table() if line.by == by}

@@ -1,4 +1,4 @@
-"""From predictions and references to the paper's figures: coverage, precision and accuracy, and how far they may be off.
+"""From predictions and references to the paper's figures, coverage, precision and accuracy, with their intervals.
 
 Usable by itself: predictions and references are strings, and an abstention is None.
 """
@@ -185,10 +185,18 @@ class Spread:
     deviation: float | None
     runs: int
 
+    @property
+    def in_percent(self) -> str:
+        """The mean, with its deviation where there are several runs.
+
+        >>> Spread(0.51, 0.014, 2).in_percent, Spread(1.0, None, 1).in_percent
+        ('51.0 ± 1.4', '100.0')
+        """
+        mean = f"{100 * self.mean:.1f}"
+        return mean if self.deviation is None else f"{mean} ± {100 * self.deviation:.1f}"
+
     def __str__(self) -> str:
-        if self.deviation is None:
-            return f"{100 * self.mean:.1f} % (1 run)"
-        return f"{100 * self.mean:.1f} ± {100 * self.deviation:.1f} % ({self.runs} runs)"
+        return f"{self.in_percent} % ({self.runs} run{'s' if self.runs > 1 else ''})"
 
 
 def spread(figures: Sequence[float]) -> Spread:

@@ -18,14 +18,14 @@ from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
 from nqg.settings_reader import Settings, read_dataclass, read_toml, read_value
 
-System = Literal["nqg", "seq2seq", "hybrid", "gated"]
-SYSTEMS: tuple[System, ...] = ("nqg", "seq2seq", "hybrid", "gated")
+SystemName = Literal["nqg", "seq2seq", "hybrid", "gated"]
+SYSTEMS: tuple[SystemName, ...] = ("nqg", "seq2seq", "hybrid", "gated")
 FOLDER = Path(__file__).with_name("recipes")
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Pre-trained weights by their Hugging Face name, and what stands in for them where they cannot be had."""
+    """Pre-trained weights by their Hugging Face name, and what stands in for them where they are not available."""
 
     name: str
     offline: str = "embedded"
@@ -68,7 +68,7 @@ class Recipe:
     name: str
     dataset: str
     split: str
-    systems: tuple[System, ...]
+    systems: tuple[SystemName, ...]
     nqg: SystemPlan
     seq2seq: SystemPlan
     metric: str = "exact"
@@ -85,7 +85,7 @@ class Recipe:
         """
         return f"{self.dataset}, {self.split}"
 
-    def fingerprint(self, system: System, weights: str) -> str:
+    def fingerprint(self, system: SystemName, weights: str) -> str:
         """SHA-256 of everything in the recipe that a result of `system` with `weights` depends on.
 
         The weights of a hybrid are those of its parts with a `+` between them.
@@ -137,7 +137,7 @@ class RecipeFile:
     dataset: str
     split: str
     metric: Literal["exact", "spider"] = "exact"
-    systems: tuple[System, ...] = ("nqg", "seq2seq", "hybrid")
+    systems: tuple[SystemName, ...] = ("nqg", "seq2seq", "hybrid")
     random_train_size: int | None = None
     induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
     nqg: Mapping[str, Any] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def _plan(table: Mapping[str, Any], name: str, weights: str, path: Path) -> Syst
     return SystemPlan(Weights(*named), training, others)
 
 
-PATIENCE = 3.0  # seconds to wait for the hub, so that a run without a network begins soon
+HUB_TIMEOUT = 3.0  # seconds to wait for the hub, so that a run without a network begins soon
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +163,10 @@ class UsedWeights:
     encoder: str
     seq2seq: str
 
-    def path(self, system: System) -> str:
-        """What a system that trains begins with."""
+    def path(self, system: SystemName) -> str:
         return self.encoder if system == "nqg" else self.seq2seq
 
-    def label(self, system: System) -> str:
+    def label(self, system: SystemName) -> str:
         """How records and tables call the weights.
 
         >>> from nqg.experiments.recipe import read_recipe
@@ -176,18 +175,13 @@ class UsedWeights:
         ('flan-t5-small', 'embedded+flan-t5-small')
         """
         parts = {"nqg": [self.encoder], "seq2seq": [self.seq2seq]}.get(system, [self.encoder, self.seq2seq])
-        return "+".join(_name(part) for part in parts)
+        is_hub_name = [part.count("/") == 1 and not Path(part).exists() for part in parts]
+        return "+".join(part if whole else Path(part).name for part, whole in zip(parts, is_hub_name, strict=True))
 
-    def asked(self, system: System) -> str:
+    def asked(self, system: SystemName) -> str:
         """The weights that the recipe names, written like a label."""
         names = UsedWeights(self.recipe, self.recipe.nqg.weights.name, self.recipe.seq2seq.weights.name)
         return names.label(system)
-
-
-def _name(weights: str) -> str:
-    """The last part of a path; a hub name stays whole."""
-    looks_like_a_path = weights.count("/") != 1 or Path(weights).exists()
-    return Path(weights).name if looks_like_a_path else weights
 
 
 def used_weights(
@@ -195,26 +189,26 @@ def used_weights(
     encoder: str | None = None,
     seq2seq: str | None = None,
     *,
-    systems: Sequence[System] = SYSTEMS,
-    is_reachable: Callable[[str], bool] | None = None,
+    systems: Sequence[SystemName] = SYSTEMS,
+    available: Callable[[str], bool] | None = None,
 ) -> UsedWeights:
-    """The weights that the user names, else the recipe's where they can be had, else what stands in for them.
+    """The weights that the user names, else the recipe's where they are available, else what stands in for them.
 
     Nobody is asked for weights that none of the `systems` needs.
     """
-    reachable = is_reachable or can_be_had
+    is_there = available or is_available
 
-    def reached(weights: Weights, needless: System) -> str:
-        return weights.name if {*systems} == {needless} or reachable(weights.name) else weights.offline
+    def chosen(weights: Weights, needless: SystemName) -> str:
+        return weights.name if {*systems} == {needless} or is_there(weights.name) else weights.offline
 
     return UsedWeights(
         recipe,
-        encoder or reached(recipe.nqg.weights, "seq2seq"),
-        seq2seq or reached(recipe.seq2seq.weights, "nqg"),
+        encoder or chosen(recipe.nqg.weights, "seq2seq"),
+        seq2seq or chosen(recipe.seq2seq.weights, "nqg"),
     )
 
 
-def can_be_had(name: str) -> bool:
+def is_available(name: str) -> bool:
     """Whether weights are embedded, lie in a folder or the cache, or on the hub within a few seconds."""
     if name == EMBEDDED or Path(name).is_dir():
         return True
@@ -223,7 +217,7 @@ def can_be_had(name: str) -> bool:
     if isinstance(try_to_load_from_cache(name, "config.json"), str):
         return True
     try:
-        HfApi().model_info(name, timeout=PATIENCE)
+        HfApi().model_info(name, timeout=HUB_TIMEOUT)
     except Exception:  # whatever keeps the hub from answering, the stand-in is used and says so
         return False
     return True

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nqg.errors import FormatError, NqgError, Place
 from nqg.evaluation.metrics import Spread, spread
-from nqg.experiments.recipe import SYSTEMS, Recipe, System
+from nqg.experiments.recipe import SYSTEMS, Recipe, SystemName
 from nqg.files import strict_json, write_text
+from nqg.settings_reader import read_dataclass
 
 KIND = "nqg result"
 VERSION = 1
+TITLES: dict[SystemName, str] = {"nqg": "NQG", "seq2seq": "T5", "hybrid": "NQG-T5", "gated": "NQG-T5 with a gate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Cell:
     """
 
     recipe: str
-    system: System
+    system: SystemName
     weights: str
     seed: int
 
@@ -37,8 +39,10 @@ class Cell:
 
     @property
     def stem(self) -> str:
-        """The name of its files, without an ending."""
         return f"{self.system}-{self.weights.replace('/', '_')}-{self.seed}"
+
+    def __str__(self) -> str:
+        return f"{self.recipe} {self.system} seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Record:
     """What a run gave, and all that is needed to know how it came about."""
 
     cell: Cell
-    figures: Mapping[str, float | None]  # shares, counts; None is "undefined"
+    figures: Mapping[str, int | float | None]  # shares, counts; None is "undefined"
     asked: str  # the weights that the recipe names
     fingerprint: str  # of what the recipe says about the system
     data: str  # fingerprint of the examples, train and test
@@ -60,7 +64,7 @@ class Record:
     @property
     def is_stand_in(self) -> bool:
         """Whether other weights were used than the recipe names."""
-        return self.cell.weights != self.asked.replace("/", "_") and self.cell.weights != self.asked
+        return self.cell.weights not in (self.asked, self.asked.replace("/", "_"))
 
     def is_of(self, recipe: Recipe) -> bool:
         """Whether the recipe still says what it said when this was run."""
@@ -82,43 +86,18 @@ def read_record(path: Path) -> Record:
         raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise FormatError(f"expected UTF-8 text ({error.reason})", path) from error
-    if not isinstance(values, dict) or values.get("kind") != KIND:
+    if not isinstance(values, dict) or values.pop("kind", None) != KIND:
         raise FormatError(f"expected a record of kind '{KIND}'", path)
-    if values.get("version") != VERSION:
-        raise FormatError(f"expected version {VERSION}, found {values.get('version')!r}", path)
-    return _record({key: value for key, value in values.items() if key not in ("kind", "version")}, path)
-
-
-def _record(values: dict[str, Any], path: Path) -> Record:
-    expected = {each.name for each in fields(Record)}
-    if set(values) != expected:
-        odd = ", ".join(sorted(set(values) ^ expected))
-        raise FormatError(f"expected the keys of a record; missing or unknown: {odd}", path)
-    cell = _cell(values.pop("cell"), path)
-    for name, value in values.items():
-        is_object = name in ("figures", "settings", "seconds", "versions")
-        if not isinstance(value, dict if is_object else str):
-            raise FormatError(f"expected {'an object' if is_object else 'a string'} as '{name}'", path)
-    return Record(cell, **values)
-
-
-def _cell(values: Any, path: Path) -> Cell:
-    """Whose record it is: names that can stand in the name of a file, and a whole number."""
-    match values:
-        case {"recipe": str(), "system": str(), "weights": str(), "seed": int(), **others} if not others:
-            return Cell(**values)
-    raise FormatError(f"expected recipe, system, weights and seed as 'cell', found {values!r:.200}", path)
+    if (found := values.pop("version", None)) != VERSION:
+        raise FormatError(f"expected version {VERSION}, found {found!r}", path)
+    return read_dataclass(Record, values, "the record", path, complete=True)
 
 
 def records(folder: Path) -> Iterator[Record]:
     """Every record in a folder of results, in the order of their names."""
     if not folder.is_dir():
         raise NqgError(f"{folder}: no such folder; `nqg reproduce NAME --results {folder}` writes records there")
-    for path in sorted(folder.glob("*/*.json")):
-        yield read_record(path)
-
-
-TITLES: dict[System, str] = {"nqg": "NQG", "seq2seq": "T5", "hybrid": "NQG-T5", "gated": "NQG-T5 with a gate"}
+    return map(read_record, sorted(folder.glob("*/*.json")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +108,11 @@ class Series:
     'NQG-T5 with a gate (minilm+flan-t5-small)'
     """
 
-    system: System
+    system: SystemName
     weights: str
 
     @property
     def title(self) -> str:
-        """How a table names it."""
         return f"{TITLES[self.system]} ({self.weights})"
 
 
@@ -146,7 +124,7 @@ class Results:
 
     @classmethod
     def collected(cls, records: Iterable[Record]) -> Results:
-        """Records in a fixed order, whatever order they came in."""
+        """Records in whatever order."""
         return cls(tuple(sorted(records, key=lambda record: (record.cell.recipe, record.cell.stem))))
 
     def series(self, recipes: Sequence[str]) -> list[Series]:
@@ -154,25 +132,17 @@ class Results:
         found = {Series(each.cell.system, each.cell.weights) for each in self.records if each.cell.recipe in recipes}
         return sorted(found, key=lambda series: (SYSTEMS.index(series.system), series.weights))
 
+    def of(self, recipe: str, series: Series) -> list[Record]:
+        """The records of a series, one a seed."""
+        wanted = (recipe, series.system, series.weights)
+        return [each for each in self.records if (each.cell.recipe, each.cell.system, each.cell.weights) == wanted]
+
     def figure(self, recipe: str, series: Series, name: str) -> Spread | None:
         """A figure over all seeds; None where nothing was run, or where it is undefined."""
-        found = [record.figures.get(name) for record in self.of(recipe, series)]
-        known = [value for value in found if value is not None]
+        known = [value for record in self.of(recipe, series) if (value := record.figures.get(name)) is not None]
         return spread(known) if known else None
 
-    def split_fact(self, recipe: str, name: str) -> float | None:
+    def split_figure(self, recipe: str, name: str) -> float | None:
         """A figure of the split itself, which is the same in every record that has it."""
         values = (each.figures.get(name) for each in self.records if each.cell.recipe == recipe)
         return next((value for value in values if value is not None), None)
-
-    def seeds(self, recipe: str, series: Series) -> int:
-        """How many seeds were run."""
-        return len(self.of(recipe, series))
-
-    def of(self, recipe: str, series: Series) -> list[Record]:
-        """The records of a series, one a seed."""
-        return [
-            each
-            for each in self.records
-            if (each.cell.recipe, each.cell.system, each.cell.weights) == (recipe, series.system, series.weights)
-        ]
