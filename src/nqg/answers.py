@@ -7,10 +7,13 @@ sentences in, one `Answer` each out. Whoever evaluates, calibrates, serves or pr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
+from nqg.errors import FormatError, NqgError, Place
+from nqg.files import json_kind, numbered_lines, strict_json
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.rule import Rule
@@ -141,3 +144,63 @@ def exact_match(prediction: str | None, reference: str) -> bool:
     (True, False)
     """
     return prediction is not None and program_tokens(prediction) == program_tokens(reference)
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionFile:
+    """Predictions that another system wrote down; sentences are the same if their words are.
+
+    A sentence that is not in the file has no answer or, with `refuses_unknown`, is an error.
+    """
+
+    path: Path
+    targets: Mapping[str, str | None] = field(repr=False)
+    refuses_unknown: bool = False
+
+    @classmethod
+    def read(cls, path: Path | str, *, refuses_unknown: bool = False) -> PredictionFile:
+        """The predictions of a `.tsv` file (source, tab, prediction) or a `.jsonl` file, plain or `.gz`."""
+        path = Path(path)
+        extension = Path(path.name.removesuffix(".gz")).suffix
+        if extension not in (".tsv", ".jsonl"):
+            raise FormatError(f"expected the extension .tsv or .jsonl (or either with .gz), found '{extension}'", path)
+        prediction = _tsv_prediction if extension == ".tsv" else _jsonl_prediction
+        targets: dict[str, str | None] = {}
+        for place, line in numbered_lines(path):
+            source, target = (" ".join(text.split()) for text in prediction(line, place))
+            if not source:
+                raise FormatError("the source is empty", place)
+            if targets.setdefault(source, target or None) != (target or None):
+                raise FormatError(f"another prediction for '{source}' than on an earlier line", place)
+        return cls(path, targets, refuses_unknown)
+
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        """What the file says of each sentence."""
+        for sentence in sentences:
+            source = " ".join(sentence.split())
+            if self.refuses_unknown and source not in self.targets:
+                raise NqgError(f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence")
+            target = self.targets.get(source)
+            yield Answer(sentence, target, system=self.path.name, reason="no prediction" if target is None else "")
+
+
+def _tsv_prediction(line: str, place: Place) -> tuple[str, str]:
+    columns = line.split("\t")
+    if len(columns) != 2:
+        found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if line else "an empty line"
+        raise FormatError(f"expected 'source<TAB>prediction', found {found}", place)
+    return columns[0], columns[1]
+
+
+def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
+    """A line of JSON; what `nqg parse --json` prints is one, other keys than the two needed are left aside."""
+    values = strict_json(line, place)
+    if not isinstance(values, dict):
+        raise FormatError(f'expected an object {{"source": …, "prediction": …}}, found {json_kind(values)}', place)
+    key = "target" if "target" in values and "prediction" not in values else "prediction"
+    for needed in ("source", key):
+        if needed not in values:
+            raise FormatError(f"the key '{needed}' is missing; expected source and prediction", place)
+        if not isinstance(values[needed], str) and (needed == "source" or values[needed] is not None):
+            raise FormatError(f"the {needed} is {json_kind(values[needed])}, expected a string", place)
+    return values["source"], values[key] or ""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nqg.answers import PredictionFile
 from nqg.errors import NqgError
-from nqg.inference.hybrid import PredictionFile
 
 
 def written(folder: Path, name: str, text: str) -> Path:

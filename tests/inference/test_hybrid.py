@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import PROJECT
-from nqg.answers import Answer, Reading
+from nqg.answers import Answer, PredictionFile, Reading
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference import hybrid as hybrid_module
-from nqg.inference.hybrid import NEVER, Gate, Hybrid, PredictionFile, has_fallback
+from nqg.inference.hybrid import NEVER, Gate, Hybrid, has_fallback
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.seq2seq.legal_decoding import LegalSeq2seq

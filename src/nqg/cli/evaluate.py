@@ -180,7 +180,12 @@ def evaluate(
     examples = read_examples(test)
     if not examples:
         raise NqgError(f"{test}: expected at least one example, found none")
-    system = _system(model[0] if model else None, predictions_from, fallback, checked_device(device), only_legal)
+    system = _system(
+        model[0] if model else None,
+        [path for path in (predictions_from, fallback) if path],
+        checked_device(device),
+        only_legal,
+    )
     answers = tracked(system.answers(example.source for example in examples), "answering", len(examples))
     found = Evaluation(judge, examples, list(answers))
     causes = broken_down(found, *model, asked=asked) if asked else None
@@ -202,24 +207,23 @@ def _checked_paths(paths: Sequence[Path], with_model: bool) -> Sequence[Path]:
     return paths
 
 
-def _system(
-    model: Path | None, predictions: Path | None, fallback: Path | None, device: str | None, only_legal: bool
-) -> System:
+def _system(model: Path | None, files: Sequence[Path], device: str | None, only_legal: bool) -> System:
     """Who answers: a model or a file of predictions, and perhaps another file where the first abstains."""
-    from nqg.inference.hybrid import Hybrid, PredictionFile
+    from nqg.answers import PredictionFile
+
+    systems: list[System] = [PredictionFile.read(path, refuses_unknown=True) for path in files]
+    if model is None and len(files) == 1:
+        return systems[0]
+    from nqg.inference.hybrid import Hybrid, load_model  # which load PyTorch
     from nqg.inference.parser import DecodeOptions, Parser
 
-    if model and _is_hybrid(model) and not fallback:
-        return replace(Hybrid.load(model, device).with_options(DecodeOptions(only_legal=only_legal)), asks_both=True)
-    first: System
-    if predictions:
-        first = PredictionFile.read(predictions, refuses_unknown=True)
-    elif model:
-        first = Parser.load(model, device).with_options(DecodeOptions(only_legal=only_legal))
-    if fallback is None:
-        return first
-    second = PredictionFile.read(fallback, refuses_unknown=True)
-    return Hybrid(first, second, asks_both=True, fallback_name=fallback.name)
+    options = DecodeOptions(only_legal=only_legal)
+    if model and not files:
+        system = load_model(model, device).with_options(options)
+        return replace(system, asks_both=True) if isinstance(system, Hybrid) else system
+    if model:
+        systems.insert(0, Parser.load(model, device).with_options(options))
+    return Hybrid(systems[0], systems[1], asks_both=True, fallback_name=files[-1].name)
 
 
 def _is_hybrid(model: Path) -> bool:

@@ -8,80 +8,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import TypeVar
 
 from nqg.answers import Answer, System
-from nqg.errors import FormatError, NqgError, Place, SettingsError
-from nqg.files import json_kind, numbered_lines, strict_json, write_text
+from nqg.errors import NqgError, Place, SettingsError
+from nqg.files import numbered_lines, strict_json, write_text
 from nqg.inference.parser import DecodeOptions, Parser
-from nqg.seq2seq.legal_decoding import LegalSeq2seq
-from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.settings_reader import read_dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class PredictionFile:
-    """Predictions that another system wrote down; sentences are the same if their words are.
-
-    A sentence that is not in the file has no answer or, with `refuses_unknown`, is an error.
-    """
-
-    path: Path
-    targets: Mapping[str, str | None] = field(repr=False)
-    refuses_unknown: bool = False
-
-    @classmethod
-    def read(cls, path: Path | str, *, refuses_unknown: bool = False) -> PredictionFile:
-        """The predictions of a `.tsv` file (source, tab, prediction) or a `.jsonl` file, plain or `.gz`."""
-        path = Path(path)
-        extension = Path(path.name.removesuffix(".gz")).suffix
-        if extension not in (".tsv", ".jsonl"):
-            raise FormatError(f"expected the extension .tsv or .jsonl (or either with .gz), found '{extension}'", path)
-        prediction = _tsv_prediction if extension == ".tsv" else _jsonl_prediction
-        targets: dict[str, str | None] = {}
-        for place, line in numbered_lines(path):
-            source, target = (" ".join(text.split()) for text in prediction(line, place))
-            if not source:
-                raise FormatError("the source is empty", place)
-            if targets.setdefault(source, target or None) != (target or None):
-                raise FormatError(f"another prediction for '{source}' than on an earlier line", place)
-        return cls(path, targets, refuses_unknown)
-
-    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        """What the file says of each sentence."""
-        for sentence in sentences:
-            source = " ".join(sentence.split())
-            if self.refuses_unknown and source not in self.targets:
-                raise NqgError(f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence")
-            target = self.targets.get(source)
-            yield Answer(sentence, target, system=self.path.name, reason="no prediction" if target is None else "")
-
-
-def _tsv_prediction(line: str, place: Place) -> tuple[str, str]:
-    columns = line.split("\t")
-    if len(columns) != 2:
-        found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if line else "an empty line"
-        raise FormatError(f"expected 'source<TAB>prediction', found {found}", place)
-    return columns[0], columns[1]
-
-
-def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
-    """A line of JSON; what `nqg parse --json` prints is one, other keys than the two needed are left aside."""
-    values = strict_json(line, place)
-    if not isinstance(values, dict):
-        raise FormatError(f'expected an object {{"source": …, "prediction": …}}, found {json_kind(values)}', place)
-    key = "target" if "target" in values and "prediction" not in values else "prediction"
-    for needed in ("source", key):
-        if needed not in values:
-            raise FormatError(f"the key '{needed}' is missing; expected source and prediction", place)
-        if not isinstance(values[needed], str) and (needed == "source" or values[needed] is not None):
-            raise FormatError(f"the {needed} is {json_kind(values[needed])}, expected a string", place)
-    return values["source"], values[key] or ""
-
 
 Wanted = TypeVar("Wanted")
 NEVER = 2.0  # more than any probability
@@ -258,6 +195,9 @@ class Hybrid:
 
         Where the folder has a grammar of legal targets, the fallback can write no others, unless it `is_free` to.
         """
+        from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
+        from nqg.seq2seq.seq2seq import Seq2seq
+
         folder = Path(folder)
         parser = Parser.load(folder, device)
         if not has_fallback(folder):
@@ -286,6 +226,9 @@ def has_fallback(folder: Path | str) -> bool:
 
 def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
     """Write into the model folder of a parser what makes it that of a hybrid."""
+    from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
+    from nqg.seq2seq.seq2seq import Seq2seq
+
     seq2seq = fallback.seq2seq if isinstance(fallback, LegalSeq2seq) else fallback
     if not isinstance(seq2seq, Seq2seq):
         raise NqgError(
