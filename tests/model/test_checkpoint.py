@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -365,3 +367,14 @@ def test_code_that_a_config_names_is_never_asked_for_nor_run(folder: Path) -> No
 def test_loading_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     load_model(folder, "cpu")
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_model_with_our_encoder_is_loaded_and_used_without_heavy_modules(folder: Path) -> None:
+    code = f"""
+import sys
+from nqg.inference.hybrid import load_model
+assert load_model({str(folder)!r}, "cpu").parse("jump twice").target == "J J"
+print(*sorted({{"transformers", "accelerate", "sympy", "torch._dynamo", "matplotlib"}} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

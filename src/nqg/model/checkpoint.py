@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
+from torch.overrides import TorchFunctionMode
 
 import nqg
 from nqg.data.dataset import Dataset
@@ -400,6 +401,16 @@ def _target_grammar(path: Path) -> TargetGrammar | None:
     return TargetGrammar.read(path) if path.exists() else None
 
 
+class SkipInit(TorchFunctionMode):
+    """A block in which new modules get no first weights: drawing them for "meta" loads torch's compiler, a second."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The outcome of a function of torch, but what `nn.init` would fill stays as it is."""
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return (args or tuple(kwargs.values()))[0]
+        return func(*args, **(kwargs or {}))
+
+
 def read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSettings) -> Scorer:
     """The scorer in a folder, whose weights must be those that its config asks for."""
 
@@ -407,12 +418,13 @@ def read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSetting
         with refused_with("the encoder cannot be made", folder / "config.json"):
             return Scorer(read_encoder(folder / "config.json"), rules, settings.dimension)
 
-    with torch.device("meta"):  # where tensors have shapes and take no memory
+    with torch.device("meta"), SkipInit():  # where tensors have shapes and take no memory
         scorer = new()
     check_shapes(scorer, shapes, folder / WEIGHTS)
-    # buffers have values that are not in the file
-    scorer = new() if any(True for _ in scorer.buffers()) else scorer.to_empty(device="cpu")
-    scorer.load_state_dict(load_file(folder / WEIGHTS))
+    if any(True for _ in scorer.buffers()):  # whose values are not in the file
+        scorer = new()
+    # clones, because the file may change where a system maps it into memory
+    scorer.load_state_dict({name: weight.clone() for name, weight in load_file(folder / WEIGHTS).items()}, assign=True)
     check_finite(scorer.state_dict(), folder / WEIGHTS)
     return scorer
 

@@ -21,7 +21,8 @@ class Scorer(nn.Module):
         self.encoder = encoder
         self.span_network = SpanNetwork(encoder.hidden_size, dimension, 1)
         self.rule_network = SpanNetwork(encoder.hidden_size, dimension, dimension)
-        self.rules = nn.Parameter(torch.randn(rules, dimension) * dimension**-0.5)
+        self.rules = nn.Parameter(torch.empty(rules, dimension))
+        nn.init.normal_(self.rules, std=dimension**-0.5)
 
     def forward(self, sentences: SubwordBatch, spans: Anchors) -> Tensor:
         """The scores of every rule over every span: (S, R)."""
