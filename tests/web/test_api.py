@@ -74,7 +74,7 @@ class Echo:
 
 
 def test_a_fallback_answers_where_the_grammar_does_not_and_the_answer_says_so(parser: Parser) -> None:
-    service = Service("both", parser, Hybrid(parser, Echo()))
+    service = Service("both", Hybrid(parser, Echo()))
     with TestClient(create_app(service), base_url="http://localhost") as client:
         known = client.post("/api/parse", json={"sentence": "run"}).json()
         unknown = client.post("/api/parse", json={"sentence": "fly home", "explain": True}).json()

@@ -24,11 +24,10 @@ from nqg.web.messages import (
     ModelResponse,
     ParseRequest,
     ParseResponse,
-    RuleFound,
     RulesResponse,
 )
 from nqg.web.middleware import COOKIE, Access, AuthMiddleware, BodyLimitMiddleware, HTTPError
-from nqg.web.service import Question, RuleOrder, Service, read_batch
+from nqg.web.service import Question, RuleOrder, Service
 
 STATIC = Path(__file__).parent / "static"
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -91,12 +90,12 @@ Served = Annotated[Service, Depends(service_of)]
 @api.post("/api/parse", summary="The program of a sentence")
 async def parse(request: ParseRequest, service: Served) -> ParseResponse:
     found = await service.explained(Question(request.sentence, request.readings, request.explain))
-    return ParseResponse.of(found, request.explain)
+    return ParseResponse.of(found.answer, request.explain, found.gaps, found.geobase)
 
 
 @api.post("/api/batch", summary="The programs of many sentences")
 async def batch(request: BatchRequest, service: Served) -> BatchResponse:
-    lines = read_batch(request.text, service.limits)
+    lines = request.lines(service.limits)
     return BatchResponse.of(lines, await service.answers([line.sentence for line in lines]))
 
 
@@ -108,9 +107,7 @@ async def rules(
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> RulesResponse:
-    found = service.usage.search(search, order)
-    shown = found[offset : offset + min(limit, service.limits.rules)]
-    return RulesResponse(found=len(found), offset=offset, rules=[RuleFound.of(each) for each in shown])
+    return service.usage.search(search, order, offset, min(limit, service.limits.rules))
 
 
 @api.get("/api/model", summary="What is being served")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -11,9 +12,8 @@ from nqg.answers import Answer, ChartSpan, Reading, exact_match
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import Markup, columns, derivation_outline, derivation_picture, element, rule_picture
-from nqg.grammar.rule import spelled
 from nqg.inference.gaps import Gaps
-from nqg.web.service import BatchLine, Explained, RuleUsage
+from nqg.web.middleware import HTTPError, Limits
 
 MOST_READINGS = 10
 MOST_WORDS = 40  # of a sentence whose chart is drawn
@@ -142,6 +142,34 @@ class BatchRequest(Message):
 
     text: Text = Field(examples=["walk twice\tI_WALK I_WALK\njump\n"], description="sentence, or sentence<TAB>program.")
 
+    def lines(self, limits: Limits) -> list[BatchLine]:
+        r"""The lines of the text; blank ones are skipped.
+
+        >>> BatchRequest(text="jump\tI_JUMP\n\nwalk twice\n").lines(Limits())
+        [BatchLine(sentence='jump', expected='I_JUMP'), BatchLine(sentence='walk twice', expected=None)]
+        """
+        lines: list[BatchLine] = []
+        for number, line in enumerate(self.text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), start=1):
+            if not line.strip():
+                continue
+            sentence, *programs = line.split("\t")
+            if len(programs) > 1:
+                found = f"{len(programs) + 1} columns"
+                raise HTTPError(422, f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {found}")
+            limits.check_length(sentence, f"line {number}: ")
+            lines.append(BatchLine(sentence.strip(), programs[0].strip() or None if programs else None))
+        if len(lines) > limits.sentences:
+            raise HTTPError(413, f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}")
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """A line of a batch request: a sentence and, perhaps, its program."""
+
+    sentence: str
+    expected: str | None = None
+
 
 class DerivationStep(Message):
     """A rule, the words [start, end) that it covers, and the model's score of it there; `depth` 0 is the root."""
@@ -186,11 +214,6 @@ class ChartCell(Message):
     score: float
     probability: float
 
-    @classmethod
-    def of(cls, cell: ChartSpan) -> ChartCell:
-        start, end = cell.span.start, cell.span.end
-        return cls(start=start, end=end, rule=str(cell.rule), score=cell.score, probability=cell.probability)
-
 
 class Missing(Message):
     """What the grammar lacks for a sentence: places of unknown words, and the spans [start, end) that it does know."""
@@ -223,26 +246,31 @@ class ParseResponse(Message):
     geobase: GeobaseAnswer | None = None
 
     @classmethod
-    def of(cls, found: Explained, explain: bool) -> ParseResponse:
-        answer, own = found.answer, found.answer.first
+    def of(cls, answer: Answer, explain: bool, gaps: Gaps | None, geobase: GeobaseAnswer | None) -> ParseResponse:
+        own, source = answer.first, answer.source_tokens
         response = cls(
-            source=list(answer.source_tokens),
+            source=list(source),
             target=answer.target,
             answered_by=answer.answered_by,
             probability=own.probability,
             reason=answer.reason,
             best=ReadingFound.of(own.reading, explain) if own.reading else None,
             readings=[ReadingFound.of(reading, explain) for reading in own.readings],
+            geobase=geobase,
         )
         if own.chart is not None:
-            response.chart = [ChartCell.of(cell) for cell in own.chart]
-            response.chart_drawing = chart_picture(answer.source_tokens, own.chart)
-        if found.gaps is not None:
-            islands = [(span.start, span.end) for span in found.gaps.islands]
-            response.gaps = Missing(unknown=list(found.gaps.unknown), islands=islands)
-            response.gaps_drawing = gaps_picture(found.gaps)
-        if found.geobase is not None:
-            response.geobase = GeobaseAnswer(program=found.geobase.program, answer=found.geobase.answer)
+            response.chart = [
+                ChartCell(
+                    start=at.start, end=at.end, rule=str(each.rule), score=each.score, probability=each.probability
+                )
+                for each in own.chart
+                for at in [each.span]
+            ]
+            response.chart_drawing = chart_picture(source, own.chart)
+        if gaps is not None:
+            islands = [(span.start, span.end) for span in gaps.islands]
+            response.gaps = Missing(unknown=list(gaps.unknown), islands=islands)
+            response.gaps_drawing = gaps_picture(gaps)
         return response
 
 
@@ -309,19 +337,6 @@ class RuleFound(Message):
     uses: int
     examples: list[str]
     drawing: str
-
-    @classmethod
-    def of(cls, usage: RuleUsage) -> RuleFound:
-        source, target = (" ".join(map(spelled, side)) for side in (usage.rule.source, usage.rule.target))
-        return cls(
-            number=usage.number,
-            source=source,
-            target=target,
-            arity=usage.rule.arity,
-            uses=usage.count,
-            examples=list(usage.examples),
-            drawing=rule_picture(usage.rule),
-        )
 
 
 class RulesResponse(Message):

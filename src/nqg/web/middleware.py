@@ -52,6 +52,12 @@ class Limits:
     answer_timeout: float = 30.0  # seconds
     client_timeout: float = 10.0  # seconds for a body to arrive, for a client to take its answer, or to ask again
 
+    def check_length(self, sentence: str, place: str = "") -> None:
+        """Refuse a sentence of too many tokens."""
+        found = len(sentence.split())
+        if found > self.tokens:
+            raise HTTPError(422, f"{place}the sentence has {found} tokens; at most {self.tokens} are read")
+
 
 class HTTPError(NqgError):
     """A request that is not answered; `status` is the HTTP status that says so."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Literal, TypeVar, cast
+from typing import Generic, Literal, TypeVar
 
 from nqg.answers import Answer
 from nqg.data.geobase import Geography, read_geobase
@@ -17,11 +17,13 @@ from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
 from nqg.errors import FormatError, NqgError
 from nqg.evaluation.denotations import denotation
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import Rule
+from nqg.grammar.pictures import rule_picture
+from nqg.grammar.rule import Rule, spelled
 from nqg.inference.gaps import Gaps, gaps
-from nqg.inference.hybrid import Hybrid, has_fallback
+from nqg.inference.hybrid import Hybrid, load_model
 from nqg.inference.parser import DecodeOptions, Parser
-from nqg.web.middleware import Busy, HTTPError, Limits
+from nqg.web.messages import GeobaseAnswer, RuleFound, RulesResponse
+from nqg.web.middleware import Busy, Limits
 
 BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
 EXAMPLES_A_RULE = 3
@@ -107,42 +109,6 @@ class Batcher(Generic[Query, Result]):
             return [result for question in questions for result in self._results([question])]
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLine:
-    """A line of a batch request: a sentence and, perhaps, its program."""
-
-    sentence: str
-    expected: str | None = None
-
-
-def read_batch(text: str, limits: Limits) -> list[BatchLine]:
-    r"""The lines of `text`: a sentence each, or a sentence, a tab and a program; blank ones are skipped.
-
-    >>> read_batch("jump\tI_JUMP\n\nwalk twice\n", Limits())
-    [BatchLine(sentence='jump', expected='I_JUMP'), BatchLine(sentence='walk twice', expected=None)]
-    """
-    lines: list[BatchLine] = []
-    for number, line in enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), start=1):
-        if not line.strip():
-            continue
-        sentence, *programs = line.split("\t")
-        if len(programs) > 1:
-            found = f"{len(programs) + 1} columns"
-            raise HTTPError(422, f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {found}")
-        check_length(sentence, limits, f"line {number}: ")
-        lines.append(BatchLine(sentence.strip(), programs[0].strip() or None if programs else None))
-    if len(lines) > limits.sentences:
-        raise HTTPError(413, f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}")
-    return lines
-
-
-def check_length(sentence: str, limits: Limits, place: str = "") -> None:
-    """Refuse a sentence of too many tokens."""
-    found = len(sentence.split())
-    if found > limits.tokens:
-        raise HTTPError(422, f"{place}the sentence has {found} tokens; at most {limits.tokens} are read")
-
-
 @dataclass(slots=True)
 class RuleUsage:
     """A rule, its place in the grammar, and its uses so far."""
@@ -175,19 +141,25 @@ class UsageCounter:
             if is_example and len(usage.examples) < EXAMPLES_A_RULE and sentence not in usage.examples:
                 usage.examples.append(sentence)
 
-    def search(self, text: str = "", order: RuleOrder = "grammar") -> list[RuleUsage]:
+    def search(self, text: str, order: RuleOrder, offset: int, limit: int) -> RulesResponse:
         """The rules that have every word of `text`, in the grammar's order or the most used first."""
         words = text.lower().split()
         found = [usage for rule, usage in self._uses.items() if all(word in str(rule).lower() for word in words)]
-        return sorted(found, key=lambda usage: -usage.count) if order == "uses" else found
-
-
-@dataclass(frozen=True, slots=True)
-class GeobaseResult:
-    """A program with its names put back, and what geobase answers."""
-
-    program: str
-    answer: str
+        if order == "uses":
+            found.sort(key=lambda usage: -usage.count)
+        rules = [
+            RuleFound(
+                number=usage.number,
+                source=" ".join(map(spelled, usage.rule.source)),
+                target=" ".join(map(spelled, usage.rule.target)),
+                arity=usage.rule.arity,
+                uses=usage.count,
+                examples=list(usage.examples),
+                drawing=rule_picture(usage.rule),
+            )
+            for usage in found[offset : offset + limit]
+        ]
+        return RulesResponse(found=len(found), offset=offset, rules=rules)
 
 
 @dataclass(frozen=True)
@@ -210,7 +182,7 @@ class GeobaseLookup:
         except FormatError:
             return AnonymisedSentence(sentence, ())
 
-    def result(self, sentence: AnonymisedSentence, target: str) -> GeobaseResult | None:
+    def result(self, sentence: AnonymisedSentence, target: str) -> GeobaseAnswer | None:
         """The first well-typed program that `target` may mean, with its answer; None where there is none."""
         if math.prod(map(len, sentence.readings)) > MOST_MEANINGS:
             return None
@@ -218,7 +190,9 @@ class GeobaseLookup:
             program = next(sentence.programs(target), None)
         except NqgError:
             return None
-        return GeobaseResult(program, str(denotation(program, self.geography))) if program else None
+        if program is None:
+            return None
+        return GeobaseAnswer(program=program, answer=str(denotation(program, self.geography)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +210,7 @@ class Explained:
 
     answer: Answer
     gaps: Gaps | None = None
-    geobase: GeobaseResult | None = None
+    geobase: GeobaseAnswer | None = None
 
 
 class Service:
@@ -245,31 +219,29 @@ class Service:
     def __init__(
         self,
         name: str,
-        parser: Parser,
-        hybrid: Hybrid | None = None,
+        model: Parser | Hybrid,
         *,
         geobase: GeobaseLookup | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
     ) -> None:
+        parser = model.parser if isinstance(model, Hybrid) else model
+        if not isinstance(parser, Parser):
+            raise NqgError(f"the page shows the rules of a Parser, found {type(parser).__name__}")
         self.name = name
         self.parser = parser
         self.geobase = geobase
         self.limits = limits
         self.usage = UsageCounter(parser.grammar)
-        self.has_fallback = hybrid is not None
+        self.has_fallback = isinstance(model, Hybrid)
         self.suggestions: list[str] = []
-        self._system: Parser | Hybrid = hybrid or parser
+        self._model = model
         self._batcher: Batcher[Question, Explained] | None = None
         self._counting: asyncio.Task[None] | None = None
 
     @classmethod
     def load(cls, folder: Path, device: str | None = None, geobase: GeobaseLookup | None = None) -> Service:
         """The service of a model folder, with its fallback where it has one."""
-        name = folder.resolve().name
-        if not has_fallback(folder):
-            return cls(name, Parser.load(folder, device), geobase=geobase)
-        hybrid = Hybrid.load(folder, device)
-        return cls(name, cast(Parser, hybrid.parser), hybrid, geobase=geobase)  # a folder's parser is always a Parser
+        return cls(folder.resolve().name, load_model(folder, device), geobase=geobase)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
         """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested."""
@@ -289,7 +261,7 @@ class Service:
 
     async def explained(self, question: Question) -> Explained:
         """The answer to one question."""
-        check_length(question.sentence, self.limits)
+        self.limits.check_length(question.sentence)
         found = await self._started().ask(question)
         self.usage.count(found.answer)
         return found
@@ -335,7 +307,7 @@ class Service:
             groups[DecodeOptions(question.readings, chart=question.explain, limit=limit)].append(place)
         found: dict[int, Explained] = {}
         for options, places in groups.items():
-            answers = self._system.with_options(options).answers(sentences[place].source for place in places)
+            answers = self._model.with_options(options).answers(sentences[place].source for place in places)
             for place, answer in zip(places, answers, strict=True):
                 explain = questions[place].explain
                 found[place] = self._explanation(sentences[place], answer) if explain else Explained(answer)
