@@ -53,7 +53,7 @@ PUBLISHED = {  # user CPU seconds of several runs: least and most
 }
 GEOQUERY = ("standard", "template", "length", "tmcd")
 FULL_WEIGHT, NO_FACTORING = ("data_weight", 1.0), ("factoring", False)
-NODES: Mapping[str, Changes] = {
+CHOICES: Mapping[str, Changes] = {
     "ours": (),
     "full weight": (FULL_WEIGHT,),
     "full weight, no factoring": (FULL_WEIGHT, NO_FACTORING),
@@ -185,7 +185,7 @@ def published_table() -> Iterator[str]:
 def choices_table() -> Iterator[str]:
     yield from heading("settings", "CPU s", "steps", *QUALITY)
     for split in GEOQUERY:
-        for name, changes in NODES.items():
+        for name, changes in CHOICES.items():
             found = measured_apart(Case("geoquery", split, changes))
             yield f"| geoquery {split} | {name} | {found.seconds:.2f} | {found.steps:,} | {found.quality} |"
 

@@ -43,12 +43,12 @@ def cases() -> list[Case]:
 
 def walked(grammar: TargetGrammar, tokens: list[str]) -> int:
     prefix = grammar.prefix()
-    nodes = 0
+    total = 0
     for token in tokens:
         assert prefix is not None
-        nodes += len(prefix.expected.tokens)
+        total += len(prefix.expected.tokens)
         prefix = prefix.then(token)
-    return nodes
+    return total
 
 
 def repeated(work: Callable[[], object]) -> None:

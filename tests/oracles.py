@@ -238,8 +238,8 @@ def defined_divergence(train: Sequence[Counter[str]], test: Sequence[Counter[str
 
 def nearest_sum(sizes: Sequence[int], wanted: int) -> int:
     """How near the sum of some of `sizes`, neither none nor all, can come to `wanted`."""
-    nodes = (chosen for count in range(1, len(sizes)) for chosen in combinations(sizes, count))
-    return min(abs(sum(chosen) - wanted) for chosen in nodes)
+    choices = (chosen for count in range(1, len(sizes)) for chosen in combinations(sizes, count))
+    return min(abs(sum(chosen) - wanted) for chosen in choices)
 
 
 def largest_divergence(compounds: Sequence[Counter[str]], atoms: Sequence[Counter[str]], train_size: int) -> float:

@@ -93,7 +93,7 @@ def test_a_wildcard_for_tokens_takes_one_or_more_and_may_stand_anywhere() -> Non
     assert grammar.accepts(_words("a b , c"))
     assert not grammar.accepts(_words(", b"))
     assert not grammar.accepts(_words("a b ,"))
-    assert grammar.expected_next(["a"]) == grammar.expected_next(["a", "b"])
+    assert grammar.explain(["a"]).expected == grammar.explain(["a", "b"]).expected
 
 
 def test_a_wildcard_for_one_token_takes_one() -> None:
@@ -201,9 +201,9 @@ def test_reading_token_by_token_equals_reading_at_once(grammar: TargetGrammar, s
     prefix = grammar.prefix()
     for length in range(1, len(string) + 1):
         prefix = prefix and prefix.then(string[length - 1])
-        assert (prefix and prefix.expected) == grammar.expected_next(string[:length])
-        assert (prefix is None) == (grammar.explain(string[:length]).legal_tokens < length)
-        assert prefix is None or prefix.may_end == grammar.accepts(string[:length])
+        verdict = grammar.explain(string[:length])
+        assert (prefix is None) == (verdict.legal_tokens < length)
+        assert prefix is None or prefix.expected == verdict.expected
 
 
 def test_a_prefix_never_changes_so_that_beams_may_share_it(funql: TargetGrammar) -> None:
@@ -217,7 +217,7 @@ def test_a_prefix_never_changes_so_that_beams_may_share_it(funql: TargetGrammar)
             longer = beams[number].then(rest[step]) if step < len(rest) else beams[number]
             assert longer is not None
             beams[number] = longer
-    assert all(beam.may_end for beam in beams)
+    assert all(beam.expected.end for beam in beams)
     assert [beam.length - shared.length for beam in beams] == [len(rest) for rest in rests]
     assert shared.expected == before
     assert shared.then("answer") is None
@@ -225,11 +225,10 @@ def test_a_prefix_never_changes_so_that_beams_may_share_it(funql: TargetGrammar)
 
 def test_what_is_expected_says_tokens_wildcards_and_the_end() -> None:
     grammar = TargetGrammar.parse("<s> ::= a | a <.> | a b <s>")
-    expected = grammar.expected_next(["a"])
-    assert expected is not None
+    expected = grammar.explain(["a"]).expected
     assert (expected.tokens, expected.any_token, expected.end) == (("b",), True, True)
     assert expected.allows("whatever")
-    assert grammar.expected_next(["b"]) is None
+    assert grammar.prefix(["b"]) is None
 
 
 def test_a_grammar_travels_to_worker_processes_before_and_after_use(funql: TargetGrammar) -> None:

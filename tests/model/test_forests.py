@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.errors import FormatError, LimitExceeded, NqgError, SettingsError
+from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import derivation_counts
 from nqg.model import forests as build
 from nqg.model.forest_storage import read_forests, write_forests
-from nqg.model.forests import Forests, build_forests, forest_parts, full_forest, goal_forest
+from nqg.model.forests import Forests, build_forests, forest_parts
 from oracles import all_derivations, forest_derivations
 from strategies import grammars, sentences
 
@@ -55,12 +56,12 @@ def test_full_forests_hold_every_reading_and_goal_forests_those_of_the_target() 
 def test_one_pair_alone_has_the_forests_that_enumeration_finds(
     grammar: Grammar, source: Tokens, data: st.DataObject
 ) -> None:
-    full = full_forest(grammar, source)
+    full = charts(grammar, [source])
     if derivation_counts(full)[0] > 500:
         return
     derivations = all_derivations(grammar, source)
     target = data.draw(st.sampled_from([("x",), *sorted({each.target for each in derivations})]))
-    goal = goal_forest(grammar, source, target)
+    goal = goal_charts(grammar, full, [target])
     assert sorted(map(str, forest_derivations(grammar, full))) == sorted(map(str, derivations))
     expected = sorted(str(each) for each in derivations if each.target == target)
     assert sorted(map(str, forest_derivations(grammar, goal))) == expected
@@ -90,8 +91,6 @@ def test_no_examples_have_no_forests_and_no_workers_is_a_mistake() -> None:
 def test_a_limit_given_by_the_caller_reaches_the_chart() -> None:
     with pytest.raises(LimitExceeded, match="needs more than 2 entries"):
         build_forests(GRAMMAR, EXAMPLES, limit=2)
-    with pytest.raises(LimitExceeded, match="needs more than 2 entries"):
-        full_forest(GRAMMAR, ("jump", "twice"), limit=2)
 
 
 def test_forests_survive_a_round_trip_through_one_file(tmp_path: Path) -> None:

@@ -258,10 +258,10 @@ class Expected:
     def __str__(self) -> str:
         named = ["any token"] if self.any_token else [f"'{token}'" for token in self.tokens]
         hidden = len(named) - _SHOWN_TOKENS
-        nodes = [*named[:_SHOWN_TOKENS], *(["the end"] if self.end else [])]
+        parts = [*named[:_SHOWN_TOKENS], *(["the end"] if self.end else [])]
         if hidden > 0:
-            nodes.append(f"{hidden} more")
-        return " or ".join(part for part in (", ".join(nodes[:-1]), nodes[-1]) if part)
+            parts.append(f"{hidden} more")
+        return " or ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +309,6 @@ class Prefix:
     def expected(self) -> Expected:
         """What may come next."""
         return self.recogniser.expected_after(self.chart)
-
-    @property
-    def may_end(self) -> bool:
-        """Whether the prefix is a whole legal target."""
-        return bool(is_complete(self.recogniser.tables, self.chart))
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,6 @@ class Hypergraph:
         return len(self.rules)
 
     @property
-    def is_goal(self) -> bool:
-        """Whether its nodes are tied to parts of a target."""
-        return self.target_starts is not None
-
-    @property
     def nbytes(self) -> int:
         """The memory that the arrays take."""
         return sum(array.nbytes for array in self.arrays().values())

@@ -1,174 +1,180 @@
-"""What can be asked of all derivations at once: a pass over the hypergraph in a semiring; best, k best, marginals."""
+"""What can be asked of all derivations of a sentence at once: one pass up the hypergraph in a semiring, one back down.
+
+The value of a hyperedge is the product of its own weight and its children's values, the value of a node the sum of its
+hyperedges' values. Numbers are added up in compiled code, where weights are logarithms: products are sums, and a
+semiring is its way to sum, which also tells each hyperedge its share of the sum (the gradient; a one for the best and
+zeros for the others under max). Handing shares down from the root gives marginals. Values of other types (exact counts,
+lists of the k best) rise by the same pass in Python.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice, product
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from math import prod
-from typing import Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, kernel
-from nqg.grammar.derivation import Derivation, Hyperedge, Tokens, substituted
+from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_CHILD, NO_ROOT, HyperedgeId, Hypergraph, NodeId
+
+Sum = Callable[[FloatArray], float]  # the sum of some weights, which are replaced by their shares of it
+
+
+@kernel
+def log_sum(weights: FloatArray) -> float:
+    """The semiring of logarithms of probabilities: log-sum-exp, with the softmax as shares."""
+    top = -np.inf
+    for weight in weights:
+        top = max(top, weight)
+    if top == -np.inf:
+        weights[:] = 0.0
+        return top
+    total = 0.0
+    for at in range(len(weights)):
+        weights[at] = np.exp(weights[at] - top)
+        total += weights[at]
+    weights /= total
+    return float(top + np.log(total))
+
+
+@kernel
+def max_sum(weights: FloatArray) -> float:
+    """The semiring of the best derivation; of equally good hyperedges the first one wins."""
+    best = 0
+    for at in range(1, len(weights)):
+        if weights[at] > weights[best]:
+            best = at
+    top = weights[best]
+    weights[:] = 0.0
+    weights[best] = 1.0
+    return float(top)
+
+
+@inlined
+def rise(
+    plus: Sum,
+    first_hyperedge: Int64Array,
+    children: Int32Array,
+    low: int,
+    high: int,
+    weights: FloatArray,
+    values: FloatArray,
+) -> None:
+    """The inside pass: set `values` of the nodes from `low` to `high`, and turn their hyperedges' weights to shares."""
+    begin = first_hyperedge[low]
+    for node in range(low, high):
+        first, last = first_hyperedge[node] - begin, first_hyperedge[node + 1] - begin
+        for hyperedge in range(first, last):
+            for child in children[begin + hyperedge]:
+                if child != NO_CHILD:
+                    weights[hyperedge] += values[child - low]
+        values[node - low] = plus(weights[first:last])
+
+
+@inlined
+def descend(
+    first_hyperedge: Int64Array, children: Int32Array, low: int, high: int, shares: FloatArray, reached: FloatArray
+) -> None:
+    """The outside pass: multiply shares by how far their nodes are `reached`, and hand them on to the children."""
+    begin = first_hyperedge[low]
+    for node in range(high - 1, low - 1, -1):
+        for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
+            shares[hyperedge - begin] *= reached[node - low]
+            for child in children[hyperedge]:
+                if child != NO_CHILD:
+                    reached[child - low] += shares[hyperedge - begin]
+
+
+@kernel
+def _log_values(first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray) -> FloatArray:
+    values = np.empty(len(first_hyperedge) - 1)
+    rise(log_sum, first_hyperedge, children, 0, len(values), weights, values)
+    return values
+
+
+@kernel
+def _max_values(first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray) -> FloatArray:
+    values = np.empty(len(first_hyperedge) - 1)
+    rise(max_sum, first_hyperedge, children, 0, len(values), weights, values)
+    return values
+
+
+@kernel
+def _marginals(roots: Int64Array, first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray) -> FloatArray:
+    reached = np.empty(len(first_hyperedge) - 1)
+    rise(log_sum, first_hyperedge, children, 0, len(reached), weights, reached)
+    reached[:] = 0.0
+    for root in roots:
+        if root != NO_ROOT:
+            reached[root] = 1.0
+    descend(first_hyperedge, children, 0, len(reached), weights, reached)
+    return weights
+
+
+@kernel
+def add_log_partitions(
+    first_node: Int64Array,
+    first_hyperedge: Int64Array,
+    children: Int32Array,
+    pairs: Int64Array,
+    batch: Int64Array,
+    first_pair: Int64Array,
+    scores: FloatArray,
+    sign: float,
+    totals: FloatArray,
+    gradient: FloatArray,
+) -> None:
+    """Add `sign` times log Z of every sentence of a batch to its total, and its gradient to that of its scores.
+
+    A hyperedge has the score of its pair of span and rule; `first_pair` says where those of each sentence begin.
+    """
+    for row in range(len(batch)):
+        low, high = first_node[batch[row]], first_node[batch[row] + 1]
+        if low == high:
+            totals[row] -= sign * np.inf
+            continue
+        begin, end = first_hyperedge[low], first_hyperedge[high]
+        weights, values = np.empty(end - begin), np.empty(high - low)
+        for hyperedge in range(begin, end):
+            weights[hyperedge - begin] = scores[first_pair[row] + pairs[hyperedge]]
+        rise(log_sum, first_hyperedge, children, low, high, weights, values)
+        totals[row] += sign * values[-1]
+        values[:] = 0.0
+        values[-1] = sign
+        descend(first_hyperedge, children, low, high, weights, values)
+        for hyperedge in range(begin, end):
+            gradient[first_pair[row] + pairs[hyperedge]] += weights[hyperedge - begin]
 
 
 def log_inside(graph: Hypergraph, scores: FloatArray | None = None) -> FloatArray:
     """For every node the log of the sum over its derivations of exp(score): (N,); without scores, of their number."""
-    weights = np.zeros(graph.hyperedges) if scores is None else scores
-    return _log_inside(graph.first_hyperedge, graph.children, weights)
-
-
-def max_inside(graph: Hypergraph, scores: FloatArray) -> tuple[FloatArray, Int64Array]:
-    """For every node the score of its best derivation, and the hyperedge that it begins with: (N,) each.
-
-    Of equally good hyperedges the first one wins.
-    """
-    return _max_inside(graph.first_hyperedge, graph.children, scores)
-
-
-@inlined
-def _value(hyperedge: int, children: Int32Array, scores: FloatArray, values: FloatArray) -> float:
-    value = scores[hyperedge]
-    for child in children[hyperedge]:
-        if child != NO_CHILD:
-            value += values[child]
-    return float(value)
-
-
-@kernel
-def _log_inside(first_hyperedge: Int64Array, children: Int32Array, scores: FloatArray) -> FloatArray:
-    values = np.empty(len(first_hyperedge) - 1)
-    for node in range(len(values)):
-        top, total = -np.inf, 0.0
-        for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
-            value = _value(hyperedge, children, scores, values)
-            if value > top:  # keep the sum relative to the largest value seen, so that nothing overflows
-                total = total * np.exp(top - value) + 1.0
-                top = value
-            elif value > -np.inf:
-                total += np.exp(value - top)
-        values[node] = top + np.log(total) if total > 0.0 else -np.inf
-    return values
-
-
-@kernel
-def _max_inside(first_hyperedge: Int64Array, children: Int32Array, scores: FloatArray) -> tuple[FloatArray, Int64Array]:
-    values = np.empty(len(first_hyperedge) - 1)
-    best = np.empty(len(values), dtype=np.int64)
-    for node in range(len(values)):
-        best[node] = first_hyperedge[node]
-        values[node] = _value(best[node], children, scores, values)
-        for hyperedge in range(first_hyperedge[node] + 1, first_hyperedge[node + 1]):
-            value = _value(hyperedge, children, scores, values)
-            if value > values[node]:
-                values[node], best[node] = value, hyperedge
-    return values, best
-
-
-Value = TypeVar("Value")
-
-
-class Algebra(Protocol[Value]):
-    """How values rise through a hypergraph."""
-
-    def apply(self, hyperedge: HyperedgeId, children: Sequence[Value]) -> Value:
-        """The value of one hyperedge."""
-        ...
-
-    def choose(self, values: Iterable[Value]) -> Value:
-        """The value of a node between hyperedges, of which there is at least one."""
-        ...
-
-
-def folded(graph: Hypergraph, algebra: Algebra[Value]) -> list[Value]:
-    """The value of every node, children before parents."""
-    values: list[Value] = []
-    for node in graph.node_ids():
-        values.append(algebra.choose(_hyperedge_values(graph, node, algebra, values)))
-    return values
-
-
-def _hyperedge_values(
-    graph: Hypergraph, node: NodeId, algebra: Algebra[Value], values: Sequence[Value]
-) -> Iterator[Value]:
-    for hyperedge in graph.hyperedges_of(node):
-        yield algebra.apply(hyperedge, [values[child] for child in graph.children_of(hyperedge)])
-
-
-class Counting:
-    """How many derivations there are, exactly."""
-
-    def apply(self, hyperedge: HyperedgeId, children: Sequence[int]) -> int:
-        """Every combination of the children's derivations."""
-        return prod(children)
-
-    def choose(self, values: Iterable[int]) -> int:
-        """The derivations of all hyperedges together."""
-        return sum(values)
-
-
-def derivation_counts(graph: Hypergraph) -> list[int]:
-    """How many derivations each sentence of a pruned graph has, exactly; 0 where it has none."""
-    counts = folded(graph, Counting())
-    return [0 if root == NO_ROOT else counts[root] for root in graph.roots()]
+    weights = np.zeros(graph.hyperedges) if scores is None else scores.copy()
+    return _log_values(graph.first_hyperedge, graph.children, weights)
 
 
 def log_derivation_counts(graph: Hypergraph) -> FloatArray:
     """The natural logarithms of `derivation_counts`, minus infinity for none: fast, and never too large a number."""
-    roots = graph.roots()
-    values = np.append(log_inside(graph), -np.inf)  # where NO_ROOT, which is -1, leads to
-    return values[roots]
+    return np.append(log_inside(graph), -np.inf)[graph.roots()]  # NO_ROOT is -1: the last
 
 
-@dataclass(frozen=True, slots=True)
-class TargetSet:
-    """Some targets, shortest first and then by text; `is_complete` says that there are no others."""
-
-    targets: tuple[Tokens, ...]
-    is_complete: bool
+def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
+    """For every hyperedge the probability that a derivation of its sentence contains it: (A,)."""
+    return _marginals(graph.roots(), graph.first_hyperedge, graph.children, scores.copy())
 
 
-@dataclass(frozen=True, slots=True)
-class Yielding:
-    """Which targets there are: at most `most` of them, none with more than `longest` tokens."""
-
-    grammar: Grammar
-    graph: Hypergraph
-    most: int
-    longest: int
-
-    def apply(self, hyperedge: HyperedgeId, children: Sequence[TargetSet]) -> TargetSet:
-        """The rule's target with every combination of the children's targets in it."""
-        side = self.grammar[int(self.graph.rules[hyperedge])].target
-        combinations = product(*(child.targets for child in children))
-        found = {substituted(side, combination) for combination in islice(combinations, self.most)}
-        whole = prod(len(child.targets) for child in children) <= self.most
-        return self._bounded(found, whole and all(child.is_complete for child in children))
-
-    def choose(self, values: Iterable[TargetSet]) -> TargetSet:
-        """The targets of all hyperedges together."""
-        values = list(values)
-        found = {target for value in values for target in value.targets}
-        return self._bounded(found, all(value.is_complete for value in values))
-
-    def _bounded(self, found: set[Tokens], is_complete: bool) -> TargetSet:
-        short = sorted((target for target in found if len(target) <= self.longest), key=lambda t: (len(t), t))
-        return TargetSet(tuple(short[: self.most]), is_complete and len(short) == len(found) <= self.most)
+def max_inside(graph: Hypergraph, scores: FloatArray) -> tuple[FloatArray, Int64Array]:
+    """For every node the score of its best derivation, and the hyperedge that it begins with: (N,) each."""
+    shares = scores.copy()
+    values = _max_values(graph.first_hyperedge, graph.children, shares)
+    return values, np.flatnonzero(shares)
 
 
-def targets(grammar: Grammar, graph: Hypergraph, *, most: int = 1000, longest: int = 10_000) -> list[TargetSet]:
-    """The targets that each sentence of a pruned graph can yield."""
-    sets = folded(graph, Yielding(grammar, graph, most, longest))
-    return [TargetSet((), is_complete=True) if root == NO_ROOT else sets[root] for root in graph.roots()]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredDerivation:
+class ScoredDerivation(NamedTuple):
     """A derivation and the sum of its hyperedges' scores."""
 
     derivation: Derivation
@@ -179,23 +185,18 @@ def best_derivations(grammar: Grammar, graph: Hypergraph, scores: FloatArray) ->
     """The best derivation of each sentence of a pruned graph, under a score per hyperedge; None where it has none."""
     values, best = max_inside(graph, scores)
 
-    def derivation(root: NodeId) -> ScoredDerivation:
-        picks = _walked(graph, root, lambda node: HyperedgeId(int(best[node])))
-        return ScoredDerivation(_derivation(grammar, graph, picks), float(values[root]))
+    def picks(root: int) -> Iterator[tuple[NodeId, HyperedgeId]]:
+        pending = [NodeId(root)]
+        while pending:
+            node = pending.pop()
+            hyperedge = HyperedgeId(int(best[node]))
+            yield node, hyperedge
+            pending.extend(reversed(graph.children_of(hyperedge)))
 
-    return [None if root == NO_ROOT else derivation(NodeId(int(root))) for root in graph.roots()]
-
-
-def _walked(
-    graph: Hypergraph, root: NodeId, pick: Callable[[NodeId], HyperedgeId]
-) -> Iterator[tuple[NodeId, HyperedgeId]]:
-    """The nodes of one derivation, parents before children, with the hyperedge picked for each."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        hyperedge = pick(node)
-        yield node, hyperedge
-        pending.extend(reversed(graph.children_of(hyperedge)))
+    return [
+        None if root == NO_ROOT else ScoredDerivation(_derivation(grammar, graph, picks(root)), float(values[root]))
+        for root in graph.roots().tolist()
+    ]
 
 
 def _derivation(grammar: Grammar, graph: Hypergraph, picks: Iterable[tuple[NodeId, HyperedgeId]]) -> Derivation:
@@ -203,8 +204,30 @@ def _derivation(grammar: Grammar, graph: Hypergraph, picks: Iterable[tuple[NodeI
     return Derivation(tuple(Hyperedge(grammar[int(rules[hyperedge])], graph.span(node)) for node, hyperedge in picks))
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ranked:
+Value = TypeVar("Value")
+Term = TypeVar("Term")
+
+
+def inside(
+    graph: Hypergraph, times: Callable[[HyperedgeId, list[Value]], Term], plus: Callable[[Iterator[Term]], Value]
+) -> list[Value]:
+    """The inside pass over any values: `times` gives that of a hyperedge from its children's, `plus` that of a node."""
+    values: list[Value] = []
+    for node in graph.node_ids():
+        terms = (
+            times(each, [values[child] for child in graph.children_of(each)]) for each in graph.hyperedges_of(node)
+        )
+        values.append(plus(terms))
+    return values
+
+
+def derivation_counts(graph: Hypergraph) -> list[int]:
+    """How many derivations each sentence of a pruned graph has, exactly; 0 where it has none."""
+    counts = inside(graph, lambda _, children: prod(children), sum)
+    return [0 if root == NO_ROOT else counts[root] for root in graph.roots()]
+
+
+class Ranked(NamedTuple):
     """One derivation of a node: a hyperedge and, for each child, which of the child's derivations (0 the best).
 
     The order puts better ones first and breaks ties by position.
@@ -216,80 +239,43 @@ class Ranked:
 
 
 def k_best_derivations(grammar: Grammar, graph: Hypergraph, scores: FloatArray, k: int) -> list[list[ScoredDerivation]]:
-    """The k best derivations of each sentence of a pruned graph, best first; fewer where there are fewer."""
-    ranked: list[list[Ranked]] = []
-    for node in graph.node_ids():
-        ranked.append(list(islice(_ranked(graph, node, scores, ranked), k)))
-    return [
-        [] if root == NO_ROOT else _ranked_derivations(grammar, graph, NodeId(int(root)), ranked)
-        for root in graph.roots()
-    ]
+    """The k best derivations of each sentence of a pruned graph, best first; fewer where there are fewer.
 
+    Hyperedges list theirs only as far as they are asked (the lazy product of Huang and Chiang, 2005).
+    """
 
-def _ranked(graph: Hypergraph, node: NodeId, scores: FloatArray, below: Sequence[Sequence[Ranked]]) -> Iterator[Ranked]:
-    """The derivations of `node` from the best on, made only as far as they are asked for."""
+    def product(hyperedge: HyperedgeId, children: list[list[Ranked]]) -> Iterator[Ranked]:
+        own = -float(scores[hyperedge])
 
-    def candidate(hyperedge: HyperedgeId, ranks: tuple[int, ...]) -> Ranked:
-        children = zip(graph.children_of(hyperedge), ranks, strict=True)
-        return Ranked(
-            sum((below[child][rank].cost for child, rank in children), -float(scores[hyperedge])), hyperedge, ranks
-        )
+        def ranked(ranks: tuple[int, ...]) -> Ranked:
+            costs = (below[rank].cost for below, rank in zip(children, ranks, strict=True))
+            return Ranked(sum(costs, own), hyperedge, ranks)
 
-    def next_worse(found: Ranked) -> Iterator[Ranked]:
-        for at, child in enumerate(graph.children_of(found.hyperedge)):
-            if found.ranks[at] + 1 < len(below[child]):
-                yield candidate(found.hyperedge, (*found.ranks[:at], found.ranks[at] + 1, *found.ranks[at + 1 :]))
+        heap = [ranked((0,) * len(children))]
+        queued = {heap[0].ranks}
+        while heap:
+            found = heapq.heappop(heap)
+            yield found
+            for at, (below, rank) in enumerate(zip(children, found.ranks, strict=True)):
+                worse = (*found.ranks[:at], rank + 1, *found.ranks[at + 1 :])
+                if rank + 1 < len(below) and worse not in queued:
+                    queued.add(worse)
+                    heapq.heappush(heap, ranked(worse))
 
-    heap = [candidate(hyperedge, (0,) * len(graph.children_of(hyperedge))) for hyperedge in graph.hyperedges_of(node)]
-    heapq.heapify(heap)
-    queued = {(found.hyperedge, found.ranks) for found in heap}
-    while heap:
-        found = heapq.heappop(heap)
-        yield found
-        for worse in next_worse(found):
-            if (worse.hyperedge, worse.ranks) not in queued:
-                queued.add((worse.hyperedge, worse.ranks))
-                heapq.heappush(heap, worse)
+    best = inside(graph, product, lambda streams: list(islice(heapq.merge(*streams), k)))
 
-
-def _ranked_derivations(
-    grammar: Grammar, graph: Hypergraph, root: NodeId, ranked: Sequence[Sequence[Ranked]]
-) -> list[ScoredDerivation]:
-    def picks(rank: int) -> Iterator[tuple[NodeId, HyperedgeId]]:
-        pending = [(root, rank)]
+    def picks(root: int, rank: int) -> Iterator[tuple[NodeId, HyperedgeId]]:
+        pending = [(NodeId(root), rank)]
         while pending:
             node, at = pending.pop()
-            found = ranked[node][at]
+            found = best[node][at]
             yield node, found.hyperedge
             pending.extend(reversed(list(zip(graph.children_of(found.hyperedge), found.ranks, strict=True))))
 
     return [
-        ScoredDerivation(_derivation(grammar, graph, picks(rank)), -found.cost)
-        for rank, found in enumerate(ranked[root])
+        [
+            ScoredDerivation(_derivation(grammar, graph, picks(root, rank)), -found.cost)
+            for rank, found in enumerate([] if root == NO_ROOT else best[root])
+        ]
+        for root in graph.roots().tolist()
     ]
-
-
-def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
-    """For every hyperedge the probability that a derivation of its sentence contains it: (A,)."""
-    return _marginals(graph.roots(), graph.first_hyperedge, graph.children, scores, log_inside(graph, scores))
-
-
-@kernel
-def _marginals(
-    roots: Int64Array, first_hyperedge: Int64Array, children: Int32Array, scores: FloatArray, inside: FloatArray
-) -> FloatArray:
-    reached, chances = np.zeros(len(inside)), np.zeros(len(scores))
-    for root in roots:
-        if root != NO_ROOT:
-            reached[root] = 1.0
-    for node in range(len(inside) - 1, -1, -1):  # parents first
-        for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
-            value = scores[hyperedge] - inside[node]
-            for child in children[hyperedge]:
-                if child != NO_CHILD:
-                    value += inside[child]
-            chances[hyperedge] = reached[node] * np.exp(value)
-            for child in children[hyperedge]:
-                if child != NO_CHILD:
-                    reached[child] += chances[hyperedge]
-    return chances

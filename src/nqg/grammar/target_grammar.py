@@ -23,7 +23,7 @@ from nqg.files import numbered_lines, write_text
 from nqg.grammar.rule import check_terminals
 
 if TYPE_CHECKING:
-    from nqg.grammar.earley import Expected, Prefix, Recogniser, Verdict
+    from nqg.grammar.earley import Prefix, Recogniser, Verdict
 
 
 DEFINES = "::="
@@ -181,11 +181,6 @@ class TargetGrammar:
     def explain(self, tokens: Sequence[str]) -> Verdict:
         """Whether `tokens` are a legal target and, where they are not, how far they are legal and what was expected."""
         return self.recogniser.explain(tokens)
-
-    def expected_next(self, tokens: Sequence[str]) -> Expected | None:
-        """What may follow the prefix `tokens`; None where no legal target starts with them."""
-        prefix = self.prefix(tokens)
-        return None if prefix is None else prefix.expected
 
     def prefix(self, tokens: Sequence[str] = ()) -> Prefix | None:
         """The start of a target, to be continued token by token; None where no legal target starts so."""

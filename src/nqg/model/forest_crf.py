@@ -1,4 +1,4 @@
-"""The inside pass over a batch of forests, its exact gradient, and the loss of the model.
+"""The loss of the model over a batch of forests, and its exact gradient.
 
 p(z | x) is proportional to exp(s(z, x)), and s adds up over anchored rules (section 4.1.2 of the paper). The loss of a
 pair is log Z(full forest) - log Z(goal forest). The gradient of log Z is the marginal probability of every hyperedge,
@@ -18,87 +18,14 @@ from torch import Tensor
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError
-from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
-from nqg.grammar.hypergraph import NO_CHILD, starts_of
+from nqg.grammar.arrays import FloatArray, Int64Array
+from nqg.grammar.hypergraph import starts_of
+from nqg.grammar.semirings import add_log_partitions
 from nqg.model.forest_storage import ForestFolder
 from nqg.model.forests import Forests
 from nqg.model.scorer import Scorer
 from nqg.model.spans import Anchors, AnchorTable, Pairs, PairTable
 from nqg.model.subwords import SubwordBatch, Subwords, SubwordTable, tokenize
-
-
-@kernel
-def add_log_inside_and_marginals(
-    first_node: Int64Array,
-    first_hyperedge: Int64Array,
-    children: Int32Array,
-    pairs: Int64Array,
-    batch: Int64Array,
-    first_pair: Int64Array,
-    scores: FloatArray,
-    sign: float,
-    totals: FloatArray,
-    gradient: FloatArray,
-) -> None:
-    """Add `sign` times log Z of every sentence to its total, and `sign` times the marginals of its pairs to theirs.
-
-    `first_pair` says where the pairs of each sentence of the batch begin in `scores` and `gradient`.
-    """
-    for row in range(len(batch)):
-        low, high = first_node[batch[row]], first_node[batch[row] + 1]
-        if low == high:
-            totals[row] -= sign * np.inf
-            continue
-        begin = first_hyperedge[low]
-        shares = np.empty(first_hyperedge[high] - begin)
-        values, flow = np.empty(high - low), np.zeros(high - low)
-        for node in range(low, high):
-            values[node - low] = _united(
-                first_hyperedge[node], first_hyperedge[node + 1], begin, low,
-                children, pairs, scores, first_pair[row], values, shares,
-            )  # fmt: skip
-        totals[row] += sign * values[-1]
-        flow[-1] = sign
-        for node in range(high - 1, low - 1, -1):
-            for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
-                share = shares[hyperedge - begin] * flow[node - low]
-                gradient[first_pair[row] + pairs[hyperedge]] += share
-                for child in children[hyperedge]:
-                    if child != NO_CHILD:
-                        flow[child - low] += share
-
-
-@kernel
-def _united(
-    first: int,
-    stop: int,
-    begin: int,
-    low: int,
-    children: Int32Array,
-    pairs: Int64Array,
-    scores: FloatArray,
-    first_pair: int,
-    values: FloatArray,
-    shares: FloatArray,
-) -> float:
-    """The log-sum-exp over a node's hyperedges, whose `shares` of it are noted."""
-    top = -np.inf
-    for hyperedge in range(first, stop):
-        value = scores[first_pair + pairs[hyperedge]]
-        for child in children[hyperedge]:
-            if child != NO_CHILD:
-                value += values[child - low]
-        shares[hyperedge - begin] = value
-        top = max(top, value)
-    if top == -np.inf:
-        shares[first - begin : stop - begin] = 0.0
-        return top
-    total = 0.0
-    for hyperedge in range(first - begin, stop - begin):
-        shares[hyperedge] = np.exp(shares[hyperedge] - top)
-        total += shares[hyperedge]
-    shares[first - begin : stop - begin] /= total
-    return float(top + np.log(total))
 
 
 def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array) -> Tensor:
@@ -133,7 +60,7 @@ def losses_and_gradient(
     losses, gradient = np.zeros(len(batch)), np.zeros_like(scores)
     first_pair = starts_of(pairs.rules.sizes(batch))
     for graph, of_hyperedges, sign in ((forests.full, pairs.of_full, 1.0), (forests.goal, pairs.of_goal, -1.0)):
-        add_log_inside_and_marginals(
+        add_log_partitions(
             graph.first_node, graph.first_hyperedge, graph.children, of_hyperedges,
             batch, first_pair, scores, sign, losses, gradient,
         )  # fmt: skip

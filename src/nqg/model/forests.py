@@ -19,21 +19,6 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated
 
-Tokens = Sequence[str]
-
-
-def full_forest(grammar: Grammar, source: Tokens, *, limit: int | None = None) -> Hypergraph:
-    """Every derivation of `source`; an empty graph where there is none.
-
-    `limit` bounds the entries of its chart; past it LimitExceeded is raised.
-    """
-    return charts(grammar, [source], limit=limit)
-
-
-def goal_forest(grammar: Grammar, source: Tokens, target: Tokens, *, limit: int | None = None) -> Hypergraph:
-    """The derivations of `source` that yield `target`; an empty graph where there is none."""
-    return goal_charts(grammar, full_forest(grammar, source, limit=limit), [target], limit=limit)
-
 
 @dataclass(frozen=True, slots=True)
 class Forests:

@@ -134,13 +134,11 @@ class Place(NamedTuple):
 
 
 class LegalTargets:
-    """The legal targets of a grammar in the word pieces of a model; several grammars may share a vocabulary."""
+    """The legal targets of a grammar in the word pieces of a model."""
 
-    def __init__(
-        self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling, vocabulary: Vocabulary | None = None
-    ) -> None:
+    def __init__(self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling) -> None:
         self.spelling = spelling
-        self.vocabulary = vocabulary or Vocabulary.of(tokenizer, spelling)
+        self.vocabulary = Vocabulary.of(tokenizer, spelling)
         self._spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
         self._finishes = {text: self.vocabulary.can_finish(text) for text in self._spelled.values()}
         self.grammar = restricted(grammar, {token for token, text in self._spelled.items() if self._can_write(text)})
@@ -269,45 +267,28 @@ def _is_known(symbol: TargetSymbol, categories: Collection[Category], tokens: Co
 class LegalContinuations(LogitsProcessor):
     """For `generate`: pieces that lead out of the legal targets get no chance, in every row and beam on its own.
 
-    One `LegalTargets` for all sentences, or one for each. A row's place is looked up by its pieces, never by its
-    number, because beams change rows from step to step.
+    A row's place is looked up by its pieces, never by its number, because beams change rows from step to step.
     """
 
-    def __init__(self, legal: LegalTargets | Sequence[LegalTargets]) -> None:
-        self.legal = [legal] if isinstance(legal, LegalTargets) else list(legal)
+    def __init__(self, legal: LegalTargets) -> None:
+        self.legal = legal
         self._places: dict[tuple[int, ...], Place | None] = {}
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
         """The scores, with minus infinity for all pieces that may not follow: (rows, vocabulary)."""
-        rows: list[list[int]] = input_ids.tolist()
-        sentences = [row * len(self.legal) // len(rows) for row in range(len(rows))]
-        self._places = self._places_after(rows, sentences)
-        allowed = [
-            self._allowed(self.legal[sentence], self._places[sentence, *row])
-            for sentence, row in zip(sentences, rows, strict=True)
-        ]
+        rows = [tuple(row) for row in input_ids.tolist()]
+        if len(rows[0]) == 1:  # only the piece that every text starts from
+            self._places = dict.fromkeys(rows, self.legal.start())
+        else:
+            before = ((row, self._places[row[:-1]]) for row in rows)
+            self._places = {row: place and self.legal.after(place, row[-1]) for row, place in before}
+        ended = np.array([self.legal.vocabulary.end])  # so a text that has ended, or a beam without a chance, goes on
+        allowed = [ended if place is None else self.legal.allowed(place) for place in map(self._places.get, rows)]
         numbers = torch.from_numpy(np.concatenate(allowed)).to(scores.device)
         owners = torch.repeat_interleave(torch.tensor([len(each) for each in allowed])).to(scores.device)
         masked = torch.full_like(scores, -torch.inf)
         masked[owners, numbers] = scores[owners, numbers]
         return masked  # type: ignore[return-value]
-
-    def _allowed(self, legal: LegalTargets, place: Place | None) -> Ids:
-        """A text that has ended, or a beam that has no chance any more, can only end again."""
-        return np.array([legal.vocabulary.end]) if place is None else legal.allowed(place)
-
-    def _places_after(
-        self, rows: Sequence[Sequence[int]], sentences: Sequence[int]
-    ) -> dict[tuple[int, ...], Place | None]:
-        if len(rows[0]) == 1:  # only the piece that every text starts from
-            starts = [legal.start() for legal in self.legal]
-            return {(sentence, *row): starts[sentence] for sentence, row in zip(sentences, rows, strict=True)}
-        return {(sentence, *row): self._place(sentence, row) for sentence, row in zip(sentences, rows, strict=True)}
-
-    def _place(self, sentence: int, row: Sequence[int]) -> Place | None:
-        """The place after the last piece of a row, from that of the step before."""
-        before = self._places[sentence, *row[:-1]]
-        return before and self.legal[sentence].after(before, row[-1])
 
 
 @dataclass(frozen=True)
