@@ -38,7 +38,7 @@ def test_a_part_of_a_target_is_repeated_as_often_as_its_non_terminal() -> None:
     ("text", "reason"),
     [
         ("jump ### I_JUMP", r"expected '\[start:end\] source ### target', found 'jump"),
-        ("[0:1] jump I_JUMP", "found 0 times '###'"),
+        ("[0:1] jump I_JUMP", "found '###' 0 times"),
         ("[0:2] NT_1 twice ### NT_1 NT_1", "has 0 children, its rule asks for 1"),
         ("[0:1] jump ### I_JUMP\n[1:2] walk ### I_WALK", "expected one root, found 2"),
         ("[0:3] jump ### I_JUMP", "covers tokens up to 1, not 3"),

@@ -51,7 +51,7 @@ def test_files_with_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: P
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"jump I_JUMP", "expected 'source ### target', found 0 times '###'"),
+        (b"jump I_JUMP", "expected 'source ### target', found '###' 0 times"),
         (b"### I_JUMP", "the source of the rule is empty"),
         (b"NT_1 NT_2 NT_3 ### NT_1 NT_2 NT_3", "has 3 non-terminals, more than max_non_terminals=2"),
         (b"walk ### I_WALK", "rule 'walk ### I_WALK' was already on line 2"),
@@ -89,7 +89,7 @@ def test_the_bound_on_non_terminals_is_a_setting() -> None:
 def test_rules_put_together_in_code_are_sorted_by_text_and_said_twice_only_if_asked_for() -> None:
     walk, jump = Rule.parse("walk ### I_WALK"), Rule.parse("jump ### I_JUMP")
     assert Grammar.of([walk, jump, walk]).rules == (jump, walk)
-    with pytest.raises(FormatError, match="'walk ### I_WALK' stands twice"):
+    with pytest.raises(FormatError, match="'walk ### I_WALK' is in the grammar twice"):
         Grammar((walk, jump, walk))
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from nqg.grammar.derivation import Derivation, Hyperedge, origins
+from nqg.grammar.derivation import Derivation, Hyperedge, alignment
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import (
@@ -74,7 +74,7 @@ def test_a_box_shows_both_sides_of_its_rule() -> None:
 
 @given(derivations())
 def test_boxes_never_overlap_and_are_centred_over_their_words(derivation: Derivation) -> None:
-    layout = tree_layout(derivation, origins(derivation))
+    layout = tree_layout(derivation, alignment(derivation))
     for box, hyperedge in zip(layout.boxes, derivation.hyperedges, strict=True):
         covered = layout.words[hyperedge.span.start : hyperedge.span.end]
         assert covered[0] - 1e-6 <= box.x <= covered[-1] + 1e-6
@@ -90,7 +90,7 @@ def test_boxes_never_overlap_and_are_centred_over_their_words(derivation: Deriva
 
 @given(derivations())
 def test_words_keep_their_order_and_do_not_touch(derivation: Derivation) -> None:
-    words, layout = derivation.source, tree_layout(derivation, origins(derivation))
+    words, layout = derivation.source, tree_layout(derivation, alignment(derivation))
     for at in range(len(words) - 1):
         needed = (columns(words[at]) + columns(words[at + 1])) * 8 / 2
         assert layout.words[at + 1] - layout.words[at] >= needed

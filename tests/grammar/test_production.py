@@ -49,9 +49,9 @@ def test_brackets_around_no_name_are_refused_with_the_way_to_write_the_token(tex
 
 
 def test_constructors_refuse_what_no_file_could_hold() -> None:
-    with pytest.raises(FormatError, match="'<a b>' is no non-terminal"):
+    with pytest.raises(FormatError, match="'<a b>' is not a non-terminal"):
         Category("a b")
-    with pytest.raises(FormatError, match=r"'<\.\.\.>' is no non-terminal"):
+    with pytest.raises(FormatError, match=r"'<\.\.\.>' is not a non-terminal"):
         Category("...")
     with pytest.raises(FormatError, match="<a> has an empty alternative"):
         Production(Category("a"), ())

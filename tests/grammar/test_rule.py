@@ -55,8 +55,8 @@ def test_symbols_are_spelled_so_that_only_what_would_be_misread_is_escaped(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("jump I_JUMP", "expected 'source ### target', found 0 times '###'"),
-        ("a ### b ### c", "found 2 times '###'"),
+        ("jump I_JUMP", "expected 'source ### target', found '###' 0 times"),
+        ("a ### b ### c", "found '###' 2 times"),
         ("### x", "the source of the rule is empty"),
         ("a ###", "the target of the rule is empty"),
         ("NT_1 ### x NT_1", "lone non-terminal"),

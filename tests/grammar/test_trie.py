@@ -19,6 +19,7 @@ def test_a_sequence_leads_to_a_node_exactly_when_it_is_a_prefix(stored: list[lis
 @given(sequences)
 def test_every_sequence_is_an_item_of_the_node_where_it_ends_and_of_no_other(stored: list[list[int]]) -> None:
     trie = Trie.of(stored)
-    found = {item: node for node in range(len(trie)) for item in trie.items_at(node)}
+    first, items = trie.arrays.first_item, trie.arrays.items
+    found = {int(item): node for node in range(len(trie)) for item in items[first[node] : first[node + 1]]}
     assert found == {item: trie.node(sequence) for item, sequence in enumerate(stored)}
     assert len(trie) == 1 + len({tuple(each[: at + 1]) for each in stored for at in range(len(each))})

@@ -27,7 +27,7 @@ targets = st.lists(st.sampled_from(("x", "y", "z")), min_size=1, max_size=6).map
 
 def batches(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> tuple[Batch, Batch]:
     sources, goals = ([pair[side] for pair in pairs] for side in (0, 1))
-    return Batch(*grammar.encoded.laid_out(sources)), Batch(*grammar.encoded.laid_out(goals))
+    return Batch.of(grammar, sources), Batch.of(grammar, goals)
 
 
 def counts(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> list[tuple[float, float]]:

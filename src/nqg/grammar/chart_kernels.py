@@ -24,6 +24,7 @@ import numpy as np
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
 from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, successor
+from nqg.grammar.hypergraph import Hypergraph
 
 NOTHING = -1  # no child, no step, no node
 STATES, OPEN, STEPS, NODES, HYPEREDGES, STAMP, OUT_OF_ROOM = range(7)  # what Workspace.used counts
@@ -53,13 +54,14 @@ class Workspace(NamedTuple):
     kept: Int32Array  # per node: its number after pruning, or NOTHING
 
 
+def ints(*shape: int) -> Int32Array:
+    """An array that is not filled yet."""
+    return np.empty(shape, dtype=np.int32)
+
+
 def workspace(longest: int, trie_nodes: int, max_arity: int, room: int) -> Workspace:
     """Scratch arrays for sentences of at most `longest` tokens with `room` for states, steps and hyperedges."""
     spans = longest * (longest + 1) // 2
-
-    def ints(*shape: int) -> Int32Array:
-        return np.empty(shape, dtype=np.int32)
-
     return Workspace(
         used=np.zeros(7, dtype=np.int64),
         trie_nodes=ints(room),
@@ -84,7 +86,7 @@ def workspace(longest: int, trie_nodes: int, max_arity: int, room: int) -> Works
 
 
 class Graphs(NamedTuple):
-    """And-or graphs of several sentences end to end, in arrays that may have room to spare (see `sizes`)."""
+    """Hypergraphs of several sentences end to end, in arrays that may have room to spare (see `sizes`)."""
 
     sizes: Int64Array  # [sentences, nodes, hyperedges] used so far
     first_node: Int64Array  # per sentence
@@ -96,34 +98,56 @@ class Graphs(NamedTuple):
     target_starts: Int32Array  # of goal graphs; empty otherwise
     target_lengths: Int32Array
 
+    @classmethod
+    def empty(cls, sentences: int, room: int, max_arity: int, *, goals: bool) -> Graphs:
+        """Room to write to; of the tables of group starts only the first entry is set."""
+        first_node, first_hyperedge = np.empty(sentences + 1, dtype=np.int64), np.empty(room + 1, dtype=np.int64)
+        first_node[0] = first_hyperedge[0] = 0
+        sizes, parts = np.zeros(3, dtype=np.int64), room if goals else 0
+        nodes, hyperedges = (ints(room), ints(room)), (ints(room), ints(room, max_arity))
+        return cls(sizes, first_node, *nodes, first_hyperedge, *hyperedges, ints(parts), ints(parts))
+
+    @classmethod
+    def of(cls, graph: Hypergraph) -> Graphs:
+        """A finished graph, to read from."""
+        sizes = np.array([len(graph), graph.nodes, graph.hyperedges], dtype=np.int64)
+        nodes, hyperedges = (graph.starts, graph.ends), (graph.rules, graph.children)
+        return cls(sizes, graph.first_node, *nodes, graph.first_hyperedge, *hyperedges, ints(0), ints(0))
+
+    def hypergraph(self, *, goals: bool) -> Hypergraph:
+        """A copy of what has been written."""
+        sentences, nodes, hyperedges = (int(size) for size in self.sizes)
+        return Hypergraph(
+            first_node=self.first_node[: sentences + 1].copy(),
+            starts=self.starts[:nodes].copy(),
+            ends=self.ends[:nodes].copy(),
+            first_hyperedge=self.first_hyperedge[: nodes + 1].copy(),
+            rules=self.rules[:hyperedges].copy(),
+            children=self.children[:hyperedges].copy(),
+            target_starts=self.target_starts[:nodes].copy() if goals else None,
+            target_lengths=self.target_lengths[:nodes].copy() if goals else None,
+        )
+
 
 @inlined
 def reach(trie_node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace) -> None:
-    """Enter trie `node` at `position`, coming from state `origin` over `child`."""
+    """Enter `trie_node` at `position`, coming from state `origin` over `child`."""
     used = work.used
     if used[STEPS] == len(work.step_child) or used[STATES] == len(work.trie_nodes):
         used[OUT_OF_ROOM] = 1
         return
     if work.seen[trie_node] != used[STAMP]:
-        work.seen[trie_node] = used[STAMP]
-        work.state_of[trie_node] = used[STATES]
-        _open_state(trie_node, position, grammar, work)
+        state = used[STATES]
+        work.seen[trie_node], work.state_of[trie_node] = used[STAMP], state
+        work.trie_nodes[state], work.positions[state], work.last_step[state] = trie_node, position, NOTHING
+        used[STATES] += 1
+        if grammar.over_nt[trie_node] != NOWHERE:
+            work.open_states[used[OPEN]] = state
+            used[OPEN] += 1
     state, step = work.state_of[trie_node], used[STEPS]
-    work.step_origin[step] = origin
-    work.step_child[step] = child
-    work.older_step[step] = work.last_step[state]
+    work.step_origin[step], work.step_child[step], work.older_step[step] = origin, child, work.last_step[state]
     work.last_step[state] = step
     used[STEPS] += 1
-
-
-@inlined
-def _open_state(trie_node: int, position: int, grammar: GrammarArrays, work: Workspace) -> None:
-    state = work.used[STATES]
-    work.trie_nodes[state], work.positions[state], work.last_step[state] = trie_node, position, NOTHING
-    work.used[STATES] += 1
-    if grammar.over_nt[trie_node] != NOWHERE:
-        work.open_states[work.used[OPEN]] = state
-        work.used[OPEN] += 1
 
 
 @inlined
@@ -157,7 +181,7 @@ def apply_rules(state: int, grammar: GrammarArrays, work: Workspace) -> None:
         elif work.step_origin[step] == 0:
             for rule in trie.items[first:last]:
                 if grammar.active[rule]:
-                    _append_hyperedge(rule, depth, work)
+                    append_hyperedge(rule, depth, work)
             work.path[depth] = work.older_step[step]
         else:
             depth += 1
@@ -165,7 +189,7 @@ def apply_rules(state: int, grammar: GrammarArrays, work: Workspace) -> None:
 
 
 @inlined
-def _append_hyperedge(rule: int, depth: int, work: Workspace) -> None:
+def append_hyperedge(rule: int, depth: int, work: Workspace) -> None:
     """Add `rule` with the children that the current path passed over (the path runs from right to left)."""
     hyperedge, arity = work.used[HYPEREDGES], 0
     if hyperedge == len(work.rules):
@@ -182,39 +206,50 @@ def _append_hyperedge(rule: int, depth: int, work: Workspace) -> None:
 
 
 @inlined
-def _complete(start: int, end: int, token: int, grammar: GrammarArrays, work: Workspace) -> None:
-    """Make the node of the span, if any rule covers it, and let rules begin with it."""
-    used = work.used
-    before = used[HYPEREDGES]
-    if token <= LEAF and end == start + 1:
-        _append_hyperedge(token, NOTHING, work)
-    for state in range(work.first_state[end], used[STATES]):
-        apply_rules(state, grammar, work)
-    if used[HYPEREDGES] > before:
-        node = used[NODES]
-        work.starts[node], work.ends[node] = start, end
-        work.first_hyperedge[node + 1] = used[HYPEREDGES]
-        work.cells[start, end] = node
-        used[NODES] += 1
-        if grammar.over_nt[ROOT] != NOWHERE:
-            reach(grammar.over_nt[ROOT], end, 0, node, grammar, work)
+def begin_sentence(count: int, work: Workspace) -> None:
+    """Forget the sentence before: no span of this one has a node yet."""
+    work.used[NODES] = work.used[HYPEREDGES] = work.used[OUT_OF_ROOM] = 0
+    work.cells[: count + 1, : count + 1] = NOTHING
+
+
+@inlined
+def begin_rules(start: int, work: Workspace) -> None:
+    """Begin at the root of the trie, which is never among the open states: what rules begin with is not known yet."""
+    work.used[STATES], work.used[OPEN], work.used[STEPS] = 1, 0, 0
+    work.trie_nodes[0] = ROOT
+    work.first_state[start], work.first_state[start + 1] = 0, 1
+
+
+@inlined
+def add_node(start: int, end: int, grammar: GrammarArrays, work: Workspace) -> None:
+    """Make the node of a span that is derivable, and let rules begin with it."""
+    node = work.used[NODES]
+    work.cells[start, end] = node
+    work.used[NODES] += 1
+    if grammar.over_nt[ROOT] != NOWHERE:
+        reach(grammar.over_nt[ROOT], end, 0, node, grammar, work)
 
 
 @inlined
 def _chart(tokens: Int32Array, grammar: GrammarArrays, work: Workspace) -> bool:
     """Fill the workspace with the chart of one sentence; False when its room ran out."""
     used, count = work.used, len(tokens)
-    used[NODES] = used[HYPEREDGES] = used[OUT_OF_ROOM] = 0
-    work.cells[: count + 1, : count + 1] = NOTHING
+    begin_sentence(count, work)
     work.first_hyperedge[0] = 0
     for start in range(count - 1, -1, -1):
-        used[STATES], used[OPEN], used[STEPS] = 1, 0, 0
-        work.trie_nodes[0] = ROOT  # never among the open states: the span that a rule begins with is not known yet
-        work.first_state[start], work.first_state[start + 1] = 0, 1
+        begin_rules(start, work)
         for end in range(start + 1, count + 1):
             used[STAMP] += 1
-            advance(end, tokens[end - 1], grammar, work)
-            _complete(start, end, tokens[end - 1], grammar, work)
+            token, before = tokens[end - 1], used[HYPEREDGES]
+            advance(end, token, grammar, work)
+            if token <= LEAF and end == start + 1:
+                append_hyperedge(token, NOTHING, work)
+            for state in range(work.first_state[end], used[STATES]):
+                apply_rules(state, grammar, work)
+            if used[HYPEREDGES] > before:
+                work.starts[used[NODES]], work.ends[used[NODES]] = start, end
+                work.first_hyperedge[used[NODES] + 1] = used[HYPEREDGES]
+                add_node(start, end, grammar, work)
             work.first_state[end + 1] = used[STATES]
             if used[OUT_OF_ROOM]:
                 return False
@@ -222,31 +257,20 @@ def _chart(tokens: Int32Array, grammar: GrammarArrays, work: Workspace) -> bool:
 
 
 @inlined
-def _keep_reachable(root: int, work: Workspace) -> int:
-    """Number the nodes that `root` leads to, in order; the rest get NOTHING."""
-    nodes = work.used[NODES]
-    work.kept[:nodes] = NOTHING
-    if root == NOTHING:
-        return 0
-    work.kept[root] = root
-    for node in range(root, -1, -1):
-        if work.kept[node] != NOTHING:
-            _keep_children(node, work)
-    return numbered(work.kept[:nodes])
-
-
-@inlined
-def _keep_children(node: int, work: Workspace) -> None:
-    for hyperedge in range(work.first_hyperedge[node], work.first_hyperedge[node + 1]):
-        for child in work.children[hyperedge]:
-            if child != NOTHING:
-                work.kept[child] = child
-
-
-@inlined
-def _keep_all(work: Workspace) -> int:
-    work.kept[: work.used[NODES]] = 0
-    return numbered(work.kept[: work.used[NODES]])
+def _keep(root: int, prune: bool, work: Workspace) -> int:
+    """Number the nodes in order, if pruned those that `root` leads to (the others get NOTHING); returns how many."""
+    kept = work.kept[: work.used[NODES]]
+    kept[:] = NOTHING if prune else 0
+    if prune and root != NOTHING:
+        kept[root] = 0
+        for node in range(root, -1, -1):
+            if kept[node] == NOTHING:
+                continue
+            for hyperedge in range(work.first_hyperedge[node], work.first_hyperedge[node + 1]):
+                for child in work.children[hyperedge]:
+                    if child != NOTHING:
+                        kept[child] = 0
+    return numbered(kept)
 
 
 @inlined
@@ -261,6 +285,17 @@ def numbered(kept: Int32Array) -> int:
 
 
 @inlined
+def emit_hyperedge(
+    at: int, hyperedge: int, first_node: int, rules: Int32Array, children: Int32Array, kept: Int32Array, out: Graphs
+) -> None:
+    """Write a hyperedge to place `at` of `out`, its children by the numbers that they were kept under."""
+    out.rules[at] = rules[hyperedge]
+    for position in range(out.children.shape[1]):
+        child = children[hyperedge, position]
+        out.children[at, position] = NOTHING if child == NOTHING else kept[child] + first_node
+
+
+@inlined
 def _emit(nodes: int, work: Workspace, out: Graphs) -> bool:
     """Append the kept nodes and their hyperedges to `out`; False where they do not fit."""
     first_node, first = out.sizes[1], out.sizes[2]
@@ -272,20 +307,11 @@ def _emit(nodes: int, work: Workspace, out: Graphs) -> bool:
         at = out.sizes[1]
         out.starts[at], out.ends[at] = work.starts[node], work.ends[node]
         for hyperedge in range(work.first_hyperedge[node], work.first_hyperedge[node + 1]):
-            _emit_hyperedge(hyperedge, first_node, work, out)
+            emit_hyperedge(out.sizes[2], hyperedge, first_node, work.rules, work.children, work.kept, out)
+            out.sizes[2] += 1
         out.sizes[1] += 1
         out.first_hyperedge[at + 1] = out.sizes[2]
     return True
-
-
-@inlined
-def _emit_hyperedge(hyperedge: int, first_node: int, work: Workspace, out: Graphs) -> None:
-    at = out.sizes[2]
-    out.rules[at] = work.rules[hyperedge]
-    for position in range(out.children.shape[1]):
-        child = work.children[hyperedge, position]
-        out.children[at, position] = NOTHING if child == NOTHING else work.kept[child] + first_node
-    out.sizes[2] += 1
 
 
 @unmanaged_kernel
@@ -301,11 +327,7 @@ def fill_charts(
     """Chart the sentences from `begin` on into `out`; returns the first one that did not fit, or their number."""
     for sentence in range(begin, len(first_token) - 1):
         source = tokens[first_token[sentence] : first_token[sentence + 1]]
-        if not _chart(source, grammar, work):
-            return sentence
-        root = work.cells[0, len(source)]
-        kept = _keep_reachable(root, work) if prune else _keep_all(work)
-        if not _emit(kept, work, out):
+        if not _chart(source, grammar, work) or not _emit(_keep(work.cells[0, len(source)], prune, work), work, out):
             return sentence
         out.sizes[0] += 1
         out.first_node[out.sizes[0]] = out.sizes[1]

@@ -46,7 +46,7 @@ class Derivation:
     hyperedges: tuple[Hyperedge, ...]
 
     def __post_init__(self) -> None:
-        self._folded(_checked_span)
+        self._folded(self._checked_span)
 
     @property
     def root(self) -> Hyperedge:
@@ -56,24 +56,24 @@ class Derivation:
     @property
     def source(self) -> Tokens:
         """The tokens that it reads."""
-        return self._folded(lambda hyperedge, children: substituted(hyperedge.rule.source, children))
+        return self._folded(lambda number, children: substituted(self.hyperedges[number].rule.source, children))
 
     @property
     def target(self) -> Tokens:
         """The tokens that it yields."""
         if (length := self.target_length) > MOST_TOKENS:
             raise LimitExceeded(f"the derivation yields a target of {length:,} tokens, more than {MOST_TOKENS:,}")
-        return self._folded(lambda hyperedge, children: substituted(hyperedge.rule.target, children))
+        return self._folded(lambda number, children: substituted(self.hyperedges[number].rule.target, children))
 
     @property
     def target_length(self) -> int:
         """How many tokens it yields, without writing them down."""
-        return self._folded(_target_length)
+        return self.target_lengths()[0]
 
     @property
     def children(self) -> tuple[Derivation, ...]:
         """The derivations under the root, left to right in the source."""
-        bounds = [at for at, depth in enumerate(self.depths()) if depth == 1] + [len(self.hyperedges)]
+        bounds = [*self.child_numbers()[0], len(self.hyperedges)]
         return tuple(Derivation(self.hyperedges[low:high]) for low, high in pairwise(bounds))
 
     def depths(self) -> Iterator[int]:
@@ -84,18 +84,57 @@ class Derivation:
             yield depth
             pending.extend([depth + 1] * hyperedge.rule.arity)
 
-    def _folded(self, combine: Callable[[Hyperedge, list[Value]], Value]) -> Value:
-        """Combine values from the leaves to the root; `combine` gets a hyperedge and its children's values."""
+    def child_numbers(self) -> list[list[int]]:
+        """For every hyperedge the numbers of those directly under it, left to right in the source."""
+        children: list[list[int]] = [[] for _ in self.hyperedges]
+
+        def noted(number: int, below: list[int]) -> int:
+            children[number] = below
+            return number
+
+        self._folded(noted)
+        return children
+
+    def target_lengths(self) -> list[int]:
+        """For every hyperedge how many tokens it yields."""
+        lengths = [0] * len(self.hyperedges)
+
+        def noted(number: int, below: list[int]) -> int:
+            target = self.hyperedges[number].rule.target
+            lengths[number] = sum(below[each.index - 1] if isinstance(each, NonTerminal) else 1 for each in target)
+            return lengths[number]
+
+        self._folded(noted)
+        return lengths
+
+    def _folded(self, combine: Callable[[int, list[Value]], Value]) -> Value:
+        """Combine values from the leaves to the root; `combine` gets a hyperedge's number and its children's values."""
         values: list[Value] = []
-        for hyperedge in reversed(self.hyperedges):
+        for number in reversed(range(len(self.hyperedges))):
+            hyperedge = self.hyperedges[number]
             arity = hyperedge.rule.arity
             if len(values) < arity:
                 raise FormatError(f"'{hyperedge}' has {len(values)} children, its rule asks for {arity}")
-            children = [values.pop() for _ in range(arity)]
-            values.append(combine(hyperedge, children))
+            values.append(combine(number, [values.pop() for _ in range(arity)]))
         if len(values) != 1:
             raise FormatError(f"expected one root, found {len(values)}")
         return values[0]
+
+    def _checked_span(self, number: int, children: list[Span]) -> Span:
+        """The hyperedge's span, which its tokens and its children's spans must tile."""
+        hyperedge = self.hyperedges[number]
+        position, remaining = hyperedge.span.start, iter(children)
+        for symbol in hyperedge.rule.source:
+            if isinstance(symbol, NonTerminal):
+                child = next(remaining)
+                if child.start != position:
+                    raise FormatError(f"'{hyperedge}' expects {symbol} at {position}, found it at {child}")
+                position = child.end
+            else:
+                position += 1
+        if position != hyperedge.span.end:
+            raise FormatError(f"'{hyperedge}' covers tokens up to {position}, not {hyperedge.span.end}")
+        return hyperedge.span
 
     def __str__(self) -> str:
         pairs = zip(self.depths(), self.hyperedges, strict=True)
@@ -111,7 +150,13 @@ class Derivation:
     def parse(cls, text: str) -> Derivation:
         """The derivation that `text` spells: one hyperedge a line, children indented by two spaces more."""
         lines = [line for line in text.split("\n") if line.strip()]
-        derivation = cls(tuple(_read_hyperedge(line) for line in lines))
+        hyperedges: list[Hyperedge] = []
+        for line in lines:
+            match = _LINE.fullmatch(line)
+            if not match:
+                raise FormatError(f"expected '[start:end] source ### target', found '{line}'")
+            hyperedges.append(Hyperedge(Rule.parse(match["rule"]), Span(int(match["start"]), int(match["end"]))))
+        derivation = cls(tuple(hyperedges))
         for line, depth in zip(lines, derivation.depths(), strict=True):
             found = len(line) - len(line.lstrip(" "))
             if found != 2 * depth:
@@ -119,92 +164,49 @@ class Derivation:
         return derivation
 
 
-def _read_hyperedge(line: str) -> Hyperedge:
-    match = _LINE.fullmatch(line)
-    if not match:
-        raise FormatError(f"expected '[start:end] source ### target', found '{line}'")
-    return Hyperedge(Rule.parse(match["rule"]), Span(int(match["start"]), int(match["end"])))
-
-
-def _checked_span(hyperedge: Hyperedge, children: list[Span]) -> Span:
-    """The hyperedge's span, which its tokens and its children's spans must tile."""
-    position = hyperedge.span.start
-    remaining = iter(children)
-    for symbol in hyperedge.rule.source:
-        if isinstance(symbol, NonTerminal):
-            child = next(remaining)
-            if child.start != position:
-                raise FormatError(f"'{hyperedge}' expects {symbol} at {position}, found it at {child}")
-            position = child.end
-        else:
-            position += 1
-    if position != hyperedge.span.end:
-        raise FormatError(f"'{hyperedge}' covers tokens up to {position}, not {hyperedge.span.end}")
-    return hyperedge.span
-
-
-def _target_length(hyperedge: Hyperedge, children: list[int]) -> int:
-    symbols = hyperedge.rule.target
-    return sum(children[symbol.index - 1] if isinstance(symbol, NonTerminal) else 1 for symbol in symbols)
-
-
 def substituted(side: Symbols, children: Sequence[Tokens]) -> Tokens:
     """One side of a rule with the children's tokens in place of its non-terminals."""
-    tokens: list[str] = []
-    for symbol in side:
-        if isinstance(symbol, NonTerminal):
-            tokens.extend(children[symbol.index - 1])
-        else:
-            tokens.append(symbol)
-    return tuple(tokens)
-
-
-Numbers = tuple[int, ...]
+    parts = (children[each.index - 1] if isinstance(each, NonTerminal) else (each,) for each in side)
+    return tuple(chain.from_iterable(parts))
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
-    """Hyperedges are numbered as the derivation lists them, so that a subtree is a run of numbers.
+class Alignment:
+    """Which hyperedges read the words and write the tokens; hyperedges are numbered as the derivation lists them.
 
-    >>> origins(Derivation.parse('''
+    >>> alignment(Derivation.parse('''
     ... [0:2] NT_1 twice ### NT_1 NT_1
     ...   [0:1] jump ### I_JUMP
     ... '''))
-    Origins(words=(1, 0), tokens=(1, 1), lasts=(1, 1), heights=(1, 0))
+    Alignment(words=(1, 0), tokens=(1, 1), lasts=(1, 1), heights=(1, 0))
     """
 
-    words: Numbers  # for every word of the source, the hyperedge that reads it
-    tokens: Numbers  # for every token of the target, the hyperedge that writes it
-    lasts: Numbers  # for every hyperedge, the last one under it (itself at a leaf)
-    heights: Numbers  # for every hyperedge, how far it is above its deepest leaf
+    words: tuple[int, ...]  # for every word of the source, the hyperedge that reads it
+    tokens: tuple[int, ...]  # for every token of the target, the hyperedge that writes it
+    lasts: tuple[int, ...]  # for every hyperedge, the last one under it (itself at a leaf): a subtree is a run
+    heights: tuple[int, ...]  # for every hyperedge, how far it is above its deepest leaf
 
 
-@dataclass(frozen=True, slots=True)
-class _Subtree:
-    words: Numbers
-    tokens: Numbers
-    last: int
-    height: int
-
-
-def origins(derivation: Derivation) -> Origins:
+def alignment(derivation: Derivation) -> Alignment:
     """Who reads each word and writes each token of `derivation`."""
-    pending: list[_Subtree] = []
-    lasts, heights = [0] * len(derivation.hyperedges), [0] * len(derivation.hyperedges)
-    for number, hyperedge in reversed(list(enumerate(derivation.hyperedges))):
-        rule = hyperedge.rule
-        children = [pending.pop() for _ in range(rule.arity)]
-        lasts[number] = max((child.last for child in children), default=number)
-        heights[number] = max((child.height + 1 for child in children), default=0)
-        words = _written(number, rule.source, [child.words for child in children])
-        tokens = _written(number, rule.target, [child.tokens for child in children])
-        pending.append(_Subtree(words, tokens, lasts[number], heights[number]))
-    return Origins(pending[0].words, pending[0].tokens, tuple(lasts), tuple(heights))
-
-
-def _written(number: int, side: Symbols, children: list[Numbers]) -> Numbers:
-    parts = (children[each.index - 1] if isinstance(each, NonTerminal) else (number,) for each in side)
-    return tuple(chain.from_iterable(parts))
+    hyperedges, root = derivation.hyperedges, derivation.root.span
+    lasts, heights = list(range(len(hyperedges))), [0] * len(hyperedges)
+    tokens: list[tuple[int, ...]] = [()] * len(hyperedges)
+    for number, children in reversed(list(enumerate(derivation.child_numbers()))):
+        lasts[number] = max((lasts[child] for child in children), default=number)
+        heights[number] = max((heights[child] + 1 for child in children), default=0)
+        parts = (
+            tokens[children[each.index - 1]] if isinstance(each, NonTerminal) else (number,)
+            for each in hyperedges[number].rule.target
+        )
+        tokens[number] = tuple(chain.from_iterable(parts))
+        for child in children:
+            tokens[child] = ()  # parents hold them now
+    words = [0] * (root.end - root.start)
+    for number, hyperedge in enumerate(hyperedges):  # what children read is taken out of what their parents cover
+        low, high = hyperedge.span.start - root.start, hyperedge.span.end - root.start
+        words[low:high] = [number] * (high - low)
+    return Alignment(tuple(words), tokens[0], tuple(lasts), tuple(heights))
 
 
 def target_spans(derivation: Derivation) -> list[Span]:
@@ -219,40 +221,17 @@ def target_spans(derivation: Derivation) -> list[Span]:
     >>> [str(span) for span in target_spans(derivation)]
     ['0:3', '0:1', '1:3', '1:2']
     """
-    children = _children(derivation)
-    rules = [hyperedge.rule for hyperedge in derivation.hyperedges]
-    lengths = [0] * len(rules)
-    for number in reversed(range(len(rules))):
-        lengths[number] = sum(
-            lengths[children[number][symbol.index - 1]] if isinstance(symbol, NonTerminal) else 1
-            for symbol in rules[number].target
-        )
-    starts = [0] * len(rules)
-    for number, rule in enumerate(rules):
-        sizes = [lengths[child] for child in children[number]]
-        for child, offset in zip(children[number], _offsets(rule.target, sizes), strict=True):
-            starts[child] = starts[number] + offset
+    lengths = derivation.target_lengths()
+    starts = [0] * len(lengths)
+    for number, children in enumerate(derivation.child_numbers()):
+        at, target = starts[number], derivation.hyperedges[number].rule.target
+        placed: set[int] = set()
+        for symbol in target:
+            if isinstance(symbol, NonTerminal):
+                child = children[symbol.index - 1]
+                starts[child] = starts[child] if child in placed else at
+                placed.add(child)
+                at += lengths[child]
+            else:
+                at += 1
     return [Span(start, start + length) for start, length in zip(starts, lengths, strict=True)]
-
-
-def _children(derivation: Derivation) -> list[list[int]]:
-    """For every hyperedge the numbers of those directly under it, left to right in the source."""
-    children: list[list[int]] = [[] for _ in derivation.hyperedges]
-    roots: list[int] = []
-    for number in reversed(range(len(children))):
-        children[number] = [roots.pop() for _ in range(derivation.hyperedges[number].rule.arity)]
-        roots.append(number)
-    return children
-
-
-def _offsets(target: Symbols, sizes: list[int]) -> list[int]:
-    """Where the parts of the children first stand in what a rule yields, given their sizes."""
-    offsets: dict[int, int] = {}
-    at = 0
-    for symbol in target:
-        if isinstance(symbol, NonTerminal):
-            offsets.setdefault(symbol.index, at)
-            at += sizes[symbol.index - 1]
-        else:
-            at += 1
-    return [offsets[index] for index in range(1, len(sizes) + 1)]

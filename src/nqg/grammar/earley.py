@@ -69,22 +69,18 @@ def empty_chart(tables: Tables) -> Chart:
 @kernel
 def read(tables: Tables, chart: Chart, tokens: Int32Array) -> Chart:
     """The chart after the longest legal part of `tokens`; the given chart is left as it was."""
-    chart = Chart(chart.position, chart.column, _copied(chart.waiting, chart.position + len(tokens) + 1))
+    waiting = chart.waiting
+    heads = np.full((chart.position + len(tokens) + 1, waiting.heads.shape[1]), NONE, dtype=np.int32)
+    kept = min(len(heads), len(waiting.heads))  # heads past the last legal token are empty
+    heads[:kept] = waiting.heads[:kept]
+    copied = Waiting(waiting.trie_nodes.copy(), waiting.origins.copy(), waiting.next.copy(), heads, waiting.size)
+    chart = Chart(chart.position, chart.column, copied)
     for token in tokens:
         column = _scanned(tables, chart.column, token)
         if column.size == 0:
             break
         chart = _closed(tables, Chart(chart.position + 1, column, chart.waiting))
     return chart
-
-
-@kernel
-def _copied(waiting: Waiting, positions: int) -> Waiting:
-    """A copy that may be added to, with `heads` for so many positions."""
-    heads = np.full((positions, waiting.heads.shape[1]), NONE, dtype=np.int32)
-    kept = min(positions, len(waiting.heads))  # heads past the last legal token are empty
-    heads[:kept] = waiting.heads[:kept]
-    return Waiting(waiting.trie_nodes.copy(), waiting.origins.copy(), waiting.next.copy(), heads, waiting.size)
 
 
 @kernel
@@ -117,38 +113,22 @@ def _closed(tables: Tables, chart: Chart) -> Chart:
     item = 0
     while item < column.size:
         trie_node, origin = column.trie_nodes[item], column.origins[item]
-        if trie_node >= len(tables.completes):
-            column = _resumed(column, waiting, origin, trie_node - len(tables.completes))
-        else:
-            if tables.completes[trie_node] != NONE:
-                column = _with_item(column, len(tables.completes) + tables.completes[trie_node], origin)
-            column, waiting = _predicted(tables, position, column, waiting, trie_node, origin)
         item += 1
+        if trie_node >= len(tables.completes):  # a complete category, for which others waited at its origin
+            entry = waiting.heads[origin, trie_node - len(tables.completes)]
+            while entry != NONE:
+                column = _with_item(column, waiting.trie_nodes[entry], waiting.origins[entry])
+                entry = waiting.next[entry]
+            continue
+        if tables.completes[trie_node] != NONE:
+            column = _with_item(column, len(tables.completes) + tables.completes[trie_node], origin)
+        for edge in range(tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]):
+            category = FIRST_CATEGORY - tables.trie.labels[edge]
+            if category < 0:
+                break  # edges are sorted by label, so the categories come first
+            column = _with_item(column, tables.entries[category], position)
+            waiting = _with_waiting(waiting, tables.trie.successors[edge], origin, position, category)
     return Chart(position, column, waiting)
-
-
-@inlined
-def _resumed(column: Column, waiting: Waiting, origin: int, category: int) -> Column:
-    """`column` with the items that waited for a category that is now complete."""
-    entry = waiting.heads[origin, category]
-    while entry != NONE:
-        column = _with_item(column, waiting.trie_nodes[entry], waiting.origins[entry])
-        entry = waiting.next[entry]
-    return column
-
-
-@inlined
-def _predicted(
-    tables: Tables, position: int, column: Column, waiting: Waiting, trie_node: int, origin: int
-) -> tuple[Column, Waiting]:
-    """Each category that may follow the item starts here, and the item waits for it."""
-    for edge in range(tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]):
-        category = FIRST_CATEGORY - tables.trie.labels[edge]
-        if category < 0:
-            break  # edges are sorted by label, so the categories come first
-        column = _with_item(column, tables.entries[category], position)
-        waiting = _with_waiting(waiting, tables.trie.successors[edge], origin, position, category)
-    return column, waiting
 
 
 @inlined
@@ -194,15 +174,11 @@ def _slot(column: Column, trie_node: int, origin: int) -> int:
 
 @kernel
 def _with_room(column: Column) -> Column:
-    larger = Column(
-        _doubled(column.trie_nodes),
-        _doubled(column.origins),
-        np.full(2 * len(column.slots), NONE, dtype=np.int32),
-        column.size,
-    )
+    larger = _empty_column(2 * len(column.trie_nodes))
+    larger.trie_nodes[: column.size], larger.origins[: column.size] = column.trie_nodes, column.origins
     for item in range(column.size):
         larger.slots[_slot(larger, column.trie_nodes[item], column.origins[item])] = item
-    return larger
+    return Column(larger.trie_nodes, larger.origins, larger.slots, column.size)
 
 
 @kernel
@@ -322,11 +298,27 @@ class Recogniser:
 
     @classmethod
     def of(cls, grammar: TargetGrammar) -> Recogniser:
-        """The recogniser of `grammar`."""
         symbols = (symbol for production in grammar.productions for symbol in production.right)
         terminals = tuple(sorted({symbol for symbol in symbols if isinstance(symbol, str)}))
         labels = {terminal: label for label, terminal in enumerate(terminals)}
-        tables = _tables(grammar, labels)
+        numbers = {category: number for number, category in enumerate(grammar.categories)}
+
+        def label(symbol: TargetSymbol) -> int:
+            if isinstance(symbol, Category):
+                return FIRST_CATEGORY - numbers[symbol]
+            if isinstance(symbol, Wildcard):
+                return ONE_TOKEN if symbol is Wildcard.ONE_TOKEN else TOKENS
+            return labels[symbol]
+
+        trie = Trie.of([[label(each.left), *map(label, each.right)] for each in grammar.productions])
+        arrays = trie.arrays
+        lefts = np.array([numbers[each.left] for each in grammar.productions], dtype=np.int32)
+        completes = np.full(len(trie), NONE, dtype=np.int32)
+        completes[np.repeat(np.arange(len(trie)), np.diff(arrays.first_item))] = lefts[arrays.items]
+        absorbs = np.zeros(len(trie), dtype=np.bool_)
+        absorbs[arrays.successors[arrays.labels == TOKENS]] = True
+        entries = np.array([trie.node([label(category)]) for category in numbers], dtype=np.int32)
+        tables = Tables(arrays, entries, completes, absorbs)
         return cls(terminals, labels, tables, empty_chart(tables))
 
     def accepts(self, tokens: Sequence[str]) -> bool:
@@ -363,24 +355,3 @@ class Recogniser:
         unknown = len(self.terminals)  # no edge bears this label, so only wildcards match
         labels = [self.labels.get(token, unknown) for token in tokens]
         return read(self.tables, chart, np.array(labels, dtype=np.int32))
-
-
-def _tables(grammar: TargetGrammar, labels: dict[str, int]) -> Tables:
-    numbers = {category: number for number, category in enumerate(grammar.categories)}
-
-    def label(symbol: TargetSymbol) -> int:
-        if isinstance(symbol, Category):
-            return FIRST_CATEGORY - numbers[symbol]
-        if isinstance(symbol, Wildcard):
-            return ONE_TOKEN if symbol is Wildcard.ONE_TOKEN else TOKENS
-        return labels[symbol]
-
-    trie = Trie.of([[label(each.left), *map(label, each.right)] for each in grammar.productions])
-    arrays = trie.arrays
-    lefts = np.array([numbers[each.left] for each in grammar.productions], dtype=np.int32)
-    completes = np.full(len(trie), NONE, dtype=np.int32)
-    completes[np.repeat(np.arange(len(trie)), np.diff(arrays.first_item))] = lefts[arrays.items]
-    absorbs = np.zeros(len(trie), dtype=np.bool_)
-    absorbs[arrays.successors[arrays.labels == TOKENS]] = True
-    entries = np.array([trie.node([label(category)]) for category in numbers], dtype=np.int32)
-    return Tables(arrays, entries, completes, absorbs)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
-from nqg.grammar.rule import NonTerminal, Rule
+from nqg.grammar.rule import Rule
 
 ROOT = 0
 NOWHERE = -1
@@ -34,8 +34,8 @@ class Trie:
     """All sequences by prefix; `items` of a node are the numbers of the sequences that end there.
 
     >>> trie = Trie.of([[5, 7], [5, 7], [5]])
-    >>> trie.node([5, 7]), trie.items_at(trie.node([5, 7])), trie.items_at(trie.node([5])), trie.node([7])
-    (2, [0, 1], [2], -1)
+    >>> len(trie), trie.node([5]), trie.node([5, 7]), trie.node([7])
+    (3, 1, 2, -1)
     """
 
     arrays: TrieArrays
@@ -44,20 +44,24 @@ class Trie:
     def of(cls, sequences: Iterable[Sequence[int]]) -> Trie:
         """The trie of `sequences`; the i-th one becomes item i of the node where it ends."""
         sequences = list(sequences)
-        labels = np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
-        return cls.of_labels(firsts_of(sequences), labels)
+        return cls.of_labels(firsts_of(sequences), flat(sequences))
 
     @classmethod
     def of_labels(cls, firsts: Int32Array, labels: Int32Array) -> Trie:
         """The trie of sequences that lie end to end: the i-th one is labels[firsts[i]:firsts[i + 1]]."""
         keys, ends = _edges(firsts, labels)
-        nodes, order = len(keys) + 1, np.argsort(keys).astype(np.int32)
+        order = np.argsort(keys).astype(np.int32)
+
+        def starts(owners: Int32Array | Int64Array) -> Int32Array:
+            sizes = np.bincount(owners, minlength=len(keys) + 1)
+            return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+
         return cls(
             TrieArrays(
-                first_edge=_starts(keys >> 32, nodes),
-                labels=_key_labels(keys[order]),
+                first_edge=starts(keys >> 32),
+                labels=((keys[order] & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32),
                 successors=order + np.int32(1),
-                first_item=_starts(ends, nodes),
+                first_item=starts(ends),
                 items=np.argsort(ends, kind="stable").astype(np.int32),
             )
         )
@@ -72,11 +76,6 @@ class Trie:
             node = successor(self.arrays, node, label) if node != NOWHERE else NOWHERE
         return node
 
-    def items_at(self, node: int) -> list[int]:
-        """The numbers of the sequences that end at `node`."""
-        first = self.arrays.first_item
-        return [int(item) for item in self.arrays.items[first[node] : first[node + 1]]]
-
 
 def firsts_of(sequences: Sequence[Sequence[object]]) -> Int32Array:
     """Where each sequence begins when they lie end to end, and where the last one ends.
@@ -89,8 +88,9 @@ def firsts_of(sequences: Sequence[Sequence[object]]) -> Int32Array:
     return firsts
 
 
-def _key_labels(keys: Int64Array) -> Int32Array:
-    return ((keys & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32)
+def flat(sequences: Iterable[Iterable[int]]) -> Int32Array:
+    """Sequences of labels end to end."""
+    return np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
 
 
 @kernel
@@ -121,12 +121,6 @@ def _edges(firsts: Int32Array, labels: Int32Array) -> tuple[Int64Array, Int32Arr
             node = table[slot] + 1
         ends[sequence] = node
     return keys[:count].copy(), ends
-
-
-def _starts(owners: Int32Array | Int64Array, count: int) -> Int32Array:
-    """Where each owner's rows begin when rows are grouped by owner."""
-    sizes = np.bincount(owners, minlength=count)
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
 
 @inlined
@@ -171,13 +165,16 @@ class EncodedGrammar:
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> EncodedGrammar:
         """The encoded form of `rules`; rule r keeps its position as its number."""
-        vocabulary = _vocabulary(rules)
-        sources = [_source_labels(rule, vocabulary) for rule in rules]
-        targets = [_target_labels(rule, vocabulary) for rule in rules]
-        arrays = grammar_arrays(sources, targets)
+        symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
+        terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
+        vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
+        arrays = grammar_arrays(
+            [[vocabulary[each] if isinstance(each, str) else NT for each in rule.source] for rule in rules],
+            [[vocabulary[each] if isinstance(each, str) else -each.index for each in rule.target] for rule in rules],
+        )
         return cls(vocabulary, arrays, int(arrays.arities.max(initial=0)))
 
-    def laid_out(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
+    def collate(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
         """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""
         firsts = firsts_of(sentences)
         tokens = map(self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN))
@@ -187,36 +184,12 @@ class EncodedGrammar:
 def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> GrammarArrays:
     """The arrays of rules given by their labels: NT on source sides, -k for NT_k on target sides."""
     firsts, labels = firsts_of(sources), flat(sources)
-    trie = Trie.of_labels(firsts, labels)
+    trie = Trie.of_labels(firsts, labels).arrays
+    over_nt = np.full(len(trie.first_edge) - 1, NOWHERE, dtype=np.int32)
+    inner = np.flatnonzero(np.diff(trie.first_edge))
+    first_edges = trie.first_edge[inner]
+    starts_with_nt = trie.labels[first_edges] == NT  # edges are sorted and NT is the smallest label
+    over_nt[inner[starts_with_nt]] = trie.successors[first_edges[starts_with_nt]]
     arities = np.diff(np.concatenate([[0], np.cumsum(labels == NT)])[firsts]).astype(np.int32)
     everything = np.ones(len(sources), dtype=np.bool_)
-    return GrammarArrays(trie.arrays, _over_nt(trie.arrays), everything, arities, firsts_of(targets), flat(targets))
-
-
-def flat(sequences: Iterable[Iterable[int]]) -> Int32Array:
-    """Sequences of labels end to end."""
-    return np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
-
-
-def _vocabulary(rules: Iterable[Rule]) -> dict[str, int]:
-    symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
-    terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
-    return {terminal: number for number, terminal in enumerate(terminals)}
-
-
-def _source_labels(rule: Rule, vocabulary: Mapping[str, int]) -> list[int]:
-    return [NT if isinstance(symbol, NonTerminal) else vocabulary[symbol] for symbol in rule.source]
-
-
-def _target_labels(rule: Rule, vocabulary: Mapping[str, int]) -> list[int]:
-    return [-symbol.index if isinstance(symbol, NonTerminal) else vocabulary[symbol] for symbol in rule.target]
-
-
-def _over_nt(trie: TrieArrays) -> Int32Array:
-    """For every node, where NT leads: its edges are sorted and NT is the smallest label, so it is the first edge."""
-    over = np.full(len(trie.first_edge) - 1, NOWHERE, dtype=np.int32)
-    owners = np.flatnonzero(np.diff(trie.first_edge))
-    firsts = trie.first_edge[owners]
-    starts_with_nt = trie.labels[firsts] == NT
-    over[owners[starts_with_nt]] = trie.successors[firsts[starts_with_nt]]
-    return over
+    return GrammarArrays(trie, over_nt, everything, arities, firsts_of(targets), flat(targets))

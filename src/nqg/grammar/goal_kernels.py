@@ -1,9 +1,15 @@
-"""Goal graphs: of all derivations of a source, those that yield one given target.
+"""Of all derivations of a source those that yield one given target: their graph, and their number alone.
 
-The chart of the source is refined from the bottom up: every node (a span) becomes one node for each part of the
-target that the span can yield. A part is named by its first occurrence in the target and its length, so equal strings
-have equal names and repeated non-terminals need no special case. Whether a rule's target with its children's parts
-filled in is again a part of the target is decided by laying it over the target at every place where it could begin.
+The chart of the source is refined from the bottom up: every node (a span) becomes one node, a *goal*, for each part of
+the target that the span can yield. A part is named by its first occurrence in the target and its length, so equal
+strings have equal names and repeated non-terminals need no special case. Whether a rule's target with its children's
+parts filled in is again a part of the target is decided by laying it over the target at every place where it could
+begin.
+
+Induction asks for numbers, for every candidate rule and every example that the rule touches, so counting has kernels of
+its own. The number of all derivations needs no hyperedges: merged states carry the number of ways into them. For the
+number that yields the target, a span counts as derivable only if it yields a part of the target, which leaves little to
+combine. Numbers are floats; where one is too large the result is infinite, and the caller counts in logarithms.
 """
 
 from __future__ import annotations
@@ -12,11 +18,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.chart_kernels import NOTHING, Graphs, numbered
-from nqg.grammar.encoding import LEAF, GrammarArrays
+from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, unmanaged_kernel
+from nqg.grammar.chart_kernels import (
+    HYPEREDGES,
+    NODES,
+    NOTHING,
+    OPEN,
+    OUT_OF_ROOM,
+    STAMP,
+    STATES,
+    Graphs,
+    Workspace,
+    add_node,
+    advance,
+    apply_rules,
+    begin_rules,
+    begin_sentence,
+    emit_hyperedge,
+    ints,
+    numbered,
+)
+from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, successor
 
-GOALS, HYPEREDGES, OUT_OF_ROOM = range(3)  # what GoalWorkspace.used counts
+GOALS, GOAL_HYPEREDGES, NO_ROOM_FOR_GOALS = range(3)  # what GoalWorkspace.used counts
 
 
 class GoalWorkspace(NamedTuple):
@@ -40,10 +64,6 @@ class GoalWorkspace(NamedTuple):
 
 def goal_workspace(most_nodes: int, longest_target: int, max_arity: int, room: int) -> GoalWorkspace:
     """Scratch arrays with `room` for goals and hyperedges."""
-
-    def ints(*shape: int) -> Int32Array:
-        return np.empty(shape, dtype=np.int32)
-
     return GoalWorkspace(
         used=np.zeros(3, dtype=np.int64),
         first_goal=ints(most_nodes + 1),
@@ -60,16 +80,6 @@ def goal_workspace(most_nodes: int, longest_target: int, max_arity: int, room: i
         kept=ints(room),
         order=np.empty(room + 1, dtype=np.int64),
     )
-
-
-@inlined
-def yield_length(rule: int, grammar: GrammarArrays, work: GoalWorkspace) -> int:
-    """How long the rule's target is with the picked parts filled in."""
-    length = 0
-    for at in range(grammar.first_target[rule], grammar.first_target[rule + 1]):
-        symbol = grammar.targets[at]
-        length += 1 if symbol >= 0 else work.lengths[work.picked[-symbol - 1]]
-    return length
 
 
 @inlined
@@ -93,16 +103,26 @@ def _lies_at(place: int, rule: int, target: Int32Array, grammar: GrammarArrays, 
 
 
 @inlined
-def first_place(rule: int, length: int, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace) -> int:
-    """Where in `target` the rule's yield occurs first, or NOTHING."""
-    for place in range(len(target) - length + 1):
-        if _lies_at(place, rule, target, grammar, work):
-            return place
-    return NOTHING
+def _find_yield(
+    rule: int, whole: bool, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace
+) -> tuple[int, int]:
+    """Where in `target` the rule's yield over the picked goals occurs first, or NOTHING, and its length.
+
+    If `whole`, only all of the target will do.
+    """
+    length = 0
+    for at in range(grammar.first_target[rule], grammar.first_target[rule + 1]):
+        symbol = grammar.targets[at]
+        length += 1 if symbol >= 0 else work.lengths[work.picked[-symbol - 1]]
+    if not whole or length == len(target):
+        for place in range(len(target) - length + 1):
+            if _lies_at(place, rule, target, grammar, work):
+                return place, length
+    return NOTHING, length
 
 
 @inlined
-def goal_of(node: int, place: int, length: int, work: GoalWorkspace) -> int:
+def _goal_of(node: int, place: int, length: int, work: GoalWorkspace) -> int:
     """The goal of this node for that part of the target, made if it is new; NOTHING when room ran out."""
     goal: int = work.goal_at[place]
     while goal != NOTHING and work.lengths[goal] != length:
@@ -110,74 +130,13 @@ def goal_of(node: int, place: int, length: int, work: GoalWorkspace) -> int:
     if goal == NOTHING:
         goal = work.used[GOALS]
         if goal == len(work.places):
-            work.used[OUT_OF_ROOM] = 1
+            work.used[NO_ROOM_FOR_GOALS] = 1
             return NOTHING
         work.owners[goal], work.places[goal], work.lengths[goal] = node, place, length
         work.older_goal[goal] = work.goal_at[place]
         work.goal_at[place] = goal
         work.used[GOALS] += 1
     return goal
-
-
-@inlined
-def _add(
-    node: int, rule: int, arity: int, whole: bool, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace
-) -> None:
-    """Add the hyperedge of `rule` to the picked goals if it yields a part of the target (at the root: all of it)."""
-    length = yield_length(rule, grammar, work)
-    if length > len(target) or (whole and length < len(target)):
-        return
-    place = first_place(rule, length, target, grammar, work)
-    if place == NOTHING:
-        return
-    _record(node, place, length, rule, arity, work)
-
-
-@inlined
-def _add_leaf(node: int, leaf: int, target: Int32Array, work: GoalWorkspace) -> None:
-    """A leaf yields itself, wherever it stands first in the target."""
-    for place in range(len(target)):
-        if target[place] == leaf:
-            _record(node, place, 1, leaf, 0, work)
-            return
-
-
-@inlined
-def _record(node: int, place: int, length: int, rule: int, arity: int, work: GoalWorkspace) -> None:
-    """Add a hyperedge that yields that part of the target over the picked goals."""
-    goal, hyperedge = goal_of(node, place, length, work), work.used[HYPEREDGES]
-    if goal == NOTHING or hyperedge == len(work.rules):
-        work.used[OUT_OF_ROOM] = 1
-        return
-    work.heads[hyperedge], work.rules[hyperedge] = goal, rule
-    for at in range(work.children.shape[1]):
-        work.children[hyperedge, at] = work.picked[at] if at < arity else NOTHING
-    work.used[HYPEREDGES] += 1
-
-
-@inlined
-def _refine(
-    node: int,
-    hyperedge: int,
-    whole: bool,
-    first_node: int,
-    target: Int32Array,
-    grammar: GrammarArrays,
-    charts: Graphs,
-    work: GoalWorkspace,
-) -> None:
-    """Try `hyperedge` of the chart with every combination of its children's goals."""
-    rule = charts.rules[hyperedge]
-    if rule <= LEAF:
-        _add_leaf(node, rule, target, work)
-        return
-    arity = grammar.arities[rule]
-    for at in range(arity):
-        work.nodes[at] = charts.children[hyperedge, at] - first_node
-    more = pick_first(arity, work)
-    while more and not work.used[OUT_OF_ROOM]:
-        _add(node, rule, arity, whole, target, grammar, work)
-        more = pick_next(arity, work)
 
 
 @inlined
@@ -206,6 +165,49 @@ def pick_next(arity: int, work: GoalWorkspace) -> bool:
 
 
 @inlined
+def _record(node: int, place: int, length: int, rule: int, arity: int, work: GoalWorkspace) -> None:
+    """Add a hyperedge that yields that part of the target over the picked goals."""
+    goal, hyperedge = _goal_of(node, place, length, work), work.used[GOAL_HYPEREDGES]
+    if goal == NOTHING or hyperedge == len(work.rules):
+        work.used[NO_ROOM_FOR_GOALS] = 1
+        return
+    work.heads[hyperedge], work.rules[hyperedge] = goal, rule
+    for at in range(work.children.shape[1]):
+        work.children[hyperedge, at] = work.picked[at] if at < arity else NOTHING
+    work.used[GOAL_HYPEREDGES] += 1
+
+
+@inlined
+def _refine(
+    node: int,
+    hyperedge: int,
+    whole: bool,
+    first_node: int,
+    target: Int32Array,
+    grammar: GrammarArrays,
+    charts: Graphs,
+    work: GoalWorkspace,
+) -> None:
+    """Try `hyperedge` of the chart with every combination of its children's goals; a leaf yields itself."""
+    rule = charts.rules[hyperedge]
+    if rule <= LEAF:
+        for place in range(len(target)):
+            if target[place] == rule:
+                _record(node, place, 1, rule, 0, work)
+                return
+        return
+    arity = grammar.arities[rule]
+    for at in range(arity):
+        work.nodes[at] = charts.children[hyperedge, at] - first_node
+    more = pick_first(arity, work)
+    while more and not work.used[NO_ROOM_FOR_GOALS]:
+        place, length = _find_yield(rule, whole, target, grammar, work)
+        if place != NOTHING:
+            _record(node, place, length, rule, arity, work)
+        more = pick_next(arity, work)
+
+
+@inlined
 def find_goals(
     sentence: int, target: Int32Array, rooted: bool, grammar: GrammarArrays, charts: Graphs, work: GoalWorkspace
 ) -> bool:
@@ -221,23 +223,29 @@ def find_goals(
         whole = rooted and node == last - first - 1
         for hyperedge in range(charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]):
             _refine(node, hyperedge, whole, first, target, grammar, charts, work)
-        for goal in range(begin, work.used[GOALS]):
-            work.goal_at[work.places[goal]] = NOTHING
+        _forget_places(begin, work)
         work.first_goal[node + 1] = work.used[GOALS]
-        if work.used[OUT_OF_ROOM]:
+        if work.used[NO_ROOM_FOR_GOALS]:
             return False
     return True
 
 
 @inlined
-def _keep_reachable_goals(first_root: int, work: GoalWorkspace) -> int:
+def _forget_places(begin: int, work: GoalWorkspace) -> None:
+    """The goals from `begin` on are a node's own; the next node begins with none."""
+    for goal in range(begin, work.used[GOALS]):
+        work.goal_at[work.places[goal]] = NOTHING
+
+
+@inlined
+def _keep_reachable(first_root: int, work: GoalWorkspace) -> int:
     """Number the goals that the root leads to; hyperedges run from the last to the first, parents before children."""
     goals = work.used[GOALS]
     work.kept[:goals] = NOTHING
     if first_root == goals:
         return 0
     work.kept[goals - 1] = 0
-    for hyperedge in range(work.used[HYPEREDGES] - 1, -1, -1):
+    for hyperedge in range(work.used[GOAL_HYPEREDGES] - 1, -1, -1):
         if work.kept[work.heads[hyperedge]] != NOTHING:
             for child in work.children[hyperedge]:
                 if child != NOTHING:
@@ -246,16 +254,26 @@ def _keep_reachable_goals(first_root: int, work: GoalWorkspace) -> int:
 
 
 @inlined
-def _emit_goals(first_node: int, kept: int, charts: Graphs, work: GoalWorkspace, out: Graphs) -> bool:
+def _emit(first_node: int, kept: int, charts: Graphs, work: GoalWorkspace, out: Graphs) -> bool:
     """Append the kept goals and their hyperedges, grouped by goal, to `out`; False where they do not fit."""
-    base = out.sizes[1]
-    if base + kept > len(out.starts) or out.sizes[2] + work.used[HYPEREDGES] > len(out.rules):
+    base, order = out.sizes[1], work.order
+    if base + kept > len(out.starts) or out.sizes[2] + work.used[GOAL_HYPEREDGES] > len(out.rules):
         return False
-    _make_way(base, kept, work, out)
-    for hyperedge in range(work.used[HYPEREDGES]):
+    order[:kept] = 0
+    for hyperedge in range(work.used[GOAL_HYPEREDGES]):
         head = work.kept[work.heads[hyperedge]]
         if head != NOTHING:
-            _emit_goal_hyperedge(hyperedge, head, base, work, out)
+            order[head] += 1
+    for goal in range(kept):
+        count = order[goal]
+        order[goal] = out.sizes[2]
+        out.sizes[2] += count
+        out.first_hyperedge[base + goal + 1] = out.sizes[2]
+    for hyperedge in range(work.used[GOAL_HYPEREDGES]):
+        head = work.kept[work.heads[hyperedge]]
+        if head != NOTHING:
+            emit_hyperedge(order[head], hyperedge, base, work.rules, work.children, work.kept, out)
+            order[head] += 1
     for goal in range(work.used[GOALS]):
         if work.kept[goal] != NOTHING:
             at, node = base + work.kept[goal], first_node + work.owners[goal]
@@ -263,31 +281,6 @@ def _emit_goals(first_node: int, kept: int, charts: Graphs, work: GoalWorkspace,
             out.target_starts[at], out.target_lengths[at] = work.places[goal], work.lengths[goal]
     out.sizes[1] += kept
     return True
-
-
-@inlined
-def _make_way(base: int, kept: int, work: GoalWorkspace, out: Graphs) -> None:
-    """Count each kept goal's hyperedges and set where they will be written."""
-    work.order[:kept] = 0
-    for hyperedge in range(work.used[HYPEREDGES]):
-        head = work.kept[work.heads[hyperedge]]
-        if head != NOTHING:
-            work.order[head] += 1
-    for goal in range(kept):
-        count = work.order[goal]
-        work.order[goal] = out.sizes[2]
-        out.sizes[2] += count
-        out.first_hyperedge[base + goal + 1] = out.sizes[2]
-
-
-@inlined
-def _emit_goal_hyperedge(hyperedge: int, head: int, base: int, work: GoalWorkspace, out: Graphs) -> None:
-    at = work.order[head]
-    out.rules[at] = work.rules[hyperedge]
-    for position in range(out.children.shape[1]):
-        child = work.children[hyperedge, position]
-        out.children[at, position] = NOTHING if child == NOTHING else work.kept[child] + base
-    work.order[head] += 1
 
 
 @unmanaged_kernel
@@ -310,9 +303,183 @@ def fill_goals(
         if first < last:
             if not find_goals(sentence, target, True, grammar, charts, work):
                 return sentence
-            kept = _keep_reachable_goals(work.first_goal[last - first - 1], work)
-            if not _emit_goals(first, kept, charts, work, out):
+            kept = _keep_reachable(work.first_goal[last - first - 1], work)
+            if not _emit(first, kept, charts, work, out):
                 return sentence
         out.sizes[0] += 1
         out.first_node[out.sizes[0]] = out.sizes[1]
     return len(first_token) - 1
+
+
+class CountWorkspace(NamedTuple):
+    """Scratch arrays beside those of the chart and of goals."""
+
+    ways: FloatArray  # per state: number of ways into it
+    spans: FloatArray  # (n + 1, n + 1): number of derivations of each span
+    goals: FloatArray  # per goal: number of derivations that yield it
+
+
+def count_workspace(longest: int, room: int) -> CountWorkspace:
+    """Scratch arrays for sentences of at most `longest` tokens with `room` for states and goals."""
+    return CountWorkspace(np.empty(room), np.empty((longest + 1, longest + 1)), np.empty(room))
+
+
+@inlined
+def _enter(
+    trie_node: int, position: int, ways: float, grammar: GrammarArrays, work: Workspace, counts: CountWorkspace
+) -> None:
+    """Add to the ways into `trie_node` at `position`."""
+    used = work.used
+    if work.seen[trie_node] != used[STAMP]:
+        if used[STATES] == len(work.trie_nodes):
+            used[OUT_OF_ROOM] = 1
+            return
+        state = used[STATES]
+        work.seen[trie_node], work.state_of[trie_node] = used[STAMP], state
+        work.trie_nodes[state], work.positions[state], counts.ways[state] = trie_node, position, 0.0
+        used[STATES] += 1
+        if grammar.over_nt[trie_node] != NOWHERE:
+            work.open_states[used[OPEN]] = state
+            used[OPEN] += 1
+    counts.ways[work.state_of[trie_node]] += ways
+
+
+@inlined
+def _count_span(end: int, token: int, grammar: GrammarArrays, work: Workspace, counts: CountWorkspace) -> float:
+    """Find all states at `end`; the number of derivations of the span up to there."""
+    for state in range(work.first_state[end - 1], work.first_state[end]):
+        trie_node = successor(grammar.trie, work.trie_nodes[state], token)
+        if trie_node != NOWHERE:
+            _enter(trie_node, end, counts.ways[state], grammar, work, counts)
+    for at in range(work.used[OPEN]):
+        state = work.open_states[at]
+        below = counts.spans[work.positions[state], end]
+        if below > 0.0:
+            _enter(grammar.over_nt[work.trie_nodes[state]], end, counts.ways[state] * below, grammar, work, counts)
+    total = 0.0
+    for state in range(work.first_state[end], work.used[STATES]):
+        trie_node = work.trie_nodes[state]
+        for rule in grammar.trie.items[grammar.trie.first_item[trie_node] : grammar.trie.first_item[trie_node + 1]]:
+            if grammar.active[rule]:
+                total += counts.ways[state]
+    return total
+
+
+@inlined
+def _count_all(tokens: Int32Array, grammar: GrammarArrays, work: Workspace, counts: CountWorkspace) -> float:
+    """The number of derivations of a source; `used` tells whether room ran out."""
+    used, count = work.used, len(tokens)
+    counts.spans[: count + 1, : count + 1] = 0.0
+    for start in range(count - 1, -1, -1):
+        begin_rules(start, work)
+        counts.ways[0] = 1.0
+        for end in range(start + 1, count + 1):
+            used[STAMP] += 1
+            total = _count_span(end, tokens[end - 1], grammar, work, counts)
+            counts.spans[start, end] = total
+            if total > 0.0 and grammar.over_nt[ROOT] != NOWHERE:
+                _enter(grammar.over_nt[ROOT], end, total, grammar, work, counts)
+            work.first_state[end + 1] = used[STATES]
+            if used[OUT_OF_ROOM]:
+                return 0.0
+    return float(counts.spans[0, count]) if count > 0 else 0.0
+
+
+@inlined
+def _count_hyperedge(
+    node: int,
+    hyperedge: int,
+    whole: bool,
+    target: Int32Array,
+    grammar: GrammarArrays,
+    work: Workspace,
+    goals: GoalWorkspace,
+    counts: CountWorkspace,
+) -> None:
+    """Count the derivations over every combination of the children's goals towards what the rule yields over them."""
+    rule = work.rules[hyperedge]
+    arity = grammar.arities[rule]
+    for at in range(arity):
+        goals.nodes[at] = work.children[hyperedge, at]
+    more = pick_first(arity, goals)
+    while more and not goals.used[NO_ROOM_FOR_GOALS]:
+        place, length = _find_yield(rule, whole, target, grammar, goals)
+        before = goals.used[GOALS]
+        goal = NOTHING if place == NOTHING else _goal_of(node, place, length, goals)
+        if goal != NOTHING:
+            ways = 1.0
+            for at in range(arity):
+                ways *= counts.goals[goals.picked[at]]
+            counts.goals[goal] = ways if goals.used[GOALS] > before else counts.goals[goal] + ways
+        more = pick_next(arity, goals)
+
+
+@inlined
+def _count_right(
+    source: Int32Array,
+    target: Int32Array,
+    grammar: GrammarArrays,
+    work: Workspace,
+    goals: GoalWorkspace,
+    counts: CountWorkspace,
+) -> float:
+    """The number of derivations of `source` that yield `target`; only a span that yields something becomes a node."""
+    used, count = work.used, len(source)
+    begin_sentence(count, work)
+    goals.used[:] = 0
+    for start in range(count - 1, -1, -1):
+        begin_rules(start, work)
+        for end in range(start + 1, count + 1):
+            used[STAMP] += 1
+            advance(end, source[end - 1], grammar, work)
+            node, begin = used[NODES], goals.used[GOALS]
+            used[HYPEREDGES] = 0
+            for state in range(work.first_state[end], used[STATES]):
+                apply_rules(state, grammar, work)
+            goals.first_goal[node] = begin
+            for hyperedge in range(used[HYPEREDGES]):
+                _count_hyperedge(node, hyperedge, end - start == count, target, grammar, work, goals, counts)
+            _forget_places(begin, goals)
+            if goals.used[GOALS] > begin:
+                goals.first_goal[node + 1] = goals.used[GOALS]
+                add_node(start, end, grammar, work)
+            work.first_state[end + 1] = used[STATES]
+            if used[OUT_OF_ROOM] or goals.used[NO_ROOM_FOR_GOALS]:
+                used[OUT_OF_ROOM] = 1
+                return 0.0
+    if count == 0 or work.cells[0, count] == NOTHING:
+        return 0.0
+    return float(counts.goals[goals.used[GOALS] - 1])
+
+
+class Pairs(NamedTuple):
+    """Sources and targets of a batch, end to end."""
+
+    first_source: Int32Array
+    sources: Int32Array
+    first_target: Int32Array
+    targets: Int32Array
+
+
+@unmanaged_kernel
+def fill_counts(
+    begin: int,
+    pairs: Pairs,
+    grammar: GrammarArrays,
+    work: Workspace,
+    goals: GoalWorkspace,
+    counts: CountWorkspace,
+    everything: FloatArray,
+    right: FloatArray,
+) -> int:
+    """Count the derivations of the pairs from `begin` on; returns the first one that did not fit, or their number."""
+    for pair in range(begin, len(pairs.first_source) - 1):
+        source = pairs.sources[pairs.first_source[pair] : pairs.first_source[pair + 1]]
+        target = pairs.targets[pairs.first_target[pair] : pairs.first_target[pair + 1]]
+        work.used[OUT_OF_ROOM] = 0
+        everything[pair] = _count_all(source, grammar, work, counts)
+        if not work.used[OUT_OF_ROOM]:
+            right[pair] = _count_right(source, target, grammar, work, goals, counts)
+        if work.used[OUT_OF_ROOM]:
+            return pair
+    return len(pairs.first_source) - 1

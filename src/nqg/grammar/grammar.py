@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines, write_text
-from nqg.grammar.rule import Rule
+from nqg.grammar.rule import SEPARATOR, Rule
 
 if TYPE_CHECKING:
     from nqg.grammar.encoding import EncodedGrammar
@@ -37,7 +37,7 @@ class Grammar:
     def __post_init__(self) -> None:
         if len(set(self.rules)) < len(self.rules):
             repeated = next(rule for at, rule in enumerate(self.rules) if rule in self.rules[:at])
-            raise FormatError(f"rule '{repeated}' stands twice in the grammar")
+            raise FormatError(f"rule '{repeated}' is in the grammar twice")
         for rule in self.rules:
             check_arity(rule, self.max_non_terminals)
 
@@ -96,8 +96,8 @@ def check_arity(rule: Rule, bound: int) -> None:
 def _checked_rules(lines: Iterable[tuple[Place, str]], bound: int) -> tuple[Rule, ...]:
     places: dict[Rule, Place] = {}
     for place, line in lines:
-        if not line.strip() or _is_comment(line):
-            continue
+        if not line.strip() or (line.startswith("#") and line.split(maxsplit=1)[0] != SEPARATOR):
+            continue  # a line that begins with ### is not a comment but a rule without a source, which is refused
         try:
             rule = Rule.parse(line)
             check_arity(rule, bound)
@@ -107,12 +107,3 @@ def _checked_rules(lines: Iterable[tuple[Place, str]], bound: int) -> tuple[Rule
             raise FormatError(f"rule '{rule}' was already on line {places[rule].line}", place)
         places[rule] = place
     return tuple(places)
-
-
-def _is_comment(line: str) -> bool:
-    """A line whose first character is `#`, unless it is a rule with an empty source (which must be refused).
-
-    >>> _is_comment("# a note"), _is_comment("### target"), _is_comment("jump ### I_JUMP")
-    (True, False, False)
-    """
-    return line.startswith("#") and line.split(maxsplit=1)[0] != "###"

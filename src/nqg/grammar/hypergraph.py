@@ -1,4 +1,4 @@
-"""The hypergraph: nodes between hyperedges of rules, and hyperedges over nodes.
+"""The hypergraph: a node is derived by any of its hyperedges, a hyperedge by its rule and all nodes under it.
 
 One type serves the chart of a sentence, its full forest and its goal forest, alone or many laid end to end.
 """
@@ -56,17 +56,14 @@ class Hypergraph:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
         return len(self.starts)
 
     @property
     def hyperedges(self) -> int:
-        """How many hyperedges there are."""
         return len(self.rules)
 
     @property
     def nbytes(self) -> int:
-        """The memory that the arrays take."""
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, NDArray[np.int32] | NDArray[np.int64]]:
@@ -83,7 +80,7 @@ class Hypergraph:
         return map(NodeId, range(self.nodes))
 
     def hyperedges_of(self, node: NodeId) -> Iterator[HyperedgeId]:
-        """The hyperedges that `node` chooses from."""
+        """The hyperedges into `node`, one for each way to derive it."""
         return map(HyperedgeId, range(int(self.first_hyperedge[node]), int(self.first_hyperedge[node + 1])))
 
     def children_of(self, hyperedge: HyperedgeId) -> tuple[NodeId, ...]:
@@ -101,16 +98,25 @@ class Hypergraph:
 
     def check(self) -> None:
         """Refuse arrays that do not make a graph: kernels trust every number in them."""
-        _check_types(self)
-        _check_groups("first_node", self.first_node, self.nodes)
-        _check_groups("first_hyperedge", self.first_hyperedge, self.hyperedges)
+        for name, array in self.arrays().items():
+            wanted = np.int64 if name.startswith("first_") else np.int32
+            if array.dtype != wanted or array.ndim != (2 if name == "children" else 1):
+                found = f"type {array.dtype} and {array.ndim} dimensions"
+                raise FormatError(f"array {name} has {found}, expected {wanted.__name__}")
+        groups = (
+            ("first_node", self.first_node, self.nodes),
+            ("first_hyperedge", self.first_hyperedge, self.hyperedges),
+        )
+        for name, firsts, members in groups:
+            if len(firsts) == 0 or firsts[0] != 0 or firsts[-1] != members or np.any(np.diff(firsts) < 0):
+                raise FormatError(f"array {name} does not divide {members} members into groups")
         columns = (self.starts, self.ends, self.target_starts, self.target_lengths)
         if any(column is not None and len(column) != self.nodes for column in columns):
             raise FormatError("the columns of the nodes differ in length")
         if len(self.children) != self.hyperedges or self.rules.min(initial=0) < 0:
             raise FormatError("the columns of the hyperedges differ in length or hold a negative rule")
-        firsts = np.repeat(np.repeat(self.first_node[:-1], np.diff(self.first_node)), np.diff(self.first_hyperedge))
-        inside = (self.children >= firsts[:, None]) & (self.children < self.owners()[:, None])
+        lowest = np.repeat(np.repeat(self.first_node[:-1], np.diff(self.first_node)), np.diff(self.first_hyperedge))
+        inside = (self.children >= lowest[:, None]) & (self.children < self.owners()[:, None])
         if not np.all(inside | (self.children == NO_CHILD)):
             raise FormatError("a hyperedge has a child that does not come before it in its own graph")
 
@@ -148,20 +154,6 @@ class Hypergraph:
         )
 
 
-def _check_types(graph: Hypergraph) -> None:
-    for name, array in graph.arrays().items():
-        wanted = np.int64 if name.startswith("first_") else np.int32
-        if array.dtype != wanted or array.ndim != (2 if name == "children" else 1):
-            raise FormatError(
-                f"array {name} has type {array.dtype} and {array.ndim} dimensions, expected {wanted.__name__}"
-            )
-
-
-def _check_groups(name: str, firsts: Int64Array, members: int) -> None:
-    if len(firsts) == 0 or firsts[0] != 0 or firsts[-1] != members or np.any(np.diff(firsts) < 0):
-        raise FormatError(f"array {name} does not divide {members} members into groups")
-
-
 def starts_of(sizes: Int64Array) -> Int64Array:
     """Where each of several groups begins when they lie end to end, and where the last one ends.
 
@@ -188,43 +180,30 @@ def concatenated(graphs: Iterable[Hypergraph]) -> Hypergraph:
     parts = list(graphs)
     if len(parts) == 1:
         return parts[0]
+    first_nodes = starts_of(np.array([part.nodes for part in parts], dtype=np.int64))
+    first_hyperedges = starts_of(np.array([part.hyperedges for part in parts], dtype=np.int64))
     width = max((part.children.shape[1] for part in parts), default=0)
-    shifts = starts_of(np.array([part.nodes for part in parts], dtype=np.int64))
+    children = np.full((int(first_hyperedges[-1]), width), NO_CHILD, dtype=np.int32)
+    for part, node, hyperedge in zip(parts, first_nodes, first_hyperedges, strict=False):
+        block = children[hyperedge : hyperedge + part.hyperedges, : part.children.shape[1]]
+        block[:] = np.where(part.children == NO_CHILD, NO_CHILD, part.children + np.int32(node))
+
+    def moved(tables: Iterable[Int64Array], shifts: Int64Array) -> Int64Array:
+        """Each table of group starts but the last ends where the next one begins."""
+        each = [table[:-1] + shift for table, shift in zip(tables, shifts, strict=False)]
+        return np.concatenate([*each, shifts[-1:]])
+
+    def stacked(name: str) -> Int32Array:
+        return np.concatenate([np.empty(0, dtype=np.int32), *(getattr(part, name) for part in parts)])
+
+    are_goals = any(part.target_starts is not None for part in parts)
     return Hypergraph(
-        first_node=_joined([part.first_node for part in parts], shifts),
-        starts=_stacked([part.starts for part in parts]),
-        ends=_stacked([part.ends for part in parts]),
-        first_hyperedge=_joined(
-            [part.first_hyperedge for part in parts],
-            starts_of(np.array([part.hyperedges for part in parts], dtype=np.int64)),
-        ),
-        rules=_stacked([part.rules for part in parts]),
-        children=_joined_children(parts, shifts, width),
-        target_starts=_stacked_targets([part.target_starts for part in parts]),
-        target_lengths=_stacked_targets([part.target_lengths for part in parts]),
+        first_node=moved((part.first_node for part in parts), first_nodes),
+        starts=stacked("starts"),
+        ends=stacked("ends"),
+        first_hyperedge=moved((part.first_hyperedge for part in parts), first_hyperedges),
+        rules=stacked("rules"),
+        children=children,
+        target_starts=stacked("target_starts") if are_goals else None,
+        target_lengths=stacked("target_lengths") if are_goals else None,
     )
-
-
-def _stacked(arrays: Sequence[Int32Array]) -> Int32Array:
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int32)
-
-
-def _stacked_targets(arrays: Sequence[Int32Array | None]) -> Int32Array | None:
-    present = [array for array in arrays if array is not None]
-    return _stacked(present) if present else None
-
-
-def _joined(firsts: Sequence[Int64Array], shifts: Int64Array) -> Int64Array:
-    """Tables of group starts end to end: each but the last one's final entry is the next one's first."""
-    moved = [table[:-1] + shift for table, shift in zip(firsts, shifts, strict=False)]
-    return np.concatenate([*moved, shifts[-1:]])
-
-
-def _joined_children(parts: Sequence[Hypergraph], shifts: Int64Array, width: int) -> Int32Array:
-    children = np.full((sum(part.hyperedges for part in parts), width), NO_CHILD, dtype=np.int32)
-    at = 0
-    for part, shift in zip(parts, shifts, strict=False):
-        block = children[at : at + part.hyperedges, : part.children.shape[1]]
-        block[:] = np.where(part.children == NO_CHILD, NO_CHILD, part.children + np.int32(shift))
-        at += part.hyperedges
-    return children

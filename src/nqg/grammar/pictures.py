@@ -9,12 +9,12 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import accumulate, groupby, pairwise
 
-from nqg.grammar.derivation import Derivation, Hyperedge, Origins, origins
+from nqg.grammar.derivation import Alignment, Derivation, Hyperedge, alignment
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.rule import NonTerminal, Rule, Symbols
 
@@ -48,35 +48,25 @@ class TreeLayout:
     height: float
 
 
-def tree_layout(derivation: Derivation, origin: Origins) -> TreeLayout:
-    """A place for every word and every hyperedge of `derivation`."""
-    lines = [shortened_rule(hyperedge) for hyperedge in derivation.hyperedges]
-    widths = [2 * PADDING + CHARACTER * max(map(columns, pair)) for pair in lines]
-    edges = _word_edges(derivation, widths)
-    top = max(origin.heights)
-    boxes = tuple(
-        Box(pair, (edges[each.span.start] + edges[each.span.end]) / 2, MARGIN + LEVEL * (top - height), width)
-        for pair, each, height, width in zip(lines, derivation.hyperedges, origin.heights, widths, strict=True)
-    )
-    words = tuple((low + high) / 2 for low, high in pairwise(edges))
-    word_line = MARGIN + LEVEL * (top + 1) + 6
-    return TreeLayout(boxes, words, word_line, edges[-1] + MARGIN, word_line + 24)
-
-
-def _word_edges(derivation: Derivation, box_widths: Sequence[float]) -> list[float]:
-    """Where words begin and end: as wide as they are, and as the boxes over them ask for."""
+def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
+    """A place for every word, as wide as it and the boxes over it ask for, and for every hyperedge."""
+    lines = [(shortened_side(each.rule.source), shortened_side(each.rule.target)) for each in derivation.hyperedges]
+    box_widths = [2 * PADDING + CHARACTER * max(map(columns, pair)) for pair in lines]
     widths = [CHARACTER * columns(word) + GAP for word in derivation.source]
     for hyperedge, box in reversed(list(zip(derivation.hyperedges, box_widths, strict=True))):
         covered = range(hyperedge.span.start, hyperedge.span.end)
         missing = box + GAP - sum(widths[at] for at in covered)
         for at in covered if missing > 0 else ():
             widths[at] += missing / len(covered)
-    return list(accumulate(widths, initial=MARGIN))
-
-
-def shortened_rule(hyperedge: Hyperedge) -> tuple[str, str]:
-    """Both sides of the hyperedge's rule, as a box shows them."""
-    return shortened_side(hyperedge.rule.source), shortened_side(hyperedge.rule.target)
+    edges = list(accumulate(widths, initial=MARGIN))
+    top = max(aligned.heights)
+    boxes = tuple(
+        Box(pair, (edges[each.span.start] + edges[each.span.end]) / 2, MARGIN + LEVEL * (top - height), width)
+        for pair, each, height, width in zip(lines, derivation.hyperedges, aligned.heights, box_widths, strict=True)
+    )
+    words = tuple((low + high) / 2 for low, high in pairwise(edges))
+    word_line = MARGIN + LEVEL * (top + 1) + 6
+    return TreeLayout(boxes, words, word_line, edges[-1] + MARGIN, word_line + 24)
 
 
 def shortened_side(side: Symbols, longest: int = LONGEST_SIDE) -> str:
@@ -132,7 +122,7 @@ def element(name: str, *content: str, **attributes: str | float | None) -> Marku
     '<a class="word" data-node="3">1 &lt; 2</a>'
     """
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escaped(_spelled(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(value if isinstance(value, str) else f"{value:.6g}")}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -140,24 +130,19 @@ def element(name: str, *content: str, **attributes: str | float | None) -> Marku
 
 
 def joined(parts: Iterable[str]) -> Markup:
-    """Several pieces one after the other, those that are no markup escaped."""
+    """Several texts one after the other, those that are not markup escaped."""
     return Markup("".join(map(escaped, parts)))
-
-
-def _spelled(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 HUES = 6  # colours that the hyperedges take in turn
 MOST_TOKENS = 600  # of a target that are drawn
 MOST_APPLICATIONS = 400  # of a derivation that are drawn as a tree
 MOST_RULES = 200  # of a grammar that a notebook shows
-STYLE = "pictures.css"
 
 
 def style() -> str:
     """The style sheet of all pictures."""
-    return files("nqg.grammar").joinpath(STYLE).read_text(encoding="utf-8")
+    return files("nqg.grammar").joinpath("pictures.css").read_text(encoding="utf-8")
 
 
 def in_notebook(*pictures: str) -> str:
@@ -167,39 +152,40 @@ def in_notebook(*pictures: str) -> str:
 
 def derivation_picture(derivation: Derivation, scores: Sequence[float] = ()) -> Markup:
     """The target on top, the tree of hyperedges under it, the source words below; `scores` are a model's."""
-    origin = origins(derivation)
+    aligned, target = alignment(derivation), derivation.target
+    tokens = (
+        Markup(element("span", token, class_=f"token hue-{number % HUES}", data_node=number) + " ")
+        for token, number in zip(target[:MOST_TOKENS], aligned.tokens, strict=False)
+    )
+    rest = [f" … and {len(target) - MOST_TOKENS:,} more tokens"] if len(target) > MOST_TOKENS else []
+    program = element("p", joined(tokens), *rest, class_="target", aria_label="Program, token by token")
     tree = (
-        _tree(derivation, origin, scores)
+        _tree(derivation, aligned, scores)
         if len(derivation.hyperedges) <= MOST_APPLICATIONS
         else element("p", f"{len(derivation.hyperedges):,} applications: too many to draw.")
     )
-    return element("div", target_picture(derivation, origin), element("div", tree, class_="scroll"), class_="nqg-tree")
+    return element("div", program, element("div", tree, class_="scroll"), class_="nqg-tree")
 
 
-def target_picture(derivation: Derivation, origin: Origins) -> Markup:
-    """The tokens of the target, each in the colour of the hyperedge that writes it."""
-    target = derivation.target
-    tokens = (
-        element("span", token, class_=f"token hue-{number % HUES}", data_node=number)
-        for token, number in zip(target[:MOST_TOKENS], origin.tokens, strict=False)
-    )
-    rest = [f" … and {len(target) - MOST_TOKENS:,} more tokens"] if len(target) > MOST_TOKENS else []
-    return element("p", joined(_spaced(tokens)), *rest, class_="target", aria_label="Program, token by token")
-
-
-def _spaced(parts: Iterable[Markup]) -> Iterator[Markup]:
-    return (Markup(f"{part} ") for part in parts)
-
-
-def _tree(derivation: Derivation, origin: Origins, scores: Sequence[float]) -> Markup:
-    layout = tree_layout(derivation, origin)
+def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -> Markup:
+    layout = tree_layout(derivation, aligned)
     notes = [f", score {score:.2f}" for score in scores] or [""] * len(derivation.hyperedges)
-    numbered = enumerate(zip(derivation.hyperedges, layout.boxes, notes, strict=True))
+    parents = {child: parent for parent, below in enumerate(derivation.child_numbers()) for child in below}
+    boxes = layout.boxes
+    child_edges = (_edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at) for at in range(1, len(boxes)))
+    words = list(zip(derivation.source, layout.words, aligned.words, strict=True))
+    word_edges = (_edge(boxes[number], x, layout.word_line - 14, number) for _, x, number in words)
     return element(
         "svg",
-        element("g", *_child_edges(derivation, layout), *_pictures_word_edges(origin, layout), class_="edges"),
-        *(_word(word, at, origin, layout) for at, word in enumerate(derivation.source)),
-        *(_box(number, each, box, origin.lasts[number], note) for number, (each, box, note) in numbered),
+        element("g", *child_edges, *word_edges, class_="edges"),
+        *(
+            element("text", word, x=x, y=layout.word_line, class_=f"word hue-{number % HUES}", data_node=number)
+            for word, x, number in words
+        ),
+        *(
+            _box(number, hyperedge, boxes[number], aligned.lasts[number], notes[number])
+            for number, hyperedge in enumerate(derivation.hyperedges)
+        ),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {layout.width:.1f} {layout.height:.1f}",
         width=layout.width,
@@ -209,26 +195,6 @@ def _tree(derivation: Derivation, origin: Origins, scores: Sequence[float]) -> M
     )
 
 
-def _child_edges(derivation: Derivation, layout: TreeLayout) -> Iterator[Markup]:
-    for parent, child in _families(derivation):
-        box = layout.boxes[child]
-        yield _edge(layout.boxes[parent], box.x, box.y, child)
-
-
-def _families(derivation: Derivation) -> Iterator[tuple[int, int]]:
-    """Every (parent, child) pair of numbers of hyperedges."""
-    pending: list[int] = []
-    for number, hyperedge in enumerate(derivation.hyperedges):
-        if pending:
-            yield pending.pop(), number
-        pending.extend([number] * hyperedge.rule.arity)
-
-
-def _pictures_word_edges(origin: Origins, layout: TreeLayout) -> Iterator[Markup]:
-    for x, number in zip(layout.words, origin.words, strict=True):
-        yield _edge(layout.boxes[number], x, layout.word_line - 14, number)
-
-
 def _edge(box: Box, x: float, y: float, number: int) -> Markup:
     """A line that bends in the gap under `box` and then goes straight down, so that it crosses no other box."""
     top = box.y + BOX_HEIGHT
@@ -236,12 +202,6 @@ def _edge(box: Box, x: float, y: float, number: int) -> Markup:
     middle = (top + turn) / 2
     path = f"M{box.x:.1f} {top:.1f}C{box.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {turn:.1f}V{y:.1f}"
     return element("path", d=path, class_=f"hue-{number % HUES}", data_node=number)
-
-
-def _word(word: str, at: int, origin: Origins, layout: TreeLayout) -> Markup:
-    number = origin.words[at]
-    place = {"x": layout.words[at], "y": layout.word_line}
-    return element("text", word, **place, class_=f"word hue-{number % HUES}", data_node=number)
 
 
 def _box(number: int, hyperedge: Hyperedge, box: Box, last: int, note: str) -> Markup:
@@ -285,13 +245,11 @@ def rule_picture(rule: Rule) -> Markup:
 def grammar_picture(grammar: Grammar, most: int = MOST_RULES) -> Markup:
     """The rules in a table, grouped by how many non-terminals they have, the first `most` of them."""
     ordered = sorted(grammar.rules[:most], key=lambda rule: -rule.arity)
-    bodies = (_rules_of_arity(arity, rules) for arity, rules in groupby(ordered, key=lambda rule: rule.arity))
+    bodies = []
+    for arity, rules in groupby(ordered, key=lambda rule: rule.arity):
+        heading = element("th", {0: "words", 1: "one part"}.get(arity, f"{arity} parts"), scope="rowgroup")
+        rows = (element("tr", element("td", rule_picture(rule))) for rule in rules)
+        bodies.append(element("tbody", element("tr", heading), *rows))
     left = [element("p", f"… and {len(grammar) - most:,} more rules")] if len(grammar) > most else []
     caption = element("caption", f"{len(grammar):,} {'rule' if len(grammar) == 1 else 'rules'}")
     return element("div", element("table", caption, *bodies), *left, class_="nqg-grammar")
-
-
-def _rules_of_arity(arity: int, rules: Iterable[Rule]) -> Markup:
-    heading = {0: "words", 1: "one part"}.get(arity, f"{arity} parts")
-    rows = (element("tr", element("td", rule_picture(rule))) for rule in rules)
-    return element("tbody", element("tr", element("th", heading, scope="rowgroup")), *rows)

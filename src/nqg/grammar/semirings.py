@@ -223,7 +223,11 @@ def inside(
 
 def derivation_counts(graph: Hypergraph) -> list[int]:
     """How many derivations each sentence of a pruned graph has, exactly; 0 where it has none."""
-    counts = inside(graph, lambda _, children: prod(children), sum)
+
+    def times(_: HyperedgeId, children: list[int]) -> int:
+        return prod(children)
+
+    counts = inside(graph, times, sum)
     return [0 if root == NO_ROOT else counts[root] for root in graph.roots()]
 
 

@@ -4,8 +4,9 @@
     <query> ::= answer ( <set> )
     <set>   ::= state ( all ) | capital ( <set> ) | cityid ( ' <...> ' , <.> )
 
-The first left side is the start symbol; `nqg.grammar.target_grammar` says how symbols are spelled. Whether a target is
-legal is decided by `nqg.grammar.earley`, which is loaded when first asked.
+The first left side is the start symbol. `<.>` stands for any one token, `<...>` for one or more; a token that looks
+like one of the signs is written with a backslash before it. Whether a target is legal is decided by
+`nqg.grammar.earley`, which is loaded when first asked.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 DEFINES = "::="
 OR = "|"
+_LINE_WIDTH = 100
 _BRACKETED = re.compile(r"<[^\s<>]+>")
 _NAME = re.compile(r"[^\s<>]*\w[^\s<>]*")
 _MISREAD = re.compile(r"\\*(<[^\s<>]+>|\||::=|#.*)", flags=re.DOTALL)
@@ -45,7 +47,9 @@ class Category:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise FormatError(f"'<{self.name}>' is no non-terminal: its name needs a letter or a digit, and no blanks")
+            raise FormatError(
+                f"'<{self.name}>' is not a non-terminal: its name needs a letter or a digit, and no blanks"
+            )
 
     def __str__(self) -> str:
         return f"<{self.name}>"
@@ -117,9 +121,6 @@ def spelled_all(symbols: Iterable[TargetSymbol]) -> str:
     return " ".join(map(spelled, symbols))
 
 
-_LINE_WIDTH = 100
-
-
 @dataclass(frozen=True)
 class TargetGrammar:
     """Productions of all categories; the first one's left side is the start symbol.
@@ -136,8 +137,17 @@ class TargetGrammar:
     def __post_init__(self) -> None:
         if not self.productions:
             raise FormatError(f"expected at least one production '<name> {DEFINES} symbols', found none")
-        _check_defined(self.productions)
-        _check_productive(self.productions)
+        defined = set(self.categories)
+        for number, production in enumerate(self.productions):
+            for category in _categories(production.right):
+                if category not in defined:
+                    unknown = UnknownName("non-terminal", category.name, (other.name for other in defined))
+                    raise _BadProduction(str(unknown), number)
+        productive = _productive(self.productions)
+        for number, production in enumerate(self.productions):
+            if production.left not in productive:
+                reason = f"{production.left} derives no target: each of its alternatives leads round in a circle"
+                raise _BadProduction(reason, number)
 
     @classmethod
     def parse(cls, text: str) -> TargetGrammar:
@@ -156,7 +166,16 @@ class TargetGrammar:
         write_text(Path(path), str(self))
 
     def __str__(self) -> str:
-        return "".join(f"{line}\n" for line in _lines(self.productions))
+        lines: list[str] = []
+        left = None
+        for production in self.productions:  # neighbours with the same left side share a line as far as its width goes
+            longer = f"{lines[-1]} {OR} {spelled_all(production.right)}" if production.left == left else ""
+            if longer and len(longer) <= _LINE_WIDTH:
+                lines[-1] = longer
+            else:
+                lines.append(str(production))
+            left = production.left
+        return "".join(f"{line}\n" for line in lines)
 
     @property
     def start(self) -> Category:
@@ -171,7 +190,14 @@ class TargetGrammar:
     @property
     def unreachable(self) -> tuple[Category, ...]:
         """Categories that occur in no target: allowed, but often a slip."""
-        reached = _reachable(self.productions)
+        parts: dict[Category, list[Category]] = {}
+        for production in self.productions:
+            parts.setdefault(production.left, []).extend(_categories(production.right))
+        reached, frontier = {self.start}, [self.start]
+        while frontier:
+            fresh = set(parts[frontier.pop()]) - reached
+            reached |= fresh
+            frontier.extend(fresh)
         return tuple(category for category in self.categories if category not in reached)
 
     def accepts(self, tokens: Sequence[str]) -> bool:
@@ -192,20 +218,6 @@ class TargetGrammar:
         from nqg.grammar.earley import Recogniser  # loads Numba
 
         return Recogniser.of(self)
-
-
-def _lines(productions: Iterable[Production]) -> Iterator[str]:
-    """Neighbours with the same left side share a line as far as its width goes."""
-    line, left = "", None
-    for production in productions:
-        longer = f"{line} {OR} {spelled_all(production.right)}"
-        if production.left == left and len(longer) <= _LINE_WIDTH:
-            line = longer
-            continue
-        if line:
-            yield line
-        line, left = str(production), production.left
-    yield line
 
 
 def _grammar(source: Path, lines: Iterable[tuple[Place, str]]) -> TargetGrammar:
@@ -232,29 +244,20 @@ def _productions(line: str) -> Iterator[Production]:
     if DEFINES not in words:
         raise FormatError(f"expected '<name> {DEFINES} symbols', found no '{DEFINES}' in '{line.strip()}'")
     middle = words.index(DEFINES)
-    left = _left_side(words[:middle])
-    for alternative in _alternatives(words[middle + 1 :]):
-        yield Production(left, tuple(map(read_symbol, alternative)))
-
-
-def _left_side(words: Sequence[str]) -> Category:
-    symbol = read_symbol(words[0]) if len(words) == 1 else None
-    if isinstance(symbol, Category):
-        return symbol
-    raise FormatError(f"expected one non-terminal <name> before '{DEFINES}', found '{' '.join(words)}'")
-
-
-def _alternatives(words: Sequence[str]) -> Iterator[list[str]]:
-    if DEFINES in words:
+    left = read_symbol(words[0]) if middle == 1 else None
+    if not isinstance(left, Category):
+        found = " ".join(words[:middle])
+        raise FormatError(f"expected one non-terminal <name> before '{DEFINES}', found '{found}'")
+    if DEFINES in words[middle + 1 :]:
         raise FormatError(f"expected one '{DEFINES}' a line, found more; the token is written '\\{DEFINES}'")
-    alternative: list[str] = []
-    for word in words:
+    alternatives: list[list[str]] = [[]]
+    for word in words[middle + 1 :]:
         if word == OR:
-            yield alternative
-            alternative = []
+            alternatives.append([])
         else:
-            alternative.append(word)
-    yield alternative
+            alternatives[-1].append(word)
+    for alternative in alternatives:
+        yield Production(left, tuple(map(read_symbol, alternative)))
 
 
 class _BadProduction(FormatError):
@@ -263,23 +266,6 @@ class _BadProduction(FormatError):
     def __init__(self, reason: str, number: int) -> None:
         super().__init__(reason)
         self.number = number
-
-
-def _check_defined(productions: Sequence[Production]) -> None:
-    defined = {production.left for production in productions}
-    for number, production in enumerate(productions):
-        for category in _categories(production.right):
-            if category not in defined:
-                unknown = UnknownName("non-terminal", category.name, (other.name for other in defined))
-                raise _BadProduction(str(unknown), number)
-
-
-def _check_productive(productions: Sequence[Production]) -> None:
-    productive = _productive(productions)
-    for number, production in enumerate(productions):
-        if production.left not in productive:
-            reason = f"{production.left} derives no target: each of its alternatives leads round in a circle"
-            raise _BadProduction(reason, number)
 
 
 def _categories(symbols: Iterable[TargetSymbol]) -> Iterator[Category]:
@@ -303,16 +289,3 @@ def _productive(productions: Sequence[Production]) -> set[Category]:
             if not missing[number]:
                 ready.append(number)
     return productive
-
-
-def _reachable(productions: Sequence[Production]) -> set[Category]:
-    parts: dict[Category, list[Category]] = {}
-    for production in productions:
-        parts.setdefault(production.left, []).extend(_categories(production.right))
-    reached = {productions[0].left}
-    frontier = [productions[0].left]
-    while frontier:
-        fresh = [part for part in dict.fromkeys(parts[frontier.pop()]) if part not in reached]
-        reached.update(fresh)
-        frontier.extend(fresh)
-    return reached

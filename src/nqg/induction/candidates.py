@@ -13,7 +13,8 @@ from itertools import combinations
 import numpy as np
 
 from nqg.grammar.arrays import Int32Array
-from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, Batch, encoded_charts, kernel_view, more_room
+from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, Batch, encoded_charts, more_room
+from nqg.grammar.chart_kernels import Graphs
 from nqg.grammar.encoding import LEAF, GrammarArrays, firsts_of, flat
 from nqg.grammar.goal_kernels import goal_workspace
 from nqg.induction.candidate_kernels import INSIDE, Sides, fill_candidates, workspace
@@ -45,7 +46,7 @@ def _pairs(sources: list[Labels], targets: list[Labels], grammar: GrammarArrays)
     """What the inside-outside pass finds for each rule: rows of INSIDE or OUTSIDE, start, end, place, length."""
     sides = Sides(firsts_of(sources), flat(sources), firsts_of(targets), flat(targets))
     charts = encoded_charts(grammar, Batch(sides.first_source, sides.sources), prune=False)
-    view, max_arity = kernel_view(charts), int(grammar.arities.max(initial=0))
+    view, max_arity = Graphs.of(charts), int(grammar.arities.max(initial=0))
     longest, longest_target = max(map(len, sources), default=0), max(map(len, targets), default=0)
     most_nodes = int(np.diff(charts.first_node).max(initial=0))
     begin, room = 0, FIRST_ROOM

@@ -130,7 +130,7 @@ def label_bits(rule: LabelRule, settings: InductionSettings) -> float:
 def description_length(grammar: Grammar, examples: Sequence[Example], settings: InductionSettings) -> DescriptionLength:
     """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
     pairs = list(dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples))
-    sources, targets = (Batch(*grammar.encoded.laid_out([pair[side] for pair in pairs])) for side in (0, 1))
+    sources, targets = (Batch.of(grammar, [pair[side] for pair in pairs]) for side in (0, 1))
     bits = sum(rule_bits(rule, settings) for rule in grammar)
     return DescriptionLength(bits, float(data_bits(grammar.encoded.arrays, sources, targets).sum()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from nqg.grammar.derivation import Derivation, Hyperedge, origins
+from nqg.grammar.derivation import Derivation, Hyperedge, alignment
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.rule import NonTerminal, Rule
 from strategies import derivations
@@ -36,7 +36,7 @@ def numbered(derivation: Derivation) -> tuple[list[int], list[int]]:
 
 @given(derivations())
 def test_every_word_and_token_is_traced_to_its_hyperedge(derivation: Derivation) -> None:
-    found = origins(derivation)
+    found = alignment(derivation)
     assert (list(found.words), list(found.tokens)) == numbered(derivation)
     assert len(found.words) == len(derivation.source)
     assert len(found.tokens) == len(derivation.target)
@@ -44,7 +44,7 @@ def test_every_word_and_token_is_traced_to_its_hyperedge(derivation: Derivation)
 
 @given(derivations())
 def test_a_subtree_is_a_run_of_numbers_that_reads_the_hyperedges_span(derivation: Derivation) -> None:
-    found = origins(derivation)
+    found = alignment(derivation)
     for number, hyperedge in enumerate(derivation.hyperedges):
         inside = range(number, found.lasts[number] + 1)
         words = [at for at, who in enumerate(found.words) if who in inside]
@@ -53,7 +53,7 @@ def test_a_subtree_is_a_run_of_numbers_that_reads_the_hyperedges_span(derivation
 
 @given(derivations())
 def test_a_parent_stands_one_above_its_highest_child(derivation: Derivation) -> None:
-    found, depths = origins(derivation), list(derivation.depths())
+    found, depths = alignment(derivation), list(derivation.depths())
     for number, last in enumerate(found.lasts):
         below = [found.heights[at] for at in range(number + 1, last + 1) if depths[at] == depths[number] + 1]
         assert found.heights[number] == max(below, default=-1) + 1
@@ -64,4 +64,4 @@ def test_depth_has_no_limit() -> None:
     rule = Rule.parse("NT_1 x ### NT_1 y")
     over = [Hyperedge(rule, Span(0, levels - at)) for at in range(levels - 1)]
     derivation = Derivation((*over, Hyperedge(Rule.parse("x ### y"), Span(0, 1))))
-    assert origins(derivation).heights[0] == levels - 1
+    assert alignment(derivation).heights[0] == levels - 1
