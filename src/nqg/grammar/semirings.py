@@ -224,10 +224,10 @@ def inside(
 def derivation_counts(graph: Hypergraph) -> list[int]:
     """How many derivations each sentence of a pruned graph has, exactly; 0 where it has none."""
 
-    def times(_: HyperedgeId, children: list[int]) -> int:
-        return prod(children)
+    def plus(counts: Iterator[int]) -> int:
+        return sum(counts)
 
-    counts = inside(graph, times, sum)
+    counts = inside(graph, lambda _, children: prod(children), plus)
     return [0 if root == NO_ROOT else counts[root] for root in graph.roots()]
 
 
