@@ -14,7 +14,7 @@ from nqg.inference.parser import Parser
 from nqg.web.app import create_app
 from nqg.web.middleware import Busy, Limits
 from nqg.web.service import Batcher, Explained, Question, Service
-from web_service import EXAMPLES, HOSTILE, served
+from web_service import EXAMPLES, HOSTILE, HOSTILE_TARGET, served
 
 
 def test_a_sentence_gets_the_parsers_program_and_probability(client: TestClient, parser: Parser) -> None:
@@ -85,6 +85,11 @@ def test_a_fallback_answers_where_the_grammar_does_not_and_the_answer_says_so(pa
     assert unknown["gaps"]["unknown"] == [0, 1]
 
 
+def test_a_hybrid_whose_parser_has_no_grammar_to_show_is_refused() -> None:
+    with pytest.raises(NqgError, match="the page shows the rules of a Parser, found Echo"):
+        Service("echo", Hybrid(Echo(), Echo()))
+
+
 def test_a_batch_gives_a_row_a_line_and_counts_what_is_right(client: TestClient) -> None:
     text = "run\tR\nrun twice\tR  R\r\n\nrun twice\tR\nfly\tF\njump\n"
     answer = client.post("/api/batch", json={"text": text}).json()
@@ -99,6 +104,12 @@ def test_a_batch_gives_a_row_a_line_and_counts_what_is_right(client: TestClient)
     counts = {key: answer[key] for key in ("sentences", "answered", "expected", "right")}
     assert counts == {"sentences": 5, "answered": 4, "expected": 4, "right": 2}
     assert (answer["coverage"], answer["exact_match"]) == (0.8, 0.5)
+
+
+def test_a_batch_is_scored_by_the_tokens_of_programs_as_nqg_evaluate_does(client: TestClient) -> None:
+    spaced = "< img / src = x / onerror = alert ( 1 ) >"
+    answer = client.post("/api/batch", json={"text": f"{HOSTILE}\t{spaced}\n"}).json()
+    assert (answer["rows"][0]["target"], answer["rows"][0]["is_right"]) == (HOSTILE_TARGET, True)
 
 
 def test_a_batch_larger_than_what_is_parsed_together_keeps_its_order(client: TestClient) -> None:
