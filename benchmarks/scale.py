@@ -153,14 +153,14 @@ def training(place: Place) -> dict[str, Any]:
 
 def parsing(place: Place, workers: int) -> dict[str, Any]:
     """`nqg parse` without its printing; the first part, in which workers load the model, is left out of the speed."""
-    from nqg.cli.parse import Asked
+    from nqg.cli.parse import Sentence
     from nqg.data.examples import streamed_examples
     from nqg.engines import engine_named, in_parts
     from nqg.inference.parser import WINDOW
 
     if place.size < 8 * WINDOW:
         return {}  # too few for workers to be busy
-    asked = (Asked(example.source) for example in streamed_examples(place.corpus))
+    asked = (Sentence(example.source) for example in streamed_examples(place.corpus))
     reports = engine_named("local", workers=workers).map(
         partial(measured_answering, place.model), in_parts(asked, WINDOW)
     )
@@ -198,7 +198,7 @@ def measured_answering(model: Path) -> Callable[[Sequence[Any]], Report]:
 
     from nqg.cli.parse import Style, answering
 
-    style = Style(readings=0, only_legal=False, explain=False, as_json=False, is_single=False, is_hybrid=False)
+    style = Style(readings=0, only_legal=False, explain=False, as_json=False, is_single=False)
     work = answering(model, "cpu", style)
     return lambda part: Report(os.getpid(), len(work(part)), time.process_time(), peak_megabytes())
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from nqg.cli.parse import Asked, Style, answering
+from nqg.cli.parse import Sentence, Style, answering
 from nqg.errors import UnknownName
 
 
@@ -56,11 +56,11 @@ def threads() -> Callable[[int], str | None]:
     return lambda _: os.environ.get("OMP_NUM_THREADS")
 
 
-def killed_once_answering(folder: Path, model: Path, style: Style) -> Callable[[list[Asked]], list[str]]:
+def killed_once_answering(folder: Path, model: Path, style: Style) -> Callable[[list[Sentence]], list[str]]:
     """What `nqg parse` does, but the process that comes to the second part first is killed there."""
     work = answering(model, "cpu", style)
 
-    def texts(part: list[Asked]) -> list[str]:
+    def texts(part: list[Sentence]) -> list[str]:
         if part[0].id == "unlucky" and not (folder / "killed").exists():
             (folder / "killed").touch()
             os.kill(os.getpid(), signal.SIGKILL)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
 
 import pytest
 from rich.console import Console
 
-from nqg.answers import Answer
 from nqg.cli import demo as page
-from nqg.data.examples import Example
 from nqg.data.scan import scan_examples
 from nqg.model.settings import TrainingSettings
 
@@ -69,15 +66,6 @@ def test_the_share_of_longer_commands_that_are_right_is_counted(shown: str) -> N
     assert line == (
         f"It gets {right:,} of the {len(LONG):,} longer commands right ({right / len(LONG):.1%}), such as this one:"
     )
-
-
-def test_a_mistake_is_not_counted_as_right() -> None:
-    class Mistaken:
-        def answers(self, sentences: Iterable[str]) -> list[Answer]:
-            return [Answer(sentence, reason="no derivation") for sentence in sentences]
-
-    examples = [Example("walk", "I_WALK"), Example("run", "I_RUN")]
-    assert page._right(Mistaken(), examples) == 0  # type: ignore[arg-type]
 
 
 def test_the_derivation_has_scores_and_the_meaning_that_it_yields(shown: str) -> None:

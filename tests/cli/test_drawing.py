@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from nqg.answers import Reading
-from nqg.cli import drawing
-from nqg.cli.drawing import drawn
+from nqg.cli.parse import drawn, tree_guides
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.rule import Rule
@@ -108,4 +107,4 @@ def test_nothing_in_a_word_moves_the_cursor() -> None:
     ],
 )
 def test_guides_lead_to_the_next_sister(depths: list[int], guides: list[str]) -> None:
-    assert drawing._guides(depths) == guides
+    assert tree_guides(depths) == guides

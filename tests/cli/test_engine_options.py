@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from engine_tasks import killed_once_answering
 from nqg import Example, Grammar, Parser
 from nqg.cli.main import app
-from nqg.cli.parse import Asked, Style, answering
+from nqg.cli.parse import Sentence, Style, answering
 from nqg.cli.terminal import Workforce
 from nqg.data.examples import write_examples
 from nqg.engines import Here, ProcessPool, RayEngine, engine_named, in_parts
@@ -74,8 +74,8 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
 def test_a_worker_killed_in_the_middle_changes_nothing(model: str, tmp_path: Path) -> None:
     if find_spec("ray") is None:
         pytest.skip("ray is not installed (pip install 'nqg[ray]')")
-    style = Style(readings=2, only_legal=False, explain=False, as_json=True, is_single=False, is_hybrid=False)
-    parts = list(in_parts((Asked(sentence) for sentence in SENTENCES[:200]), 50))
+    style = Style(readings=2, only_legal=False, explain=False, as_json=True, is_single=False)
+    parts = list(in_parts((Sentence(sentence) for sentence in SENTENCES[:200]), 50))
     parts[1][0] = parts[1][0]._replace(id="unlucky")
     expected = list(map(answering(Path(model), "cpu", style), parts))
     unlucky = partial(killed_once_answering, tmp_path, Path(model), style)

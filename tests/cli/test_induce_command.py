@@ -10,15 +10,15 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from threading import Event
 
 import pytest
 from rich.console import Console
 from typer.testing import Result
 
 from nqg import load_dataset
-from nqg.cli import induction_run as drawing
-from nqg.cli.induce import LIKE
-from nqg.cli.induction_run import SearchLine, StopRequest, search_line
+from nqg.cli import induce as drawing
+from nqg.cli.induce import LIKE, SearchLine, search_line
 from nqg.cli.terminal import STOPPED
 from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
@@ -115,7 +115,7 @@ def test_like_chooses_settings_and_all_lifts_a_bound() -> None:
     facts = json.loads(nqg("train.tsv", "-o", "g.txt", *SCAN, "--shortest", "all", "--json").stdout)
     assert facts["settings"]["terminal_bits"] == 32.0
     assert facts["settings"]["shortest"] is None
-    names = LIKE.help.removeprefix("Settings for: ").removesuffix(".").split(", ")
+    names = LIKE.help.removeprefix("Use the settings for: ").removesuffix(".").split(", ")
     assert all(InductionSettings.named(name) for name in names)
 
 
@@ -145,7 +145,7 @@ def test_a_finished_trace_can_be_resumed_and_changes_nothing() -> None:
     assert Path("steps.jsonl").read_bytes() == before
     assert Path("first.txt").read_bytes() == Path("again.txt").read_bytes()
     steps = before.count(b"\n") - 1
-    assert result.stderr == f"steps.jsonl: going on after step {steps}\nwrote again.txt\nwrote steps.jsonl\n"
+    assert result.stderr == f"steps.jsonl: continuing after step {steps}\nwrote again.txt\nwrote steps.jsonl\n"
 
 
 def test_any_number_of_lines_of_a_trace_leads_to_the_same_grammar(scan_train: Path) -> None:
@@ -172,7 +172,7 @@ add, added = TraceFile.add, []
 def gated(self, line):
     if len(added) == lines:
         raw = line.line().encode()
-        self._file.write(raw[: int(share * len(raw))])
+        self.file.write(raw[: int(share * len(raw))])
         for _ in range(gates):
             print("here", flush=True)
             sys.stdin.readline()
@@ -280,15 +280,15 @@ def test_the_hash_seed_of_python_does_not_matter(tmp_path: Path, scan_train: Pat
         (("none.tsv", "-o", "g.txt"), NqgError, "none.tsv: no such file"),
         (("train.tsv", "-o", "none/g.txt"), NqgError, "none/g.txt: the folder none does not exist"),
         (("train.tsv", "-o", "."), NqgError, "expected a file to write the grammar to, found a folder"),
-        (("train.tsv", "-o", "train.tsv"), NqgError, "train.tsv: the grammar would be written over a file that is in"),
-        (("train.tsv", "-o", "g", "--trace", "g"), NqgError, "g: the grammar would be written over a file that is in"),
+        (("train.tsv", "-o", "train.tsv"), NqgError, "train.tsv: the grammar would overwrite a file that is in"),
+        (("train.tsv", "-o", "g", "--trace", "g"), NqgError, "g: the grammar would overwrite a file that is in"),
         (
             ("train.tsv", "-o", "g", "--like", "scam"),
             UnknownName,
             "no settings for induction 'scam'; did you mean 'scan'?",
         ),
         (("train.tsv", "-o", "g", "--sample", "0"), SettingsError, "sample is 0; expected 1 or more"),
-        (("train.tsv", "-o", "g", "--trace", "train.tsv"), NqgError, "train.tsv: the file exists already; go on"),
+        (("train.tsv", "-o", "g", "--trace", "train.tsv"), NqgError, "train.tsv: the file exists already; continue"),
         (("train.tsv", "-o", "g", "--resume", "none.jsonl"), NqgError, "none.jsonl: no such file"),
         (("train.tsv", "-o", "g", "--resume", "train.tsv"), FormatError, "train.tsv:1: not valid JSON"),
         (
@@ -310,7 +310,7 @@ def test_mistakes_are_said_in_words(words: tuple[str, ...], error: type[NqgError
     [
         (("train.tsv",), "Missing option"),
         (("train.tsv", "-o", "g", "--shortest", "few"), "'few' is neither a number nor 'all'"),
-        (("train.tsv", "-o", "g", "--trace", "a", "--resume", "b"), "--resume goes on with its own trace"),
+        (("train.tsv", "-o", "g", "--trace", "a", "--resume", "b"), "--resume continues its own trace"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -324,7 +324,7 @@ def test_misuse_has_exit_code_2(words: tuple[str, ...], message: str) -> None:
     ("words", "reason"),
     [
         (("--like", "scan", "--terminal-bits", "8"), "terminal_bits was 32.0 there and is 8.0 here"),
-        (("--like", "scan", "--seed-rules", "seeds.txt"), "the seed rules are others: 0 there, 1 here"),
+        (("--like", "scan", "--seed-rules", "seeds.txt"), "the seed rules differ: 0 there, 1 here"),
     ],
 )
 def test_a_trace_with_other_settings_is_not_resumed(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
@@ -341,7 +341,7 @@ def test_a_trace_of_other_examples_is_not_resumed() -> None:
     nqg("train.tsv", "-o", "g.txt", *SCAN, "--trace", "steps.jsonl")
     write_examples(Path("other.tsv"), EXAMPLES[:-1])
     with pytest.raises(
-        NqgError, match=r"steps\.jsonl: cannot be resumed, the examples are others: 7 with sha256 .*, 6"
+        NqgError, match=r"steps\.jsonl: cannot be resumed, the examples differ: 7 with SHA-256 .*, 6"
     ):
         nqg("other.tsv", "-o", "g.txt", *SCAN, "--resume", "steps.jsonl")
 
@@ -356,7 +356,7 @@ def test_a_trace_whose_steps_do_not_lead_where_it_says_is_not_resumed() -> None:
 
 
 def test_the_line_says_where_the_search_is_and_how_fast_it_goes() -> None:
-    stop = StopRequest()
+    stop = Event()
     line = SearchLine(stop)
     assert str(line).startswith("looking at the examples")
     line.show("splitting", 1000, 5000.0, 1.0)
@@ -365,7 +365,7 @@ def test_the_line_says_where_the_search_is_and_how_fast_it_goes() -> None:
     assert str(line) == "splitting · 900 rules · 4,000 bits · 2 steps/s · 0 bits in ~2 s"
     line.show("pruning", 899, 4000.0, 1.5)
     assert str(line) == "pruning · 899 rules · 4,000 bits · 4 steps/s · 0 bits in ~2 s"
-    stop.is_made = True
+    stop.set()
     assert str(line) == "pruning · 899 rules · 4,000 bits · stopping after this step"
 
 
@@ -380,7 +380,7 @@ def test_the_line_is_drawn_on_terminals_only(monkeypatch: pytest.MonkeyPatch) ->
     for is_terminal in (True, False):
         screen = io.StringIO()
         monkeypatch.setattr(drawing, "err", Console(file=screen, force_terminal=is_terminal, width=100))
-        with search_line(StopRequest()) as line:
+        with search_line(Event()) as line:
             line.show("splitting", 1000, 5000.0, 1.0)
         assert ("1,000 rules" in screen.getvalue()) is is_terminal
 
@@ -388,6 +388,6 @@ def test_the_line_is_drawn_on_terminals_only(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_help_shows_an_example_and_every_default() -> None:
     text = nqg("--help").stdout
     assert "Example: nqg induce train.tsv -o grammar.txt --like scan" in text
-    assert "What a word in a rule costs. Default: 8." in text
-    assert "Search on the N shortest examples only. Default: all." in text
-    assert "Only rules with balanced parentheses. Default: yes." in text
+    assert "Cost of a terminal in a rule. [default: (8)]" in text
+    assert "Search only the N shortest examples. [default: (all)]" in text
+    assert "Allow only rules with balanced parentheses. [default: (yes)]" in text

@@ -70,7 +70,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     result = runner.invoke(app, ["init", str(tmp_path)])
     assert isinstance(result.exception, NqgError)
-    assert "is there already and not empty" in str(result.exception)
+    assert "already exists and is not empty" in str(result.exception)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -78,4 +78,4 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = runner.invoke(app, ["init", str(tmp_path / "file" / "mine")])
     assert isinstance(result.exception, NqgError)
-    assert "cannot be made" in str(result.exception)
+    assert "cannot be created" in str(result.exception)

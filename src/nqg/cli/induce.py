@@ -1,79 +1,85 @@
-"""`nqg induce`: from a file of examples to a file of rules."""
+"""`nqg induce`: from a file of examples to a file of rules; the search is drawn, traced, stopped and resumed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+import math
+import signal
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Event
+from types import FrameType
+from typing import Any
 
 import typer
+from rich.live import Live
+from rich.text import Text
 
-from nqg.cli.terminal import STOPPED, complain, detail, err, in_words, out, report_written
-from nqg.data.examples import read_examples
+from nqg.cli.terminal import (
+    EXAMPLES,
+    JSON,
+    STOPPED,
+    complain,
+    detail,
+    err,
+    in_words,
+    out,
+    report_written,
+    setting_option,
+)
+from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
+from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.rule import Rule
+from nqg.induction.description_length import DescriptionLength, description_length
+from nqg.induction.induce import Induction
+from nqg.induction.inspection import write_plot
 from nqg.induction.settings import InductionSettings
+from nqg.induction.trace import Header, Trace, TracedStep, TraceFile, grammar_comments, induction_config, read_trace
 from nqg.inference.settings_file import read_settings
 from nqg.plotting import check_picture
+from nqg.run_config import RunConfig
 
-if TYPE_CHECKING:
-    from nqg.cli.induction_run import Induced
+WINDOW = 20  # steps over which speed is measured
 
-ALL = "all"
-
-FILES, OBJECTIVE, SEARCH = "Files", "What is made small", "How it is searched for"
-DATA = typer.Argument(metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False)
-OUTPUT = typer.Option(..., "-o", "--output", metavar="FILE", help="Where to write the rules.", rich_help_panel=FILES)
-TRACE = typer.Option(
-    None, "--trace", metavar="FILE", help="Keep every step as a line of JSON, as it is made.", rich_help_panel=FILES
+file_option = partial(typer.Option, metavar="FILE", rich_help_panel="Files")
+OUTPUT = file_option(..., "-o", "--output", help="Where to write the rules.")
+SEED_RULES = file_option(None, "--seed-rules", help="Rules to start with, besides the examples.")
+TRACE = file_option(None, "--trace", help="Record every step as a line of JSON, as it is made.")
+RESUME = file_option(None, "--resume", help="Continue where this trace ends, and append to it.")
+PLOT = file_option(None, "--plot", help="Draw description length over the steps, .png or .svg.")
+SETTINGS = typer.Option(None, "--settings", metavar="FILE", help="Read settings from this TOML file; see `nqg init`.")
+LIKE = typer.Option(
+    None, "--like", metavar="NAME", help="Use the settings for: geoquery, scan, spider-ssp, spider-xsp."
 )
-RESUME = typer.Option(
-    None, "--resume", metavar="FILE", help="Go on where this trace ends, and keep adding to it.", rich_help_panel=FILES
-)
-SEED_RULES = typer.Option(
-    None, "--seed-rules", metavar="FILE", help="Rules to begin with, beside the examples.", rich_help_panel=FILES
-)
-PLOT = typer.Option(
-    None, "--plot", metavar="FILE", help="Draw description length over the steps, .png or .svg.", rich_help_panel=FILES
-)
-SETTINGS = typer.Option(
-    None, "--settings", metavar="FILE", help="Take settings from this TOML file; `nqg init` writes one."
-)
-LIKE = typer.Option(None, "--like", metavar="NAME", help="Settings for: geoquery, scan, spider-ssp, spider-xsp.")
-JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 
+objective = partial(setting_option, InductionSettings(), panel="Objective")
+TERMINAL_BITS = objective("terminal_bits", "BITS", "Cost of a terminal in a rule.")
+NON_TERMINAL_BITS = objective("non_terminal_bits", "BITS", "Cost of a non-terminal in a rule.")
+DATA_WEIGHT = objective("data_weight", "W", "Weight of ambiguity in the ranking of rules.")
+MINIMUM_GAIN = objective("minimum_gain", "BITS", "Stop when no rule saves more than this.")
 
-def _setting(name: str, help_text: str, panel: str, metavar: str | None = None) -> Any:
-    """An option for a setting; where it is not given, --like or the default decides."""
-    default, flag = getattr(InductionSettings(), name), f"--{name.replace('_', '-')}"
-    if isinstance(default, bool):
-        flag, shown = f"{flag}/--no-{flag[2:]}", "yes" if default else "no"
-    else:
-        shown = ALL if default is None else f"{default:g}"
-    full_help = f"{help_text} Default: {shown}."
-    return typer.Option(None, flag, metavar=metavar, help=full_help, rich_help_panel=panel, show_default=False)
-
-
-TERMINAL_BITS = _setting("terminal_bits", "What a word in a rule costs.", OBJECTIVE, "BITS")
-NON_TERMINAL_BITS = _setting("non_terminal_bits", "What a non-terminal costs.", OBJECTIVE, "BITS")
-DATA_WEIGHT = _setting("data_weight", "Weight of ambiguity in the ranking.", OBJECTIVE, "W")
-MINIMUM_GAIN = _setting("minimum_gain", "Stop when no rule saves more than this.", OBJECTIVE, "BITS")
-SHORTEST = _setting("shortest", "Search on the N shortest examples only.", SEARCH, "N|all")
-STAGES = _setting("stages", "Then double these, up to K times, by what is not derivable yet.", SEARCH, "K")
-SAMPLE = _setting("sample", "Judge a rule on K examples that it touches.", SEARCH, "K|all")
-IDENTITY_RULES = _setting("identity_rules", "Begin with rules for strings that both sides share.", SEARCH)
-REPEATED_TARGETS = _setting("repeated_targets", "Allow NT_1 more than once in a target.", SEARCH)
-BALANCED = _setting("balanced", "Only rules with balanced parentheses.", SEARCH)
-FACTORING = _setting("factoring", "At the end, split rules into two new ones.", SEARCH)
-PRUNING = _setting("pruning", "At last, remove rules that no example needs.", SEARCH)
-MAX_NON_TERMINALS = _setting("max_non_terminals", "Most non-terminals in a rule.", SEARCH, "N")
-SEED = _setting("seed", "Another seed, another --sample.", SEARCH, "S")
+search = partial(setting_option, InductionSettings(), panel="Search")
+SHORTEST = search("shortest", "N|all", "Search only the N shortest examples.")
+STAGES = search("stages", "K", "Then double these up to K times with examples not yet derivable.")
+SAMPLE = search("sample", "K|all", "Judge a rule on K of the examples that it affects.")
+IDENTITY_RULES = search("identity_rules", "", "Start with rules for strings that both sides share.")
+REPEATED_TARGETS = search("repeated_targets", "", "Allow NT_1 more than once in a target.")
+BALANCED = search("balanced", "", "Allow only rules with balanced parentheses.")
+FACTORING = search("factoring", "", "Near the end, split rules into two new ones.")
+PRUNING = search("pruning", "", "Finally, remove rules that no example needs.")
+MAX_NON_TERMINALS = search("max_non_terminals", "N", "Maximum number of non-terminals in a rule.")
+SEED = search("seed", "S", "Seed of the random --sample.")
 
 
 def induce(
     context: typer.Context,
-    data: Path = DATA,
+    data: Path = EXAMPLES,
     output: Path = OUTPUT,
     settings: Path | None = SETTINGS,
     like: str | None = LIKE,
@@ -108,10 +114,14 @@ def induce(
     Options override --like, which overrides the induction table of --settings,
     which overrides the defaults.
     """
-    from nqg.cli.induction_run import run
-    from nqg.induction.inspection import write_plot
-
-    _check_files(data, output, trace, resume)
+    if trace and resume:
+        raise typer.BadParameter("--resume continues its own trace; omit --trace", param_hint="--trace")
+    if output.resolve() in [path.resolve() for path in (data, trace, resume) if path]:
+        raise NqgError(f"{output}: the grammar would overwrite a file that is in use; choose another with -o")
+    if output.is_dir():
+        raise NqgError(f"{output}: expected a file to write the grammar to, found a folder")
+    if not output.parent.is_dir():
+        raise NqgError(f"{output}: the folder {output.parent} does not exist")
     check_picture(plot)
     chosen = chosen_settings(like, context.params, read_settings(settings).induction if settings else None)
     detail(f"[induction] {in_words(chosen)}")
@@ -123,7 +133,14 @@ def induce(
         complain(f"interrupted; {output} was not written")
         raise typer.Exit(STOPPED) from None
     induced.write(output)
-    _report(induced, output, as_json)
+    if as_json:
+        out.print_json(data=induced.to_dict() | {"file": str(output)})
+    else:
+        if not induced.is_finished:
+            err.print(f"stopped after step {induced.steps:,}: the grammar is valid, but not yet as small as it can be")
+        length = induced.length
+        out.print(f"{len(induced.grammar):,} rules from {len(examples):,} examples, {induced.steps:,} steps")
+        out.print(f"{length.total:,.1f} bits: {length.grammar_bits:,.1f} grammar, {length.data_bits:,.1f} data")
     if plot:
         write_plot(plot, induced.trace)
     report_written(output, *filter(None, [resume or trace, plot]))
@@ -136,52 +153,181 @@ def chosen_settings(
 ) -> InductionSettings:
     """The settings for a dataset, else those of `base`, else the defaults, changed by what the command line says."""
     named = InductionSettings.named(like) if like else base or InductionSettings()
-    values = {field.name: given[field.name] for field in fields(named) if given.get(field.name) is not None}
+    values = {each.name: given[each.name] for each in fields(named) if given.get(each.name) is not None}
     for name in ("shortest", "sample"):
         if name in values:
-            values[name] = _number_or_all(values[name], f"--{name}")
+            try:
+                values[name] = None if values[name] == "all" else int(values[name])
+            except ValueError as error:
+                reason = f"'{values[name]}' is neither a number nor 'all'"
+                raise typer.BadParameter(reason, param_hint=f"--{name}") from error
     return named.changed(**values)
 
 
-def _number_or_all(text: str, option: str) -> int | None:
+@dataclass(frozen=True, slots=True)
+class Induced:
+    """The result of a run; `is_finished` is false if the user stopped it."""
+
+    grammar: Grammar
+    length: DescriptionLength  # on all examples
+    config: RunConfig
+    trace: Trace  # every step, including those of an earlier run
+    seconds: float
+    is_finished: bool
+
+    @property
+    def steps(self) -> int:
+        return len(self.trace.steps)
+
+    def write(self, path: Path) -> None:
+        """The grammar, under comments that say how it was made: same input, same bytes."""
+        stopped = "" if self.is_finished else ", where the search was stopped"
+        comments = [
+            *grammar_comments(self.config),
+            f"# {len(self.grammar):,} rules after {self.steps:,} steps{stopped}",
+            f"# description length on the examples: {self.length.grammar_bits:,.2f} for the grammar, "
+            f"{self.length.data_bits:,.2f} for the data",
+        ]
+        write_text(path, "\n".join([*comments, f"{self.grammar}\n"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rules": len(self.grammar),
+            "examples": self.config.data.examples,
+            "steps": self.steps,
+            "finished": self.is_finished,
+            **asdict(self.length),
+            "seconds": round(self.seconds, 3),
+            "settings": dict(self.config.settings),
+            "data_sha256": self.config.data.fingerprint,
+        }
+
+
+def run(
+    examples: Sequence[Example],
+    settings: InductionSettings,
+    seed_rules: Iterable[Rule] = (),
+    trace: Path | None = None,
+    resume: Path | None = None,
+) -> Induced:
+    """Induce a grammar, from the beginning or from where the trace `resume` ends, until done or stopped by Ctrl-C."""
+    seeds = list(seed_rules)
+    config = induction_config(examples, settings, seeds)
+    past = _past(resume, config) if resume else None
+    path = resume or trace
+    with stop_requests() as stop, search_line(stop) as line:
+        started = time.monotonic()
+        induction = Induction(examples, settings, seeds)
+        header = Header.of(config, induction.searched_rules, induction.length)
+        steps = list(past.steps) if past else []
+        with TraceFile.opened(path, past or header) if path else nullcontext() as file:
+            if past:
+                _replay(induction, past)
+                started = time.monotonic() - past.seconds
+            found = induction.steps()
+            is_finished = False
+            while not is_finished and not stop.is_set():
+                step = next(found, None)
+                is_finished = step is None
+                if step:
+                    seconds = time.monotonic() - started
+                    line.show(step.phase, step.rules, step.length.total, seconds)
+                    steps.append(TracedStep(len(steps) + 1, step, seconds))
+                    if file:
+                        file.add(steps[-1])
+        grammar = induction.grammar
+        length = description_length(grammar, examples, settings)
+        whole = Trace(header, tuple(steps), size=0, is_cut=False)
+        return Induced(grammar, length, config, whole, time.monotonic() - started, is_finished)
+
+
+def _past(path: Path, config: RunConfig) -> Trace:
+    """The trace to continue, which must be one of the same search."""
+    past = read_trace(path)
+    if difference := config.difference(past.header.config):
+        raise NqgError(f"{path}: cannot be resumed, {difference}")
+    if past.is_cut:
+        err.print(f"{path}: the last line was cut short and is dropped")
+    err.print(f"{path}: continuing after step {len(past.steps):,}")
+    return past
+
+
+def _replay(induction: Induction, past: Trace) -> None:
+    induction.replay(traced.step for traced in past.steps)
+    same_bits = math.isclose(induction.length.total, past.length.total, rel_tol=1e-9, abs_tol=1e-6)
+    if induction.searched_rules != past.rules or not same_bits:
+        raise NqgError(
+            f"the trace is damaged: its steps lead to {induction.searched_rules:,} rules with "
+            f"{induction.length.total:,.2f} bits, its last line says {past.rules:,} with {past.length.total:,.2f}"
+        )
+
+
+@contextmanager
+def stop_requests() -> Iterator[Event]:
+    """The first Ctrl-C sets an event, which interrupts no step; the second one interrupts."""
+    stop = Event()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, note)
     try:
-        return None if text == ALL else int(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"'{text}' is neither a number nor '{ALL}'", param_hint=option) from error
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-def _check_files(data: Path, output: Path, trace: Path | None, resume: Path | None) -> None:
-    """Refuse, before any work is done, what could not be written at its end."""
-    if trace and resume:
-        raise typer.BadParameter("--resume goes on with its own trace; leave --trace away", param_hint="--trace")
-    if output.resolve() in [path.resolve() for path in (data, trace, resume) if path]:
-        raise NqgError(f"{output}: the grammar would be written over a file that is in use; choose another with -o")
-    if output.is_dir():
-        raise NqgError(f"{output}: expected a file to write the grammar to, found a folder")
-    if not output.parent.is_dir():
-        raise NqgError(f"{output}: the folder {output.parent} does not exist")
+@contextmanager
+def search_line(stop: Event) -> Iterator[SearchLine]:
+    """A line that follows a search; nothing is drawn if stderr is not a terminal."""
+    line = SearchLine(stop)
+    live = Live(line, console=err, refresh_per_second=8, transient=True) if err.is_terminal else nullcontext()
+    with live:
+        yield line
 
 
-def _report(induced: Induced, output: Path, as_json: bool) -> None:
-    if as_json:
-        out.print_json(data=_facts(induced, output))
-        return
-    if not induced.is_finished:
-        err.print(f"stopped after step {induced.steps:,}: the grammar is valid, but not yet as small as it can be")
-    length = induced.length
-    out.print(f"{len(induced.grammar):,} rules from {induced.config.data.examples:,} examples, {induced.steps:,} steps")
-    out.print(f"{length.total:,.1f} bits: {length.grammar_bits:,.1f} grammar, {length.data_bits:,.1f} data")
+@dataclass(slots=True)
+class SearchLine:
+    """The state of a search as one line of text, drawn several times a second while it is on screen."""
+
+    stop: Event = field(default_factory=Event)
+    phase: str = "looking at the examples (the very first run takes longer: it compiles)"
+    rules: int = 0
+    bits: float = 0.0
+    recent: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=WINDOW + 1))  # (seconds, bits)
+
+    def show(self, phase: str, rules: int, bits: float, seconds: float) -> None:
+        """One more step, which ended `seconds` after the beginning."""
+        self.phase, self.rules, self.bits = phase, rules, bits
+        self.recent.append((seconds, bits))
+
+    def __str__(self) -> str:
+        if not self.recent:
+            return f"{self.phase} …"
+        parts = [self.phase, f"{self.rules:,} rules", f"{self.bits:,.0f} bits"]
+        (began, before), (ended, after) = self.recent[0], self.recent[-1]
+        seconds, saved = ended - began, before - after
+        if self.stop.is_set():
+            parts.append("stopping after this step")
+        elif seconds > 0 and len(self.recent) > 1:
+            parts.append(f"{(len(self.recent) - 1) / seconds:,.3g} steps/s")
+            if saved > 0:  # nobody knows when a search will end; this can be far off (docs/induction.md)
+                parts.append(f"0 bits in ~{duration(after * seconds / saved)}")
+        return " · ".join(parts)
+
+    def __rich__(self) -> Text:
+        return Text(str(self), style="dim", no_wrap=True, overflow="ellipsis")
 
 
-def _facts(induced: Induced, output: Path) -> dict[str, Any]:
-    return {
-        "rules": len(induced.grammar),
-        "examples": induced.config.data.examples,
-        "steps": induced.steps,
-        "finished": induced.is_finished,
-        **asdict(induced.length),
-        "seconds": round(induced.seconds, 3),
-        "settings": dict(induced.config.settings),
-        "data_sha256": induced.config.data.fingerprint,
-        "file": str(output),
-    }
+def duration(seconds: float) -> str:
+    """A rough duration in words.
+
+    >>> duration(0.4), duration(75), duration(5000), duration(1e6)
+    ('1 s', '1 min', '1.4 h', 'days')
+    """
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 86_400 else "days"

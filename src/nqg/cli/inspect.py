@@ -1,20 +1,19 @@
-"""`nqg inspect`: a grammar in figures, what it does on a dataset, how its search or its training went."""
+"""`nqg inspect`: a grammar in figures, what it derives of a dataset, how its search or its training went."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from nqg.cli.terminal import out, report_written
+from nqg.cli.terminal import JSON, out, report_written
 from nqg.data.examples import read_examples
 from nqg.grammar.grammar import Grammar
+from nqg.induction.inspection import Report, coverage, write_plot
 from nqg.induction.settings import InductionSettings
+from nqg.induction.trace import read_trace, recorded_settings
 from nqg.plotting import check_picture
-
-if TYPE_CHECKING:
-    from nqg.induction.trace import Trace
+from nqg.training import records as training
 
 ANY_ARITY = 9999  # as many non-terminals as the text form of a rule can number
 
@@ -24,18 +23,17 @@ GRAMMAR = typer.Argument(
     show_default=False,
 )
 DATA = typer.Option(None, "--data", metavar="FILE", help="Examples to derive: .tsv or .jsonl, plain or .gz.")
-TRACE = typer.Option(None, "--trace", metavar="FILE", help="The trace of `nqg induce`: summed up, and drawn by --plot.")
+TRACE = typer.Option(None, "--trace", metavar="FILE", help="A trace of `nqg induce` to summarise; --plot draws it.")
 PLOT = typer.Option(
     None, "--plot", metavar="FILE", help="Draw the steps of --trace, or of MODEL's training, .png or .svg."
 )
 TOP = typer.Option(5, "--top", metavar="N", min=0, help="How many of the longest and most used rules to list.")
 TERMINAL_BITS = typer.Option(
-    None, "--terminal-bits", metavar="BITS", help="What a word in a rule costs. Default: as in the search, or 8."
+    None, "--terminal-bits", metavar="BITS", help="Cost of a terminal in a rule.", show_default="as in the search, or 8"
 )
 NON_TERMINAL_BITS = typer.Option(
-    None, "--non-terminal-bits", metavar="BITS", help="What a non-terminal costs. Default: as in the search, or 1."
+    None, "--non-terminal-bits", metavar="BITS", help="Cost of a non-terminal.", show_default="as in the search, or 1"
 )
-JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 
 
 def inspect(
@@ -56,15 +54,15 @@ def inspect(
     also how many examples the grammar derives. Given a model folder, it shows the
     model's grammar, and --plot draws loss and dev accuracy over its training.
     """
-    from nqg.induction.inspection import Report, coverage
-    from nqg.induction.trace import read_trace
-
     if plot and not trace and not file.is_dir():
         raise typer.BadParameter("a plot shows the steps of a search; give its --trace", param_hint="--plot")
     check_picture(plot)
     rules = file / "grammar.txt" if file.is_dir() else file
     grammar = Grammar.read(rules, ANY_ARITY)
-    settings = _settings(rules, terminal_bits, non_terminal_bits)
+    given = {"terminal_bits": terminal_bits, "non_terminal_bits": non_terminal_bits}
+    recorded = recorded_settings(rules)
+    costs = {name: recorded.get(name) if bits is None else bits for name, bits in given.items()}
+    settings = InductionSettings().changed(**{name: bits for name, bits in costs.items() if isinstance(bits, float)})
     covered = coverage(grammar, read_examples(data)) if data else None
     steps = read_trace(trace) if trace else None
     report = Report(grammar, settings, top, covered, steps)
@@ -73,27 +71,8 @@ def inspect(
     else:
         out.print(str(report))
     if plot:
-        _draw(plot, steps, file)
+        if steps:
+            write_plot(plot, steps)
+        else:
+            training.write_plot(plot, training.read_steps(file / "training.jsonl"))
         report_written(plot)
-
-
-def _draw(plot: Path, search: Trace | None, model: Path) -> None:
-    """The steps of the search, or those of the training."""
-    if search:
-        from nqg.induction.inspection import write_plot
-
-        write_plot(plot, search)
-    else:
-        from nqg.training import records as training
-
-        training.write_plot(plot, training.read_steps(model / "training.jsonl"))
-
-
-def _settings(file: Path, terminal_bits: float | None, non_terminal_bits: float | None) -> InductionSettings:
-    """What symbols cost: as given, else as recorded on top of the grammar file, else the default."""
-    from nqg.induction.trace import recorded_settings
-
-    recorded = recorded_settings(file)
-    given = {"terminal_bits": terminal_bits, "non_terminal_bits": non_terminal_bits}
-    values = {name: recorded.get(name) if value is None else value for name, value in given.items()}
-    return InductionSettings().changed(**{name: bits for name, bits in values.items() if isinstance(bits, float)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nqg import __version__
-from nqg.cli.terminal import STOPPED, Stopwatch, complain, detail, set_volume, volume
+from nqg.cli.terminal import STOPPED, complain, detail, set_volume, volume
 from nqg.errors import FAILED, NqgError
 
 WIDEST = 100  # columns of a help page; longer lines are hard to read
@@ -115,8 +116,8 @@ def root(
     code is 0 for success, 1 for failure, 2 for misuse, 130 for interrupted.
     """
     set_volume(quiet=quiet, verbose=verbose)
-    watch = Stopwatch()
-    context.call_on_close(lambda: detail(f"{context.invoked_subcommand} took {watch.seconds:.1f} s"))
+    started = time.monotonic()
+    context.call_on_close(lambda: detail(f"{context.invoked_subcommand} took {time.monotonic() - started:.1f} s"))
 
 
 def main() -> None:

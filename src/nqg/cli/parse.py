@@ -1,4 +1,8 @@
-"""`nqg parse`: what a trained model makes of a sentence, or of every line of a file."""
+"""`nqg parse`: the programs that a trained model gives for a sentence, or for every line of a file, with their drawing.
+
+A derivation is drawn as the sentence and, for each hyperedge, its span, score, rule and yield. Spans are brackets under
+the words of the sentence; a sentence too long for that is drawn as a tree of rules, whose words are the sentence's.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +10,47 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import count
+from functools import partial
+from itertools import accumulate, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
+from rich.cells import cell_len
+from rich.text import Text
 
-from nqg.cli.terminal import DEVICE, ENGINE, WORKERS, Workforce, out
-from nqg.cli.train import MOST_NON_TERMINALS
+from nqg.answers import NO_DERIVATION, Answer, Reading
+from nqg.cli.terminal import DEVICE, ENGINE, MODEL, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
+from nqg.grammar.derivation import target_spans
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.rule import NonTerminal, Symbol, spelled
+from nqg.inference.gaps import gaps
+from nqg.inference.hybrid import Hybrid, grammar_of, load_model
+from nqg.inference.parser import WINDOW, DecodeOptions
 from nqg.memory import keep_large_blocks_apart, release_holes
-
-if TYPE_CHECKING:
-    from nqg.answers import Answer, Reading
 
 STDIN = "-"
 TIDY_EVERY = 4  # parts; more often costs time
 EXAMPLES = (".tsv", ".jsonl")  # files of examples, whose sources are parsed
+LEAST_FOR_RULES = 40  # columns; with fewer beside the brackets, a tree is drawn
+DEEPEST = 12  # levels of a tree that are indented; those below are numbered
+COLOURS = ("cyan", "green", "magenta", "yellow", "blue")
 
-MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
 INPUT = typer.Argument(
     metavar="SENTENCE|FILE|-",
     help="A sentence, a file with one on each line or examples (.tsv, .jsonl), or - for stdin.",
     show_default=False,
 )
-EXPLAIN = typer.Option(False, "--explain", help="Draw the derivation: spans, scores, rules, what they yield.")
-READINGS = typer.Option(0, "--readings", metavar="K", min=0, help="Show the K most probable programs too.")
+EXPLAIN = typer.Option(False, "--explain", metavar="", help="Draw the derivation: spans, scores, rules, yields.")
+READINGS = typer.Option(0, "--readings", metavar="K", min=0, help="Also show the K most probable programs.")
 ONLY_LEGAL = typer.Option(
-    False, "--only-legal", help="Where the best program is illegal, take the best legal one instead of none."
+    False, "--only-legal", metavar="", help="If the best program is illegal, take the best legal one instead of none."
 )
-JSON = typer.Option(False, "--json", help="Print a line of JSON for each sentence.")
+JSON = typer.Option(False, "--json", metavar="", help="Print a line of JSON for each sentence.")
 
 
 def parse(
@@ -64,23 +74,32 @@ def parse(
     comes last. A model with a fallback also says who answered and, if that was the
     fallback, why the grammar did not.
     """
-    from nqg.inference.hybrid import has_fallback
-    from nqg.inference.parser import WINDOW
-
-    asked, is_single = _sentences(sentences)
-    style = Style(readings, only_legal, explain, as_json, is_single, has_fallback(model))
+    path, is_single = Path(sentences), False
+    stream: Iterable[Sentence]
+    if sentences == STDIN:
+        lines = enumerate(sys.stdin.buffer, start=1)
+        stream = (Sentence(decoded(raw.rstrip(b"\r\n"), Place(Path("<stdin>"), number))) for number, raw in lines)
+    elif path.is_file() and path.name.removesuffix(".gz").endswith(EXAMPLES):
+        stream = (Sentence(example.source, example.id) for example in streamed_examples(path))
+    elif path.is_file():
+        stream = (Sentence(line) for _, line in numbered_lines(path))
+    elif len(sentences.split()) == 1 and sentences.endswith((".txt", ".gz", *EXAMPLES)):
+        raise NqgError(f"{path}: no such file; to parse it as a sentence, pipe it in: echo '{path}' | nqg parse …")
+    else:
+        stream, is_single = [Sentence(sentences)], True
+    style = Style(readings, only_legal, explain, as_json, is_single)
     work = Workforce.chosen(engine, workers, device)
-    if style.is_drawn and not isinstance(work.engine, Here):
-        raise typer.BadParameter("workers cannot draw; leave it away, or add --json", param_hint="--explain")
-    for texts in work.engine.map(partial(answering, model.resolve(), work.device, style), in_parts(asked, WINDOW)):
+    if explain and not as_json and not isinstance(work.engine, Here):
+        raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
+    for texts in work.engine.map(partial(answering, model.resolve(), work.device, style), in_parts(stream, WINDOW)):
         for text in texts:
             print(text)
 
 
-class Asked(NamedTuple):
-    """A sentence to parse, and its id where it has one."""
+class Sentence(NamedTuple):
+    """A sentence to parse, and its id if it has one."""
 
-    sentence: str
+    text: str
     id: str | None = None
 
 
@@ -88,156 +107,183 @@ class Asked(NamedTuple):
 class Style:
     """What is asked of a model, and how its answers are written."""
 
-    readings: int
-    only_legal: bool
-    explain: bool
-    as_json: bool
-    is_single: bool  # a sentence of its own, not a file
-    is_hybrid: bool
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether answers are written for reading, as wide as the terminal is."""
-        return self.explain and not self.as_json
-
-    def text(self, answer: Answer, name: str | None, model: Path) -> str:
-        """An answer of a model as it is printed; `name` is the id of its sentence."""
-        if self.as_json:
-            named, who = {} if name is None else {"id": name}, {"by": answer.answered_by} if self.is_hybrid else {}
-            return json.dumps(named | _facts(answer, self.explain, self.readings) | who, ensure_ascii=False)
-        if self.is_single or self.explain:
-            return "\n".join(_shown(answer, self.explain, self.is_hybrid, model))
-        return "\t".join([_row(answer), answer.answered_by or ""] if self.is_hybrid else [_row(answer)])
+    readings: int = 0
+    only_legal: bool = False
+    explain: bool = False
+    as_json: bool = False
+    is_single: bool = False  # a sentence of its own, not a file
 
 
-def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Asked]], list[str]]:
-    """A model, loaded, as what turns sentences into texts to print."""
-    from nqg.inference.hybrid import load_model
-    from nqg.inference.parser import DecodeOptions
-
+def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Sentence]], list[str]]:
+    """Load a model; the result turns sentences into texts to print."""
     keep_large_blocks_apart()
-    options = DecodeOptions(style.readings, style.only_legal, marginals=style.explain)
-    system = load_model(model, device).with_options(options)
+    system = load_model(model, device).with_options(
+        DecodeOptions(style.readings, style.only_legal, marginals=style.explain)
+    )
+    is_hybrid, grammar = isinstance(system, Hybrid), grammar_of(system)
     parts = count(1)
 
-    def texts(part: Sequence[Asked]) -> list[str]:
+    def texts(part: Sequence[Sentence]) -> list[str]:
         if next(parts) % TIDY_EVERY == 0:
             release_holes()
-        answers = system.answers(asked.sentence for asked in part)
-        return [style.text(answer, asked.id, model) for answer, asked in zip(answers, part, strict=True)]
+        answers = system.answers(sentence.text for sentence in part)
+        return [text(answer, sentence.id) for answer, sentence in zip(answers, part, strict=True)]
+
+    def text(answer: Answer, name: str | None) -> str:
+        if style.as_json:
+            named = {} if name is None else {"id": name}
+            by = {"by": answer.answered_by} if is_hybrid else {}
+            return json.dumps(named | _to_dict(answer, style) | by, ensure_ascii=False)
+        if style.is_single or style.explain:
+            return "\n".join(_described(answer, style, grammar, is_hybrid))
+        said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
+        probability = f"{answer.reading.probability:.6g}" if answer.reading else said
+        row = [" ".join(answer.source_tokens), answer.target or "", probability]
+        return "\t".join([*row, answer.answered_by or ""] if is_hybrid else row)
 
     return texts
 
 
-def _sentences(argument: str) -> tuple[Iterable[Asked], bool]:
-    """The sentences that an argument means, and whether it is one itself."""
-    if argument == STDIN:
-        return map(Asked, _stdin_lines()), False
-    if Path(argument).is_file():
-        return _file_sentences(Path(argument)), False
-    if _looks_like_a_file(argument):
-        raise NqgError(
-            f"{argument}: no such file; to parse it as a sentence, pipe it in: echo '{argument}' | nqg parse …"
-        )
-    return [Asked(argument)], True
-
-
-def _file_sentences(path: Path) -> Iterator[Asked]:
-    """The sources of a file of examples, or the lines of any other file."""
-    if path.name.removesuffix(".gz").endswith(EXAMPLES):
-        return (Asked(example.source, example.id) for example in streamed_examples(path))
-    return (Asked(line) for _, line in numbered_lines(path))
-
-
-def _looks_like_a_file(argument: str) -> bool:
-    """Whether someone meant a file.
-
-    >>> [_looks_like_a_file(text) for text in ("walk twice", "walk", "sentences.txt", "data/test.tsv.gz")]
-    [False, False, True, True]
-    """
-    return len(argument.split()) == 1 and argument.endswith((".txt", ".gz", *EXAMPLES))
-
-
-def _stdin_lines() -> Iterator[str]:
-    for number, raw in enumerate(sys.stdin.buffer, start=1):
-        yield decoded(raw.rstrip(b"\r\n"), Place(Path("<stdin>"), number))
-
-
-def _shown(answer: Answer, explain: bool, is_hybrid: bool, model: Path) -> Iterator[str]:
+def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid: bool) -> Iterator[str]:
     """An answer for reading: the drawing, the program or the abstention, who answered, the readings."""
-    best = answer.reading
-    if explain and best:
-        from nqg.cli.drawing import drawn
-
+    best = answer.reading if style.explain else None
+    if best:
         with out.capture() as drawing:
             out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
         yield drawing.get().removesuffix("\n")
-    reason = f"{answer.reason}{_gap(answer, model)}"
+    reason = answer.reason
+    if grammar and answer.first.reason == NO_DERIVATION:
+        reason = f"{reason}: {gaps(grammar, answer.source_tokens)}"
     yield answer.target or "" if answer.answered_by else f"abstained: {reason}"
     if is_hybrid and answer.answered_by:
         yield f"by the {answer.answered_by}" + (f": {reason}" if reason else "")
-    if explain and best:
+    if best:
         yield f"probability {best.probability:.6g}"
-    yield from map(_reading_row, answer.first.readings)
-    if explain:
+    for reading in answer.first.readings:
+        yield f"{reading.probability:.6g}\t{' '.join(reading.target)}" + ("" if reading.is_legal else "\tillegal")
+    if style.explain:
         yield ""
 
 
-def _gap(answer: Answer, model: Path) -> str:
-    """What the grammar does not know, where that is why it has no answer."""
-    from nqg.answers import NO_DERIVATION
-    from nqg.inference.gaps import gaps
-
-    return f": {gaps(_grammar(model), answer.source_tokens)}" if answer.first.reason == NO_DERIVATION else ""
-
-
-@lru_cache(maxsize=1)
-def _grammar(model: Path) -> Grammar:
-    return Grammar.read(model / "grammar.txt", MOST_NON_TERMINALS)
-
-
-def _reading_row(reading: Reading) -> str:
-    illegal = "" if reading.is_legal else "\tillegal"
-    return f"{reading.probability:.6g}\t{' '.join(reading.target)}{illegal}"
-
-
-def _row(answer: Answer) -> str:
-    said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
-    if answer.reading:
-        said = f"{answer.reading.probability:.6g}"
-    return "\t".join([" ".join(answer.source_tokens), answer.target or "", said])
-
-
-def _facts(answer: Answer, explain: bool, readings: int) -> dict[str, Any]:
+def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
     best = answer.reading
-    source, probability = " ".join(answer.source_tokens), best and best.probability
-    facts: dict[str, Any] = {"source": source, "target": answer.target, "probability": probability}
+    values: dict[str, Any] = {
+        "source": " ".join(answer.source_tokens),
+        "target": answer.target,
+        "probability": best and best.probability,
+    }
     if answer.reason:
-        facts["reason"] = answer.reason
-    if explain and best:
-        facts |= {"derivation": str(best.derivation), "applications": list(_hyperedges(best))}
-    return facts | ({"readings": _readings(answer.first.readings)} if readings else {})
+        values["reason"] = answer.reason
+    if style.explain and best:
+        values["derivation"] = str(best.derivation)
+        values["applications"] = [
+            {
+                "span": [hyperedge.span.start, hyperedge.span.end],
+                "depth": depth,
+                "rule": str(hyperedge.rule),
+                "score": score,
+                "marginal": marginal,
+                "yields": " ".join(best.target[span.start : span.end]),
+            }
+            for span, hyperedge, depth, score, marginal in zip(
+                target_spans(best.derivation),
+                best.derivation.hyperedges,
+                best.derivation.depths(),
+                best.scores,
+                best.marginals,
+                strict=True,
+            )
+        ]
+    if style.readings:
+        values["readings"] = [
+            {"target": " ".join(each.target), "probability": each.probability, "is_legal": each.is_legal}
+            for each in answer.first.readings
+        ]
+    return values
 
 
-def _hyperedges(reading: Reading) -> Iterator[dict[str, Any]]:
-    """What `--explain` draws, parents before children."""
-    from nqg.grammar.derivation import target_spans
+def drawn(reading: Reading, width: int | None = None) -> Text:
+    """The reading as aligned text, cut to `width` columns; without a width, nothing is left out.
 
-    hyperedges = reading.derivation.hyperedges
-    columns = (hyperedges, reading.derivation.depths(), reading.scores, reading.marginals)
-    for span, hyperedge, depth, score, marginal in zip(target_spans(reading.derivation), *columns, strict=True):
-        yield {
-            "span": [hyperedge.span.start, hyperedge.span.end],
-            "depth": depth,
-            "rule": str(hyperedge.rule),
-            "score": score,
-            "marginal": marginal,
-            "yields": " ".join(reading.target[span.start : span.end]),
-        }
+    >>> from nqg.grammar.derivation import Derivation
+    >>> derivation = Derivation.parse('''
+    ... [0:2] NT_1 twice ### NT_1 NT_1
+    ...   [0:1] jump ### I_JUMP
+    ... ''')
+    >>> print(drawn(Reading(derivation.target, 1.0, derivation, scores=(0.5, -1.25), marginals=(1.0, 0.75))).plain)
+    jump twice    score     p  rule
+    ╰────────╯     0.50  1.00  NT_1 twice → NT_1 NT_1  ⇒ I_JUMP I_JUMP
+    ╰──╯          -1.25  0.75  jump → I_JUMP
+    """
+    words = [_visible(word) for word in reading.derivation.source]
+    hyperedges, depths = reading.derivation.hyperedges, list(reading.derivation.depths())
+    title = Text(f"{'  score' * bool(reading.scores)}{'     p' * bool(reading.marginals)}  ", "dim")
+    room = cell_len(" ".join(words)) + cell_len(title.plain) + 2
+    is_tree = width is not None and width - room < LEAST_FOR_RULES
+    if is_tree:
+        lines = [title.append("rule", "dim")]
+        lefts = [Text(guide, "dim") for guide in tree_guides(depths)]
+    else:
+        lines = [Text.assemble((" ".join(words), "bold"), "  ", title, ("rule", "dim"))]
+        lefts = _brackets(reading, words)
+    for number, (hyperedge, span) in enumerate(zip(hyperedges, target_spans(reading.derivation), strict=True)):
+        figures = Text(f"{reading.scores[number]:7.2f}" if reading.scores else "")
+        if reading.marginals:
+            chance = reading.marginals[number]
+            figures.append(f"{chance:6.2f}", "green" if chance >= 0.9 else "yellow" if chance >= 0.5 else "red")
+        rule = Text.assemble(_side(hyperedge.rule.source), (" → ", "dim"), _side(hyperedge.rule.target))
+        if hyperedge.rule.arity:
+            rule.append(f"  ⇒ {' '.join(map(_visible, reading.target[span.start : span.end]))}", "dim")
+        figures.append("  ")
+        left = lefts[number]
+        lines.append(Text.assemble(figures, left, rule) if is_tree else Text.assemble(left, "  ", figures, rule))
+    for line in lines:
+        line.rstrip()
+        if width is not None:
+            line.truncate(width, overflow="ellipsis")
+    sentence = [Text(" ".join(words), "bold")] if is_tree else []  # as long as it is: the terminal wraps it
+    return Text("\n").join([*sentence, *lines])
 
 
-def _readings(readings: Sequence[Reading]) -> list[dict[str, Any]]:
-    return [
-        {"target": " ".join(each.target), "probability": each.probability, "is_legal": each.is_legal}
-        for each in readings
-    ]
+def _brackets(reading: Reading, words: Sequence[str]) -> list[Text]:
+    """A bracket for each hyperedge, under the words of its span."""
+    columns = [0, *accumulate(cell_len(word) + 1 for word in words)]  # where each word begins
+    found = []
+    for hyperedge, depth in zip(reading.derivation.hyperedges, reading.derivation.depths(), strict=True):
+        left, right = columns[hyperedge.span.start], columns[hyperedge.span.end] - 1
+        bracket = "│" if right - left == 1 else f"╰{'─' * (right - left - 2)}╯"
+        found.append(Text((" " * left + bracket).ljust(columns[-1] - 1), COLOURS[depth % len(COLOURS)]))
+    return found
+
+
+def tree_guides(depths: Sequence[int]) -> list[str]:
+    """The lines that lead from a rule to those under it.
+
+    >>> tree_guides([0, 1, 2, 1])
+    ['', '├─ ', '│  └─ ', '└─ ']
+    """
+    guides: list[str] = []
+    goes_on: dict[int, bool] = {}  # whether a sister follows at a depth, as seen from below
+    for depth in reversed(depths):
+        shown = range(1, min(depth, DEEPEST))
+        stem = "".join("│  " if goes_on.get(level) else "   " for level in shown)
+        branch = "├─ " if goes_on.get(depth) else "└─ "
+        number = f"[{depth}] " if depth > DEEPEST else ""
+        guides.append(f"{stem}{branch}{number}" if depth else "")
+        goes_on = {level: each for level, each in goes_on.items() if level < depth} | {depth: True}
+    return guides[::-1]
+
+
+def _side(symbols: Iterable[Symbol]) -> Text:
+    """One side of a rule; words stand out from non-terminals."""
+    parts = (Text(_visible(spelled(each)), "" if isinstance(each, NonTerminal) else "bold") for each in symbols)
+    return Text(" ").join(parts)
+
+
+def _visible(word: str) -> str:
+    r"""A word without characters that would do something to a terminal.
+
+    >>> _visible("caf\u00e9\x1b[2J")
+    'café�[2J'
+    """
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in word)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -97,18 +96,6 @@ def progress_bar() -> Iterator[Progress]:
         yield draw
 
 
-@dataclass(frozen=True, slots=True)
-class Stopwatch:
-    """Seconds since it was made, plus those that had passed before."""
-
-    before: float = 0.0
-    started: float = field(default_factory=time.monotonic)
-
-    @property
-    def seconds(self) -> float:
-        return self.before + time.monotonic() - self.started
-
-
 JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
 MIRROR = typer.Option(
     None, "--mirror", metavar="FOLDER", envvar="NQG_DATA_MIRROR", help="Read files from this folder; download nothing."
@@ -135,15 +122,30 @@ WORKERS = typer.Option(
 )
 
 
+def setting_option(defaults: DataclassInstance, name: str, metavar: str, words: str, panel: str, **more: Any) -> Any:
+    """An option for a setting; its default is None, so that a settings file or a preset can decide."""
+    default = getattr(defaults, name)
+    flag = f"--{name.replace('_', '-')}"
+    shown = f"{default:g}" if isinstance(default, float) else "all" if default is None else str(default)
+    if isinstance(default, bool):
+        flag, shown = f"{flag}/--no-{flag[2:]}", "yes" if default else "no"
+    more = {"show_default": shown} | more
+    return typer.Option(None, flag, metavar=metavar, help=words, rich_help_panel=panel, **more)
+
+
 def checked_device(name: str | None) -> str | None:
     """The device that the user named, which must exist."""
-    import torch
-
     if name not in (None, "cpu", "cuda"):
         raise typer.BadParameter(f"'{name}' is neither 'cpu' nor 'cuda'", param_hint="--device")
-    if name == "cuda" and not torch.cuda.is_available():
+    if name == "cuda" and not has_gpu():
         raise NqgError("torch finds no GPU; omit --device, or use --device cpu")
     return name
+
+
+def has_gpu() -> bool:
+    import torch  # which takes a second, and most commands ask only if told to use a GPU
+
+    return torch.cuda.is_available()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +160,7 @@ class Workforce:
         """What the options ask for; on Ray every worker gets a GPU of its own, or none."""
         if engine == "local":
             return cls(engine_named(engine, workers=workers), checked_device(device))
-        import torch
-
         is_remote = engine.startswith("ray://")  # whose GPUs are not those of this machine
         device = device if is_remote else checked_device(device)
-        on_gpu = device == "cuda" or (device is None and torch.cuda.is_available())
+        on_gpu = device == "cuda" or (device is None and has_gpu())
         return cls(engine_named(engine, workers=workers, gpus=int(on_gpu)), "cuda" if on_gpu else "cpu")

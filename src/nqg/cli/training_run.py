@@ -119,7 +119,7 @@ class TrainingRun:
 
 def _induced(examples: Sequence[Example], settings: InductionSettings, folder: Path) -> Grammar:
     """The grammar of the examples; a training that goes on finds it where it left it."""
-    from nqg.cli.induction_run import run
+    from nqg.cli.induce import run
     from nqg.induction.trace import grammar_comments, induction_config
 
     path, comments = folder / "grammar.txt", grammar_comments(induction_config(examples, settings))

@@ -17,6 +17,7 @@ from typing import TypeVar
 from nqg.answers import Answer, System
 from nqg.errors import NqgError, Place, SettingsError
 from nqg.files import numbered_lines, strict_json, write_text
+from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.settings_reader import read_dataclass
 
@@ -217,6 +218,12 @@ class Hybrid:
 def load_model(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
     """What a model folder holds: a hybrid, or a parser without a fallback."""
     return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
+
+
+def grammar_of(system: System) -> Grammar | None:
+    """The grammar that a parser, or the parser of a hybrid, holds; other systems have none."""
+    parser = system.parser if isinstance(system, Hybrid) else system
+    return parser.grammar if isinstance(parser, Parser) else None
 
 
 def has_fallback(folder: Path | str) -> bool:
