@@ -340,9 +340,7 @@ def test_a_trace_with_other_settings_is_not_resumed(tmp_path: Path, words: tuple
 def test_a_trace_of_other_examples_is_not_resumed() -> None:
     nqg("train.tsv", "-o", "g.txt", *SCAN, "--trace", "steps.jsonl")
     write_examples(Path("other.tsv"), EXAMPLES[:-1])
-    with pytest.raises(
-        NqgError, match=r"steps\.jsonl: cannot be resumed, the examples differ: 7 with SHA-256 .*, 6"
-    ):
+    with pytest.raises(NqgError, match=r"steps\.jsonl: cannot be resumed, the examples differ: 7 with SHA-256 .*, 6"):
         nqg("other.tsv", "-o", "g.txt", *SCAN, "--resume", "steps.jsonl")
 
 

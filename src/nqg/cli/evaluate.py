@@ -102,7 +102,10 @@ def evaluate(
         _print_scores(found)
         if causes and show_causes:
             _print_causes(causes)
-    for path, lines in ((errors, (each.to_dict() for each in causes.findings) if causes else ()), (predictions, found.lines())):
+    for path, lines in (
+        (errors, (each.to_dict() for each in causes.findings) if causes else ()),
+        (predictions, found.lines()),
+    ):
         if path:
             write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
             report_written(path)

@@ -7,23 +7,27 @@ from pathlib import Path
 
 import typer
 
-from nqg.cli.terminal import DEVICE, checked_device, err
+from nqg.cli.terminal import DEVICE, MODEL, checked_device, err
+from nqg.data.examples import read_examples
 from nqg.errors import MissingExtra
 
-MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
+try:
+    from nqg.web.middleware import Access
+    from nqg.web.server import Server
+    from nqg.web.service import GeobaseLookup, Service
+except ModuleNotFoundError as error:
+    raise MissingExtra("nqg serve", "web") from error
+
 HOST = typer.Option(
-    "127.0.0.1",
-    "--host",
-    metavar="ADDRESS",
-    help="The address to listen at; beyond this machine, a token is asked for.",
+    "127.0.0.1", "--host", metavar="ADDRESS", help="The address to listen on; beyond this machine, a token is required."
 )
-PORT = typer.Option(8000, "--port", metavar="N", min=0, max=65535, help="The port to listen at; 0 takes a free one.")
+PORT = typer.Option(8000, "--port", metavar="N", help="The port to listen on; 0 picks a free one.", min=0, max=65535)
 TOKEN = typer.Option(
     None,
     "--token",
     metavar="WORD",
     envvar="NQG_TOKEN",
-    help="What clients must show; made up and printed where one is needed.",
+    help="The token that clients must send; generated and printed if one is needed.",
 )
 NAMES = typer.Option(
     [], "--name", metavar="NAME", help="Another host name that this server answers for; may be repeated."
@@ -32,7 +36,7 @@ EXAMPLES = typer.Option(
     None, "--examples", metavar="FILE", help="Examples (.tsv, .jsonl): the page shows which rules they use."
 )
 GEOBASE = typer.Option(
-    None, "--geobase", metavar="FILE", help="For GeoQuery models: read names in sentences, and answer from this file."
+    None, "--geobase", metavar="FILE", help="For GeoQuery models: recognise names and look up answers in this file."
 )
 
 
@@ -54,14 +58,6 @@ def serve(
     Ctrl-C stops the server after it has answered pending requests. On any address
     beyond this machine, every request must carry a token.
     """
-    try:
-        from nqg.web.server import Server
-    except ModuleNotFoundError as error:
-        raise MissingExtra("nqg serve", "web") from error
-    from nqg.data.examples import read_examples
-    from nqg.web.middleware import Access
-    from nqg.web.service import GeobaseLookup, Service
-
     access = Access.for_host(host, token, names)
     sentences = [example.source for example in read_examples(examples)] if examples else []
     service = Service.load(model, checked_device(device), GeobaseLookup.read(geobase) if geobase else None)
