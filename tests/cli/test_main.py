@@ -173,7 +173,7 @@ def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp
         (["induce", "pairs.tsv", "-o", "rules.txt", "--settings", "folder.tsv"], "cannot be read (Is a directory)"),
         (["inspect", "folder.tsv"], "folder.tsv/grammar.txt: no such file"),
         (["parse", "folder.tsv", "walk"], "is no model folder"),
-        (["init", "pairs.tsv"], "is there already"),
+        (["init", "pairs.tsv"], "already exists"),
         (["split", "random", "pairs.tsv", "-o", "pairs.tsv"], "cannot be created (File exists)"),
     ],
     ids=lambda words: words[0] if isinstance(words, list) else "",

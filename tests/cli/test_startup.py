@@ -59,7 +59,6 @@ def test_training_loads_at_most_80_modules(trained: set[str]) -> None:
 
 
 @pytest.mark.usefixtures("trained")
-@pytest.mark.xfail(reason="library modules still import each other too widely", strict=False)
 def test_parsing_loads_at_most_50_modules_and_nothing_that_it_does_not_need(folder: Path) -> None:
     modules = loaded(folder, "parse", "model", "walk twice", "--device", "cpu")
     assert len(own(modules)) <= 50, own(modules)
