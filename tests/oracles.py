@@ -13,9 +13,8 @@ from typing import Any
 from nqg.data.funql import Call, Entity, Name, Number, Placeholder, Term
 from nqg.data.geobase import Geography
 from nqg.grammar.derivation import Derivation, Hyperedge
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
-from nqg.grammar.rule import NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.inference.hybrid import Gate, Trial
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nqg.evaluation.metrics import score as score
     from nqg.grammar.derivation import Derivation as Derivation
     from nqg.grammar.grammar import Grammar as Grammar
-    from nqg.grammar.rule import Rule as Rule
+    from nqg.grammar.grammar import Rule as Rule
     from nqg.grammar.target_grammar import TargetGrammar as TargetGrammar
     from nqg.induction.induce import Induction as Induction
     from nqg.induction.induce import induce as induce
@@ -55,7 +55,7 @@ _HOMES = {
     "ModelSettings": "nqg.model.settings",
     "NqgError": "nqg.errors",
     "Parser": "nqg.inference.parser",
-    "Rule": "nqg.grammar.rule",
+    "Rule": "nqg.grammar.grammar",
     "Scores": "nqg.evaluation.metrics",
     "Seq2seq": "nqg.seq2seq.seq2seq",
     "Seq2seqSettings": "nqg.seq2seq.settings",

@@ -15,8 +15,8 @@ from typing import Protocol
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import json_kind, numbered_lines, strict_json
 from nqg.grammar.derivation import Derivation, Tokens
+from nqg.grammar.grammar import Rule
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.rule import Rule
 
 GRAMMAR = "grammar"  # how the answers of a parser call their system
 NO_DERIVATION, ILLEGAL, TOO_LONG = "no derivation", "illegal target", "too long"  # why a parser abstains

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from nqg.answers import Reading
 from nqg.cli.parse import drawn, tree_guides
 from nqg.grammar.derivation import Derivation, Hyperedge
+from nqg.grammar.grammar import Rule
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.rule import Rule
 
 DERIVATION = Derivation.parse("""
 [0:6] NT_1 and NT_2 ### NT_2 NT_1

@@ -9,7 +9,7 @@ from nqg.cli.demo import FILES, commands
 from nqg.cli.main import app, load_command
 from nqg.data.examples import read_examples
 from nqg.errors import NqgError
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 from nqg.induction.induce import induce
 from nqg.inference.settings_file import read_settings
 from nqg.model.forests import build_forests

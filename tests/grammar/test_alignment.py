@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 
 from nqg.grammar.derivation import Derivation, Hyperedge, alignment
+from nqg.grammar.grammar import NonTerminal, Rule
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.rule import NonTerminal, Rule
 from strategies import derivations
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError, NqgError
-from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Grammar, Rule
 from strategies import grammars
 
 SCAN = """\

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from nqg.grammar.derivation import Derivation, Hyperedge, alignment
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import (
     BOX_HEIGHT,
@@ -25,7 +25,6 @@ from nqg.grammar.pictures import (
     shortened_side,
     tree_layout,
 )
-from nqg.grammar.rule import Rule
 from strategies import derivations
 
 TWICE = Derivation.parse("""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.grammar.rule import NonTerminal, Rule, read_symbol, spelled
+from nqg.grammar.grammar import NonTerminal, Rule, read_symbol, spelled
 from strategies import rules, tokens
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nqg.grammar.chart import Batch
 from nqg.grammar.encoding import firsts_of, flat
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 from nqg.induction.agenda import Bench, superfluous
 from nqg.induction.description_length import LabelRule, Vocabulary, data_bits
 from oracles import superfluous_by_definition

@@ -8,7 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nqg.grammar.encoding import grammar_arrays
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 from nqg.induction import candidates as module
 from nqg.induction.candidates import SplitSettings, all_splits, candidates
 from nqg.induction.description_length import LabelRule, Vocabulary

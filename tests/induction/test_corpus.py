@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.grammar.chart import charts
-from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.semirings import derivation_counts
 from nqg.induction.corpus import Corpus
 from nqg.induction.description_length import LabelRule, Vocabulary

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 from nqg.data.examples import Example
-from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import DescriptionLength, Vocabulary, description_length, label_bits, rule_bits
 from nqg.induction.settings import InductionSettings
 from strategies import rules

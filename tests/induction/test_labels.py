@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.grammar.encoding import LEAF, NT
-from nqg.grammar.rule import NonTerminal, Rule, Symbol
+from nqg.grammar.grammar import NonTerminal, Rule, Symbol
 from nqg.induction.description_length import LabelRule, Vocabulary, rule_of_leaves
 from oracles import rule_of_sides
 from strategies import rules

@@ -15,7 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example
 from nqg.errors import NqgError
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 from nqg.induction.induce import Induction, Step
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings

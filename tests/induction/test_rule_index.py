@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 from nqg.induction.description_length import LabelRule, RuleIndex, Vocabulary
 from oracles import derived_targets
 from strategies import related_rules

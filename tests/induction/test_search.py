@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError
-from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce, underivable
 from nqg.induction.search import Phase

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 from nqg.induction.description_length import DescriptionLength
 from nqg.induction.induce import Induction, Step
 from nqg.induction.search import Phase

@@ -21,7 +21,7 @@ from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.files import write_text
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
 from nqg.inference.fitting import Fitting

@@ -34,8 +34,7 @@ from nqg.cli.terminal import (
 from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
 from nqg.files import write_text
-from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
 from nqg.induction.inspection import write_plot

@@ -26,8 +26,7 @@ from nqg.engines import Here, in_parts
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
 from nqg.grammar.derivation import target_spans
-from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import NonTerminal, Symbol, spelled
+from nqg.grammar.grammar import Grammar, NonTerminal, Symbol, spelled
 from nqg.inference.gaps import gaps
 from nqg.inference.hybrid import Hybrid, grammar_of, load_model
 from nqg.inference.parser import WINDOW, DecodeOptions

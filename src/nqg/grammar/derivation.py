@@ -9,8 +9,8 @@ from itertools import chain, pairwise
 from typing import TypeVar
 
 from nqg.errors import FormatError, LimitExceeded
+from nqg.grammar.grammar import NonTerminal, Rule, Symbols
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.rule import NonTerminal, Rule, Symbols
 
 Tokens = tuple[str, ...]
 Value = TypeVar("Value")

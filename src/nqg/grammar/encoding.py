@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 
 ROOT = 0
 NOWHERE = -1

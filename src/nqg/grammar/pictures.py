@@ -15,8 +15,7 @@ from importlib.resources import files
 from itertools import accumulate, groupby, pairwise
 
 from nqg.grammar.derivation import Alignment, Derivation, Hyperedge, alignment
-from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import NonTerminal, Rule, Symbols
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols
 
 CHARACTER = 8.0  # pixels: a monospaced character at 13 px, with a little air
 GAP = 18.0  # between neighbours in a row
@@ -72,7 +71,7 @@ def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
 def shortened_side(side: Symbols, longest: int = LONGEST_SIDE) -> str:
     """A side of a rule in few characters.
 
-    >>> from nqg.grammar.rule import Rule
+    >>> from nqg.grammar.grammar import Rule
     >>> shortened_side(Rule.parse("NT_1 and NT_2 ### NT_2 NT_1").target)
     '② ①'
     """

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from nqg.errors import FormatError, Place, UnknownName
 from nqg.files import numbered_lines, write_text
-from nqg.grammar.rule import check_terminals
+from nqg.grammar.grammar import check_terminals
 
 if TYPE_CHECKING:
     from nqg.grammar.earley import Prefix, Recogniser, Verdict

@@ -15,8 +15,7 @@ from nqg.data.examples import Example
 from nqg.grammar.arrays import FloatArray
 from nqg.grammar.chart import Batch, log_counts
 from nqg.grammar.encoding import LEAF, NT, GrammarArrays
-from nqg.grammar.grammar import Grammar
-from nqg.grammar.rule import NonTerminal, Rule, Symbol
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol
 from nqg.induction.settings import InductionSettings
 
 Labels = tuple[int, ...]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from nqg.data.examples import Example
 from nqg.engines import Engine, Here
 from nqg.errors import NqgError
-from nqg.grammar.grammar import Grammar, check_arity
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Grammar, Rule, check_arity
 from nqg.induction.candidates import SplitSettings
 from nqg.induction.corpus import Corpus, shared_strings, shortest_first, streamed_underivable
 from nqg.induction.corpus import underivable as underivable

@@ -16,9 +16,8 @@ from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import charts, goal_charts
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
-from nqg.grammar.rule import Rule
 from nqg.grammar.semirings import derivation_counts, log_derivation_counts
 from nqg.induction.description_length import rule_bits
 from nqg.induction.search import Phase

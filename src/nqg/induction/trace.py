@@ -17,7 +17,7 @@ from typing import Any
 from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import decoded, numbered_lines, strict_json
-from nqg.grammar.rule import Rule
+from nqg.grammar.grammar import Rule
 from nqg.induction.description_length import DescriptionLength
 from nqg.induction.induce import Step
 from nqg.induction.search import Phase

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from nqg.grammar.chart import charts
 from nqg.grammar.derivation import Tokens
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, NonTerminal, spelled
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.rule import NonTerminal, spelled
 
 
 @dataclass(frozen=True, slots=True)

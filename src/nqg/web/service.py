@@ -16,9 +16,8 @@ from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
 from nqg.errors import FormatError, NqgError
 from nqg.evaluation.denotations import denotation
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, Rule, spelled
 from nqg.grammar.pictures import rule_picture
-from nqg.grammar.rule import Rule, spelled
 from nqg.inference.gaps import Gaps, gaps
 from nqg.inference.hybrid import Hybrid, load_model
 from nqg.inference.parser import DecodeOptions, Parser
