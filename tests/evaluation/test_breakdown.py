@@ -21,7 +21,7 @@ from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import best_derivations
 from nqg.inference.gaps import gaps
-from nqg.inference.hybrid import joined
+from nqg.inference.hybrid import combine
 from oracles import all_derivations
 from strategies import grammars, sentences
 
@@ -48,7 +48,7 @@ def by_fallback(target: str | None) -> Answer:
 
 
 def row(example: Example, own: Answer, other: Answer | None = None) -> Row:
-    return example, joined(own, other) if other else own
+    return example, combine(own, other) if other else own
 
 
 def explained(

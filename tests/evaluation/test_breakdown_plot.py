@@ -12,7 +12,7 @@ from nqg.data.examples import Example
 from nqg.errors import MissingExtra, NqgError
 from nqg.evaluation.breakdown import COLOURS, Breakdown, Cause, breakdown, write_plot
 from nqg.grammar.grammar import Grammar
-from nqg.inference.hybrid import joined
+from nqg.inference.hybrid import combine
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def found() -> Breakdown:
     grammar = Grammar.parse("walk ### I_WALK")
     said = {"walk": "I_WALK", "swim": None, "walk walk": None}
     answers = [
-        joined(Answer(source, target, 1.0, "grammar"), Answer(source, "x", system="t5"))
+        combine(Answer(source, target, 1.0, "grammar"), Answer(source, "x", system="t5"))
         for source, target in said.items()
     ]
     return breakdown(

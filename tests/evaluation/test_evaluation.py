@@ -13,7 +13,7 @@ from nqg.errors import NqgError, UnknownName
 from nqg.evaluation.evaluation import Evaluation, ExactJudge, SpiderJudge, judge_named
 from nqg.evaluation.metrics import Scores
 from nqg.evaluation.spider_match import ComponentScores, SpiderReport
-from nqg.inference.hybrid import joined
+from nqg.inference.hybrid import combine
 from strategies import PET_SCHEMA
 
 EXAMPLES = [Example("walk", "W", "a"), Example("jump", "J"), Example("hop", "H"), Example("walk twice", "W W")]
@@ -24,7 +24,7 @@ OWN = [
     Answer("walk twice", system="grammar", reason="illegal target"),
 ]
 OTHERS = [Answer(example.source, target, system="t5") for example, target in zip(EXAMPLES, "JJH", strict=False)]
-BOTH = [joined(*pair) for pair in zip(OWN, [*OTHERS, Answer("walk twice", system="t5")], strict=True)]
+BOTH = [combine(*pair) for pair in zip(OWN, [*OTHERS, Answer("walk twice", system="t5")], strict=True)]
 SQL = [
     Example("pets_1: who?", "select name from student where age > 3"),
     Example("pets_1 : x", "select age from student"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nqg.answers import Answer, exact_match, program_tokens
 from nqg.errors import NqgError
 from nqg.evaluation.metrics import Scores, gain, score
-from nqg.inference.hybrid import joined
+from nqg.inference.hybrid import combine
 
 VERDICTS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40)
 PAIRS = st.lists(st.tuples(*[st.sampled_from(["right", "wrong", None])] * 2), min_size=1, max_size=40)
@@ -43,7 +43,7 @@ def test_the_order_of_examples_does_not_matter(found: list[bool | None]) -> None
 def test_a_hybrid_is_right_where_the_grammar_is_or_abstains_and_the_fallback_is(
     pairs: list[tuple[str | None, str | None]],
 ) -> None:
-    answers = [joined(Answer("x", own, 0.5), Answer("x", other)) for own, other in pairs]
+    answers = [combine(Answer("x", own, 0.5), Answer("x", other)) for own, other in pairs]
     grammar, fallback = ([pair[side] for pair in pairs] for side in (0, 1))
     wanted = ["right"] * len(pairs)
     scores = [score(each, wanted) for each in (grammar, fallback, [answer.target for answer in answers])]

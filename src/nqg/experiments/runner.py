@@ -34,7 +34,7 @@ from nqg.experiments.task import (
     write_answers,
 )
 from nqg.inference.calibration import HeldOut, held_out
-from nqg.inference.hybrid import Gate, Trial, calibrated_gate, joined
+from nqg.inference.hybrid import Gate, Trial, calibrated_gate, combine
 from nqg.inference.parser import best_device
 from nqg.model_folder import held
 from nqg.progress import Progress, silent
@@ -147,7 +147,7 @@ class Runner:
                     with held(self._unfinished(part), wait=True):
                         self._run(part)
                 parts.append(read_answers(self._answers_file(part), self.data.test))
-        answers = tuple(joined(own, other, gate) for own, other in zip(*parts, strict=True))
+        answers = tuple(combine(own, other, gate) for own, other in zip(*parts, strict=True))
         return RunResult(answers, figures, {}, seconds)
 
     def _calibrate(self, cell: Cell) -> Gate:

@@ -21,29 +21,132 @@ from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.settings_reader import read_dataclass
 
-Wanted = TypeVar("Wanted")
+FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
+WINDOW = 1024  # sentences that are parsed before the fallback is asked about some of them
 NEVER = 2.0  # more than any probability
 DECIMALS = 6  # so that 1 - 1e-12, which is rounding, counts as 1
 
+Wanted = TypeVar("Wanted")
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How many held-out sentences each way of answering gets right."""
 
-    trials: int
-    grammar_alone: int
-    fallback_alone: int
-    grammar_first: int  # the paper's hybrid
-    gated: int
+@dataclass(frozen=True)
+class Hybrid:
+    """A parser, a system that answers in its stead, and perhaps a gate; without one, the grammar is first.
 
-    def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise SettingsError(f"expected at least one trial in the calibration, found {self.trials}")
+    The fallback is asked only about sentences that need it, unless the hybrid `asks_both`, so that both can be scored.
+    """
 
-    def __str__(self) -> str:
-        ways = [field.name for field in fields(self)[1:]]
-        shares = (f"{way.replace('_', ' ')} {getattr(self, way) / self.trials:.1%}" for way in ways)
-        return f"right on {self.trials:,} held-out examples: {', '.join(shares)}"
+    parser: System
+    fallback: System
+    gate: Gate | None = None
+    asks_both: bool = False
+    fallback_name: str = "fallback"
+
+    def with_options(self, options: DecodeOptions) -> Hybrid:
+        """The same hybrid whose parser answers in another way."""
+        return replace(self, parser=self.parser.with_options(options)) if isinstance(self.parser, Parser) else self
+
+    def answer(self, sentence: str) -> Answer:
+        """The answer to one sentence."""
+        return next(self.answers([sentence]))
+
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        """The answer to each sentence of a stream, in their order."""
+        stream = iter(sentences)
+        while window := list(islice(stream, WINDOW)):
+            own = list(self.parser.answers(window))
+            pairs = list(zip(window, own, strict=True))
+            asked = dict.fromkeys(sentence for sentence, each in pairs if self.asks_both or objection(each, self.gate))
+            others = dict(zip(asked, self._fallbacks_answers(list(asked)), strict=True))
+            for sentence, each in pairs:
+                other = others.get(sentence)
+                yield combine(each, other, self.gate) if other else replace(each, parts=(each,))
+
+    def _fallbacks_answers(self, sentences: Sequence[str]) -> list[Answer]:
+        """What the fallback says of different sentences; it is not asked where there is nothing to ask."""
+        found = list(self.fallback.answers(sentences)) if sentences else []
+        if len(found) != len(sentences):
+            raise NqgError(f"the fallback was asked about {len(sentences)} sentences and gave {len(found)} answers")
+        targets = [" ".join(each.target.split()) or None if each.target else None for each in found]
+        return [
+            replace(each, target=target, system=self.fallback_name) for each, target in zip(found, targets, strict=True)
+        ]
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str | None = None, *, is_free: bool = False) -> Hybrid:
+        """The hybrid in a model folder.
+
+        Where the folder has a grammar of legal targets, the fallback can write no others, unless it `is_free` to.
+        """
+        from nqg.seq2seq import legal_decoding, seq2seq  # which load transformers
+
+        folder = Path(folder)
+        parser = Parser.load(folder, device)
+        if not has_fallback(folder):
+            raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
+        free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.target_grammar
+        fallback = legal_decoding.LegalSeq2seq(free, legal) if legal and not is_free else free
+        gate = folder / GATE
+        return cls(parser, fallback, Gate.read(gate) if gate.exists() else None)
+
+    def save(self, folder: Path | str) -> None:
+        """Write everything that `load` needs into a folder, whole or not at all."""
+        if not isinstance(self.parser, Parser):
+            raise NqgError(f"a model folder holds a Parser, found {type(self.parser).__name__}")
+        self.parser.save(folder, also=lambda part: write_fallback(part, self.fallback, self.gate))
+
+
+def objection(own: Answer, gate: Gate | None) -> str:
+    """Why the grammar's answer is not taken; nothing where it is."""
+    if own.target is None:
+        return own.reason or "no answer"
+    return gate.objection(own.probability or 0.0) if gate else ""
+
+
+def combine(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
+    """The hybrid's answer: the grammar's where it has one that passes the gate, else the fallback's.
+
+    >>> own, other = Answer("run", "RUN", 0.4, "grammar"), Answer("run", "JOG", system="fallback")
+    >>> combine(own, other).target, combine(own, other, Gate(0.5)).target
+    ('RUN', 'JOG')
+    """
+    reason = objection(own, gate)
+    if not reason:
+        return replace(own, parts=(own, other))
+    if other.target is None:  # a doubtful answer is better than none
+        return replace(own, reason=f"{reason}, and the {other.system} has no answer", parts=(own, other))
+    return replace(other, source=own.source, reason=reason, parts=(replace(own, target=None, reason=reason), other))
+
+
+def load_model(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
+    """What a model folder holds: a hybrid, or a parser without a fallback."""
+    return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
+
+
+def grammar_of(system: System) -> Grammar | None:
+    """The grammar that a parser, or the parser of a hybrid, holds; other systems have none."""
+    parser = system.parser if isinstance(system, Hybrid) else system
+    return parser.grammar if isinstance(parser, Parser) else None
+
+
+def has_fallback(folder: Path | str) -> bool:
+    """Whether a model folder holds a hybrid."""
+    return (Path(folder) / FALLBACK).is_dir()
+
+
+def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
+    """Write into the model folder of a parser what makes it that of a hybrid."""
+    from nqg.seq2seq import legal_decoding, seq2seq  # which load transformers
+
+    model = fallback.seq2seq if isinstance(fallback, legal_decoding.LegalSeq2seq) else fallback
+    if not isinstance(model, seq2seq.Seq2seq):
+        raise NqgError(
+            f"a model folder holds a Seq2seq as fallback, found {type(model).__name__}; "
+            "save the parser alone, and join them again with Hybrid(parser, fallback)"
+        )
+    model.save(folder / FALLBACK)
+    if gate is not None:
+        gate.write(folder / GATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +197,26 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class Calibration:
+    """How many held-out sentences each way of answering gets right."""
+
+    trials: int
+    grammar_alone: int
+    fallback_alone: int
+    grammar_first: int  # the paper's hybrid
+    gated: int
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise SettingsError(f"expected at least one trial in the calibration, found {self.trials}")
+
+    def __str__(self) -> str:
+        ways = [field.name for field in fields(self)[1:]]
+        shares = (f"{way.replace('_', ' ')} {getattr(self, way) / self.trials:.1%}" for way in ways)
+        return f"right on {self.trials:,} held-out examples: {', '.join(shares)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """What both parts made of a held-out sentence; the probability is None where the grammar abstained."""
 
@@ -141,129 +264,3 @@ def calibrated_gate(trials: Sequence[Trial]) -> Gate:
         gated=sum(trial.is_right(gate) for trial in trials),
     )
     return replace(gate, calibration=calibration)
-
-
-FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
-WINDOW = 1024  # sentences that are parsed before the fallback is asked about some of them
-
-
-@dataclass(frozen=True)
-class Hybrid:
-    """A parser, a system that answers in its stead, and perhaps a gate; without one, the grammar is first.
-
-    The fallback is asked only about sentences that need it, unless the hybrid `asks_both`, so that both can be scored.
-    """
-
-    parser: System
-    fallback: System
-    gate: Gate | None = None
-    asks_both: bool = False
-    fallback_name: str = "fallback"
-
-    def with_options(self, options: DecodeOptions) -> Hybrid:
-        """The same hybrid whose parser answers in another way."""
-        return replace(self, parser=self.parser.with_options(options)) if isinstance(self.parser, Parser) else self
-
-    def answer(self, sentence: str) -> Answer:
-        """The answer to one sentence."""
-        return next(self.answers([sentence]))
-
-    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        """The answer to each sentence of a stream, in their order."""
-        stream = iter(sentences)
-        while window := list(islice(stream, WINDOW)):
-            own = list(self.parser.answers(window))
-            pairs = list(zip(window, own, strict=True))
-            asked = dict.fromkeys(sentence for sentence, each in pairs if self.asks_both or objection(each, self.gate))
-            others = dict(zip(asked, self._fallbacks_answers(list(asked)), strict=True))
-            for sentence, each in pairs:
-                other = others.get(sentence)
-                yield joined(each, other, self.gate) if other else replace(each, parts=(each,))
-
-    def _fallbacks_answers(self, sentences: Sequence[str]) -> list[Answer]:
-        """What the fallback says of different sentences; it is not asked where there is nothing to ask."""
-        found = list(self.fallback.answers(sentences)) if sentences else []
-        if len(found) != len(sentences):
-            raise NqgError(f"the fallback was asked about {len(sentences)} sentences and gave {len(found)} answers")
-        targets = [" ".join(each.target.split()) or None if each.target else None for each in found]
-        return [
-            replace(each, target=target, system=self.fallback_name) for each, target in zip(found, targets, strict=True)
-        ]
-
-    @classmethod
-    def load(cls, folder: Path | str, device: str | None = None, *, is_free: bool = False) -> Hybrid:
-        """The hybrid in a model folder.
-
-        Where the folder has a grammar of legal targets, the fallback can write no others, unless it `is_free` to.
-        """
-        from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
-        from nqg.seq2seq.seq2seq import Seq2seq
-
-        folder = Path(folder)
-        parser = Parser.load(folder, device)
-        if not has_fallback(folder):
-            raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
-        seq2seq, legal = Seq2seq.load(folder / FALLBACK, device), parser.model.target_grammar
-        fallback = LegalSeq2seq(seq2seq, legal) if legal and not is_free else seq2seq
-        gate = folder / GATE
-        return cls(parser, fallback, Gate.read(gate) if gate.exists() else None)
-
-    def save(self, folder: Path | str) -> None:
-        """Write everything that `load` needs into a folder, whole or not at all."""
-        if not isinstance(self.parser, Parser):
-            raise NqgError(f"a model folder holds a Parser, found {type(self.parser).__name__}")
-        self.parser.save(folder, also=lambda part: write_fallback(part, self.fallback, self.gate))
-
-
-def load_model(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
-    """What a model folder holds: a hybrid, or a parser without a fallback."""
-    return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
-
-
-def grammar_of(system: System) -> Grammar | None:
-    """The grammar that a parser, or the parser of a hybrid, holds; other systems have none."""
-    parser = system.parser if isinstance(system, Hybrid) else system
-    return parser.grammar if isinstance(parser, Parser) else None
-
-
-def has_fallback(folder: Path | str) -> bool:
-    """Whether a model folder holds a hybrid."""
-    return (Path(folder) / FALLBACK).is_dir()
-
-
-def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
-    """Write into the model folder of a parser what makes it that of a hybrid."""
-    from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
-    from nqg.seq2seq.seq2seq import Seq2seq
-
-    seq2seq = fallback.seq2seq if isinstance(fallback, LegalSeq2seq) else fallback
-    if not isinstance(seq2seq, Seq2seq):
-        raise NqgError(
-            f"a model folder holds a Seq2seq as fallback, found {type(seq2seq).__name__}; "
-            "save the parser alone, and join them again with Hybrid(parser, fallback)"
-        )
-    seq2seq.save(folder / FALLBACK)
-    if gate is not None:
-        gate.write(folder / GATE)
-
-
-def objection(own: Answer, gate: Gate | None) -> str:
-    """Why the grammar's answer is not taken; nothing where it is."""
-    if own.target is None:
-        return own.reason or "no answer"
-    return gate.objection(own.probability or 0.0) if gate else ""
-
-
-def joined(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
-    """The hybrid's answer: the grammar's where it has one that passes the gate, else the fallback's.
-
-    >>> own, other = Answer("run", "RUN", 0.4, "grammar"), Answer("run", "JOG", system="fallback")
-    >>> joined(own, other).target, joined(own, other, Gate(0.5)).target
-    ('RUN', 'JOG')
-    """
-    reason = objection(own, gate)
-    if not reason:
-        return replace(own, parts=(own, other))
-    if other.target is None:  # a doubtful answer is better than none
-        return replace(own, reason=f"{reason}, and the {other.system} has no answer", parts=(own, other))
-    return replace(other, source=own.source, reason=reason, parts=(replace(own, target=None, reason=reason), other))
