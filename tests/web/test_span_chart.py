@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -10,9 +12,12 @@ import pytest
 from nqg.answers import Answer, ChartSpan
 from nqg.grammar.chart import charts
 from nqg.grammar.hypergraph import NodeId, Span
+from nqg.inference import gaps as gaps_module
+from nqg.inference import parser as parser_module
 from nqg.inference.gaps import gaps
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.web.messages import MOST_WORDS, chart_picture, gaps_picture
+from nqg.web.service import Question, Service
 from oracles import all_derivations
 
 SENTENCES = ["walk", "walk and jump twice", "walk and walk and run", "run twice twice and jump"]
@@ -72,6 +77,21 @@ def test_gaps_are_the_same_whether_the_spans_are_known_or_not(parser: Parser) ->
     tokens = ("run", "twice", "fly", "and", "jump")
     spans = [each.span for each in span_chart(parser, tokens)]
     assert gaps(parser.grammar, tokens, spans=spans) == gaps(parser.grammar, tokens)
+
+
+@pytest.mark.parametrize("sentence", ["run twice and jump", "run twice fly and jump"])
+def test_an_explanation_takes_one_chart_and_one_encoding(
+    parser: Parser, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def counted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given, **options: (done.append(name), original(*given, **options))[1]
+
+    for owner, name in ((parser_module, "charts"), (gaps_module, "charts"), (Parser, "subwords"), (Parser, "_scores")):
+        monkeypatch.setattr(owner, name, counted(name, getattr(owner, name)))
+    Service("model", parser).explain_all([Question(sentence, readings=2, explain=True)])
+    assert done == ["charts", "subwords", "_scores"]
 
 
 def test_of_an_underivable_sentence_the_known_parts_are_charted_without_probability(parser: Parser) -> None:
