@@ -29,8 +29,8 @@ def test_its_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("verb", ["parse", "reproduce"])
 def test_both_verbs_have_the_options(verb: str) -> None:
-    page = CliRunner().invoke(app, [verb, "--help"]).stdout
-    assert "--engine local|ray|ray://HOST:PORT" in page
+    page = " ".join(CliRunner().invoke(app, [verb, "--help"]).stdout.split())
+    assert "--engine local|ray|ray://…" in page
     assert "--workers N" in page
 
 
