@@ -23,7 +23,8 @@ from nqg.cli.terminal import STOPPED
 from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
 from nqg.grammar.grammar import Grammar
-from nqg.induction.induce import induce, underivable
+from nqg.induction.corpus import underivable
+from nqg.induction.induce import induce
 from nqg.induction.inspection import coverage, grammar_bits
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nqg.induction.agenda import Agenda, Outcome, Replacement
+from nqg.induction.agenda import Agenda, DataTerm, Replacement
 from nqg.induction.corpus import Mask
 from nqg.induction.description_length import LabelRule
 from nqg.induction.settings import InductionSettings
@@ -88,7 +88,7 @@ def make(change: tuple[object, ...], grammar: set[LabelRule], agenda: Agenda, tw
             twin.propose(rule, replaced, bits)
         case ("settle", float(data_bits), np.ndarray() as examples):
             if (candidate := agenda.first()) is not None:
-                candidate.outcome = Outcome(examples, examples.copy(), np.zeros(EXAMPLES))
+                candidate.outcome = DataTerm(examples, examples.copy(), np.zeros(EXAMPLES))
                 agenda.settle(candidate, data_bits)
                 twin.data[candidate.rule] = data_bits, examples
         case ("disturb", np.ndarray() as examples):
@@ -158,7 +158,7 @@ def test_the_foremost_candidates_include_the_first() -> None:
 
 @pytest.mark.parametrize(("examples", "matters"), [((0,), True), ((2,), False), ((), False)])
 def test_an_outcome_forgets_what_has_changed(examples: tuple[int, ...], matters: bool) -> None:
-    outcome = Outcome(mask(0, 1), mask(0, 1, 2), np.zeros(EXAMPLES))
+    outcome = DataTerm(mask(0, 1), mask(0, 1, 2), np.zeros(EXAMPLES))
     assert outcome.forget(mask(*examples)) is matters
     assert not np.any(outcome.known & mask(*examples))
     assert np.count_nonzero(outcome.known) == EXAMPLES - len(examples)

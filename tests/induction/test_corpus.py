@@ -65,8 +65,8 @@ def test_non_terminals_stand_for_at_least_one_word_each(source: str, is_touched:
 def test_examples_are_selected_with_their_targets() -> None:
     pairs = [LabelRule((1, 2), (3,)), LabelRule((2,), (4, 3)), LabelRule((1,), (4,))]
     corpus = Corpus.of(pairs)
-    sources, targets = corpus.selected(np.array([2, 0]))
+    sources, targets = corpus.select(np.array([2, 0]))
     assert (sources.first_token.tolist(), sources.tokens.tolist()) == ([0, 1, 3], [1, 1, 2])
     assert (targets.first_token.tolist(), targets.tokens.tolist()) == ([0, 1, 2], [4, 3])
     assert len(corpus) == 3
-    assert len(corpus.selected(np.array([], dtype=np.int64))[0]) == 0
+    assert len(corpus.select(np.array([], dtype=np.int64))[0]) == 0

@@ -164,14 +164,14 @@ def test_the_report_of_a_grammar_alone_is_short() -> None:
 
 def test_json_holds_the_same_figures_and_only_plain_values() -> None:
     trace = trace_of(EXAMPLES[:3], SCAN)
-    facts = json.loads(json.dumps(Report(GRAMMAR, SCAN, 2, coverage(GRAMMAR, EXAMPLES), trace).as_json()))
+    facts = json.loads(json.dumps(Report(GRAMMAR, SCAN, 2, coverage(GRAMMAR, EXAMPLES), trace).to_dict()))
     assert facts["rules_by_arity"] == {"0": 2, "1": 2, "2": 1}
     assert facts["data"]["with_target"] == 4
     assert facts["data"]["uses"][0] == {"rule": "run ### R", "examples": 3}
     assert facts["data"]["largest"] == {"source": "jump twice and run twice", "derivations": 8}
     assert facts["search"]["start"]["rules"] == 3
     assert facts["search"]["steps_by_phase"] == {"splitting": len(trace.steps)}
-    assert {"data", "search"}.isdisjoint(Report(GRAMMAR, SCAN).as_json())
+    assert {"data", "search"}.isdisjoint(Report(GRAMMAR, SCAN).to_dict())
 
 
 @pytest.fixture

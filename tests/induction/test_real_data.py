@@ -14,8 +14,9 @@ from nqg.data.catalogue import load_dataset
 from nqg.data.dataset import Dataset
 from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
+from nqg.induction.corpus import underivable
 from nqg.induction.description_length import description_length
-from nqg.induction.induce import Induction, induce, underivable
+from nqg.induction.induce import Induction, induce
 from nqg.induction.settings import InductionSettings
 from nqg.model.forests import build_forests
 

@@ -89,9 +89,7 @@ def test_replaying_makes_the_steps_and_says_where_they_led() -> None:
 def test_steps_from_other_examples_are_refused() -> None:
     steps = list(Induction(CORPUS, SCAN).steps())
     induction = Induction([Example("fly", "F"), Example("jump", "J")], SCAN)
-    with pytest.raises(
-        NqgError, match="not from these examples and settings: rule 'jump twice ### J J' is removed but"
-    ):
+    with pytest.raises(NqgError, match="not from these examples and settings: no example has the word 'twice'"):
         induction.replay(steps)
 
 
@@ -104,7 +102,7 @@ def test_steps_that_were_made_already_are_refused() -> None:
 def test_steps_with_words_from_elsewhere_are_refused() -> None:
     step = next(Induction(CORPUS, SCAN).steps())
     foreign = replace(step, added=(*step.added, Rule.parse("NT_1 thrice ### NT_1 NT_1 NT_1")))
-    with pytest.raises(NqgError, match="rule 'NT_1 thrice ### NT_1 NT_1 NT_1' has words that no example has"):
+    with pytest.raises(NqgError, match="no example has the word 'thrice'"):
         Induction(CORPUS, SCAN).replay([foreign])
 
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.grammar.grammar import Rule
-from nqg.induction.description_length import LabelRule, RuleIndex, Vocabulary
+from nqg.induction.description_length import LabelRule, Vocabulary
+from nqg.induction.search import RuleIndex
 from oracles import derived_targets
 from strategies import related_rules
 

@@ -12,18 +12,15 @@ from hypothesis import strategies as st
 from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example, MappedExamples, write_examples
 from nqg.data.scan import scan_examples
-from nqg.engines import ProcessPool
 from nqg.errors import NqgError, SettingsError
-from nqg.grammar.grammar import Grammar
-from nqg.induction import corpus as derivability
-from nqg.induction.corpus import shortest_first, streamed_underivable, underivable
+from nqg.induction import induce as module
+from nqg.induction.corpus import shortest_first, underivable
 from nqg.induction.induce import Induction, Step, induce
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from strategies import corpora, induction_settings
 
 SCAN = InductionSettings.named("scan")
-TWICE = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1")
 CORPUS = [Example(*pair.split(" = ")) for pair in ("jump = J", "jump twice = J J", "hop twice = H H", "walk = W")]
 
 
@@ -49,12 +46,11 @@ def test_a_pair_with_an_empty_side_is_refused_however_long_the_others_are(pair: 
         shortest_first([Example("jump", "J"), Example(*pair)], 1)
 
 
-def test_a_stream_is_checked_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derivability, "PART", 3)
-    examples = CORPUS * 3
-    expected = underivable(TWICE, examples)
-    assert len(expected) == 3
-    assert list(streamed_underivable(TWICE, iter(examples), ProcessPool(2))) == expected
+def test_examples_are_checked_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = SCAN.changed(shortest=2)
+    expected = induce(CORPUS * 3, settings)
+    monkeypatch.setattr(module, "PART_SIZE", 3)
+    assert induce(CORPUS * 3, settings) == expected
 
 
 @given(corpora(), induction_settings())
@@ -105,11 +101,11 @@ def test_a_negative_number_of_stages_is_refused() -> None:
         InductionSettings(stages=-1)
 
 
-def test_examples_on_disk_checked_by_workers_give_the_grammar_of_a_list(tmp_path: Path) -> None:
+def test_examples_on_disk_give_the_grammar_of_a_list(tmp_path: Path) -> None:
     settings = SCAN.changed(shortest=20, stages=2)
     write_examples(tmp_path / "train.tsv", jump_examples())
     mapped = MappedExamples.of(tmp_path / "train.tsv")
-    assert induce(mapped, settings, engine=ProcessPool(2)) == induce(jump_examples(), settings)
+    assert induce(mapped, settings) == induce(jump_examples(), settings)
 
 
 @pytest.mark.parametrize("split", ["jump", "length"])

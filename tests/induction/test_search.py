@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, Rule
+from nqg.induction.corpus import underivable
 from nqg.induction.description_length import description_length
-from nqg.induction.induce import Induction, induce, underivable
+from nqg.induction.induce import Induction, induce
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from nqg.model.forests import build_forests

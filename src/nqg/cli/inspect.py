@@ -67,7 +67,7 @@ def inspect(
     steps = read_trace(trace) if trace else None
     report = Report(grammar, settings, top, covered, steps)
     if as_json:
-        out.print_json(data=report.as_json())
+        out.print_json(data=report.to_dict())
     else:
         out.print(str(report))
     if plot:

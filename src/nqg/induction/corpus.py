@@ -1,107 +1,26 @@
-"""The examples that a search looks at, in numbers, and which of them a rule can touch."""
+"""The examples that a search looks at: which ones, in numbers, what their sides share, and which a rule can touch."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqg.data.examples import Example
-from nqg.engines import Engine, in_parts
 from nqg.errors import NqgError
-from nqg.grammar.arrays import Int32Array, inlined, unmanaged_kernel
+from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
 from nqg.grammar.chart import Batch, charts, goal_charts
 from nqg.grammar.encoding import NT, firsts_of, flat
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_ROOT, ranges
-from nqg.induction.description_length import LabelRule
+from nqg.induction.description_length import LabelRule, Labels
 
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """Pairs in numbers, end to end."""
-
-    sources: Batch
-    targets: Batch
-
-    @classmethod
-    def of(cls, pairs: Sequence[LabelRule]) -> Corpus:
-        """The corpus of `pairs`."""
-        return cls(_batch([pair.source for pair in pairs]), _batch([pair.target for pair in pairs]))
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-    def touched_by(self, rules: Iterable[LabelRule]) -> Mask:
-        """The examples in whose derivations one of `rules` could take part: its words stand there in that order."""
-        touched = np.zeros(len(self), dtype=np.bool_)
-        for rule in rules:
-            pattern = np.array(rule.source, dtype=np.int32)
-            _mark_matches(pattern, self.sources.first_token, self.sources.tokens, touched)
-        return touched
-
-    def selected(self, numbers: NDArray[np.int64]) -> tuple[Batch, Batch]:
-        """The sources and the targets of some examples."""
-        return _selected(self.sources, numbers), _selected(self.targets, numbers)
-
-
-def _batch(sequences: Sequence[Sequence[int]]) -> Batch:
-    return Batch(firsts_of(sequences), flat(sequences))
-
-
-def _selected(batch: Batch, numbers: NDArray[np.int64]) -> Batch:
-    sizes = np.diff(batch.first_token)[numbers]
-    firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    tokens: Int32Array = batch.tokens[ranges(batch.first_token[numbers].astype(np.int64), sizes.astype(np.int64))]
-    return Batch(firsts, tokens)
-
-
-@unmanaged_kernel
-def _mark_matches(pattern: Int32Array, first_token: Int32Array, tokens: Int32Array, touched: Mask) -> None:
-    """Mark the sentences that hold the pattern, every non-terminal standing for at least one token."""
-    for sentence in range(len(touched)):
-        touched[sentence] |= _matches(pattern, tokens[first_token[sentence] : first_token[sentence + 1]])
-
-
-@inlined
-def _matches(pattern: Int32Array, sentence: Int32Array) -> bool:
-    """Whether the runs of terminals occur in order; taking each run at its first place leaves most for the others."""
-    at = position = 0
-    while at < len(pattern):
-        while at < len(pattern) and pattern[at] == NT:
-            position += 1
-            at += 1
-        stop = at
-        while stop < len(pattern) and pattern[stop] != NT:
-            stop += 1
-        if at < stop:
-            position = _first_run(pattern[at:stop], sentence, position)
-            at = stop
-        if position > len(sentence) or position < 0:
-            return False
-    return True
-
-
-@inlined
-def _first_run(run: Int32Array, sentence: Int32Array, position: int) -> int:
-    """The position behind the first occurrence of `run` from `position` on, or -1."""
-    for start in range(position, len(sentence) - len(run) + 1):
-        same = True
-        for offset in range(len(run)):
-            if sentence[start + offset] != run[offset]:
-                same = False
-                break
-        if same:
-            return start + len(run)
-    return -1
 
 
 class Rank(NamedTuple):
@@ -135,54 +54,6 @@ def shortest_first(examples: Iterable[Example], count: int | None = None) -> lis
     return [kept[pair] for _, pair in sorted(worst_first, reverse=True)]
 
 
-Tokens = tuple[int, ...]
-
-
-def shared_strings(source: Sequence[int], target: Sequence[int]) -> list[Tokens]:
-    """The longest common strings that do not overlap: the longest is taken out of both sides, then the next, …
-
-    Of equally long ones the leftmost in the source is taken, at its leftmost place in the target.
-
-    >>> shared_strings((1, 2, 3, 9, 4), (4, 7, 2, 3))
-    [(2, 3), (4,)]
-    """
-    found: list[Tokens] = []
-    pieces, others = [tuple(source)], [tuple(target)]
-    while longest := _longest_shared(pieces, others):
-        found.append(longest)
-        pieces, others = list(_without(pieces, longest)), list(_without(others, longest))
-    return found
-
-
-def _longest_shared(pieces: list[Tokens], others: list[Tokens]) -> Tokens:
-    for length in range(max(map(len, pieces), default=0), 0, -1):
-        theirs = {string for other in others for string in _strings(other, length)}
-        for piece in pieces:
-            for string in _strings(piece, length):
-                if string in theirs:
-                    return string
-    return ()
-
-
-def _strings(piece: Tokens, length: int) -> Iterator[Tokens]:
-    return (piece[start : start + length] for start in range(len(piece) - length + 1))
-
-
-def _without(pieces: list[Tokens], string: Tokens) -> Iterator[Tokens]:
-    """The pieces, the first occurrence of `string` cut out of the first one that has it."""
-    done = False
-    for piece in pieces:
-        places = [] if done else [at for at, found in enumerate(_strings(piece, len(string))) if found == string]
-        if places:
-            done = True
-            yield from filter(None, (piece[: places[0]], piece[places[0] + len(string) :]))
-        else:
-            yield piece
-
-
-PART = 4096  # examples that a worker checks at once
-
-
 def underivable(grammar: Grammar, examples: Sequence[Example]) -> list[Example]:
     """The examples whose target no derivation of the source yields."""
     full = charts(grammar, [example.source_tokens for example in examples])
@@ -190,11 +61,101 @@ def underivable(grammar: Grammar, examples: Sequence[Example]) -> list[Example]:
     return [example for example, root in zip(examples, goal.roots(), strict=True) if root == NO_ROOT]
 
 
-def streamed_underivable(grammar: Grammar, examples: Iterable[Example], engine: Engine) -> Iterator[Example]:
-    """Those of a stream, in its order, as the engine's workers find them."""
-    for found in engine.map(partial(_check, grammar), in_parts(examples, PART)):
-        yield from found
+def shared_strings(source: Labels, target: Labels) -> list[Labels]:
+    """The longest common strings that do not overlap: the longest is taken out of both sides, then the next, …
+
+    Of equally long ones the leftmost in the source is taken, at its leftmost place in the target.
+
+    >>> shared_strings((1, 2, 3, 9, 4), (4, 7, 2, 3))
+    [(2, 3), (4,)]
+    """
+    found: list[Labels] = []
+    left, right = list(source), list(target)
+    length = len(left)
+    while length:
+        places = {tuple(right[at : at + length]): at for at in range(len(right) - length, -1, -1)}
+        strings = (tuple(left[at : at + length]) for at in range(len(left) - length + 1))
+        at, string = next(((at, each) for at, each in enumerate(strings) if each in places), (None, ()))
+        if at is None:
+            length -= 1
+            continue
+        found.append(string)
+        place = places[string]
+        left[at : at + length] = [-1] * length  # of what was taken, nothing is equal to anything on the other side
+        right[place : place + length] = [-2] * length
+    return found
 
 
-def _check(grammar: Grammar) -> Callable[[Sequence[Example]], list[Example]]:
-    return partial(underivable, grammar)
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Pairs in numbers, end to end."""
+
+    sources: Batch
+    targets: Batch
+
+    @classmethod
+    def of(cls, pairs: Sequence[LabelRule]) -> Corpus:
+        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        return cls(Batch(firsts_of(sources), flat(sources)), Batch(firsts_of(targets), flat(targets)))
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def touched_by(self, rules: Iterable[LabelRule]) -> Mask:
+        """The examples in whose derivations one of `rules` could take part: its words stand there in that order."""
+        touched = np.zeros(len(self), dtype=np.bool_)
+        for rule in rules:
+            pattern = np.array(rule.source, dtype=np.int32)
+            _mark_matches(pattern, self.sources.first_token, self.sources.tokens, touched)
+        return touched
+
+    def select(self, numbers: Int64Array) -> tuple[Batch, Batch]:
+        """The sources and the targets of some examples."""
+        return _select(self.sources, numbers), _select(self.targets, numbers)
+
+
+def _select(batch: Batch, numbers: Int64Array) -> Batch:
+    sizes = np.diff(batch.first_token)[numbers]
+    firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    tokens: Int32Array = batch.tokens[ranges(batch.first_token[numbers].astype(np.int64), sizes.astype(np.int64))]
+    return Batch(firsts, tokens)
+
+
+@inlined
+def _find_run(run: Int32Array, sentence: Int32Array, position: int) -> int:
+    """The position behind the first occurrence of `run` from `position` on, or -1."""
+    for start in range(position, len(sentence) - len(run) + 1):
+        same = True
+        for offset in range(len(run)):
+            if sentence[start + offset] != run[offset]:
+                same = False
+                break
+        if same:
+            return start + len(run)
+    return -1
+
+
+@inlined
+def _matches(pattern: Int32Array, sentence: Int32Array) -> bool:
+    """Whether the runs of terminals occur in order; taking each run at its first place leaves most for the others."""
+    at = position = 0
+    while at < len(pattern):
+        while at < len(pattern) and pattern[at] == NT:
+            position += 1
+            at += 1
+        stop = at
+        while stop < len(pattern) and pattern[stop] != NT:
+            stop += 1
+        if at < stop:
+            position = _find_run(pattern[at:stop], sentence, position)
+            at = stop
+        if position > len(sentence) or position < 0:
+            return False
+    return True
+
+
+@unmanaged_kernel
+def _mark_matches(pattern: Int32Array, first_token: Int32Array, tokens: Int32Array, touched: Mask) -> None:
+    """Mark the sentences that hold the pattern, every non-terminal standing for at least one token."""
+    for sentence in range(len(touched)):
+        touched[sentence] |= _matches(pattern, tokens[first_token[sentence] : first_token[sentence + 1]])

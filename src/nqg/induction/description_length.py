@@ -1,8 +1,10 @@
-"""Rules as tuples of integers, and the objective: bits for the grammar, and bits for the derivation of each target."""
+"""The objective of appendix A.2: bits for the grammar, and bits to choose each target among a source's derivations.
+
+A search handles rules as tuples of integers, `LabelRule`; a `Vocabulary` translates.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +17,7 @@ from nqg.data.examples import Example
 from nqg.grammar.arrays import FloatArray
 from nqg.grammar.chart import Batch, log_counts
 from nqg.grammar.encoding import LEAF, NT, GrammarArrays
-from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule
 from nqg.induction.settings import InductionSettings
 
 Labels = tuple[int, ...]
@@ -72,23 +74,20 @@ class Vocabulary:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """The number of each terminal."""
         return {terminal: number for number, terminal in enumerate(self.terminals)}
 
     def labels(self, tokens: Iterable[str]) -> Labels:
-        """The numbers of a sentence's tokens."""
         return tuple(self.numbers[token] for token in tokens)
 
     def label_rule(self, rule: Rule) -> LabelRule:
-        """`rule` in numbers."""
-        source = tuple(NT if isinstance(symbol, NonTerminal) else self.numbers[symbol] for symbol in rule.source)
-        return LabelRule(source, tuple(self._target_label(symbol) for symbol in rule.target))
-
-    def _target_label(self, symbol: Symbol) -> int:
-        return -symbol.index if isinstance(symbol, NonTerminal) else self.numbers[symbol]
+        """`rule` in numbers; a terminal that the vocabulary does not have is a KeyError."""
+        numbers = self.numbers
+        return LabelRule(
+            tuple(NT if isinstance(symbol, NonTerminal) else numbers[symbol] for symbol in rule.source),
+            tuple(-symbol.index if isinstance(symbol, NonTerminal) else numbers[symbol] for symbol in rule.target),
+        )
 
     def rule(self, labels: LabelRule) -> Rule:
-        """The rule that `labels` stand for."""
         indices = iter(range(1, labels.arity + 1))
         source = tuple(NonTerminal(next(indices)) if label == NT else self.terminals[label] for label in labels.source)
         target = tuple(NonTerminal(-label) if label < 0 else self.terminals[label] for label in labels.target)
@@ -104,7 +103,7 @@ class DescriptionLength:
 
     @property
     def total(self) -> float:
-        """What the search makes small."""
+        """What the search minimises."""
         return self.grammar_bits + self.data_bits
 
 
@@ -141,35 +140,3 @@ def data_bits(grammar: GrammarArrays, sources: Batch, targets: Batch) -> FloatAr
     bits = np.full(len(right), np.inf)
     bits[some] = (everything[some] - right[some]) / np.log(2)
     return bits
-
-
-class RuleIndex:
-    """Answers which rules another rule could help to derive."""
-
-    def __init__(self, rules: Iterable[LabelRule]) -> None:
-        self._sides: tuple[defaultdict[int, set[LabelRule]], ...] = (defaultdict(set), defaultdict(set))
-        self._all: set[LabelRule] = set()
-        for rule in rules:
-            self.add(rule)
-
-    def add(self, rule: LabelRule) -> None:
-        """Enter `rule`."""
-        self._all.add(rule)
-        for index, side in zip(self._sides, rule, strict=True):
-            for label in side:
-                index[label].add(rule)
-
-    def remove(self, rule: LabelRule) -> None:
-        """Take `rule` out."""
-        self._all.discard(rule)
-        for index, side in zip(self._sides, rule, strict=True):
-            for label in side:
-                index[label].discard(rule)
-
-    def around(self, rules: Iterable[LabelRule]) -> list[LabelRule]:
-        """The rules that hold, on both sides, all of the terminals of one of `rules`."""
-        return sorted(set().union(*(self._around(rule) for rule in rules)))
-
-    def _around(self, rule: LabelRule) -> set[LabelRule]:
-        holders = [index[label] for index, side in zip(self._sides, rule, strict=True) for label in side if label >= 0]
-        return set.intersection(*sorted(holders, key=len)) if holders else self._all

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nqg.data.examples import Example
-from nqg.engines import Engine, Here
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, Rule, check_arity
 from nqg.induction.candidates import SplitSettings
-from nqg.induction.corpus import Corpus, shared_strings, shortest_first, streamed_underivable
-from nqg.induction.corpus import underivable as underivable
+from nqg.induction.corpus import Corpus, shared_strings, shortest_first, underivable
 from nqg.induction.description_length import DescriptionLength, LabelRule, Vocabulary
 from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
 
 BRACKETS = (("(", ")"),)
+PART_SIZE = 4096  # examples that are checked at once
+FOREIGN = "the steps are not from these examples and settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,9 @@ class Step:
 
 
 class Induction:
-    """A search that can be watched, stopped at any step, and taken up again from its steps.
+    """A search that can be watched, stopped at any step, and resumed from its steps.
 
-    Examples that are not searched stay where they are: a `MappedExamples` is never in memory as a whole. The `engine`
-    tells which of them the rules derive.
+    Examples that are not searched stay where they are: a `MappedExamples` is never in memory as a whole.
     """
 
     def __init__(
@@ -43,9 +42,8 @@ class Induction:
         examples: Iterable[Example],
         settings: InductionSettings | None = None,
         seed_rules: Iterable[Rule] = (),
-        engine: Engine | None = None,
     ) -> None:
-        self.settings, self._engine = settings or InductionSettings(), engine or Here()
+        self.settings = settings or InductionSettings()
         self._examples = examples if isinstance(examples, Sequence) else list(examples)
         self._seeds = list(seed_rules)
         for rule in self._seeds:
@@ -55,31 +53,32 @@ class Induction:
         sample = shortest_first(self._examples, self.settings.shortest)
         if not sample:
             raise NqgError("there are no examples to learn from")
-        self._take(sample, self._seeds)
+        self._begin(sample, self._seeds)
 
-    def _take(self, examples: Sequence[Example], rules: Iterable[Rule]) -> None:
+    def _begin(self, examples: Sequence[Example], rules: Iterable[Rule]) -> None:
         """Begin a search with `rules`, and with a rule for each of `examples`, which join the sample."""
+        settings = self.settings
         self._sample += examples
-        self._vocabulary = Vocabulary.of(self._sample, self._seeds)
-        pairs = [_pair(example, self._vocabulary) for example in self._sample]
+        self._vocabulary = vocabulary = Vocabulary.of(self._sample, self._seeds)
+        pairs = [
+            LabelRule(vocabulary.labels(example.source_tokens), vocabulary.labels(example.target_tokens))
+            for example in self._sample
+        ]
         new = pairs[len(pairs) - len(examples) :]
-        labels = dict.fromkeys([*new, *self._identity_rules(new), *map(self._vocabulary.label_rule, rules)])
-        self._search = Search(Corpus.of(pairs), labels, self.settings, self._split_settings())
-
-    def _identity_rules(self, pairs: Sequence[LabelRule]) -> Iterator[LabelRule]:
-        if self.settings.identity_rules:
-            for pair in pairs:
-                yield from (LabelRule(string, string) for string in shared_strings(pair.source, pair.target))
-
-    def _split_settings(self) -> SplitSettings:
-        numbers = self._vocabulary.numbers
-        absent = len(numbers)  # neither a terminal's number nor a non-terminal's
-        brackets = [pair for pair in BRACKETS if self.settings.balanced and numbers.keys() & set(pair)]
-        return SplitSettings(
-            self.settings.repeated_targets,
-            self.settings.max_non_terminals,
+        identities = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
+        first_rules = [
+            *new,
+            *(LabelRule(string, string) for string in identities),
+            *map(vocabulary.label_rule, rules),
+        ]
+        numbers, absent = vocabulary.numbers, len(vocabulary.numbers)  # neither a terminal's nor a non-terminal's
+        brackets = [pair for pair in BRACKETS if settings.balanced and numbers.keys() & set(pair)]
+        splits = SplitSettings(
+            settings.repeated_targets,
+            settings.max_non_terminals,
             tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
         )
+        self._search = Search(Corpus.of(pairs), dict.fromkeys(first_rules), settings, splits)
 
     @property
     def length(self) -> DescriptionLength:
@@ -95,13 +94,20 @@ class Induction:
         """Make one step after the other; the grammar is valid after each."""
         while True:
             for move in self._search.moves():
-                yield self._step(move)
-            widening = self._widened()
+                yield Step(
+                    phase=move.phase,
+                    added=tuple(map(self._vocabulary.rule, move.added)),
+                    removed=tuple(map(self._vocabulary.rule, move.removed)),
+                    saved=DescriptionLength(move.grammar_bits, move.data_bits),
+                    rules=self.searched_rules,
+                    length=self.length,
+                )
+            widening = self._widen()
             if widening is None:
                 return
             yield widening
 
-    def _widened(self) -> Step | None:
+    def _widen(self) -> Step | None:
         """Take as many examples again into the sample, the shortest of those that the rules do not derive."""
         if self._stage == self.settings.stages or self.settings.shortest is None:
             return None
@@ -109,58 +115,35 @@ class Induction:
         if not missing:
             return None
         self._stage += 1
-        rules, length = self._rules(), self.length
-        self._take(missing, rules)
+        rules, before = self._rules(), self.length
+        self._begin(missing, rules)
+        after = self.length
         return Step(
             phase=Phase.SAMPLING,
             added=tuple(rule for rule in self._rules() if rule not in {*rules}),
             removed=(),
-            saved=DescriptionLength(
-                length.grammar_bits - self.length.grammar_bits, length.data_bits - self.length.data_bits
-            ),
+            saved=DescriptionLength(before.grammar_bits - after.grammar_bits, before.data_bits - after.data_bits),
             rules=self.searched_rules,
-            length=self.length,
+            length=after,
         )
 
     def replay(self, steps: Iterable[Step]) -> None:
         """Make the steps of an earlier run on the same examples, without searching for them."""
         for step in steps:
             if step.phase is Phase.SAMPLING:
-                self._check_widening(step)
+                widening = self._widen()
+                if widening is None or widening.added != step.added:
+                    raise NqgError(f"{FOREIGN}: another sample was searched")
                 continue
-            self._check_own(step)
-            added = tuple(map(self._vocabulary.label_rule, step.added))
-            removed = tuple(map(self._vocabulary.label_rule, step.removed))
+            try:
+                added = tuple(map(self._vocabulary.label_rule, step.added))
+                removed = tuple(map(self._vocabulary.label_rule, step.removed))
+            except KeyError as error:
+                raise NqgError(f"{FOREIGN}: no example has the word {error}") from error
+            for rule in removed:
+                if rule not in self._search.rules:
+                    raise NqgError(f"{FOREIGN}: rule '{self._vocabulary.rule(rule)}' is removed but not there")
             self._search.make(Move(step.phase, added, removed, step.saved.grammar_bits, step.saved.data_bits))
-
-    def _check_widening(self, step: Step) -> None:
-        widening = self._widened()
-        if widening is None or widening.added != step.added:
-            raise NqgError("the steps are not from these examples and settings: another sample was searched")
-
-    def _check_own(self, step: Step) -> None:
-        missing = [
-            f"'{rule}' is removed but not there" for rule in step.removed if self._known(rule) not in self._search.rules
-        ]
-        foreign = [f"'{rule}' has words that no example has" for rule in step.added if self._known(rule) is None]
-        if missing or foreign:
-            raise NqgError(f"the steps are not from these examples and settings: rule {[*missing, *foreign][0]}")
-
-    def _known(self, rule: Rule) -> LabelRule | None:
-        try:
-            return self._vocabulary.label_rule(rule)
-        except KeyError:
-            return None
-
-    def _step(self, move: Move) -> Step:
-        return Step(
-            phase=move.phase,
-            added=tuple(map(self._vocabulary.rule, move.added)),
-            removed=tuple(map(self._vocabulary.rule, move.removed)),
-            saved=DescriptionLength(move.grammar_bits, move.data_bits),
-            rules=self.searched_rules,
-            length=self.length,
-        )
 
     @property
     def grammar(self) -> Grammar:
@@ -173,17 +156,14 @@ class Induction:
 
     def _underivable(self) -> Iterator[Example]:
         """The examples that the rules so far do not derive; those in the sample are never among them."""
-        if self.settings.shortest is None:
-            return iter(())
-        grammar = Grammar.of(self._rules(), self.settings.max_non_terminals)
-        return streamed_underivable(grammar, self._examples, self._engine)
+        if self.settings.shortest is not None:
+            grammar = Grammar.of(self._rules(), self.settings.max_non_terminals)
+            for start in range(0, len(self._examples), PART_SIZE):
+                yield from underivable(grammar, self._examples[start : start + PART_SIZE])
 
 
 def induce(
-    examples: Iterable[Example],
-    settings: InductionSettings | None = None,
-    seed_rules: Iterable[Rule] = (),
-    engine: Engine | None = None,
+    examples: Iterable[Example], settings: InductionSettings | None = None, seed_rules: Iterable[Rule] = ()
 ) -> Grammar:
     """The grammar that explains `examples` in few bits; every one of them is derivable from it.
 
@@ -193,11 +173,7 @@ def induce(
     jump ### J
     walk ### W
     """
-    induction = Induction(examples, settings, seed_rules, engine)
+    induction = Induction(examples, settings, seed_rules)
     for _ in induction.steps():
         pass
     return induction.grammar
-
-
-def _pair(example: Example, vocabulary: Vocabulary) -> LabelRule:
-    return LabelRule(vocabulary.labels(example.source_tokens), vocabulary.labels(example.target_tokens))

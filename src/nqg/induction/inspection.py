@@ -14,7 +14,7 @@ import numpy as np
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError
-from nqg.grammar.arrays import FloatArray, Int64Array
+from nqg.grammar.arrays import Int64Array
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
@@ -86,30 +86,31 @@ def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
     """
     if not examples:
         raise NqgError("there are no examples to look at")
-    counts = np.zeros((2, len(examples)))
+    everything, right = np.zeros((2, len(examples)))
     uses = np.zeros(len(grammar), dtype=np.int64)
-    for start, full, goal in _parts(grammar, examples):
-        counts[:, start : start + len(full)] = log_derivation_counts(full), log_derivation_counts(goal)
-        uses += sentences_using(goal, len(grammar))
-    everything, right = counts
-    ranked = [int(at) for at in np.argsort(everything, kind="stable") if np.isfinite(everything[at])]
-    return Coverage(
-        examples=len(examples),
-        with_derivation=len(ranked),
-        with_target=int(np.count_nonzero(np.isfinite(right))),
-        data_bits=_data_bits(examples, everything, right),
-        median=_ambiguity(grammar, examples[ranked[(len(ranked) - 1) // 2]]) if ranked else None,
-        largest=_ambiguity(grammar, examples[ranked[-1]]) if ranked else None,
-        uses=_most_used(grammar, uses),
-    )
-
-
-def _parts(grammar: Grammar, examples: Sequence[Example]) -> Iterator[tuple[int, Hypergraph, Hypergraph]]:
-    """The full and the goal charts of consecutive examples, and the number of the first of them."""
     for start in range(0, len(examples), PART_SIZE):
         part = examples[start : start + PART_SIZE]
         full = charts(grammar, [example.source_tokens for example in part])
-        yield start, full, goal_charts(grammar, full, [example.target_tokens for example in part])
+        goal = goal_charts(grammar, full, [example.target_tokens for example in part])
+        everything[start : start + len(part)] = log_derivation_counts(full)
+        right[start : start + len(part)] = log_derivation_counts(goal)
+        uses += sentences_using(goal, len(grammar))
+    places = {(example.source_tokens, example.target_tokens): at for at, example in enumerate(examples)}
+    distinct = [at for at in places.values() if np.isfinite(right[at])]
+    by_ambiguity = [examples[at] for at in np.argsort(everything, kind="stable") if np.isfinite(everything[at])]
+    shown = [by_ambiguity[(len(by_ambiguity) - 1) // 2], by_ambiguity[-1]] if by_ambiguity else []
+    exact = derivation_counts(charts(grammar, [example.source_tokens for example in shown]))
+    median, largest = map(Ambiguity, [example.source for example in shown], exact) if shown else (None, None)
+    found = [RuleUse(rule, int(count)) for rule, count in zip(grammar, uses, strict=True)]
+    return Coverage(
+        examples=len(examples),
+        with_derivation=len(by_ambiguity),
+        with_target=int(np.count_nonzero(np.isfinite(right))),
+        data_bits=float((everything[distinct] - right[distinct]).sum() / np.log(2)),
+        median=median,
+        largest=largest,
+        uses=tuple(sorted(found, key=lambda use: (-use.examples, str(use.rule)))),
+    )
 
 
 def sentences_using(graph: Hypergraph, rules: int) -> Int64Array:
@@ -117,22 +118,6 @@ def sentences_using(graph: Hypergraph, rules: int) -> Int64Array:
     sentences = np.repeat(np.arange(len(graph)), np.diff(graph.first_node))
     pairs = np.unique(sentences[graph.owners()] * rules + graph.rules)
     return np.bincount(pairs % rules, minlength=rules)
-
-
-def _data_bits(examples: Sequence[Example], everything: FloatArray, right: FloatArray) -> float:
-    """The data term of the objective, over the pairs that can be derived, repetitions counted once."""
-    places = {(example.source_tokens, example.target_tokens): at for at, example in enumerate(examples)}
-    distinct = [at for at in places.values() if np.isfinite(right[at])]
-    return float((everything[distinct] - right[distinct]).sum() / np.log(2))
-
-
-def _ambiguity(grammar: Grammar, example: Example) -> Ambiguity:
-    return Ambiguity(example.source, derivation_counts(charts(grammar, [example.source_tokens]))[0])
-
-
-def _most_used(grammar: Grammar, uses: Int64Array) -> tuple[RuleUse, ...]:
-    found = [RuleUse(rule, int(count)) for rule, count in zip(grammar, uses, strict=True)]
-    return tuple(sorted(found, key=lambda use: (-use.examples, str(use.rule))))
 
 
 NUMBERS = ("no", "one", "two", "three", "four")
@@ -148,8 +133,7 @@ class Report:
     coverage: Coverage | None = None
     trace: Trace | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain values."""
+    def to_dict(self) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "rules": len(self.grammar),
             "rules_by_arity": {str(arity): count for arity, count in rules_by_arity(self.grammar).items()},
@@ -159,113 +143,76 @@ class Report:
             "grammar_bits": grammar_bits(self.grammar, self.settings),
         }
         if self.coverage:
-            facts["data"] = _coverage_facts(self.coverage, self.top)
-        if self.trace:
-            facts["search"] = _trace_facts(self.trace)
+            uses = [{"rule": str(use.rule), "examples": use.examples} for use in self.coverage.uses[: self.top]]
+            facts["data"] = asdict(self.coverage) | {"uses": uses}
+        if trace := self.trace:
+            facts["search"] = {
+                "steps": len(trace.steps),
+                "steps_by_phase": dict(Counter(traced.step.phase.value for traced in trace.steps)),
+                "seconds": trace.seconds,
+                "start": {"rules": trace.header.rules, **asdict(trace.header.length)},
+                "end": {"rules": trace.rules, **asdict(trace.length)},
+            }
         return facts
 
     def __str__(self) -> str:
-        return "\n\n".join(self._paragraphs())
-
-    def _paragraphs(self) -> Iterator[str]:
-        yield "\n".join([_arities(self.grammar), *self._bits()])
+        paragraphs = [self._size()]
         if self.top and self.grammar.rules:
-            yield _listed("longest rules", [str(rule) for rule in longest_rules(self.grammar, self.top)])
+            longest = longest_rules(self.grammar, self.top)
+            paragraphs.append("\n  ".join(["longest rules:", *map(str, longest)]))
         if self.coverage:
-            yield _coverage_text(self.coverage)
-            if self.top and self.coverage.with_target:
-                yield _listed(
-                    "most used rules, by the share of those examples whose derivations use them",
-                    _uses(self.coverage, self.top),
-                )
-        if self.trace:
-            yield _trace_text(self.trace)
+            paragraphs += self._fit(self.coverage)
+        if trace := self.trace:
+            by_phase = Counter(traced.step.phase.value for traced in trace.steps)
+            phases = ", ".join(f"{count:,} {phase}" for phase, count in by_phase.items()) or "none"
+            paragraphs.append(
+                f"search: {len(trace.steps):,} steps ({phases}) in {trace.seconds:,.1f} s, "
+                f"from {trace.header.rules:,} rules to {trace.rules:,}, "
+                f"from {trace.header.length.total:,.0f} bits to {trace.length.total:,.0f}"
+            )
+        return "\n\n".join(paragraphs)
 
-    def _bits(self) -> Iterator[str]:
+    def _size(self) -> str:
+        """How many rules there are, by their number of non-terminals, and how many bits."""
+        counts = rules_by_arity(self.grammar)
+        words = [f"{count:,} with {NUMBERS[arity] if arity < 5 else arity}" for arity, count in counts.items()]
+        if words:
+            words[0] += " non-terminal" if min(counts) < 2 else " non-terminals"
         settings, bits = self.settings, grammar_bits(self.grammar, self.settings)
         price = f"{settings.terminal_bits:g} a terminal, {settings.non_terminal_bits:g} a non-terminal"
-        yield f"{bits:,.1f} bits to write them down ({price})"
+        lines = [
+            ": ".join(filter(None, [f"{len(self.grammar):,} rules", ", ".join(words)])),
+            f"{bits:,.1f} bits to write them down ({price})",
+        ]
         if self.coverage and self.coverage.with_target:
             data_bits = self.coverage.data_bits
-            yield f"{data_bits:,.1f} bits to choose the targets of the data among their derivations"
-            yield f"{bits + data_bits:,.1f} bits together"
+            lines.append(f"{data_bits:,.1f} bits to choose the targets of the data among their derivations")
+            lines.append(f"{bits + data_bits:,.1f} bits together")
+        return "\n".join(lines)
 
-
-def _arities(grammar: Grammar) -> str:
-    """How many rules there are, by their number of non-terminals.
-
-    >>> _arities(Grammar.parse("jump ### J\\nNT_1 twice ### NT_1 NT_1"))
-    '2 rules: 1 with no non-terminal, 1 with one'
-    """
-    counts = rules_by_arity(grammar)
-    words = [f"{count:,} with {NUMBERS[arity] if arity < 5 else arity}" for arity, count in counts.items()]
-    if words:
-        words[0] += " non-terminal" if min(counts) < 2 else " non-terminals"
-    return ": ".join(filter(None, [f"{len(grammar):,} rules", ", ".join(words)]))
-
-
-def _listed(title: str, lines: list[str]) -> str:
-    return "\n".join([f"{title}:", *(f"  {line}" for line in lines)])
-
-
-def _coverage_text(coverage: Coverage) -> str:
-    lines = [
-        f"{_share(coverage.with_derivation, coverage.examples)}  sources with a derivation",
-        f"{_share(coverage.with_target, coverage.examples)}  examples whose target is among the derivations",
-    ]
-    if coverage.median and coverage.largest:
-        middle, most = (_large(found) for found in (coverage.median, coverage.largest))
-        lines.append(f"derivations of a source: {middle} in the median, at most {most}: {coverage.largest.source}")
-    return _listed(f"on the {coverage.examples:,} examples of the data", lines)
-
-
-def _large(ambiguity: Ambiguity) -> str:
-    """A number that can be astronomical.
-
-    >>> _large(Ambiguity("jump", 1234)), _large(Ambiguity("jump", 12345678901234567890))
-    ('1,234', '1.2e+19')
-    """
-    count = ambiguity.derivations
-    return f"{count:,}" if count < 10**9 else f"{count:.1e}"
-
-
-def _share(count: int, of: int) -> str:
-    return f"{100 * count / of:5.1f} % ({count:,})"
-
-
-def _uses(coverage: Coverage, top: int) -> list[str]:
-    used = [use for use in coverage.uses if use.examples]
-    lines = [f"{100 * use.examples / coverage.with_target:5.1f} %  {use.rule}" for use in used[:top]]
-    unused = len(coverage.uses) - len(used)
-    return [*lines, f"rules that none of them uses: {unused:,}"]
-
-
-def _trace_text(trace: Trace) -> str:
-    before, after = trace.header.length.total, trace.length.total
-    phases = ", ".join(f"{count:,} {phase}" for phase, count in _steps_by_phase(trace).items()) or "none"
-    return (
-        f"search: {len(trace.steps):,} steps ({phases}) in {trace.seconds:,.1f} s, from {trace.header.rules:,} rules "
-        f"to {trace.rules:,}, from {before:,.0f} bits to {after:,.0f}"
-    )
-
-
-def _steps_by_phase(trace: Trace) -> dict[str, int]:
-    return dict(Counter(traced.step.phase.value for traced in trace.steps))
-
-
-def _coverage_facts(coverage: Coverage, top: int) -> dict[str, Any]:
-    uses = [{"rule": str(use.rule), "examples": use.examples} for use in coverage.uses[:top]]
-    return asdict(coverage) | {"uses": uses}
-
-
-def _trace_facts(trace: Trace) -> dict[str, Any]:
-    return {
-        "steps": len(trace.steps),
-        "steps_by_phase": _steps_by_phase(trace),
-        "seconds": trace.seconds,
-        "start": {"rules": trace.header.rules, **asdict(trace.header.length)},
-        "end": {"rules": trace.rules, **asdict(trace.length)},
-    }
+    def _fit(self, found: Coverage) -> Iterator[str]:
+        """How the grammar fits the examples, and the rules that their derivations use."""
+        shares = [
+            f"{100 * count / found.examples:5.1f} % ({count:,})" for count in (found.with_derivation, found.with_target)
+        ]
+        lines = [
+            f"on the {found.examples:,} examples of the data:",
+            f"{shares[0]}  sources with a derivation",
+            f"{shares[1]}  examples whose target is among the derivations",
+        ]
+        if found.median and found.largest:
+            middle, most = (
+                f"{count:,}" if count < 10**9 else f"{count:.1e}"  # a number that can be astronomical
+                for count in (found.median.derivations, found.largest.derivations)
+            )
+            lines.append(f"derivations of a source: {middle} in the median, at most {most}: {found.largest.source}")
+        yield "\n  ".join(lines)
+        if self.top and found.with_target:
+            used = [use for use in found.uses if use.examples]
+            title = "most used rules, by the share of those examples whose derivations use them:"
+            lines = [f"{100 * use.examples / found.with_target:5.1f} %  {use.rule}" for use in used[: self.top]]
+            unused = f"rules that none of them uses: {len(found.uses) - len(used):,}"
+            yield "\n  ".join([title, *lines, unused])
 
 
 COLOURS = {"total": "#bbbbcc", "grammar": "#4477aa", "data": "#ee6677", "rules": "#444455"}
@@ -281,37 +228,29 @@ SHADE_NAMES = {Phase.FACTORING: "yellow", Phase.PRUNING: "green", Phase.SAMPLING
 
 def write_plot(path: Path, trace: Trace) -> None:
     """Draw description length and number of rules over the steps, as PNG or SVG by the name of the file."""
-    write_picture(path, lambda figure_class: _drawn(trace, figure_class))
 
+    def draw(figure_class: Any) -> Any:
+        figure = figure_class(figsize=(9, 5.5), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+        _draw_bits(above, trace)
+        _draw_rules(below, trace)
+        for panel in (above, below):
+            panel.yaxis.set_major_formatter("{x:,.0f}")
+            panel.set_xlim(0, max(1, len(trace.steps)))
+            panel.spines[["top", "right"]].set_visible(False)
+            panel.tick_params(labelsize=8)
+            end = 0
+            for phase, steps in groupby(traced.step.phase for traced in trace.steps):
+                start, end = end, end + len(list(steps))
+                panel.axvspan(start, end, color=SHADES[phase], zorder=-1)
+        header = trace.header
+        shortest = header.settings.get("shortest")
+        searched = "" if shortest is None or shortest >= header.examples else f"the {shortest:,} shortest of "
+        reached = f"{trace.rules:,} rules, {trace.length.total:,.0f} bits after {len(trace.steps):,} steps"
+        figure.suptitle(f"{reached} on {searched}{header.examples:,} examples", fontsize=10)
+        return figure
 
-def _drawn(trace: Trace, figure_class: Any) -> Any:
-    figure = figure_class(figsize=(9, 5.5), layout="constrained")
-    _draw(figure, trace)
-    return figure
-
-
-def _draw(figure: Any, trace: Trace) -> None:
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    _draw_bits(above, trace)
-    _draw_rules(below, trace)
-    above.set_yscale("log")
-    below.set_ylim(bottom=0)
-    for panel in (above, below):
-        panel.yaxis.set_major_formatter("{x:,.0f}")
-        panel.set_xlim(0, max(1, len(trace.steps)))
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=8)
-        for run in _phase_runs(trace):
-            panel.axvspan(run.start, run.end, color=SHADES[run.phase], zorder=-1)
-    figure.suptitle(_title(trace), fontsize=10)
-
-
-def _title(trace: Trace) -> str:
-    header = trace.header
-    shortest = header.settings.get("shortest")
-    searched = "" if shortest is None or shortest >= header.examples else f"the {shortest:,} shortest of "
-    reached = f"{trace.rules:,} rules, {trace.length.total:,.0f} bits after {len(trace.steps):,} steps"
-    return f"{reached} on {searched}{header.examples:,} examples"
+    write_picture(path, draw)
 
 
 def _draw_bits(panel: Any, trace: Trace) -> None:
@@ -326,31 +265,14 @@ def _draw_bits(panel: Any, trace: Trace) -> None:
         panel.plot(range(len(bits)), bits, color=COLOURS[part], linewidth=WIDTHS[part], label=part)
     panel.set_ylabel("description length, bits", fontsize=9)
     panel.legend(fontsize=8, frameon=False)
+    panel.set_yscale("log")
 
 
 def _draw_rules(panel: Any, trace: Trace) -> None:
     counts = [trace.header.rules, *(traced.step.rules for traced in trace.steps)]
     panel.plot(range(len(counts)), counts, color=COLOURS["rules"], linewidth=1.2)
+    panel.set_ylim(bottom=0)
     panel.set_ylabel("rules", fontsize=9)
-    panel.set_xlabel("step" + _legend_of_shades(trace), fontsize=9)
-
-
-def _legend_of_shades(trace: Trace) -> str:
-    phases = [phase for phase in Phase if phase in {run.phase for run in _phase_runs(trace)}]
-    return "".join(f"; {SHADE_NAMES[phase]}: {phase}" for phase in phases if phase in SHADE_NAMES)
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseRun:
-    """Steps `start` (not included) to `end` of one phase."""
-
-    phase: Phase
-    start: int
-    end: int
-
-
-def _phase_runs(trace: Trace) -> Iterator[PhaseRun]:
-    end = 0
-    for phase, steps in groupby(traced.step.phase for traced in trace.steps):
-        start, end = end, end + len(list(steps))
-        yield PhaseRun(phase, start, end)
+    phases = {traced.step.phase for traced in trace.steps}
+    shades = [f"; {name}: {phase}" for phase, name in SHADE_NAMES.items() if phase in phases]
+    panel.set_xlabel("step" + "".join(shades), fontsize=9)

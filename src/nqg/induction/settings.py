@@ -28,7 +28,7 @@ class InductionSettings:
     sample: int | None = None  # k: estimate the data term on so many examples a candidate; None for all: exact
     data_weight: float = 1.0  # of the data term when candidates are ranked; 1 is the objective as printed
     factoring: bool = False  # when that has run dry, split rules into two that are both new (not in the paper)
-    pruning: bool = True  # at last, remove rules that no example needs (not in the paper)
+    pruning: bool = True  # finally, remove rules that no example needs (not in the paper)
     balanced: bool = True  # no rule with unbalanced parentheses
     max_non_terminals: int = MAX_NON_TERMINALS
     minimum_gain: float = 0.0  # stop when no rule saves more bits than this

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from nqg.grammar.chart import Batch
 from nqg.grammar.encoding import firsts_of, flat
 from nqg.grammar.grammar import Rule
-from nqg.induction.agenda import Bench, superfluous
 from nqg.induction.description_length import LabelRule, Vocabulary, data_bits
+from nqg.induction.search import CandidateGrammar, superfluous
 from oracles import superfluous_by_definition
 from strategies import related_rules
 
@@ -23,7 +23,7 @@ def label(text: str) -> LabelRule:
 
 def found_superfluous(rules: list[Rule]) -> set[Rule]:
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
-    return {VOCABULARY.rule(rule) for rule in superfluous(labels, Bench(labels).arrays)}
+    return {VOCABULARY.rule(rule) for rule in superfluous(labels, CandidateGrammar(labels).arrays)}
 
 
 @given(related_rules())
@@ -34,45 +34,45 @@ def test_superfluous_rules_are_those_that_the_others_derive(rules: list[Rule]) -
 @given(related_rules())
 def test_all_superfluous_rules_can_go_at_once(rules: list[Rule]) -> None:
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
-    found = superfluous(labels, Bench(labels).arrays)
+    found = superfluous(labels, CandidateGrammar(labels).arrays)
     left = [rule for rule in labels if rule not in found]
     for rule in found:
-        assert superfluous([rule], Bench([*left, rule]).arrays) == [rule]
+        assert superfluous([rule], CandidateGrammar([*left, rule]).arrays) == [rule]
 
 
 def test_no_rules_are_superfluous_among_none() -> None:
-    assert superfluous([], Bench([]).arrays) == []
-    assert superfluous([], Bench([label("a ### x")]).arrays) == []
+    assert superfluous([], CandidateGrammar([]).arrays) == []
+    assert superfluous([], CandidateGrammar([label("a ### x")]).arrays) == []
 
 
 A, B, BOTH, PAIR = label("a ### x"), label("b ### y"), label("a b ### x y"), label("NT_1 NT_2 ### NT_1 NT_2")
 
 
-def derives(bench: Bench, rule: LabelRule) -> bool:
+def derives(grammar: CandidateGrammar, rule: LabelRule) -> bool:
     """Whether the words of a rule have a derivation, told by their data bits."""
     batches = (Batch(firsts_of([side]), flat([side])) for side in rule)
-    return bool(data_bits(bench.arrays, *batches)[0] == 0.0)
+    return bool(data_bits(grammar.arrays, *batches)[0] == 0.0)
 
 
 def test_rules_that_are_only_tried_are_out_of_force_until_they_are_switched_on() -> None:
-    bench = Bench([A, B], tried=[PAIR, A])
-    assert A in bench
-    assert PAIR in bench
-    assert BOTH not in bench
-    assert derives(bench, A)
-    assert not derives(bench, BOTH)
-    bench.switch([PAIR], [])
-    assert derives(bench, BOTH)
-    bench.switch([], [A])
-    assert not derives(bench, A)
-    assert not derives(bench, BOTH)
+    grammar = CandidateGrammar([A, B], tried=[PAIR, A])
+    assert A in grammar
+    assert PAIR in grammar
+    assert BOTH not in grammar
+    assert derives(grammar, A)
+    assert not derives(grammar, BOTH)
+    grammar.switch([PAIR], [])
+    assert derives(grammar, BOTH)
+    grammar.switch([], [A])
+    assert not derives(grammar, A)
+    assert not derives(grammar, BOTH)
 
 
 def test_asking_how_it_would_be_changes_nothing() -> None:
-    bench = Bench([A, B], tried=[PAIR])
-    before = bench.arrays.active.tolist()
-    assert bench.switched([PAIR], [A]).active.tolist() == [False, True, True]
-    assert bench.arrays.active.tolist() == before == [True, True, False]
+    grammar = CandidateGrammar([A, B], tried=[PAIR])
+    before = grammar.arrays.active.tolist()
+    assert grammar.switched([PAIR], [A]).active.tolist() == [False, True, True]
+    assert grammar.arrays.active.tolist() == before == [True, True, False]
 
 
 @given(related_rules(), st.data())
@@ -80,11 +80,11 @@ def test_a_bench_with_rules_out_of_force_is_as_good_as_one_without_them(rules: l
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
     off = data.draw(st.lists(st.sampled_from(labels), unique=True))
     on = [rule for rule in labels if rule not in off]
-    bench = Bench(labels)
-    assert superfluous(on, bench.switched([], off)) == superfluous(on, Bench(on).arrays)
-    assert superfluous(on, Bench(on, tried=off).arrays) == superfluous(on, Bench(on).arrays)
+    grammar = CandidateGrammar(labels)
+    assert superfluous(on, grammar.switched([], off)) == superfluous(on, CandidateGrammar(on).arrays)
+    assert superfluous(on, CandidateGrammar(on, tried=off).arrays) == superfluous(on, CandidateGrammar(on).arrays)
 
 
 def test_a_rule_that_is_not_on_the_bench_cannot_be_switched() -> None:
     with pytest.raises(KeyError):
-        Bench([A]).switch([B], [])
+        CandidateGrammar([A]).switch([B], [])
