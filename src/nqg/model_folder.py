@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from filelock import lock_descriptor
 from safetensors import safe_open
 
 from nqg.errors import FormatError, NqgError, Place
@@ -30,95 +31,61 @@ HERE = -100  # AT_FDCWD: names are relative to the current folder
 
 @contextmanager
 def folder_written_atomically(folder: Path) -> Iterator[Path]:
-    """A folder to write into, which takes the place of `folder` at the end; when anything fails, nothing changes."""
+    """A folder to write into, which takes the place of `folder` at the end; when anything fails, nothing changes.
+
+    It is written in a hidden *part* beside its place, `.NAME.xxxxxxxx.part`, and then swapped with what was there. A
+    process holds a lock on its part as long as it lives, so that the next one can tell a part that is being written
+    from one that a kill left behind, and bring back the old folder from one that died in the middle of a swap.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _part_of(folder) as part:
+    with ExitStack() as held:
+        with locked(folder.parent):
+            remove_dead_parts(folder)
+            part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+            held.enter_context(locked(part))
+            held.callback(shutil.rmtree, part, ignore_errors=True)
         new = part / NEW
         new.mkdir()
         yield new
-        _flush(new)
-        with _locked(folder.parent):
-            _put(new, folder, part / OLD)
+        for path in new.rglob("*"):  # on the disk before their folder is seen
+            if path.is_file():
+                with open(path, "rb") as file:
+                    os.fsync(file.fileno())
+        with locked(folder.parent):
+            if not folder.exists():
+                os.rename(new, folder)
+            elif not is_exchanged(new, folder):
+                os.rename(folder, part / OLD)
+                try:
+                    os.rename(new, folder)
+                except BaseException:
+                    os.rename(part / OLD, folder)
+                    raise
 
 
 def bring_back(folder: Path) -> None:
     """Put `folder` back where a process was killed while it replaced it; otherwise do nothing."""
-    if not folder.exists() and any((part / OLD).exists() for part in _parts(folder)):
-        with suppress(OSError), _locked(folder.parent):
-            _clear(folder)
+    if not folder.exists() and any((part / OLD).exists() for part in parts_of(folder)):
+        with suppress(OSError), locked(folder.parent):
+            remove_dead_parts(folder)
 
 
-@contextmanager
-def held(folder: Path, *, wait: bool) -> Iterator[None]:
-    """A folder for work under way, made where need be, which no other process has meanwhile.
-
-    Where another has it, wait for that one to end, or refuse. The block may remove the folder; an empty one is removed.
-    """
-    with ExitStack() as lock:
-        while not _is_taken(folder, lock, wait):
-            pass
-        try:
-            yield
-        finally:
-            with suppress(OSError):  # most likely because it is not empty
-                folder.rmdir()
-
-
-def _is_taken(folder: Path, lock: ExitStack, wait: bool) -> bool:
-    """Lock a folder; False where whoever had it removed it in the meantime."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = lock.enter_context(_locked(folder, wait=wait))
-        return handle is None or os.path.samestat(os.fstat(handle), folder.stat())
-    except FileNotFoundError:
-        return False
-    except FileExistsError:  # a file, or a folder that was removed before `mkdir` could see that it is one
-        if folder.is_file():
-            raise
-        return False
-    except BlockingIOError as error:
-        raise NqgError(f"{folder}: another process is at work here; wait until it has ended") from error
-
-
-@contextmanager
-def _part_of(folder: Path) -> Iterator[Path]:
-    """A part of our own, locked from its first moment on; what dead processes left is removed."""
-    with ExitStack() as held:
-        with _locked(folder.parent):
-            _clear(folder)
-            part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
-            held.enter_context(_locked(part))
-            held.callback(shutil.rmtree, part, ignore_errors=True)
-        yield part
-
-
-def _parts(folder: Path) -> list[Path]:
+def parts_of(folder: Path) -> list[Path]:
     """The parts beside a folder; the random letters are counted, lest those of `a.b` be taken for those of `a`."""
     return sorted(folder.parent.glob(f".{glob.escape(folder.name)}.????????.part"))
 
 
-def _clear(folder: Path) -> None:
-    for part in _parts(folder):
-        with suppress(BlockingIOError, FileNotFoundError), _locked(part, wait=False):  # held, or removed just now
+def remove_dead_parts(folder: Path) -> None:
+    """Remove what killed processes left beside a folder, and put back the folder where they had moved it away."""
+    for part in parts_of(folder):
+        with suppress(BlockingIOError, FileNotFoundError), locked(part, wait=False):  # held, or removed just now
             if not folder.exists() and (part / OLD).exists():
                 os.rename(part / OLD, folder)
             shutil.rmtree(part, ignore_errors=True)
 
 
-def _put(new: Path, folder: Path, old: Path) -> None:
-    if not folder.exists():
-        os.rename(new, folder)
-    elif not _exchanged(new, folder):
-        os.rename(folder, old)
-        try:
-            os.rename(new, folder)
-        except BaseException:
-            os.rename(old, folder)
-            raise
-
-
-def _exchanged(one: Path, other: Path) -> bool:
-    """Let two folders change places in one step; False where the system or the disk cannot."""
+def is_exchanged(one: Path, other: Path) -> bool:
+    """Swap two folders in one step; False where the system or the disk cannot."""
     if sys.platform not in ("linux", "darwin"):
         return False
     names, system = (os.fsencode(one), os.fsencode(other)), ctypes.CDLL(None)
@@ -131,87 +98,91 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path, *, wait: bool = True) -> Iterator[int | None]:
+def locked(folder: Path, *, wait: bool = True) -> Iterator[int | None]:
     """Hold a folder against other processes; the system lets go when we are killed. BlockingIOError: it is held."""
-    if sys.platform == "win32":
+    if sys.platform == "win32":  # which cannot open folders
         yield None
         return
-    import fcntl
-
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        if not lock_descriptor(handle, blocking=wait):
+            raise BlockingIOError(f"{folder} is held by another process")
         yield handle
     finally:
         os.close(handle)
 
 
-def _flush(folder: Path) -> None:
-    """Make sure that the files are on the disk before their folder is seen."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with open(path, "rb") as file:
-                os.fsync(file.fileno())
+@contextmanager
+def held(folder: Path, *, wait: bool) -> Iterator[None]:
+    """A folder for work in progress, made where need be, which no other process has meanwhile.
+
+    Where another has it, wait for that one to end, or refuse. The block may remove the folder; an empty one is removed.
+    """
+    with ExitStack() as lock:
+        is_ours = False
+        while not is_ours:  # whoever had it may remove it while we wait
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                handle = lock.enter_context(locked(folder, wait=wait))
+                is_ours = handle is None or os.path.samestat(os.fstat(handle), folder.stat())
+            except FileNotFoundError:
+                continue
+            except FileExistsError:  # a file, or a folder that was removed before `mkdir` could see that it is one
+                if folder.is_file():
+                    raise
+            except BlockingIOError as error:
+                raise NqgError(f"{folder}: another process is at work here; wait until it has ended") from error
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # most likely because it is not empty
+                folder.rmdir()
 
 
 INDEX = "nqg.json"
 CARD = "README.md"  # for people, who may edit it
-PLAIN = (".grammar", ".jinja", ".json", ".jsonl", ".md", ".model", ".safetensors", ".txt")  # data, never code
+DATA_FILES = (".grammar", ".jinja", ".json", ".jsonl", ".md", ".model", ".safetensors", ".txt")  # never code
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file that the index of `folder` answers for, by its name inside.
+    """The SHA-256 of every file that the index of `folder` vouches for, by its name inside.
 
     Those are all files but the index itself, the card, hidden ones, and subfolders that have an index of their own.
     """
-    return {name: _checksum(folder / name) for name in _names(folder)}
-
-
-def _names(folder: Path) -> Iterator[str]:
+    found = {}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         is_hidden = any(part.startswith(".") for part in inside.parts)
         is_apart = any((folder / parent / INDEX).exists() for parent in inside.parents[:-1])
         if path.is_file() and not is_hidden and not is_apart and inside.as_posix() not in (INDEX, CARD):
-            yield inside.as_posix()
+            found[inside.as_posix()] = checksum(path)
+    return found
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:
-    """Refuse a folder with a file that is missing, damaged, of no kind we know, or not named in `files`."""
+    """Refuse a folder with a file that is missing, damaged, of an unknown kind, or not named in `files`."""
+    index = folder / INDEX
     if not isinstance(files, dict) or not files.keys() >= set(needed):
-        raise FormatError(f"damaged: 'files' should name at least {', '.join(needed)}", folder / INDEX)
-    for name, checksum in files.items():
-        _check_name(name, folder / INDEX)
-        _check_file(folder / name, checksum)
-    _check_nothing_else(folder, files)
-
-
-def _check_name(name: str, index: Path) -> None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or str(path) != name or "\\" in name or ":" in name:
-        raise FormatError(f"'{name}' is no name of a file inside the model folder", index)
-    if path.suffix not in PLAIN:
-        raise FormatError(f"'{name}' is of no kind that a model holds; expected one of {', '.join(PLAIN)}", index)
-
-
-def _check_file(path: Path, checksum: str) -> None:
-    if not path.is_file():
-        raise NqgError(f"{path} is missing: the model folder is not whole")
-    if _checksum(path) != checksum:
-        raise NqgError(f"{path} is damaged: it is not the file that was saved")
-
-
-def _check_nothing_else(folder: Path, files: Mapping[str, str]) -> None:
-    """Refuse a file that the index does not name: a tokenizer reads whatever lies beside it."""
+        raise FormatError(f"damaged: 'files' should name at least {', '.join(needed)}", index)
+    for name, expected in files.items():
+        inside, path = PurePosixPath(name), folder / name
+        if inside.is_absolute() or ".." in inside.parts or str(inside) != name or "\\" in name or ":" in name:
+            raise FormatError(f"'{name}' is not the name of a file inside the model folder", index)
+        if inside.suffix not in DATA_FILES:
+            raise FormatError(f"'{name}' is not a file that a model holds; expected {', '.join(DATA_FILES)}", index)
+        if not path.is_file():
+            raise NqgError(f"{path} is missing: the model folder is incomplete")
+        if checksum(path) != expected:
+            raise NqgError(f"{path} is damaged: it is not the file that was saved")
     for path in sorted(folder.iterdir()):
-        is_known = path.name in files or path.name in (INDEX, CARD) or path.name.startswith(".") or path.is_dir()
-        if not is_known:
+        if not (path.name in files or path.name in (INDEX, CARD) or path.name.startswith(".") or path.is_dir()):
             raise NqgError(f"{path} is unknown: {INDEX} does not name it; move it out of the model folder")
-
-
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 LARGEST = 1 << 22  # of all numbers in a config: vocabularies have a million entries at most
@@ -230,12 +201,9 @@ def refused_with(reason: str, place: Path, way_out: str = "") -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != RUST_PANIC:
             raise
-        raise FormatError(f"{reason}: {_first_line(error)}{way_out and f'; {way_out}'}", place) from error
-
-
-def _first_line(error: BaseException) -> str:
-    line = str(error).strip().split("\n")[0] or type(error).__name__
-    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
+        line = str(error).strip().split("\n")[0] or type(error).__name__
+        cut = line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
+        raise FormatError(f"{reason}: {cut}{way_out and f'; {way_out}'}", place) from error
 
 
 def weight_shapes(*paths: Path) -> Shapes:
@@ -250,23 +218,16 @@ def weight_shapes(*paths: Path) -> Shapes:
 def check_config(path: Path, shapes: Shapes) -> None:
     """Refuse a config that asks for more than weights of these shapes can fill."""
     with refused_with("damaged", path):
-        settings = list(_settings(strict_json(path.read_text(encoding="utf-8"), Place(path, 1))))
-    for name, value in settings:
+        left = [("config", strict_json(path.read_text(encoding="utf-8"), Place(path, 1)))]
+    while left:
+        name, value = left.pop(0)
+        if isinstance(value, dict):
+            left.extend(value.items())
+        elif isinstance(value, list):
+            left.extend((name, each) for each in value)
         most = len(shapes) if any(part in name for part in ("layer", "group", "block")) else LARGEST
         if isinstance(value, int) and abs(value) > most:
             raise FormatError(f"'{name}' is {value}, expected {most:,} at most", path)
-
-
-def _settings(value: Any, name: str = "config") -> Iterator[tuple[str, Any]]:
-    """The names and values of all settings, those of a model's parts among them."""
-    if isinstance(value, dict):
-        for key, each in value.items():
-            yield from _settings(each, key)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _settings(each, name)
-    else:
-        yield name, value
 
 
 def check_shapes(model: nn.Module, shapes: Shapes, path: Path) -> None:

@@ -172,7 +172,7 @@ def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp
         (["induce", "pairs.tsv", "-o", "folder.tsv"], "folder.tsv: expected a file to write the grammar to"),
         (["induce", "pairs.tsv", "-o", "rules.txt", "--settings", "folder.tsv"], "cannot be read (Is a directory)"),
         (["inspect", "folder.tsv"], "folder.tsv/grammar.txt: no such file"),
-        (["parse", "folder.tsv", "walk"], "is no model folder"),
+        (["parse", "folder.tsv", "walk"], "is not a model folder"),
         (["init", "pairs.tsv"], "already exists"),
         (["split", "random", "pairs.tsv", "-o", "pairs.tsv"], "cannot be created (File exists)"),
     ],

@@ -173,7 +173,7 @@ def test_a_file_that_is_not_there_is_not_taken_for_a_sentence(model: str) -> Non
 
 
 def test_a_folder_that_is_no_model_is_refused() -> None:
-    with pytest.raises(NqgError, match=r"none is no model folder: it has no nqg\.json"):
+    with pytest.raises(NqgError, match=r"none is not a model folder: it has no nqg\.json"):
         nqg("none", "walk")
 
 

@@ -100,7 +100,7 @@ def test_a_weak_token_is_refused_before_the_model_is_loaded() -> None:
 def test_a_folder_that_is_no_model_is_an_error(tmp_path: Path) -> None:
     error = failure(str(tmp_path))
     assert isinstance(error, NqgError)
-    assert "is no model folder" in str(error)
+    assert "is not a model folder" in str(error)
 
 
 def test_without_the_web_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nqg.model.checkpoint import CardFacts, DataPrint, Measurement, Provenance, model_card
+from nqg.model.checkpoint import DataPrint, Measurement, ModelCard, Provenance
 from nqg.model.settings import ModelSettings
 
 PRINT = DataPrint(1234, "abc123", "dev.tsv")
-FACTS = CardFacts(
+CARD = ModelCard(
     rules=("jump ### J", "NT_1 <b>twice</b> ### NT_1 NT_1", "``` ### x"),
     has_target_grammar=False,
     settings=ModelSettings(),
@@ -25,7 +25,7 @@ FACTS = CardFacts(
 
 
 def test_a_card_tells_what_the_model_is_and_where_it_comes_from() -> None:
-    lines = model_card(FACTS).splitlines()
+    lines = CARD.markdown().splitlines()
     for line in (
         "- Grammar: 3 rules (`grammar.txt`)",
         "- Legal programs: all",
@@ -42,15 +42,15 @@ def test_a_card_tells_what_the_model_is_and_where_it_comes_from() -> None:
 
 
 def test_what_is_not_known_is_said() -> None:
-    card = model_card(replace(FACTS, provenance=Provenance()))
+    card = replace(CARD, provenance=Provenance()).markdown()
     assert "- Data: not recorded" in card
     assert "None were measured when the model was saved." in card
     assert "training.jsonl" not in card
 
 
 def test_a_pre_trained_encoder_is_named_without_the_folders_of_whoever_trained() -> None:
-    assert "`bert-base-uncased`, fine-tuned" in model_card(replace(FACTS, settings=ModelSettings("bert-base-uncased")))
-    card = model_card(replace(FACTS, settings=ModelSettings("/home/alice/secret/bert-tiny"), has_target_grammar=True))
+    assert "`bert-base-uncased`, fine-tuned" in replace(CARD, settings=ModelSettings("bert-base-uncased")).markdown()
+    card = replace(CARD, settings=ModelSettings("/home/alice/secret/bert-tiny"), has_target_grammar=True).markdown()
     assert "`bert-tiny`, fine-tuned" in card
     assert "alice" not in card
     assert "- Legal programs: `target.grammar`" in card
@@ -59,7 +59,7 @@ def test_a_pre_trained_encoder_is_named_without_the_folders_of_whoever_trained()
 def test_nothing_that_comes_from_a_user_is_markup() -> None:
     evil = "<script>`alert`</script>"
     provenance = Provenance(DataPrint(1, "0", evil), {evil: evil}, (), (Measurement(PRINT, {evil: 1.0}),))
-    card = model_card(replace(FACTS, settings=ModelSettings(evil), provenance=provenance))
+    card = replace(CARD, settings=ModelSettings(evil), provenance=provenance).markdown()
     for line in card.splitlines():
         for place in range(line.count("<script>")):
             before = line.split("<script>")[place]

@@ -35,14 +35,14 @@ def test_a_whole_folder_passes(tmp_path: Path) -> None:
     "name", ["/etc/passwd.txt", "../secret.txt", "a/../b.txt", "./a.txt", "a//b.txt", "a\\b.txt", "c:a.txt", ""]
 )
 def test_a_name_that_leads_out_of_the_folder_or_is_spelled_oddly_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FormatError, match=r"nqg\.json: '.*' is no name of a file inside the model folder"):
+    with pytest.raises(FormatError, match=r"nqg\.json: '.*' is not the name of a file inside the model folder"):
         check_contents(tmp_path, {name: "0"}, ())
 
 
 @pytest.mark.parametrize("name", ["code.py", "model.bin", "a/weights.pt", "README", "library.so"])
 def test_a_file_of_a_kind_that_could_run_is_refused(tmp_path: Path, name: str) -> None:
     fill(tmp_path, name)
-    with pytest.raises(FormatError, match=f"'{name}' is of no kind that a model holds; expected one of .grammar"):
+    with pytest.raises(FormatError, match=f"'{name}' is not a file that a model holds; expected .grammar"):
         check_contents(tmp_path, checksums(tmp_path), ())
 
 

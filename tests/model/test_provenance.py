@@ -14,6 +14,7 @@ from nqg.data.examples import Example
 from nqg.errors import FormatError
 from nqg.model.checkpoint import DataPrint, Measurement, Provenance, read_records, record_lines
 from nqg.model.settings import TrainingSettings
+from nqg.settings_reader import read_dataclass
 
 PLACE = Path("nqg.json")
 EXAMPLES = [Example("jump", "J"), Example("walk", "W")]
@@ -39,8 +40,8 @@ provenances = st.builds(
 
 @given(provenances)
 def test_facts_survive_a_round_trip_through_json(provenance: Provenance) -> None:
-    facts = json.loads(json.dumps(provenance.facts()))
-    assert Provenance.of_facts(facts, (), PLACE) == provenance
+    facts = json.loads(json.dumps(provenance.to_dict()))
+    assert read_dataclass(Provenance, facts, "'provenance'", PLACE) == provenance
 
 
 def test_a_fingerprint_tells_examples_and_their_order_apart() -> None:
@@ -59,23 +60,26 @@ def test_a_training_is_described_by_its_data_settings_and_steps() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"colour": "red"}, "'provenance' should be an object with data, training, measurements"),
-        ({"data": 5}, "'data' should be an object with examples, fingerprint, name"),
-        ({"data": {"examples": 5}}, "'data' should be an object with examples, fingerprint, name"),
-        ({"data": {"examples": "x", "fingerprint": "", "name": ""}}, "'examples' should be a number"),
-        ({"training": []}, "'training' should be an object"),
-        ({"measurements": {}}, "'measurements' should be a list"),
-        ({"measurements": [5]}, "'measurements' should be an object with data, scores"),
+        ({"colour": "red"}, "no key of 'provenance' 'colour'"),
+        ({"data": 5}, "expected a table as 'data' of 'provenance', found 5"),
+        ({"data": {"examples": 5}}, r"the key 'fingerprint' of \[data\] is missing"),
+        (
+            {"data": {"examples": "x", "fingerprint": "", "name": ""}},
+            r"expected an integer as 'examples' of \[data\], found 'x'",
+        ),
+        ({"training": []}, "expected a table as 'training' of 'provenance'"),
+        ({"measurements": {}}, "expected a list as 'measurements' of 'provenance'"),
+        ({"measurements": [5]}, "expected a table as entry 0 of 'measurements' of 'provenance', found 5"),
     ],
 )
 def test_facts_that_do_not_fit_are_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(FormatError, match=f"nqg.json: {words}"):
-        Provenance.of_facts(WHOLE.facts() | change, (), PLACE)
+        read_dataclass(Provenance, WHOLE.to_dict() | change, "'provenance'", PLACE)
 
 
 def test_no_facts_at_all_are_refused() -> None:
-    with pytest.raises(FormatError, match="'provenance' should be an object"):
-        Provenance.of_facts(None, (), PLACE)
+    with pytest.raises(FormatError, match="expected a table as 'provenance', found None"):
+        read_dataclass(Provenance, None, "'provenance'", PLACE)
 
 
 def test_records_are_lines_of_json(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def changed(**values: Any) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda folder: (folder / "config.json").unlink(), "config.json is missing: the model folder is not whole"),
+        (lambda folder: (folder / "config.json").unlink(), "config.json is missing: the model folder is incomplete"),
         (
             lambda folder: (folder / "model.safetensors").write_bytes(b""),
             "is damaged: it is not the file that was saved",

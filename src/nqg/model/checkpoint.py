@@ -1,7 +1,7 @@
 """A trained model as a folder: weights, grammar, tokenizer, settings; nothing executable, nothing else needed.
 
-`nqg.json` is its index: version of the format, settings, provenance, and every file with its checksum. `contents.py`
-compares the files with it, `folder.py` puts a new model in the place of an old one, `card.py` writes the README.
+`nqg.json` is its index: version of the format, settings, provenance, and every file with its checksum. `README.md` is
+for people. `nqg.model_folder` writes folders whole or not at all and checks what is in them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.encoder import read_encoder
 from nqg.model.scorer import Scorer
-from nqg.model.settings import EMBEDDED, EncoderSettings, ModelSettings, TrainingSettings
+from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.subwords import collate, tokenize
 from nqg.model_folder import (
     CARD,
@@ -46,6 +46,7 @@ from nqg.model_folder import (
     refused_with,
     weight_shapes,
 )
+from nqg.settings_reader import read_dataclass
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
 
@@ -67,6 +68,11 @@ class DataPrint:
         """The print of `examples`, in their order."""
         return cls(len(examples), Dataset("examples", examples).fingerprint, name)
 
+    def markdown(self) -> str:
+        """The same for people."""
+        name = f"{as_code(self.name)}, " if self.name else ""
+        return f"{name}{self.examples:,} examples, SHA-256 `{self.fingerprint}`"
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -82,31 +88,17 @@ class Provenance:
 
     data: DataPrint | None = None
     training: Mapping[str, Any] = field(default_factory=dict)  # the settings
-    records: Sequence[Record] = ()  # what was noted after each step
-    measurements: Sequence[Measurement] = ()
+    records: tuple[Record, ...] = ()  # what was noted after each step
+    measurements: tuple[Measurement, ...] = ()
 
     @classmethod
     def of(cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()) -> Provenance:
         """The provenance of a model that was fitted to `examples`."""
         return cls(DataPrint.of(examples), asdict(training), tuple(records))
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything but the records, as JSON has it."""
-        return {
-            "data": None if self.data is None else asdict(self.data),
-            "training": dict(self.training),
-            "measurements": [{"data": asdict(each.data), "scores": dict(each.scores)} for each in self.measurements],
-        }
-
-    @classmethod
-    def of_facts(cls, facts: Any, records: Sequence[Record], place: Path) -> Provenance:
-        """The opposite of `facts`; what does not fit is refused."""
-        found = _object(facts, ("data", "training", "measurements"), "provenance", place)
-        data = None if found["data"] is None else _data_print(found["data"], place)
-        training = _object(found["training"], None, "training", place)
-        if not isinstance(found["measurements"], list):
-            raise FormatError("'measurements' should be a list", place)
-        return cls(data, training, records, tuple(_measurement(each, place) for each in found["measurements"]))
+        return {name: value for name, value in asdict(self).items() if name != "records"}
 
 
 def record_lines(records: Iterable[Record]) -> str:
@@ -116,50 +108,65 @@ def record_lines(records: Iterable[Record]) -> str:
 
 def read_records(path: Path) -> tuple[Record, ...]:
     """The records in a file."""
-    return tuple(_record(strict_json(line, place), place) for place, line in numbered_lines(path))
-
-
-def _record(value: Any, place: Place) -> Record:
-    if not isinstance(value, dict):
-        raise FormatError("expected a JSON object with what was noted after a step", place)
-    return value
-
-
-def _measurement(value: Any, place: Path) -> Measurement:
-    found = _object(value, ("data", "scores"), "measurements", place)
-    return Measurement(_data_print(found["data"], place), _object(found["scores"], None, "scores", place))
-
-
-def _data_print(value: Any, place: Path) -> DataPrint:
-    found = _object(value, [each.name for each in fields(DataPrint)], "data", place)
-    if not isinstance(found["examples"], int):
-        raise FormatError("'examples' should be a number", place)
-    return DataPrint(found["examples"], str(found["fingerprint"]), str(found["name"]))
-
-
-def _object(value: Any, keys: Sequence[str] | None, name: str, place: Path) -> dict[str, Any]:
-    """A JSON object, with just these keys where they are known."""
-    if not isinstance(value, dict) or (keys is not None and set(value) != set(keys)):
-        wanted = "an object" if keys is None else f"an object with {', '.join(keys)}"
-        raise FormatError(f"'{name}' should be {wanted}", place)
-    return value
+    records = []
+    for place, line in numbered_lines(path):
+        record = strict_json(line, place)
+        if not isinstance(record, dict):
+            raise FormatError("expected a JSON object with what was noted after a step", place)
+        records.append(record)
+    return tuple(records)
 
 
 SHOWN_RULES = 12
 
-LIMITS = """\
+CARD_TEXT = """\
+# A parsing model of nqg
+
+It turns sentences into programs: a grammar says which programs a sentence can mean, and a neural scorer
+chooses among them. Every answer comes with the rules that produced it and with its probability.
+
+- Grammar: {rules} rules (`grammar.txt`)
+- Legal programs: {legal}
+- Encoder: {encoder}; it reads at most {max_length} subwords of a sentence
+- Size: {parameters} weights (`model.safetensors`)
+
+## Some of its rules
+
+{shown}
+
+## Training
+
+- Data: {data}{training}
+
+## Scores
+
+{scores}
+
+## Use
+
+    from nqg import Parser
+    Parser.load("this/folder").parse("a sentence").target
+
+    nqg parse this/folder "a sentence" --explain
+
+The folder holds data alone, nothing that runs. `nqg.json` has the checksum of each file that is read.
+
+## Limits
+
 - It answers only with programs that its grammar derives. For any other sentence it says that it has no answer, which is
   a result and not an error.
 - A probability compares the readings that the grammar has of a sentence. 1.0 means that there is no other reading, not
   that the reading is right.
-- Sentences are cut at white space; they should be written as those of the training data are (case, punctuation).
+- Sentences are split at white space; they should be written as those of the training data are (case, punctuation).
 - Scores hold for data like those that they were measured on.
+
+Written by {versions}.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class CardFacts:
-    """What a card tells of a model."""
+class ModelCard:
+    """The README of a model folder, for the person who finds the folder and wonders what it is."""
 
     rules: tuple[str, ...]
     has_target_grammar: bool
@@ -169,88 +176,46 @@ class CardFacts:
     max_length: int  # subwords
     versions: Mapping[str, str]
 
-
-def model_card(facts: CardFacts) -> str:
-    """The card as Markdown; whatever comes from a user stands in it as code, so that nothing is taken for markup."""
-    sections = (_head(facts), _grammar(facts), _training(facts.provenance), _scores(facts.provenance), _use(facts))
-    return "\n".join(line for section in sections for line in section)
-
-
-def _head(facts: CardFacts) -> Iterator[str]:
-    yield "# A parsing model of nqg\n"
-    yield "It turns sentences into programs: a grammar says which programs a sentence can mean, and a neural scorer"
-    yield "chooses among them. Every answer comes with the rules that produced it and with its probability.\n"
-    yield f"- Grammar: {len(facts.rules):,} rules (`grammar.txt`)"
-    yield f"- Legal programs: {'`target.grammar`; others are no answers' if facts.has_target_grammar else 'all'}"
-    yield f"- Encoder: {_encoder(facts.settings)}; it reads at most {facts.max_length:,} subwords of a sentence"
-    yield f"- Size: {facts.parameters:,} weights (`model.safetensors`)\n"
-
-
-def _encoder(settings: ModelSettings) -> str:
-    if settings.encoder == EMBEDDED:
-        shape = settings.embedded
-        return (
-            f"a small BERT (layers: {shape.layers}, width: {shape.hidden_size}), trained from scratch with this model"
+    def markdown(self) -> str:
+        """The card; whatever comes from a user stands in it as code, so that nothing is taken for markup."""
+        provenance, sizes = self.provenance, self.settings.embedded
+        folder = Path(self.settings.encoder)
+        encoder = f"{as_code(folder.name if folder.is_absolute() else self.settings.encoder)}, fine-tuned"
+        if self.settings.encoder == EMBEDDED:
+            size = f"layers: {sizes.layers}, width: {sizes.hidden_size}"
+            encoder = f"a small BERT ({size}), trained from scratch with this model"
+        training = [f"- {as_code(name)}: {as_code(value)}" for name, value in provenance.training.items()]
+        if provenance.records:
+            training.append(f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`")
+        scores = [
+            ", ".join(f"{as_code(name)} {as_code(value)}" for name, value in each.scores.items())
+            for each in provenance.measurements
+        ]
+        measured = [
+            f"- {line}, on {each.data.markdown()}" for line, each in zip(scores, provenance.measurements, strict=True)
+        ]
+        shortest = sorted(self.rules, key=lambda rule: (len(rule), rule))[:SHOWN_RULES]
+        return CARD_TEXT.format(
+            rules=f"{len(self.rules):,}",
+            legal="`target.grammar`; other programs are not answers" if self.has_target_grammar else "all",
+            encoder=encoder,
+            max_length=f"{self.max_length:,}",
+            parameters=f"{self.parameters:,}",
+            shown="\n".join(f"    {rule}" for rule in shortest),
+            data="not recorded" if provenance.data is None else provenance.data.markdown(),
+            training="".join(f"\n{line}" for line in training),
+            scores="\n".join(measured) or "None were measured when the model was saved.",
+            versions=", ".join(f"{name} {version}" for name, version in self.versions.items()),
         )
-    folder = Path(settings.encoder)
-    return f"{_code(folder.name if folder.is_absolute() else settings.encoder)}, fine-tuned"
 
 
-def _grammar(facts: CardFacts) -> Iterator[str]:
-    yield "## Some of its rules\n"
-    yield from (f"    {rule}" for rule in sorted(facts.rules, key=lambda rule: (len(rule), rule))[:SHOWN_RULES])
-    yield ""
+def as_code(value: object) -> str:
+    """A value as Markdown code, whatever is in it.
 
-
-def _training(provenance: Provenance) -> Iterator[str]:
-    yield "## Training\n"
-    yield f"- Data: {_data(provenance.data)}"
-    yield from (f"- {_code(name)}: {_code(_value(value))}" for name, value in provenance.training.items())
-    if provenance.records:
-        yield f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`"
-    yield ""
-
-
-def _scores(provenance: Provenance) -> Iterator[str]:
-    yield "## Scores\n"
-    if not provenance.measurements:
-        yield "None were measured when the model was saved."
-    yield from map(_score_line, provenance.measurements)
-    yield ""
-
-
-def _score_line(measured: Measurement) -> str:
-    scores = ", ".join(f"{_code(name)} {_code(_value(value))}" for name, value in measured.scores.items())
-    return f"- {scores}, on {_data(measured.data)}"
-
-
-def _use(facts: CardFacts) -> Iterator[str]:
-    yield "## Use\n"
-    yield "    from nqg import Parser"
-    yield '    Parser.load("this/folder").parse("a sentence").target\n'
-    yield '    nqg parse this/folder "a sentence" --explain\n'
-    yield "The folder holds data alone, nothing that runs. `nqg.json` has the checksum of each file that is read.\n"
-    yield f"## Limits\n\n{LIMITS}"
-    yield f"Written by {', '.join(f'{name} {version}' for name, version in facts.versions.items())}.\n"
-
-
-def _data(data: DataPrint | None) -> str:
-    if data is None:
-        return "not recorded"
-    name = f"{_code(data.name)}, " if data.name else ""
-    return f"{name}{data.examples:,} examples, SHA-256 `{data.fingerprint}`"
-
-
-def _value(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _code(text: str) -> str:
-    """Text as Markdown code, whatever is in it.
-
-    >>> print(_code("dev.tsv"), _code("<b>`x`"))
-    `dev.tsv` `` <b>`x` ``
+    >>> print(as_code("dev.tsv"), as_code("<b>`x`"), as_code(0.98765432))
+    `dev.tsv` `` <b>`x` `` `0.987654`
     """
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
     fence = "`"
     while fence in text:
         fence += "`"
@@ -293,31 +258,31 @@ def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] |
     `also` may write more into the new folder before it is put in its place: files, which the index will name, or
     subfolders with an index of their own. Such a subfolder of the older model stays unless `also` wrote another.
     """
-    _check_place(folder)
+    is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    if not is_free and not (folder / INDEX).exists():
+        raise NqgError(f"{folder} exists and is not a model folder: choose another name, or remove it first")
     try:
         with folder_written_atomically(folder) as part:
-            _write(part, model)
+            write_files(part, model)
             if also is not None:
                 also(part)
-            _keep_subfolders(folder, part)
-            write_text(part / INDEX, json.dumps(_index_of(part, model), indent=1) + "\n")
+            for index in sorted(folder.glob(f"*/{INDEX}")):
+                if not (part / index.parent.name).exists():
+                    shutil.copytree(index.parent, part / index.parent.name, copy_function=os.link)
+            manifest = {
+                "kind": KIND,
+                "version": VERSION,
+                "settings": asdict(model.settings),
+                "provenance": model.provenance.to_dict(),
+                "files": checksums(part),
+            }
+            write_text(part / INDEX, json.dumps(manifest, indent=1) + "\n")
     except OSError as error:
         raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
 
 
-def _check_place(folder: Path) -> None:
-    if folder.exists() and not (folder / INDEX).exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise NqgError(f"{folder} exists and is no model folder: choose another name, or remove it first")
-
-
-def _keep_subfolders(old: Path, new: Path) -> None:
-    """Take over what vouches for itself, such as a fallback that took hours to train."""
-    for index in sorted(old.glob(f"*/{INDEX}")):
-        if not (new / index.parent.name).exists():
-            shutil.copytree(index.parent, new / index.parent.name, copy_function=os.link)
-
-
-def _write(folder: Path, model: SavedModel) -> None:
+def write_files(folder: Path, model: SavedModel) -> None:
+    """Write all files of a model but the index."""
     model.grammar.write(folder / "grammar.txt")
     if model.target_grammar is not None:
         model.target_grammar.write(folder / "target.grammar")
@@ -327,78 +292,88 @@ def _write(folder: Path, model: SavedModel) -> None:
     save_file(weights, folder / WEIGHTS)
     if model.provenance.records:
         write_text(folder / RECORDS, record_lines(model.provenance.records))
-    write_text(folder / CARD, model_card(_card_facts(model)))
-
-
-def _index_of(folder: Path, model: SavedModel) -> dict[str, Any]:
-    return {
-        "kind": KIND,
-        "version": VERSION,
-        "settings": asdict(model.settings),
-        "provenance": model.provenance.facts(),
-        "files": checksums(folder),
-    }
-
-
-def _card_facts(model: SavedModel) -> CardFacts:
-    return CardFacts(
+    python, torch_version = platform.python_version(), str(torch.__version__)
+    card = ModelCard(
         rules=tuple(map(str, model.grammar)),
         has_target_grammar=model.target_grammar is not None,
         settings=model.settings,
         provenance=model.provenance,
         parameters=sum(parameter.numel() for parameter in model.scorer.parameters()),
         max_length=model.max_length,
-        versions={
-            "nqg": nqg.__version__,
-            "format": str(VERSION),
-            "Python": platform.python_version(),
-            "torch": torch.__version__,
-        },
+        versions={"nqg": nqg.__version__, "format": str(VERSION), "Python": python, "torch": torch_version},
     )
+    write_text(folder / CARD, card.markdown())
 
 
 def load_model(folder: Path, device: str) -> SavedModel:
     """The model in a folder; a folder that is not one, or is damaged, is refused with the reason."""
     bring_back(folder)
     while True:
-        before = _index_text(folder)
+        before = index_bytes(folder)
         try:
-            model = _loaded(folder, device)
+            model = read_model(folder, before, device)
         except (NqgError, OSError):
-            if _index_text(folder) == before:
+            if index_bytes(folder) == before:
                 raise
         else:
-            if _index_text(folder) == before:
+            if index_bytes(folder) == before:
                 return model
         # another process replaced the model while we read it: what we have is of both, or of neither
 
 
-def _loaded(folder: Path, device: str) -> SavedModel:
+def index_bytes(folder: Path) -> bytes:
+    """The index of a model folder as it is now."""
+    try:
+        return (folder / INDEX).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NqgError(f"{folder} is not a model folder: it has no {INDEX}") from None
+
+
+def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     """The model in a folder: what is quick to read comes first, so that a damaged folder is refused soon."""
-    index = _index(folder)
-    _check_version(folder, index.get("version"))
-    with refused_with("its files cannot be checked", folder / INDEX):
-        check_contents(folder, index.get("files"), NEEDED)
-    settings, provenance = _settings(index.get("settings"), folder / INDEX), _provenance(folder, index)
+    place = folder / INDEX
+    manifest = read_manifest(folder, index)
+    with refused_with("its files cannot be checked", place):
+        check_contents(folder, manifest.get("files"), NEEDED)
+    settings = read_dataclass(ModelSettings, manifest.get("settings"), "'settings'", place, complete=True)
+    provenance = read_dataclass(Provenance, manifest.get("provenance"), "'provenance'", place)
+    if (folder / RECORDS).exists():
+        provenance = replace(provenance, records=read_records(folder / RECORDS))
     grammar = Grammar.read(folder / "grammar.txt", max_non_terminals=9)
-    target_grammar = _target_grammar(folder / "target.grammar")
+    legal = folder / "target.grammar"
+    target_grammar = TargetGrammar.read(legal) if legal.exists() else None
     shapes = weight_shapes(folder / WEIGHTS)
     check_config(folder / "config.json", shapes)
     with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     scorer = read_scorer(folder, shapes, len(grammar), settings)
     model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance)
-    _try(model, folder)
+    with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
+        check_vocabulary(tokenizer.get_vocab(), scorer.encoder.vocab_size, folder / "tokenizer.json")
+    with refused_with("the encoder cannot read a sentence", folder / "config.json"), torch.inference_mode():
+        sentence = ("a", *(str(symbol) for rule in grammar.rules[:1] for symbol in rule.source))
+        batch = collate(tokenize(tokenizer, [sentence]), model.device)
+        scorer.eval().encoder(batch, torch.arange(len(batch.ids), device=model.device))
     return model
 
 
-def _provenance(folder: Path, index: dict[str, Any]) -> Provenance:
-    past = read_records(folder / RECORDS) if (folder / RECORDS).exists() else ()
-    return Provenance.of_facts(index.get("provenance"), past, folder / INDEX)
-
-
-def _target_grammar(path: Path) -> TargetGrammar | None:
-    return TargetGrammar.read(path) if path.exists() else None
+def read_manifest(folder: Path, index: bytes) -> dict[str, Any]:
+    """The index of a model folder, if it is one that this version of nqg reads."""
+    try:
+        manifest = strict_json(index.decode(), Place(folder / INDEX, 1))
+    except UnicodeDecodeError as error:
+        raise FormatError(f"damaged: {error}", folder / INDEX) from None
+    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
+        raise FormatError(f"expected an object with 'kind': '{KIND}'", folder / INDEX)
+    version = manifest.get("version")
+    if version != VERSION:
+        is_newer = isinstance(version, int) and version > VERSION
+        way_out = "train again with this nqg, or use the version of nqg that wrote it"
+        raise NqgError(
+            f"{folder} was written in version {version} of the format; this nqg reads version {VERSION}: "
+            + ("use the nqg that wrote it, or a newer one" if is_newer else way_out)
+        )
+    return manifest
 
 
 class SkipInit(TorchFunctionMode):
@@ -427,49 +402,3 @@ def read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSetting
     scorer.load_state_dict({name: weight.clone() for name, weight in load_file(folder / WEIGHTS).items()}, assign=True)
     check_finite(scorer.state_dict(), folder / WEIGHTS)
     return scorer
-
-
-def _try(model: SavedModel, folder: Path) -> None:
-    """Refuse a model that cannot read a sentence of known and unknown words."""
-    sentence = ("a", *(str(symbol) for rule in model.grammar.rules[:1] for symbol in rule.source))
-    with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
-        check_vocabulary(model.tokenizer.get_vocab(), model.scorer.encoder.vocab_size, folder / "tokenizer.json")
-    with refused_with("the encoder cannot read a sentence", folder / "config.json"), torch.inference_mode():
-        batch = collate(tokenize(model.tokenizer, [sentence]), model.device)
-        model.scorer.eval().encoder(batch, torch.arange(len(batch.ids), device=model.device))
-
-
-def _check_version(folder: Path, version: Any) -> None:
-    if version == VERSION:
-        return
-    is_newer = isinstance(version, int) and version > VERSION
-    way_out = "use the nqg that wrote it, or a newer one"
-    if not is_newer:
-        way_out = "train again with this nqg, or use the version of nqg that wrote it"
-    raise NqgError(
-        f"{folder} was written in version {version} of the format; this nqg reads version {VERSION}: {way_out}"
-    )
-
-
-def _index_text(folder: Path) -> bytes:
-    try:
-        return (folder / INDEX).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise NqgError(f"{folder} is no model folder: it has no {INDEX}") from None
-
-
-def _index(folder: Path) -> dict[str, Any]:
-    try:
-        index = strict_json(_index_text(folder).decode(), Place(folder / INDEX, 1))
-    except UnicodeDecodeError as error:
-        raise FormatError(f"damaged: {error}", folder / INDEX) from None
-    if not isinstance(index, dict) or index.get("kind") != KIND:
-        raise FormatError(f"expected an object with 'kind': '{KIND}'", folder / INDEX)
-    return index
-
-
-def _settings(values: Any, place: Path) -> ModelSettings:
-    try:
-        return ModelSettings(**{**values, "embedded": EncoderSettings(**values["embedded"])})
-    except (TypeError, KeyError) as error:
-        raise FormatError(f"the settings do not fit this version of nqg: {error}", place) from None
