@@ -128,13 +128,13 @@ def forests(place: Place) -> dict[str, Any]:
 def training(place: Place) -> dict[str, Any]:
     from nqg.data.examples import MappedExamples
     from nqg.grammar.grammar import Grammar
-    from nqg.inference.fitting import Fitting
+    from nqg.inference.parser import Parser
     from nqg.model.forest_storage import ForestFolder
     from nqg.model.settings import TrainingSettings
 
     examples, grammar = MappedExamples.of(place.corpus), Grammar.read(place.grammar)
     begin = time.process_time()
-    fitting = Fitting(
+    training = Parser.training(
         grammar,
         examples,
         forests=ForestFolder.open(place.forests),
@@ -142,11 +142,11 @@ def training(place: Place) -> dict[str, Any]:
         device="cpu",
     )
     prepared = time.process_time() - begin
-    steps = fitting.steps()
+    steps = training.steps()
     next(steps)
     found = timed(lambda: list(islice(steps, STEPS)))
     if not place.model.exists():
-        fitting.parser.save(place.model)
+        Parser(training.model).save(place.model)
     own = int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0]) / 1024  # without mapped files
     return {**found, "own MB": own, "CPU ms a step": 1000 * found["CPU s"] / STEPS, "CPU s before": prepared}
 

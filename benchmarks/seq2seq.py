@@ -2,7 +2,7 @@
 
     python benchmarks/seq2seq.py TRAIN.tsv TEST.tsv --model NAME [--steps 200] [--batch-size 128] [--json OUT]
 
-Training: target pieces a second of `nqg.seq2seq` and of `Seq2SeqTrainer`, set-up left out, everything after it counted.
+Training: target subwords a second of `nqg.seq2seq` and of `Seq2SeqTrainer`, without set-up.
 Prediction: sentences a second of `Seq2seq.predict` and of `generate`, in batches of the same size as in training and in
 one batch as large as ours; both with the weights that ours learned, so the answers can be compared.
 """
@@ -22,9 +22,9 @@ from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTraining
 
 from nqg.data.examples import read_examples
 from nqg.model_folder import quiet_transformers
-from nqg.seq2seq.batches import Pieces
 from nqg.seq2seq.checkpoint import load_pretrained
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
+from nqg.seq2seq.objective import SubwordPair
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
@@ -39,7 +39,7 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - begun, result
 
 
-def trainer(model: Any, tokenizer: Any, pieces: list[Pieces], settings: FineTuningSettings, rate: float) -> Any:
+def trainer(model: Any, tokenizer: Any, pieces: list[SubwordPair], settings: FineTuningSettings, rate: float) -> Any:
     rows = [{"input_ids": list(each.source), "labels": list(each.target)} for each in pieces]
     arguments = Seq2SeqTrainingArguments(
         output_dir=tempfile.mkdtemp(),
@@ -79,21 +79,21 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
     training = FineTuningSettings(
         steps=asked.steps, batch_size=asked.batch_size, optimizer=asked.optimizer, learning_rate=asked.rate
     )
-    fitting = Seq2seqFitting(train, settings, training)
-    tuning = fitting.tuning
-    ours, records = seconds(lambda: list(fitting.steps()))
-    pieces = sum(tuning.sizes[number][0] for step in tuning.plan for number in step)
-    seq2seq = fitting.seq2seq
+    fine_tuning = FineTuning(train, settings, training)
+    objective: Any = fine_tuning.trainer.objective
+    ours, records = seconds(lambda: list(fine_tuning.steps()))
+    subwords = sum(objective.sizes[number][0] for step in objective.batches() for number in step)
+    seq2seq = fine_tuning.seq2seq
     sources = [example.source for example in test]
     plain_predictions(seq2seq, sources[:8], 8)  # whoever is first would pay for what a GPU loads late
     predicting, answers = seconds(lambda: seq2seq.predict(sources))
     plainly, plain = seconds(lambda: plain_predictions(seq2seq, sources, asked.batch_size))
     at_once, _ = seconds(lambda: plain_predictions(seq2seq, sources, len(sources)))
     model, tokenizer = load_pretrained(asked.model)
-    rival = trainer(model, tokenizer, list(tuning.corpus.examples), training, tuning.rate)
+    rival = trainer(model, tokenizer, list(objective.corpus.examples), training, fine_tuning.trainer.rate)
     theirs, outcome = seconds(rival.train)
-    mean_pieces = sum(size[0] for size in tuning.sizes) / len(tuning.sizes)
-    their_pieces = mean_pieces * len(train) * float(outcome.metrics["epoch"])
+    mean_subwords = sum(size[0] for size in objective.sizes) / len(objective.sizes)
+    their_subwords = mean_subwords * len(train) * float(outcome.metrics["epoch"])
     return {
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "model": Path(asked.model).name,
@@ -101,13 +101,13 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
         "batch_size": asked.batch_size,
         "ours": {
             "steps_per_s": asked.steps / ours,
-            "target_pieces_per_s": pieces / ours,
+            "target_subwords_per_s": subwords / ours,
             "loss": sum(step.loss for step in records) / len(records),
             "predictions_per_s": len(sources) / predicting,
         },
         "transformers": {
             "steps_per_s": asked.steps / theirs,
-            "target_pieces_per_s": their_pieces / theirs,
+            "target_subwords_per_s": their_subwords / theirs,
             "loss": outcome.training_loss,
             "predictions_per_s": len(sources) / plainly,
             "predictions_per_s_in_one_batch": len(sources) / at_once,

@@ -29,7 +29,10 @@ from nqg.model.forest_crf import Batch, TrainingData, forest_loss
 from nqg.model.forests import build_forests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.training.trainer import Training, batches, made_ahead, precision
+from nqg.run_config import RunConfig
+from nqg.training.parser_training import ForestObjective, batches
+from nqg.training.processes import Processes
+from nqg.training.trainer import Trainer, autocast, prefetch
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CASES = (("scan", "jump"), ("geoquery", "standard"), ("geoquery", "length"))
@@ -62,8 +65,9 @@ class Clock:
 class Bench:
     """A training of as many steps as are measured, and its data."""
 
-    training: Training
+    trainer: Trainer
     data: TrainingData
+    settings: TrainingSettings
 
     @classmethod
     def of(cls, dataset: str, split: str, encoder: str, device: torch.device, shared: Path, steps: int) -> Bench:
@@ -75,15 +79,18 @@ class Bench:
         scorer = Scorer(model, len(grammar), settings.dimension).to(device).train()
         data = TrainingData.of(examples, build_forests(grammar, examples), tokenizer)
         wanted = TrainingSettings(steps=steps, batch_size=BATCH, warm_up=0)
-        return cls(Training(scorer, data, wanted, 1e-4), data)
+        objective = ForestObjective(scorer, data, wanted, Processes())
+        optimizer = torch.optim.AdamW(scorer.parameters(), weight_decay=wanted.weight_decay, fused=True)
+        config = RunConfig.of("training", examples, settings, wanted)
+        return cls(Trainer(objective, optimizer, wanted, 1e-4, config), data, wanted)
 
     def timed_parts(self) -> Iterator[dict[str, float]]:
         """Steps cut where one part hands its results to the next, forwards and backwards."""
-        training = self.training
-        examples = batches(len(self.data), training.settings)
-        left = made_ahead(lambda batch: self.data.collate(batch, training.device), examples)
+        device = self.trainer.device
+        examples = batches(len(self.data), self.settings)
+        left = prefetch(lambda batch: self.data.collate(batch, device), examples)
         while True:
-            clock = Clock(training.device)
+            clock = Clock(device)
             with clock.part("collate"):
                 batch = next(left, None)
             if batch is None:
@@ -92,8 +99,8 @@ class Bench:
             yield clock.seconds
 
     def _step(self, batch: Batch, clock: Clock) -> None:
-        scorer, optimizer = self.training.scorer, self.training.optimizer
-        with clock.part("encoder"), precision(self.training.settings.precision, self.training.device):
+        scorer, optimizer = self.trainer.objective.model, self.trainer.optimizer
+        with clock.part("encoder"), autocast(self.settings.precision, self.trainer.device):
             ends = scorer.encoder(batch.sentences, batch.rows)
             cut = ends.detach().requires_grad_()
         with clock.part("scorer"):
@@ -102,11 +109,11 @@ class Bench:
         with clock.part("forests"):
             forest_loss(scores, self.data.forests, self.data.pairs, batch.numbers).backward()  # type: ignore[no-untyped-call]
         with clock.part("scorer"):
-            computed.backward(scores.grad)  # type: ignore[no-untyped-call]
+            computed.backward(scores.grad)
         with clock.part("encoder"):
             ends.backward(cut.grad)
         with clock.part("optimizer"):
-            torch.nn.utils.clip_grad_norm_(self.training.weights, self.training.settings.clip)
+            torch.nn.utils.clip_grad_norm_(scorer.parameters(), self.settings.clip)
             optimizer.step()
             optimizer.zero_grad()
 
@@ -122,7 +129,7 @@ class Measured:
     @classmethod
     def of(cls, bench: Bench) -> Measured:
         _, *parts = bench.timed_parts()
-        steps = bench.training.steps()
+        steps = bench.trainer.steps()
         next(steps)
         begun = time.perf_counter()
         cpu = [_seconds(time.process_time, lambda: next(steps)) for _ in parts]

@@ -13,7 +13,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from nqg.model_folder import quiet_transformers
 from nqg.seq2seq.checkpoint import word_tokenizer
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings
 from seq2seq_examples import EXAMPLES, SMALL
@@ -28,17 +28,17 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def learned() -> Seq2seqFitting:
+def learned() -> FineTuning:
     """A tiny model after enough steps to know the examples by heart."""
     torch.set_num_threads(1)
-    fitting = Seq2seqFitting(EXAMPLES, SMALL, FineTuningSettings(steps=250, learning_rate=0.01), device="cpu")
+    fitting = FineTuning(EXAMPLES, SMALL, FineTuningSettings(steps=250, learning_rate=0.01), device="cpu")
     for _ in fitting.steps():
         pass
     return fitting
 
 
 @pytest.fixture
-def seq2seq(learned: Seq2seqFitting) -> Seq2seq:
+def seq2seq(learned: FineTuning) -> Seq2seq:
     return learned.seq2seq
 
 

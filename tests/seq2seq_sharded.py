@@ -16,10 +16,9 @@ from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.settings import LoraSettings, Seq2seqSettings, SmallT5Settings
-from nqg.seq2seq.sharding import whole
-from nqg.training.processes import Processes
+from nqg.training.processes import Processes, gathered
 from seq2seq_examples import BRIEF, EXAMPLES
 
 UNEVEN = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=15, layers=2, heads=3, dropout=0.0))
@@ -37,11 +36,11 @@ KILLED = ("adafactor", "adamw, clipped")
 SAVED = 4  # steps that were made when they are killed and that are not lost
 
 
-def new_fitting(case: str, pretrained: str, *, shard: bool = True) -> Seq2seqFitting:
+def new_fitting(case: str, pretrained: str, *, shard: bool = True) -> FineTuning:
     """The fine-tuning of a case, before its first step."""
     settings = Seq2seqSettings(pretrained, longest_target=8, lora=LoraSettings(rank=2)) if case == "lora" else UNEVEN
     dev = EXAMPLES[:2] if case == "dev examples" else ()
-    return Seq2seqFitting(EXAMPLES, settings, replace(CASES[case], shard=shard), dev=dev, device="cpu")
+    return FineTuning(EXAMPLES, settings, replace(CASES[case], shard=shard), dev=dev, device="cpu")
 
 
 def train_until_killed(folder: Path) -> None:
@@ -55,7 +54,7 @@ def train(case: str, folder: Path, pretrained: str) -> None:
     """Make the steps of a case, if it was killed the others; write what each process saw and held, and the model."""
     fitting = new_fitting(case, pretrained)
     steps = [(step.number, step.loss) for step in fitting.steps(folder / f"{case}.state")]
-    weights, state = fitting.tuning.weights.values(), fitting.tuning.optimizer.state.values()
+    weights, state = fitting.trainer.weights.values(), fitting.trainer.optimizer.state.values()
     held = {
         "weights": own_numbers(fitting.model.parameters()),
         "gradients": own_numbers(weight.grad for weight in weights if weight.grad is not None),
@@ -79,10 +78,10 @@ def own_numbers(tensors: Iterable[Tensor]) -> int:
     return sum(each.to_local().numel() if isinstance(each, DTensor) else each.numel() for each in tensors)
 
 
-def gradient_size(fitting: Seq2seqFitting) -> float:
+def gradient_size(fitting: FineTuning) -> float:
     """The sum of all squares in the gradient of the last step."""
-    gradients = [weight.grad for weight in fitting.tuning.weights.values() if weight.grad is not None]
-    return sum(float(whole(gradient).square().sum()) for gradient in gradients)
+    gradients = [weight.grad for weight in fitting.trainer.weights.values() if weight.grad is not None]
+    return sum(float(gathered(gradient).square().sum()) for gradient in gradients)
 
 
 if __name__ == "__main__":
@@ -92,4 +91,4 @@ if __name__ == "__main__":
         train_until_killed(Path(place))
     for name in CASES:
         train(name, Path(place), model)
-    Processes.launched("cpu").part()
+    Processes.launched("cpu").close()

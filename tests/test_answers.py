@@ -10,11 +10,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from nqg import Answer, Example, Grammar, Parser, Seq2seq, System, exact_match
-from nqg.inference.calibration import trials
-from nqg.inference.fitting import DevSet
+from nqg.evaluation.calibration import trials
 from nqg.inference.hybrid import Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from nqg.training.parser_training import DevSet
 from nqg.web.app import create_app
 from nqg.web.service import Service
 from typed_commands import typed
@@ -53,7 +53,7 @@ def test_a_batch_of_the_api_counts_it(parser: Parser) -> None:
 
 
 def test_training_counts_it_for_the_dev_score_and_so_for_stopping_early(parser: Parser) -> None:
-    assert DevSet.of(parser, GOLD, 1).scores().exact_match == 1.0
+    assert DevSet.of(parser.model, GOLD, parser, 1).scores().exact_match == 1.0
 
 
 def test_fine_tuning_counts_it_for_the_dev_score_and_so_for_stopping_early(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from nqg.cli.demo import FILES, commands
 from nqg.cli.main import app, load_command
+from nqg.cli.settings import read_settings
 from nqg.data.examples import read_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Rule
 from nqg.induction.induce import induce
-from nqg.inference.settings_file import read_settings
 from nqg.model.forests import build_forests
 
 runner = CliRunner()

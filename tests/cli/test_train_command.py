@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -25,7 +26,7 @@ from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.training.records import TrainingStep
-from nqg.training.trainer import Share, Training
+from nqg.training.trainer import Trainer
 from training_command import BRIEF, EXAMPLES, files, nqg, training_folder
 
 
@@ -97,11 +98,11 @@ KILLED = """
 import os, signal, sys
 import nqg.files
 from nqg.cli.main import main
-from nqg.training.trainer import Share, Training
+from nqg.training.trainer import Trainer
 moment, count = sys.argv.pop(1), int(sys.argv.pop(1))
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
-step, replace, replaced = Training._step, os.replace, []
+step, replace, replaced = Trainer._make, os.replace, []
 def dying_step(self, batch):
     return die() if self.made == count else step(self, batch)
 def dying_replace(temporary, path):
@@ -111,7 +112,7 @@ def dying_replace(temporary, path):
             die()
     replace(temporary, path)
 if moment == "step":
-    Training._step = dying_step
+    Trainer._make = dying_step
 else:
     os.replace = dying_replace
 main()
@@ -134,22 +135,22 @@ def test_a_training_that_is_killed_twice_ends_with_the_same_bytes() -> None:
     killed("replace", 2, *words)  # it has saved step 4, and is about to put step 6 in its place
     assert not Path("killed").exists()
     result = nqg(*words)
-    assert result.stderr == "killed.training/state.safetensors: going on after step 4\nwrote killed\n"
+    assert result.stderr == "killed.training/state.safetensors: continuing after step 4\nwrote killed\n"
     assert files("killed") == files("whole")
     assert not Path("killed.training").exists()
 
 
 def stop_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Ctrl-C be pressed in the step that comes then."""
-    step = Training._step
+    step = Trainer._make
 
-    def interrupted(self: Training, share: Share) -> TrainingStep:
+    def interrupted(self: Trainer, batches: Any) -> list[TrainingStep]:
         if self.made == steps:
-            monkeypatch.setattr(Training, "_step", step)
+            monkeypatch.setattr(Trainer, "_make", step)
             raise KeyboardInterrupt
-        return step(self, share)
+        return step(self, batches)
 
-    monkeypatch.setattr(Training, "_step", interrupted)
+    monkeypatch.setattr(Trainer, "_make", interrupted)
 
 
 def test_ctrl_c_keeps_the_state_and_the_induced_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +161,7 @@ def test_ctrl_c_keeps_the_state_and_the_induced_grammar(monkeypatch: pytest.Monk
     assert "error: interrupted; the same command goes on with what is in mine.training" in result.stderr
     assert sorted(path.name for path in Path("mine.training").iterdir()) == ["grammar.txt", "state.safetensors"]
     again = nqg(*words)
-    assert again.stderr == "mine.training/state.safetensors: going on after step 2\nwrote mine\n"
+    assert again.stderr == "mine.training/state.safetensors: continuing after step 2\nwrote mine\n"
     nqg(*words[:2], "whole", *words[3:])
     assert files("mine") == files("whole")
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import typer
 
+from nqg.cli.settings import ProjectSettings
 from nqg.cli.training_options import project_settings
 from nqg.errors import SettingsError
 from nqg.induction.settings import InductionSettings
-from nqg.inference.settings_file import ProjectSettings
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from nqg.errors import MissingExtra
 from nqg.model.forests import Forests, forest_parts
 from nqg.model.settings import TrainingSettings
 from nqg.training.records import TrainingStep
-from nqg.training.trainer import Diverged, Share, Training
+from nqg.training.trainer import Diverged, Trainer
 from training_command import BRIEF, EXAMPLES, RULES, files, nqg, training_folder
 
 TRIALS = ("--dev", "dev.tsv", "--evaluate-every", "2", "--patience", "2", "--learning-rate", "0.001", "--warm-up", "2")
@@ -75,14 +76,14 @@ def test_a_cache_that_cannot_be_written_stops_nobody() -> None:
     assert "forests: forests cannot be kept there (File exists); going on without\nwrote mine\n" in result.stderr
 
 
-STEP = Training._step
+STEP = Trainer._make
 
 
-def interrupted(self: Training, share: Share) -> TrainingStep:
+def interrupted(self: Trainer, batches: Any) -> list[TrainingStep]:
     """A step, or Ctrl-C in the sixth."""
     if self.made == 5:
         raise KeyboardInterrupt
-    return STEP(self, share)
+    return STEP(self, batches)
 
 
 def curves(folder: str) -> dict[str, list[tuple[int, float]]]:
@@ -96,7 +97,7 @@ def curves(folder: str) -> dict[str, list[tuple[int, float]]]:
 def test_tensorboard_gets_the_curves_also_of_a_training_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     words = (*BRIEF, "--dev", "train.tsv", "--evaluate-every", "3", "--tensorboard", "runs")
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "_step", interrupted)
+        patch.setattr(Trainer, "_make", interrupted)
         nqg("train.tsv", "-o", "mine", *words, "--save-every", "2")
     nqg("train.tsv", "-o", "mine", *words, "--save-every", "2")
     lines = [json.loads(line) for line in Path("mine/training.jsonl").read_text().splitlines()]
@@ -117,9 +118,9 @@ def test_tensorboard_that_is_not_installed_is_said_before_any_work(monkeypatch: 
 
 def test_a_loss_that_is_no_number_names_the_last_good_state_and_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     nqg("train.tsv", "-o", "mine", *BRIEF)
-    before, gradients = files("mine"), Training._gradients
+    before, backward = files("mine"), Trainer._backward
     monkeypatch.setattr(
-        Training, "_gradients", lambda self, share: gradients(self, share) * (nan if self.made == 5 else 1)
+        Trainer, "_backward", lambda self, step, share: backward(self, step, share) * (nan if step == 5 else 1)
     )
     with pytest.raises(Diverged) as caught:
         nqg("train.tsv", "-o", "mine", *BRIEF, "--save-every", "2")

@@ -98,7 +98,7 @@ def started(
 ) -> BaseProcess:
     """A command of nqg that is under way, forked from a process that has loaded PyTorch and runs no thread."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nqg.cli.main", "nqg.inference.fitting", "nqg.induction.induce"])
+    context.set_forkserver_preload(["nqg.cli.main", "nqg.inference.parser", "nqg.induction.induce"])
     process = context.Process(target=_become, args=(words, folder, notes, change, plight, dict(os.environ)))
     process.start()
     return process

@@ -51,25 +51,22 @@ def write_seq2seq(folder: Path) -> None:
 
 
 @cache
-def _fitting() -> Any:
-    from nqg.inference.fitting import Fitting
+def _training() -> Any:
+    from nqg.inference.parser import Parser
 
-    return Fitting(GRAMMAR, EXAMPLES, model=TINY, training=BRIEF, device="cpu")
+    return Parser.training(GRAMMAR, EXAMPLES, model=TINY, training=BRIEF, device="cpu")
 
 
 @cache
 def _fine_tuning() -> Any:
-    from nqg.seq2seq.fitting import Seq2seqFitting
+    from nqg.seq2seq.fine_tuning import FineTuning
 
-    return Seq2seqFitting(EXAMPLES, TINY_T5, FineTuningSettings(steps=1, batch_size=2), device="cpu")
+    return FineTuning(EXAMPLES, TINY_T5, FineTuningSettings(steps=1, batch_size=2), device="cpu")
 
 
 def write_state(folder: Path) -> None:
     """The state of a training after its first step."""
-    from nqg.training.resume import saved_steps
-
-    fitting = _fitting()
-    next(saved_steps(fitting.under_way, folder / STATE, fitting.origin, 1))
+    next(_training().steps(folder / STATE, 1))
 
 
 def write_fine_tuning_state(folder: Path) -> None:
@@ -112,13 +109,13 @@ def _sealed(load: Callable[[Path], object], path: Path) -> object:
 def _restore(path: Path) -> None:
     from nqg.training.resume import restore
 
-    restore(path, _fitting().under_way, _fitting().origin)
+    restore(path, _training().trainer)
 
 
 def _restore_fine_tuning(path: Path) -> None:
-    from nqg.seq2seq.resume import restore
+    from nqg.training.resume import restore
 
-    restore(path, _fine_tuning().tuning, _fine_tuning().origin)
+    restore(path, _fine_tuning().trainer)
 
 
 def _header(raw: bytes) -> bytes:

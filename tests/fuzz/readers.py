@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fuzz import seeds
 from nqg.answers import PredictionFile
+from nqg.cli.settings import read_settings
 from nqg.data.dataset import read_split, split_text
 from nqg.data.download import Cache, RemoteFile
 from nqg.data.examples import MappedExamples, read_examples, write_examples
@@ -29,7 +30,6 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace, recorded_settings
 from nqg.inference.hybrid import Gate
-from nqg.inference.settings_file import read_settings
 from nqg.model.forest_storage import PartFiles, read_forests
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings

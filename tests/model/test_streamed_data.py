@@ -11,12 +11,13 @@ from nqg.data.examples import Example, MappedExamples, write_examples
 from nqg.data.scan import scan_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
-from nqg.inference.fitting import Fitting
+from nqg.inference.parser import Parser
 from nqg.model import forest_storage as folder_module
 from nqg.model.forest_crf import StreamedData
 from nqg.model.forest_storage import ForestFolder, build_folder
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.subwords import word_tokenizer
+from nqg.training.parser_training import ParserTraining
 
 GRAMMAR = Grammar.parse(
     "walk ### I_WALK\nrun ### I_RUN\nlook ### I_LOOK\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2\n"
@@ -40,18 +41,18 @@ def forests(tmp_path: Path, mapped: MappedExamples, monkeypatch: pytest.MonkeyPa
     return ForestFolder.open(tmp_path / "forests")
 
 
-def fitted(examples: MappedExamples | list[Example], forests: ForestFolder | None) -> Fitting:
-    return Fitting(GRAMMAR, examples, forests=forests, model=MODEL, training=SETTINGS, device="cpu")
+def fitted(examples: MappedExamples | list[Example], forests: ForestFolder | None) -> ParserTraining:
+    return Parser.training(GRAMMAR, examples, forests=forests, model=MODEL, training=SETTINGS, device="cpu")
 
 
 def test_the_steps_and_the_weights_are_those_of_memory(mapped: MappedExamples, forests: ForestFolder) -> None:
     ours, theirs = fitted(mapped, forests), fitted(EXAMPLES, None)
     assert len(ours.data) == len(theirs.data) < len(EXAMPLES)
-    assert ours.origin == theirs.origin
+    assert ours.trainer.config == theirs.trainer.config
     for one, other in zip(ours.steps(), theirs.steps(), strict=True):
         assert one.loss == pytest.approx(other.loss, rel=1e-5)
-    for name, tensor in theirs.parser.model.scorer.state_dict().items():
-        torch.testing.assert_close(ours.parser.model.scorer.state_dict()[name], tensor, rtol=1e-4, atol=1e-5)
+    for name, tensor in theirs.model.scorer.state_dict().items():
+        torch.testing.assert_close(ours.model.scorer.state_dict()[name], tensor, rtol=1e-4, atol=1e-5)
 
 
 def test_a_batch_holds_its_own_examples_alone(mapped: MappedExamples, forests: ForestFolder) -> None:
@@ -66,7 +67,7 @@ def test_a_batch_holds_its_own_examples_alone(mapped: MappedExamples, forests: F
 def test_a_sentence_too_long_for_the_encoder_is_refused_when_its_batch_comes(
     mapped: MappedExamples, forests: ForestFolder
 ) -> None:
-    tokenizer = fitted(EXAMPLES, None).parser.model.tokenizer
+    tokenizer = fitted(EXAMPLES, None).model.tokenizer
     data = StreamedData.of(mapped, forests, tokenizer, longest=4)
     data.rows([0])
     with pytest.raises(NqgError, match="the encoder reads at most 4"):

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from nqg.errors import NqgError
-from nqg.seq2seq.batches import IGNORED
 from nqg.seq2seq.checkpoint import load_pretrained
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
+from nqg.seq2seq.objective import IGNORED, Corpus
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
-from nqg.seq2seq.training import FineTuning
 from nqg.training.processes import Processes
-from nqg.training.trainer import Diverged
+from nqg.training.records import DevScores
+from nqg.training.trainer import Diverged, Trainer
 from seq2seq_examples import BRIEF, EXAMPLES, SMALL
 
 pytest_plugins = ["seq2seq_fixtures"]
@@ -26,8 +26,14 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 WHOLE = FineTuningSettings(steps=3, batch_size=6, learning_rate=0.01)
 
 
-def fitting(training: FineTuningSettings = BRIEF, **more: object) -> Seq2seqFitting:
-    return Seq2seqFitting(EXAMPLES, SMALL, training, device="cpu", **more)  # type: ignore[arg-type]
+def fitting(training: FineTuningSettings = BRIEF, **more: object) -> FineTuning:
+    return FineTuning(EXAMPLES, SMALL, training, device="cpu", **more)  # type: ignore[arg-type]
+
+
+def corpus_of(run: FineTuning) -> Corpus:
+    objective: Any = run.trainer.objective
+    corpus: Corpus = objective.corpus
+    return corpus
 
 
 def losses(training: FineTuningSettings) -> list[float]:
@@ -36,7 +42,7 @@ def losses(training: FineTuningSettings) -> list[float]:
 
 def test_the_loss_is_that_of_transformers() -> None:
     ours = fitting(WHOLE)
-    batch = ours.tuning.corpus.batch(range(6))
+    batch = corpus_of(ours).collate(range(6))
     with torch.no_grad():
         expected = ours.model(input_ids=batch.sources, attention_mask=batch.mask, labels=batch.labels).loss
     assert next(ours.steps()).loss == pytest.approx(float(expected), rel=1e-5)
@@ -53,7 +59,7 @@ def test_gradient_checkpointing_changes_nothing() -> None:
 
 def test_label_smoothing_is_that_of_torch() -> None:
     ours = fitting(replace(WHOLE, label_smoothing=0.2))
-    batch = ours.tuning.corpus.batch(range(6))
+    batch = corpus_of(ours).collate(range(6))
     with torch.no_grad():
         logits = ours.model(input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs).logits
     chosen = batch.labels != IGNORED
@@ -76,39 +82,39 @@ def test_records_have_the_learning_rates_of_the_schedule() -> None:
 
 def test_clipping_makes_steps_smaller() -> None:
     free = replace(WHOLE, optimizer="adamw", steps=1)
-    before = fitting(free).tuning.weights["shared.weight"].detach().clone()
+    before = fitting(free).trainer.weights["shared.weight"].detach().clone()
 
     def change(training: FineTuningSettings) -> float:
         run = fitting(training)
         list(run.steps())
-        return float((run.tuning.weights["shared.weight"].detach() - before).norm())
+        return float((run.trainer.weights["shared.weight"].detach() - before).norm())
 
     assert change(replace(free, clip=1e-9)) < change(free) / 2
 
 
-def scripted(tuning: FineTuning, scores: list[float]) -> FineTuning:
-    """A tuning whose dev examples come out as the script says."""
+def scripted(trainer: Trainer, scores: list[float]) -> Trainer:
+    """A training whose dev examples come out as the script says."""
     left = iter(scores)
-    tuning.exact_match = lambda: next(left)
-    return tuning
+    trainer.evaluate = lambda: DevScores(next(left))
+    return trainer
 
 
 def test_training_stops_when_dev_examples_come_out_no_better_and_ends_with_the_best_weights() -> None:
-    tuning = scripted(fitting(replace(BRIEF, steps=50, evaluate_every=2, patience=2)).tuning, [0.1, 0.5, 0.5, 0.4])
+    trainer = scripted(fitting(replace(BRIEF, steps=50, evaluate_every=2, patience=2)).trainer, [0.1, 0.5, 0.5, 0.4])
     seen = []
-    for step in tuning.steps():
-        seen.append(tuning.weights["shared.weight"].detach().clone())
+    for step in trainer.steps():
+        seen.append(trainer.weights["shared.weight"].detach().clone())
         assert (step.dev is not None) == (step.number % 2 == 0)
     assert len(seen) == 8
-    assert tuning.best is not None
-    assert (tuning.best.step, tuning.best.exact_match) == (4, 0.5)
-    assert torch.equal(tuning.weights["shared.weight"], seen[3])
+    assert trainer.best is not None
+    assert (trainer.best.step, trainer.best.scores.exact_match) == (4, 0.5)
+    assert torch.equal(trainer.weights["shared.weight"], seen[3])
     assert not torch.equal(seen[3], seen[-1])
 
 
 def test_the_last_step_is_tried_too() -> None:
-    tuning = scripted(fitting(replace(BRIEF, steps=5, evaluate_every=4)).tuning, [0.1, 0.5])
-    assert [step.number for step in tuning.steps() if step.dev] == [4, 5]
+    trainer = scripted(fitting(replace(BRIEF, steps=5, evaluate_every=4)).trainer, [0.1, 0.5])
+    assert [step.number for step in trainer.steps() if step.dev] == [4, 5]
 
 
 def test_without_dev_examples_nothing_is_tried() -> None:
@@ -123,21 +129,21 @@ def test_real_dev_examples_are_predicted() -> None:
 def test_a_loss_that_is_no_number_ends_training_with_advice() -> None:
     run = fitting(WHOLE)
     with torch.no_grad():
-        run.tuning.weights["shared.weight"].fill_(torch.nan)
-    with pytest.raises(Diverged, match=r"the loss of step 1 is nan, at learning rate 0\.01 and for the examples \d, "):
+        run.trainer.weights["shared.weight"].fill_(torch.nan)
+    with pytest.raises(
+        Diverged, match=r"the loss of step 1 is nan, at learning rate 0\.01 and for a batch of 6 examples \('"
+    ):
         list(run.steps())
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
-def test_the_parts_of_all_processes_are_the_whole_step(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    alone = fitting(WHOLE).tuning
-    expected = float(alone._loss(alone.plan[0]))
-    shares = []
-    for rank in range(count):
-        tuning = fitting(WHOLE).tuning
-        tuning.processes = Processes(count=count, rank=rank)
-        shares.append(float(tuning._loss(tuning.plan[0])))
-    assert sum(shares) == pytest.approx(expected, rel=1e-5)
+def test_the_parts_of_all_processes_are_the_whole_step(count: int) -> None:
+    def loss(processes: Processes) -> float:
+        objective: Any = fitting(WHOLE).trainer.objective
+        ours = replace(objective, processes=processes)
+        return float(ours.backward(ours.collate(next(ours.batches()))))
+
+    assert sum(loss(Processes(count, rank)) for rank in range(count)) == pytest.approx(loss(Processes()), rel=1e-5)
 
 
 def test_a_model_that_does_not_say_how_targets_begin_is_refused(
@@ -148,16 +154,16 @@ def test_a_model_that_does_not_say_how_targets_begin_is_refused(
         model.generation_config.decoder_start_token_id = model.config.decoder_start_token_id = None
         return model, tokenizer
 
-    monkeypatch.setattr("nqg.seq2seq.fitting.load_pretrained", forgetful)
-    with pytest.raises(NqgError, match="does not say which piece its targets begin with"):
-        Seq2seqFitting(EXAMPLES, Seq2seqSettings(model=str(tiny_folder)), BRIEF, device="cpu")
+    monkeypatch.setattr("nqg.seq2seq.fine_tuning.load_pretrained", forgetful)
+    with pytest.raises(NqgError, match="does not say which subword its targets begin with"):
+        FineTuning(EXAMPLES, Seq2seqSettings(model=str(tiny_folder)), BRIEF, device="cpu")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="recordings of kernels need a GPU")
 def test_recorded_kernels_compute_what_others_compute() -> None:
     def cuda_losses(recorded: bool) -> list[float]:
         training = replace(WHOLE, steps=8, record_kernels=recorded)
-        return [step.loss for step in Seq2seqFitting(EXAMPLES, SMALL, training, device="cuda").steps()]
+        return [step.loss for step in FineTuning(EXAMPLES, SMALL, training, device="cuda").steps()]
 
     assert cuda_losses(True) == pytest.approx(cuda_losses(False), rel=1e-2)
 

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from conftest import PROJECT
 from nqg.errors import FormatError, NqgError
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Diverged
@@ -32,12 +32,12 @@ DROPPING = replace(SMALL, embedded=replace(SMALL.embedded, dropout=0.3))
 Result = tuple[list[TrainingStep], dict[str, list[float]]]
 
 
-def new_fitting(training: FineTuningSettings = TRAINING) -> Seq2seqFitting:
-    return Seq2seqFitting(EXAMPLES, DROPPING, training, dev=EXAMPLES[:1], device="cpu")
+def new_fitting(training: FineTuningSettings = TRAINING) -> FineTuning:
+    return FineTuning(EXAMPLES, DROPPING, training, dev=EXAMPLES[:1], device="cpu")
 
 
-def weights(fitting: Seq2seqFitting) -> dict[str, list[float]]:
-    return {name: weight.flatten().tolist() for name, weight in fitting.tuning.weights.items()}
+def weights(fitting: FineTuning) -> dict[str, list[float]]:
+    return {name: weight.flatten().tolist() for name, weight in fitting.trainer.weights.items()}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, undisturb
     fitting = new_fitting()
     later = list(fitting.steps(state))
     assert [step.number for step in later] == [5, 6, 7]
-    assert (fitting.tuning.records, weights(fitting)) == undisturbed
+    assert (fitting.trainer.records, weights(fitting)) == undisturbed
 
 
 def test_a_training_that_was_finished_makes_no_step_and_has_its_weights(tmp_path: Path, undisturbed: Result) -> None:
@@ -107,29 +107,31 @@ def test_the_best_weights_so_far_are_kept_too(tmp_path: Path) -> None:
     list(islice(new_fitting().steps(state, save_every=1), 4))
     second = new_fitting()
     next(second.steps(state))
-    assert second.tuning.best is not None
-    assert second.tuning.best.step == 3
-    assert second.tuning.best.weights.keys() == second.tuning.weights.keys()
+    assert second.trainer.best is not None
+    assert second.trainer.best.step == 3
+    assert second.trainer.best.weights.keys() == second.trainer.weights.keys()
 
 
 def test_the_state_of_another_training_is_refused_with_the_difference(tmp_path: Path) -> None:
     state = tmp_path / "state.safetensors"
     list(new_fitting().steps(state))
-    with pytest.raises(NqgError, match="cannot be continued, seed was 0 there and is 3 here; repeat what began it"):
+    with pytest.raises(
+        NqgError, match="cannot be continued, seed was 0 there and is 3 here; repeat the command that began it"
+    ):
         new_fitting(replace(TRAINING, seed=3)).steps(state)
 
 
 def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "state.safetensors"
     state.write_bytes(b"no tensors")
-    with pytest.raises(FormatError, match=r"damaged: .*; delete it to begin the fine-tuning anew"):
+    with pytest.raises(FormatError, match=r"damaged: .*; delete .* to start over"):
         new_fitting().steps(state)
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "state.safetensors"
-    save_file({"a": torch.zeros(1)}, state, {"kind": "nqg training"})
-    with pytest.raises(FormatError, match="expected the state of a fine-tuning, found kind 'nqg training'"):
+    save_file({"a": torch.zeros(1)}, state, {"kind": "a picture"})
+    with pytest.raises(FormatError, match="expected the state of a training, found kind 'a picture'"):
         new_fitting().steps(state)
 
 
@@ -137,18 +139,22 @@ def test_the_header_says_what_the_training_began_with(tmp_path: Path) -> None:
     state = tmp_path / "state.safetensors"
     list(new_fitting().steps(state))
     with safe_open(state, framework="pt") as file:
-        origin = json.loads(file.metadata()["origin"])
-    assert (origin["steps"], origin["model"], origin["the number of processes"]) == (7, "embedded", 1)
+        config = json.loads(file.metadata()["config"])
+    assert (config["settings"]["steps"], config["settings"]["model"], config["extra"]["processes"]) == (
+        7,
+        "embedded",
+        1,
+    )
 
 
 @pytest.mark.parametrize(
-    ("fails_after", "kept"), [(5, "the last state, after step 4, is in {path}"), (1, "no state was saved yet")]
+    ("fails_after", "kept"), [(5, "the last good state, after step 4, is in {path}"), (1, "no state was saved yet")]
 )
 def test_a_loss_that_is_no_number_names_the_last_state(tmp_path: Path, fails_after: int, kept: str) -> None:
     path, fitting = tmp_path / "state.safetensors", new_fitting()
     steps = fitting.steps(path, save_every=2)
     list(islice(steps, fails_after))
     with torch.no_grad():
-        fitting.tuning.weights["shared.weight"].fill_(torch.nan)
+        fitting.trainer.weights["shared.weight"].fill_(torch.nan)
     with pytest.raises(Diverged, match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$"):
         next(steps)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from launched_processes import launched
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
 from seq2seq_examples import BRIEF, EXAMPLES, SMALL
 
 pytest_plugins = ["seq2seq_fixtures"]
@@ -19,12 +19,12 @@ import json, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
 from seq2seq_examples import BRIEF, EXAMPLES, SMALL
-fitting = Seq2seqFitting(EXAMPLES, SMALL, BRIEF, device="cpu")
+fitting = FineTuning(EXAMPLES, SMALL, BRIEF, device="cpu")
 losses = [step.loss for step in fitting.steps()]
 Path(sys.argv[1], f"{fitting.processes.rank}.json").write_text(json.dumps([fitting.processes.count, losses]))
-fitting.processes.part()
+fitting.processes.close()
 """
 
 
@@ -33,7 +33,7 @@ def test_two_processes_have_the_losses_of_one(tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     result = launched(program, str(tmp_path))
     assert result.returncode == 0, result.stderr
-    expected = [step.loss for step in Seq2seqFitting(EXAMPLES, SMALL, BRIEF, device="cpu").steps()]
+    expected = [step.loss for step in FineTuning(EXAMPLES, SMALL, BRIEF, device="cpu").steps()]
     for rank in (0, 1):
         count, losses = json.loads((tmp_path / f"{rank}.json").read_text())
         assert count == 2

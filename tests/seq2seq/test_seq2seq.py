@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from nqg.data.examples import Example
 from nqg.data.schema import Schema, Table
 from nqg.data.spider import with_schemas
 from nqg.errors import NqgError
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.seq2seq import TOGETHER, Seq2seq, _by_length
 from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import normalised
@@ -62,7 +63,7 @@ def test_an_answer_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: S
 @torch.inference_mode()
 def _probability(seq2seq: Seq2seq, source: str) -> float:
     """The probability of what the model writes, asked for piece after piece, a source at a time."""
-    batch = seq2seq._padded(seq2seq._sources([source], is_cut=True))
+    batch = seq2seq._padded(seq2seq._sources([source], truncate=True))
     [row] = seq2seq._written(batch, None).tolist()
     probability = 1.0
     for place in range(1, len(row)):
@@ -137,10 +138,13 @@ def test_sources_that_are_too_long_are_told(seq2seq: Seq2seq) -> None:
 
 
 def test_examples_that_are_cut_for_training_are_counted() -> None:
-    fitting = Seq2seqFitting(EXAMPLES, replace(SMALL, longest_source=5, longest_target=4), BRIEF, device="cpu")
-    assert (fitting.cut.sources, fitting.cut.targets) == (2, 2)
-    assert "2 sources and 2 targets are longer than the model reads, first 'turn left and jump'" in str(fitting.cut)
-    assert max(len(example.target) for example in fitting.tuning.corpus.examples) == 4
+    fitting = FineTuning(EXAMPLES, replace(SMALL, longest_source=5, longest_target=4), BRIEF, device="cpu")
+    assert (fitting.truncation.sources, fitting.truncation.targets) == (2, 2)
+    assert "2 sources and 2 targets are longer than the model reads, first 'turn left and jump'" in str(
+        fitting.truncation
+    )
+    objective: Any = fitting.trainer.objective
+    assert max(len(example.target) for example in objective.corpus.examples) == 4
 
 
 def test_a_schema_is_cut_to_what_the_model_reads(seq2seq: Seq2seq) -> None:
@@ -153,7 +157,7 @@ def test_a_schema_is_cut_to_what_the_model_reads(seq2seq: Seq2seq) -> None:
 
 def test_the_same_seed_makes_the_same_model_and_another_one_another() -> None:
     def losses(seed: int) -> list[float]:
-        fitting = Seq2seqFitting(EXAMPLES, SMALL, replace(BRIEF, seed=seed), device="cpu")
+        fitting = FineTuning(EXAMPLES, SMALL, replace(BRIEF, seed=seed), device="cpu")
         return [step.loss for step in fitting.steps()]
 
     assert losses(0) == losses(0) != losses(1)
@@ -173,9 +177,9 @@ def test_a_folder_of_hugging_face_is_fine_tuned(tiny_folder: Path, tmp_path: Pat
 def test_lora_learns_beside_frozen_weights_and_is_merged(tiny_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft")
     named = Seq2seqSettings(model=str(tiny_folder), lora=LoraSettings(rank=4))
-    fitting = Seq2seqFitting(EXAMPLES, named, FineTuningSettings(steps=4, learning_rate=0.05), device="cpu")
+    fitting = FineTuning(EXAMPLES, named, FineTuningSettings(steps=4, learning_rate=0.05), device="cpu")
     before = {name: weight.clone() for name, weight in fitting.model.named_parameters() if not weight.requires_grad}
-    assert all("lora" in name for name in fitting.tuning.weights)
+    assert all("lora" in name for name in fitting.trainer.weights)
     losses = [step.loss for step in fitting.steps()]
     assert losses[-1] < losses[0]
     now = dict(fitting.model.named_parameters())
@@ -189,4 +193,4 @@ def test_lora_learns_beside_frozen_weights_and_is_merged(tiny_folder: Path, tmp_
 
 def test_a_training_without_examples_is_refused() -> None:
     with pytest.raises(NqgError, match="there are no examples to fine-tune on"):
-        Seq2seqFitting([], SMALL)
+        FineTuning([], SMALL)

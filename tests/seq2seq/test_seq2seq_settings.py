@@ -53,10 +53,3 @@ def test_nonsense_is_refused_with_what_was_expected(make: Callable[[], object], 
     with pytest.raises(NqgError) as refused:
         make()
     assert words in str(refused.value)
-
-
-def test_a_linear_schedule_rises_and_falls_and_a_constant_one_stays() -> None:
-    linear = FineTuningSettings(steps=6, schedule="linear", warm_up=2)
-    assert [linear.share_of_rate(step) for step in range(7)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0]
-    constant = FineTuningSettings(steps=6, warm_up=2)
-    assert [constant.share_of_rate(step) for step in range(4)] == [0.5, 1.0, 1.0, 1.0]

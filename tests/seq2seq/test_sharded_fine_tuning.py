@@ -14,9 +14,9 @@ import seq2seq_sharded
 from launched_processes import launched
 from nqg.errors import SettingsError
 from nqg.seq2seq.checkpoint import small_t5
+from nqg.seq2seq.fine_tuning import check_divisible, with_weights
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import SmallT5Settings
-from nqg.seq2seq.sharding import check_divisible, with_weights
 from nqg.training.processes import Processes
 from seq2seq_examples import EXAMPLES
 from seq2seq_sharded import CASES, KILLED, SAVED, UNEVEN, gradient_size, new_fitting, own_numbers
@@ -92,7 +92,7 @@ def test_gradients_are_added_up_and_not_averaged(together: Path, calm_folder: st
 def test_each_process_holds_half_of_everything(together: Path, calm_folder: str, case: str) -> None:
     alone = new_fitting(case, calm_folder, shard=False)
     list(alone.steps())
-    learned = own_numbers(alone.tuning.weights.values())
+    learned = own_numbers(alone.trainer.weights.values())
     whole = {"weights": own_numbers(alone.model.parameters()), "gradients": learned, "moments": 2 * learned}
     for found in outcomes(together, case):
         held = found["held"]
@@ -108,7 +108,7 @@ def test_every_block_is_gathered_on_its_own_and_the_rest_together(together: Path
 
 def test_a_process_alone_keeps_all_weights_whatever_the_setting() -> None:
     sharded, plain = (new_fitting("adafactor", "", shard=shard) for shard in (True, False))
-    assert not sharded.tuning.is_sharded
+    assert not sharded.trainer.is_sharded
     assert [step.loss for step in sharded.steps()] == [step.loss for step in plain.steps()]
 
 

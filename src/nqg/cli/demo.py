@@ -24,7 +24,7 @@ from nqg.files import write_text
 from nqg.grammar.grammar import Rule
 from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
-from nqg.inference.fitting import Fitting
+from nqg.inference.parser import Parser
 from nqg.model.forests import PART_SIZE, forest_parts, joined
 from nqg.model.settings import TrainingSettings
 
@@ -70,10 +70,10 @@ def lesson(train: Sequence[Example], test: Sequence[Example], training: Training
     for rule in grammar:
         _say(f"  {_arrowed(rule)}")
     parts = tracked(forest_parts(grammar, train), "building forests", -(-len(train) // PART_SIZE))
-    fitting = Fitting(grammar, train, forests=joined(parts), training=training)
-    for _ in tracked(fitting.steps(), "training", training.steps):
+    trained = Parser.training(grammar, train, forests=joined(parts), training=training)
+    for _ in tracked(trained.steps(), "training", training.steps):
         pass
-    parser = fitting.parser
+    parser = Parser(trained.model)
     _say(f"\nA parser learned in {training.steps} steps which of their derivations to prefer.")
     answers = tracked(parser.answers(example.source for example in test), "parsing", len(test))
     right = sum(exact_match(answer.target, example.target) for answer, example in zip(answers, test, strict=True))

@@ -19,6 +19,7 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
+from nqg.cli.settings import read_settings
 from nqg.cli.terminal import (
     EXAMPLES,
     JSON,
@@ -40,7 +41,6 @@ from nqg.induction.induce import Induction
 from nqg.induction.inspection import write_plot
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import Header, Trace, TracedStep, TraceFile, grammar_comments, induction_config, read_trace
-from nqg.inference.settings_file import read_settings
 from nqg.plotting import check_picture
 from nqg.run_config import RunConfig
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from nqg.cli.settings import ProjectSettings
 from nqg.cli.terminal import err, tracked
 from nqg.cli.training_options import option
 from nqg.data.examples import Example
-from nqg.inference.settings_file import ProjectSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
 if TYPE_CHECKING:
@@ -79,25 +79,26 @@ class FallbackWish:
         return lambda folder: write_fallback(folder, fallback, gate)
 
     def _fitted(self, examples: Sequence[Example], device: str | None, folder: Path) -> Seq2seq:
-        from nqg.seq2seq.fitting import Seq2seqFitting
+        from nqg.seq2seq.fine_tuning import FineTuning
 
         folder.mkdir(parents=True, exist_ok=True)
-        fitting = Seq2seqFitting(examples, self.settings, self.training, device=device)
-        if fitting.cut.first is not None:
-            err.print(str(fitting.cut))
-        for _ in tracked(fitting.steps(folder / STATE), "fine-tuning", self.training.steps):
+        fine_tuning = FineTuning(examples, self.settings, self.training, device=device)
+        if fine_tuning.truncation.first is not None:
+            err.print(str(fine_tuning.truncation))
+        for _ in tracked(fine_tuning.steps(folder / STATE), "fine-tuning", self.training.steps):
             pass
-        return fitting.seq2seq
+        return fine_tuning.seq2seq
 
     def _gate(self, hold_out: str, task: Task, run: TrainingRun) -> Gate:
         """The gate that is best for both parts, fitted anew to the examples that are not held out."""
-        from nqg.inference.calibration import HeldOut, cross_fitted, held_out
+        from nqg.evaluation.calibration import HeldOut, cross_fitted, held_out
+        from nqg.inference.parser import Parser
         from nqg.seq2seq.legal_decoding import LegalSeq2seq
 
         apart = replace(run, folder=run.folder / "held-out", curves=None)
 
         def parser(examples: Sequence[Example]) -> System:
-            return apart.fitted(replace(task, examples=examples, dev=())).parser
+            return Parser(apart.trained(replace(task, examples=examples, dev=())).model)
 
         def fallback(examples: Sequence[Example]) -> System:
             seq2seq = self._fitted(examples, task.device, apart.folder)

@@ -13,20 +13,20 @@ import typer
 from nqg.cli import training_options as options
 from nqg.cli.induce import LIKE, SETTINGS
 from nqg.cli.seq2seq_training import GATE, HOLD_OUT, SEQ2SEQ, SEQ2SEQ_BATCH_SIZE, SEQ2SEQ_STEPS, FallbackWish
+from nqg.cli.settings import ProjectSettings
 from nqg.cli.terminal import DEVICE, STOPPED, checked_device, complain, detail, in_words, out, report_written
 from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.inference.settings_file import ProjectSettings
 from nqg.plotting import check_picture
 
 if TYPE_CHECKING:
     from nqg.cli.training_run import Task
     from nqg.evaluation.metrics import Scores
-    from nqg.inference.fitting import Fitting
     from nqg.inference.parser import Parser
     from nqg.model.checkpoint import Measurement
+    from nqg.training.parser_training import ParserTraining
 
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
 
@@ -84,17 +84,17 @@ def train(
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.alone())
     try:
-        fitting = run.fitted(task)
+        training = run.trained(task)
         also = fallback.trained(task, run) if fallback else None
     except KeyboardInterrupt:
         complain(f"interrupted; the same command goes on with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
-        scores = _concluded(task, fitting, context.params, also)
+        scores = _concluded(task, training, context.params, also)
         shutil.rmtree(run.folder)
-        _report(output, fitting, scores, as_json)
-        report_written(output, *_drawn(fitting, plot))
-    run.processes.part()
+        _report(output, training, scores, as_json)
+        report_written(output, *_drawn(training, plot))
+    run.processes.close()
 
 
 def _task(given: Mapping[str, Any], chosen: ProjectSettings) -> Task:
@@ -119,12 +119,14 @@ def _task(given: Mapping[str, Any], chosen: ProjectSettings) -> Task:
 
 
 def _concluded(
-    task: Task, fitting: Fitting, given: Mapping[str, Any], also: Callable[[Path], None] | None
+    task: Task, training: ParserTraining, given: Mapping[str, Any], also: Callable[[Path], None] | None
 ) -> Scores | None:
     """The scores on the dev examples, written into the model folder with everything else."""
-    scores = _scores(fitting.parser, task.dev) if task.dev else None
+    from nqg.inference.parser import Parser
+
+    scores = _scores(Parser(training.model), task.dev) if task.dev else None
     measured = [_measured(scores, task.dev, given["dev"])] if scores else []
-    _write(fitting, task.examples, given["output"], also, measured)
+    _write(training, task.examples, given["output"], also, measured)
     return scores
 
 
@@ -139,26 +141,27 @@ def _check_output(output: Path) -> None:
 
 
 def _write(
-    fitting: Fitting,
+    training: ParserTraining,
     examples: Sequence[Example],
     output: Path,
     also: Callable[[Path], None] | None,
     measurements: Sequence[Measurement],
 ) -> None:
     """The model folder, and in it a line of JSON for every step."""
+    from nqg.inference.parser import Parser
     from nqg.model.checkpoint import Provenance
 
-    lines = (step.facts for step in fitting.under_way.records)
-    made = Provenance.of(examples, fitting.training, lines)
-    fitting.parser.save(output, provenance=replace(made, measurements=tuple(measurements)), also=also)
+    lines = (step.to_dict() for step in training.trainer.records)
+    made = Provenance.of(examples, training.settings, lines)
+    Parser(training.model).save(output, provenance=replace(made, measurements=tuple(measurements)), also=also)
 
 
-def _drawn(fitting: Fitting, plot: Path | None) -> list[Path]:
+def _drawn(training: ParserTraining, plot: Path | None) -> list[Path]:
     """The picture of the training, where one is wanted."""
     from nqg.training.records import write_plot
 
     if plot:
-        write_plot(plot, fitting.under_way.records)
+        write_plot(plot, training.trainer.records)
     return [plot] if plot else []
 
 
@@ -177,14 +180,14 @@ def _scores(parser: Parser, examples: Sequence[Example]) -> Scores:
     return score([answer.target for answer in answers], [example.target for example in examples])
 
 
-def _report(output: Path, fitting: Fitting, scores: Scores | None, as_json: bool) -> None:
-    records, best = fitting.under_way.records, fitting.under_way.best
+def _report(output: Path, training: ParserTraining, scores: Scores | None, as_json: bool) -> None:
+    records, best = training.trainer.records, training.trainer.best
     facts: dict[str, Any] = {
-        "rules": len(fitting.parser.grammar),
-        "examples": len(fitting.data),
+        "rules": len(training.model.grammar),
+        "examples": len(training.data),
         "steps": len(records),
         "loss": records[-1].loss,
-        "best_step": best.number if best else None,
+        "best_step": best.step if best else None,
         "dev": scores.to_dict() if scores else None,
         "folder": str(output),
     }

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import typer
 
 from nqg.cli.induce import chosen_settings
-from nqg.inference.settings_file import ProjectSettings, read_settings
+from nqg.cli.settings import ProjectSettings, read_settings
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import Seq2seqSettings
 

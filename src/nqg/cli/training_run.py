@@ -16,11 +16,12 @@ from nqg.errors import MissingExtra, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
-from nqg.inference.fitting import Fitting, distinct
+from nqg.inference.parser import Parser
 from nqg.model.forest_storage import ForestCache, ForestFolder, build_folder
 from nqg.model.forests import PART_SIZE, Forests, forest_parts, joined
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model_folder import held
+from nqg.training.parser_training import ParserTraining, distinct
 from nqg.training.processes import Processes
 from nqg.training.records import TrainingStep
 from nqg.training.resume import restore, saved_steps
@@ -72,23 +73,23 @@ class TrainingRun:
         """Keep other trainings of the same model away, until the block ends."""
         return held(self.folder, wait=False) if self.processes.is_main else nullcontext()
 
-    def fitted(self, task: Task) -> Fitting:
+    def trained(self, task: Task) -> ParserTraining:
         """Train to the end, from the beginning or from where the state is."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            fitting = self._prepared(task)
-            self._fit(fitting)
+            training = self._prepared(task)
+            self._train(training)
         finally:
             if self.processes.is_main and not any(self.folder.iterdir()):
                 self.folder.rmdir()
-        return fitting
+        return training
 
-    def _prepared(self, task: Task) -> Fitting:
+    def _prepared(self, task: Task) -> ParserTraining:
         with self.processes.main_first():
             rules = task.rules
             grammar = rules if isinstance(rules, Grammar) else _induced(task.examples, rules, self.folder)
             forests = self._forests(grammar, distinct(task.examples), task.forests)
-        return Fitting(
+        return Parser.training(
             grammar,
             task.examples,
             dev=task.dev,
@@ -106,13 +107,13 @@ class TrainingRun:
             return _forests(grammar, examples, self.cache)
         return _folder(grammar, examples, folder or self.folder / "forests")
 
-    def _fit(self, fitting: Fitting) -> None:
-        training = fitting.under_way
+    def _train(self, training: ParserTraining) -> None:
+        trainer = training.trainer
         if self.state.exists():
-            restore(self.state, training, fitting.origin)
-            err.print(f"{self.state}: going on after step {training.made:,}")
-        steps = saved_steps(training, self.state, fitting.origin, self.save_every)
-        with _curves(self.curves if self.processes.is_main else None, training.made) as curves:
+            restore(self.state, trainer)
+            err.print(f"{self.state}: continuing after step {trainer.made:,}")
+        steps = saved_steps(trainer, self.state, self.save_every)
+        with _curves(self.curves if self.processes.is_main else None, trainer.made) as curves:
             for step in _drawn(steps, training.settings):
                 curves.add(step)
 
@@ -184,7 +185,7 @@ class Curves:
         """Draw the curves on by one step."""
         if self.writer is None:
             return
-        for name, value in step.facts.items():
+        for name, value in step.to_dict().items():
             if name != "step" and value is not None:
                 self.writer.add_scalar(name.replace("dev_", "dev/"), value, step.number)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from nqg.answers import Answer
 from nqg.data.examples import distinct_pairs
 from nqg.engines import Engine
+from nqg.evaluation.calibration import HeldOut, held_out
 from nqg.evaluation.evaluation import Evaluation
 from nqg.evaluation.metrics import Scores
 from nqg.experiments.recipe import Recipe, SystemName, UsedWeights
@@ -33,12 +34,11 @@ from nqg.experiments.task import (
     training_settings,
     write_answers,
 )
-from nqg.inference.calibration import HeldOut, held_out
 from nqg.inference.hybrid import Gate, Trial, calibrated_gate, combine
-from nqg.inference.parser import best_device
 from nqg.model_folder import held
 from nqg.progress import Progress, silent
 from nqg.run_config import commit, hardware, versions
+from nqg.training.processes import best_device
 
 PACKAGES = ("torch", "transformers", "numpy", "numba")
 PARTS: tuple[SystemName, ...] = ("nqg", "seq2seq")

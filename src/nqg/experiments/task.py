@@ -26,16 +26,14 @@ from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
-from nqg.inference.fitting import Fitting
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.progress import Progress, silent
-from nqg.seq2seq.fitting import Seq2seqFitting
+from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.splits.audit import audit
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import Sizes, random_split
-from nqg.training.resume import restore, saved_steps
 
 BEST_LEGAL = "best_legal"  # where the paper's NQG abstains because its best derivation is illegal, this one looks on
 SAVE_EVERY = 64
@@ -141,7 +139,7 @@ def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> R
     with timed(seconds, "induction"):
         grammar = induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
     with timed(seconds, "training"):
-        fitting = Fitting(
+        training = Parser.training(
             grammar,
             train,
             target_grammar=data.target_grammar,
@@ -149,16 +147,14 @@ def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> R
             training=settings,
             device=context.device,
         )
-        state = context.folder / "nqg.safetensors"
-        if state.exists():
-            restore(state, fitting.under_way, fitting.origin)
-        for step in saved_steps(fitting.under_way, state, fitting.origin, SAVE_EVERY):
+        for step in training.steps(context.folder / "nqg.safetensors", SAVE_EVERY):
             context.progress(f"training, loss {step.loss:.4f}", step.number, settings.steps)
     with timed(seconds, "parsing"):
-        answers = nqg_answers(data, fitting.parser, test, DecodeOptions())
+        parser = Parser(training.model)
+        answers = nqg_answers(data, parser, test, DecodeOptions())
     others = {}
     if data.target_grammar:
-        others = {BEST_LEGAL: nqg_answers(data, fitting.parser, test, DecodeOptions(only_legal=True))}
+        others = {BEST_LEGAL: nqg_answers(data, parser, test, DecodeOptions(only_legal=True))}
     figures = {"rules": float(len(grammar)), "train_examples": float(len(data.train))}
     return RunResult(answers, figures, asdict(settings) | {"induction": dict(recipe.induction)}, seconds, others)
 
@@ -180,12 +176,12 @@ def run_seq2seq(data: RecipeData, weights: str, seed: int, context: RunContext) 
     settings = fine_tuning_settings(data.recipe, weights, seed)
     train, test = data.for_seq2seq(data.train), data.for_seq2seq(data.test)
     with timed(seconds, "training"):
-        fitting = Seq2seqFitting(train, Seq2seqSettings(model=weights), settings, device=context.device)
-        for step in fitting.steps(context.folder / "seq2seq.safetensors"):
+        fine_tuning = FineTuning(train, Seq2seqSettings(model=weights), settings, device=context.device)
+        for step in fine_tuning.steps(context.folder / "seq2seq.safetensors"):
             context.progress(f"fine-tuning, loss {step.loss:.4f}", step.number, settings.steps)
     with timed(seconds, "predicting"):
-        answers = tuple(fitting.seq2seq.answers(example.source for example in test))
-    figures = {"train_examples": float(len(train)), "cut_sources": float(fitting.cut.sources)}
+        answers = tuple(fine_tuning.seq2seq.answers(example.source for example in test))
+    figures = {"train_examples": float(len(train)), "cut_sources": float(fine_tuning.truncation.sources)}
     return RunResult(answers, figures, asdict(settings), seconds)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +28,8 @@ from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.spans import anchors, span_numbers
 from nqg.model.subwords import Subwords, collate, tokenize
+from nqg.training.parser_training import ParserTraining
+from nqg.training.processes import best_device
 
 WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
 BATCH = 256  # sentences that are encoded together
@@ -71,14 +74,17 @@ class Parser:
         training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
         device: str | None = None,
     ) -> Parser:
-        """A parser fitted to `examples`, whose derivations `grammar` has; see `Fitting` for `dev`."""
-        from nqg.inference.fitting import Fitting  # which makes parsers, and so imports this module
-
-        fitting = Fitting(
+        """A parser fitted to `examples`, whose derivations `grammar` has; see `ParserTraining` for `dev`."""
+        trained = cls.training(
             grammar, examples, dev=dev, target_grammar=target_grammar, model=model, training=training, device=device
         )
-        records = [step.facts for step in fitting.steps()]
-        return cls(replace(fitting.parser.model, provenance=Provenance.of(examples, training, records)))
+        records = [step.to_dict() for step in trained.steps()]
+        return cls(replace(trained.model, provenance=Provenance.of(examples, training, records)))
+
+    @classmethod
+    def training(cls, grammar: Grammar, examples: Sequence[Example], **options: Any) -> ParserTraining:
+        """A training whose steps can be watched; the options are those of `ParserTraining`."""
+        return ParserTraining(grammar, examples, cls, **options)
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> Parser:
@@ -172,11 +178,6 @@ class Parser:
             table = model.scorer(batch, anchors(full, model.device))  # (S, R)
             scores: FloatArray = table[tuple(places)].double().cpu().numpy()
         return scores
-
-
-def best_device() -> str:
-    """The GPU where there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from nqg.errors import NqgError
 from nqg.grammar.earley import Expected, Prefix
 from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol
 from nqg.seq2seq.seq2seq import Seq2seq
-from nqg.seq2seq.spelling import Spelling, encoded_targets, written
+from nqg.seq2seq.spelling import Spelling, tokenize_targets, written
 
 Ended = tuple[str, ...]
 
@@ -72,7 +72,7 @@ class Vocabulary:
 
 
 def _opening(tokenizer: Any) -> int | None:
-    first = next(iter(encoded_targets(tokenizer, ["a"])[0]), None)
+    first = next(iter(tokenize_targets(tokenizer, ["a"])[0]), None)
     return first if first in (tokenizer.bos_token_id, tokenizer.cls_token_id) else None
 
 

@@ -18,6 +18,7 @@ from nqg.model_folder import refused_with
 from nqg.seq2seq.checkpoint import read_folder, write_folder
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import Spelling, written
+from nqg.training.processes import best_device
 
 SEQ2SEQ = "seq2seq"  # how its answers call the system
 TOGETHER = 2**15  # pieces of sources that are read at once, padding included
@@ -47,9 +48,9 @@ class Seq2seq:
         device: str | None = None,
     ) -> Seq2seq:
         """A model fine-tuned on `examples`; with `dev`, the weights that did best on them."""
-        from nqg.seq2seq.fitting import Seq2seqFitting
+        from nqg.seq2seq.fine_tuning import FineTuning
 
-        fitting = Seq2seqFitting(examples, settings, training, dev=dev, device=device)
+        fitting = FineTuning(examples, settings, training, dev=dev, device=device)
         for _ in fitting.steps():
             pass
         return fitting.seq2seq
@@ -75,11 +76,11 @@ class Seq2seq:
 
     def source_length(self, source: str) -> int:
         """How many pieces a source has, prefix and end included; `longest_source` of them are read."""
-        return len(self._sources([source], is_cut=False)[0])
+        return len(self._sources([source], truncate=False)[0])
 
     def too_long(self, sources: Sequence[str]) -> list[int]:
         """The positions of the sources whose ends the model does not read."""
-        lengths = map(len, self._sources(sources, is_cut=False))
+        lengths = map(len, self._sources(sources, truncate=False))
         return [place for place, length in enumerate(lengths) if length > self.settings.longest_source]
 
     def predict(self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None) -> list[str]:
@@ -105,14 +106,14 @@ class Seq2seq:
         """The target that pieces spell."""
         return self.spelling.read(written(self.tokenizer, [pieces])[0])
 
-    def _sources(self, sources: Sequence[str], is_cut: bool) -> list[list[int]]:
-        return encoded_sources(self.tokenizer, self.settings, sources, is_cut=is_cut)
+    def _sources(self, sources: Sequence[str], truncate: bool) -> list[list[int]]:
+        return tokenize_sources(self.tokenizer, self.settings, sources, truncate=truncate)
 
     @torch.inference_mode()
     def _in_batches(self, sources: Sequence[str], answers: Callable[[Ids], list[T]]) -> list[T]:
         """The answers to batches of sources of like lengths, in the order of the sources."""
         self.model.eval()
-        pieces = self._sources(sources, is_cut=True)
+        pieces = self._sources(sources, truncate=True)
         found = [
             (place, answer)
             for places in _by_length(pieces)
@@ -165,12 +166,12 @@ class Seq2seq:
         )
 
 
-def encoded_sources(
-    tokenizer: Any, settings: Seq2seqSettings, sources: Sequence[str], *, is_cut: bool
+def tokenize_sources(
+    tokenizer: Any, settings: Seq2seqSettings, sources: Sequence[str], *, truncate: bool
 ) -> list[list[int]]:
     """The pieces of sources after the prefix, all of them or as many as the model reads."""
     texts = [settings.prefix + source for source in sources]
-    limits = {"truncation": True, "max_length": settings.longest_source} if is_cut else {"verbose": False}
+    limits = {"truncation": True, "max_length": settings.longest_source} if truncate else {"verbose": False}
     ids: list[list[int]] = tokenizer(texts, **limits)["input_ids"] if texts else []
     return ids
 
@@ -182,8 +183,3 @@ def _by_length(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         count = max(1, TOGETHER // len(pieces[left[0]]))
         yield left[:count]
         del left[:count]
-
-
-def best_device() -> str:
-    """A GPU if there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"

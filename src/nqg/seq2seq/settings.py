@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName
-from nqg.model.settings import EMBEDDED
 
+EMBEDDED = "embedded"  # the name of the small T5 that is trained from scratch
 Optimizer = Literal["adafactor", "adamw"]
 Schedule = Literal["constant", "linear"]
 Precision = Literal["auto", "bf16", "float32"]
@@ -93,8 +93,8 @@ class FineTuningSettings:
     label_smoothing: float = 0.0
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
-    record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.batches`
-    shard: bool = False  # divide the weights among the processes, see `nqg.seq2seq.sharding`
+    record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.objective`
+    shard: bool = False  # divide the weights among the processes, see `nqg.seq2seq.fine_tuning`
     pool: int = 8  # batches whose examples are sorted by length together, at most; 1 leaves them as they come
     evaluate_every: int | None = None
     patience: int = 5  # evaluations without a better one until training stops
@@ -116,16 +116,3 @@ class FineTuningSettings:
     def rate(self, model: str) -> float:
         """The learning rate at its highest."""
         return self.learning_rate or (1e-3 if model == EMBEDDED else 1e-4)
-
-    def share_of_rate(self, step: int) -> float:
-        """The share of the highest learning rate in a step, counted from 0.
-
-        >>> settings = FineTuningSettings(steps=10, schedule="linear", warm_up=4)
-        >>> [settings.share_of_rate(step) for step in (0, 3, 4, 7)]
-        [0.25, 1.0, 1.0, 0.5]
-        """
-        if step < self.warm_up:
-            return (step + 1) / self.warm_up
-        if self.schedule == "constant":
-            return 1.0
-        return max(self.steps - step, 0) / max(self.steps - self.warm_up, 1)

@@ -55,10 +55,10 @@ def _table(characters: Mapping[str, str]) -> dict[int, str]:
 
 def round_trips(tokenizer: Any, texts: Sequence[str]) -> list[str]:
     """What is left of texts after they were encoded and decoded."""
-    return written(tokenizer, encoded_targets(tokenizer, texts)) if texts else []
+    return written(tokenizer, tokenize_targets(tokenizer, texts)) if texts else []
 
 
-def encoded_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+def tokenize_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """The pieces of targets, with the end that the tokenizer gives them."""
     ids: list[list[int]] = tokenizer(text_target=list(texts), verbose=False)["input_ids"]
     return ids

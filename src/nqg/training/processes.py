@@ -1,6 +1,7 @@
 """The processes that train together, as `accelerate launch` starts them; usually one alone.
 
-Every process learns from its share of each batch; losses and gradients are added up, so that all take the same step.
+Every process learns from its share of each batch; losses and gradients are summed, so that all take the same step.
+Where weights are sharded (FSDP2), each process holds a part of every tensor, a `DTensor`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-LONGEST_WAIT = timedelta(days=1)  # of the others, while the main process induces a grammar or tries dev examples
+TIMEOUT = timedelta(days=1)  # of the others, while the main process induces a grammar or evaluates on dev examples
+
+
+def best_device() -> str:
+    """The GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +34,31 @@ class Processes:
 
     count: int = 1
     rank: int = 0
-    device: str | None = None  # none where this process is alone and may choose
+    device: str | None = None  # None where this process is alone and may choose
     state: Any = None  # accelerate's
 
     @classmethod
     def launched(cls, device: str | None = None) -> Processes:
-        """The processes that a launcher started together with this one, on the device that is wanted."""
+        """The processes that a launcher started together with this one."""
         if int(os.environ.get("WORLD_SIZE") or 1) == 1:
             return cls()
         from accelerate import PartialState  # type: ignore[import-untyped]
 
-        state = PartialState(cpu=device == "cpu" or not torch.cuda.is_available(), timeout=LONGEST_WAIT)
+        state = PartialState(cpu=device == "cpu" or not torch.cuda.is_available(), timeout=TIMEOUT)
         place = "cpu" if state.device.type == "cpu" else str(state.device)
         return cls(state.num_processes, state.process_index, place, state)
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the process that draws, writes and tries dev examples."""
+        """Whether this is the process that reports, writes and evaluates on dev examples."""
         return self.rank == 0
 
     def share(self, batch: Sequence[int]) -> Sequence[int]:
-        """The part of a batch that is this process's; there may be none."""
+        """The part of a batch that is this process's; it may be empty."""
         return batch[self.rank :: self.count]
 
-    def add_up(self, loss: Tensor, weights: Sequence[nn.Parameter]) -> Tensor:
-        """Add up the losses and the gradients of all; a weight that no process used keeps no gradient."""
+    def all_reduce(self, loss: Tensor, weights: Sequence[nn.Parameter]) -> Tensor:
+        """Sum the losses and the gradients of all; a weight that no process used keeps no gradient."""
         if self.count == 1:
             return loss
         used = torch.tensor([float(weight.grad is not None) for weight in weights], device=loss.device)
@@ -62,12 +68,12 @@ class Processes:
         total, used, *parts = torch.split(sums, [1, len(weights), *(weight.numel() for weight in weights)])
         for weight, is_used, part in zip(weights, used.tolist(), parts, strict=True):
             if weight.grad is not None:
-                weight.grad.copy_(part.view_as(weight))  # where it lies: recorded kernels go on adding to it there
+                weight.grad.copy_(part.view_as(weight))  # in place: CUDA graphs go on adding to it there
             elif is_used:
                 weight.grad = part.view_as(weight).clone()
         return total.squeeze()
 
-    def make_equal(self, *tensors: Tensor) -> None:
+    def broadcast(self, *tensors: Tensor) -> None:
         """Give every process the main one's values."""
         if self.count > 1:
             for tensor in tensors:
@@ -82,8 +88,28 @@ class Processes:
             with self.state.main_process_first():
                 yield
 
-    def part(self) -> None:
-        """Wait for one another, and go separate ways."""
+    def close(self) -> None:
+        """Wait for one another, then leave the group."""
         if self.count > 1:
             self.state.wait_for_everyone()
             self.state.destroy_process_group()
+
+
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether a tensor is a `DTensor`, whose module takes long to import."""
+    return hasattr(tensor, "full_tensor")
+
+
+def gathered(tensor: Any) -> Tensor:
+    """A tensor whole, on each process; of one that is sharded, all processes must ask for it."""
+    whole: Tensor = tensor.full_tensor() if is_sharded(tensor) else tensor
+    return whole
+
+
+def sharded_like(weight: Any, tensor: Tensor) -> Tensor:
+    """A whole tensor, equal on all processes, sharded as a weight is, if it is."""
+    if not is_sharded(weight) or is_sharded(tensor):
+        return tensor
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(tensor.to(weight.device), weight.device_mesh, weight.placements, src_data_rank=None)

@@ -1,4 +1,4 @@
-"""What training tells about itself: one record a step, with scores on held-out examples where they were taken."""
+"""What training tells about itself: one record a step, with scores on dev examples where they were taken."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nqg.plotting import write_picture
 
 @dataclass(frozen=True, slots=True)
 class DevScores:
-    """How a model does on held-out examples: the share it gets right, and the mean loss of those that it can learn.
+    """The share of dev examples that a model gets right, and the mean loss of those that it can learn.
 
     >>> DevScores(0.75, 0.2).is_better_than(DevScores(0.75, 0.3))
     True
     """
 
     exact_match: float
-    loss: float | None  # none where the grammar derives no held-out example
+    loss: float | None = None  # None where nothing has a loss, as where the grammar derives no dev example
 
     def is_better_than(self, other: DevScores) -> bool:
         """Whether more is right, or as much with a lower loss."""
@@ -34,23 +34,22 @@ class DevScores:
 
 @dataclass(frozen=True, slots=True)
 class TrainingStep:
-    """One step of training: its number from 1, the loss of its batch in nats a sentence, its learning rate.
+    """One step of training: its number from 1, the loss of its batch, its learning rate.
 
-    >>> TrainingStep(32, 0.5, 1e-3, DevScores(0.75, 0.2)).facts
+    >>> TrainingStep(32, 0.5, 1e-3, DevScores(0.75, 0.2)).to_dict()
     {'step': 32, 'loss': 0.5, 'learning_rate': 0.001, 'dev_exact_match': 0.75, 'dev_loss': 0.2}
     """
 
     number: int
     loss: float
     learning_rate: float
-    dev: DevScores | None = None  # of the weights after the step, where they were tried
+    dev: DevScores | None = None  # of the weights after the step, where they were evaluated
 
-    @property
-    def facts(self) -> dict[str, int | float | None]:
+    def to_dict(self) -> dict[str, int | float | None]:
         """The step as a line of `training.jsonl`."""
-        facts = {"step": self.number, "loss": self.loss, "learning_rate": self.learning_rate}
+        values = {"step": self.number, "loss": self.loss, "learning_rate": self.learning_rate}
         scores = {"dev_exact_match": self.dev.exact_match, "dev_loss": self.dev.loss} if self.dev else {}
-        return {**facts, **scores}
+        return {**values, **scores}
 
 
 def columns_of(records: Sequence[TrainingStep]) -> dict[str, list[float]]:
@@ -59,24 +58,38 @@ def columns_of(records: Sequence[TrainingStep]) -> dict[str, list[float]]:
     >>> columns_of([TrainingStep(1, 0.5, 1e-3)])
     {'loss': [0.5], 'learning_rate': [0.001], 'dev_exact_match': [nan], 'dev_loss': [nan]}
     """
-    rows = [step.facts for step in records]
+    rows = [step.to_dict() for step in records]
     names = ("loss", "learning_rate", "dev_exact_match", "dev_loss")
-    return {name: [_number(row.get(name)) for row in rows] for name in names}
+    return {name: [math.nan if (value := row.get(name)) is None else value for row in rows] for name in names}
 
 
 def steps_in(columns: Mapping[str, Sequence[float]]) -> list[TrainingStep]:
     """The records that `columns_of` made into columns."""
-    scores = map(_scores, columns["dev_exact_match"], columns["dev_loss"])
+    scores = [
+        None if math.isnan(exact_match) else DevScores(exact_match, None if math.isnan(loss) else loss)
+        for exact_match, loss in zip(columns["dev_exact_match"], columns["dev_loss"], strict=True)
+    ]
     rows = zip(columns["loss"], columns["learning_rate"], scores, strict=True)
     return [TrainingStep(number, *row) for number, row in enumerate(rows, start=1)]
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _scores(exact_match: float, loss: float) -> DevScores | None:
-    return None if math.isnan(exact_match) else DevScores(exact_match, None if math.isnan(loss) else loss)
+def read_steps(path: Path) -> list[TrainingStep]:
+    """The steps in the `training.jsonl` of a model folder; any other line is refused with its place."""
+    if not path.exists():
+        raise NqgError(f"{path}: no such file; `nqg train` writes one into the model folder")
+    steps = []
+    for line, record in enumerate(read_records(path), start=1):
+        for name in ("step", "loss", "learning_rate"):
+            if type(record.get(name)) not in (int, float):
+                raise FormatError(f"expected a number as '{name}', found {record.get(name)!r}", Place(path, line))
+        exact_match, dev_loss = record.get("dev_exact_match"), record.get("dev_loss")
+        if not {type(exact_match), type(dev_loss)} <= {int, float, NoneType}:
+            raise FormatError("expected numbers as 'dev_exact_match' and 'dev_loss'", Place(path, line))
+        dev = None if exact_match is None else DevScores(exact_match, dev_loss)
+        steps.append(TrainingStep(int(record["step"]), record["loss"], record["learning_rate"], dev))
+    if not steps:
+        raise NqgError(f"{path}: no step is recorded there")
+    return steps
 
 
 COLOURS = {"batch": "#bbbbcc", "loss": "#4477aa"}
@@ -85,18 +98,44 @@ WINDOWS = 20  # in a whole training: how many running means lie side by side
 
 
 def write_plot(path: Path, steps: Sequence[TrainingStep]) -> None:
-    """Draw a training, as PNG or SVG by the name of the file."""
-    write_picture(path, lambda figure_class: _drawn(steps, figure_class))
+    """Draw a training, as PNG or SVG by the name of the file: losses above, dev examples that are right below."""
+
+    def draw(figure_class: Any) -> Any:
+        figure = figure_class(figsize=(9, 5.5), layout="constrained")
+        evaluated = [(step.number, step.dev) for step in steps if step.dev]
+        panels = figure.subplots(1 + bool(evaluated), 1, sharex=True, squeeze=False)[:, 0]
+        _draw_losses(panels[0], steps)
+        title = f"{steps[-1].number:,} steps, loss {steps[-1].loss:.4f} in the last"
+        if evaluated:
+            panels[1].plot(
+                *zip(*((number, 100 * dev.exact_match) for number, dev in evaluated), strict=True), **DEV_LINE
+            )
+            panels[1].set_ylim(0, 100)
+            panels[1].set_ylabel("dev examples right, per cent", fontsize=9)
+            title += f"; at best {max(dev.exact_match for _, dev in evaluated):.1%} of the dev examples right"
+        for panel in panels:
+            panel.set_xlim(0, steps[-1].number)
+            panel.spines[["top", "right"]].set_visible(False)
+            panel.tick_params(labelsize=8)
+        panels[-1].set_xlabel("step", fontsize=9)
+        figure.suptitle(title, fontsize=10)
+        return figure
+
+    write_picture(path, draw)
 
 
-def read_steps(path: Path) -> list[TrainingStep]:
-    """The steps in the `training.jsonl` of a model folder; a line that is none is refused with its place."""
-    if not path.exists():
-        raise NqgError(f"{path}: no such file; `nqg train` writes one into the model folder")
-    steps = [_step(record, Place(path, number)) for number, record in enumerate(read_records(path), start=1)]
-    if not steps:
-        raise NqgError(f"{path}: no step was noted there")
-    return steps
+def _draw_losses(panel: Any, steps: Sequence[TrainingStep]) -> None:
+    numbers, losses = [step.number for step in steps], [step.loss for step in steps]
+    window = max(1, len(losses) // WINDOWS)
+    means = running_means(losses, window)
+    panel.plot(numbers, losses, color=COLOURS["batch"], linewidth=0.8, label="a batch")
+    panel.plot(numbers, means, color=COLOURS["loss"], linewidth=1.6, label=f"mean of {window:,} batches")
+    dev = [(step.number, step.dev.loss) for step in steps if step.dev and step.dev.loss is not None]
+    if dev:
+        panel.plot(*zip(*dev, strict=True), **DEV_LINE, label="dev examples")
+    panel.set_ylim(bottom=0)
+    panel.set_ylabel("loss, nats a sentence", fontsize=9)
+    panel.legend(fontsize=8, frameon=False)
 
 
 def running_means(values: Sequence[float], window: int) -> list[float]:
@@ -107,62 +146,3 @@ def running_means(values: Sequence[float], window: int) -> list[float]:
     """
     parts = [values[max(0, end - window) : end] for end in range(1, len(values) + 1)]
     return [sum(part) / len(part) for part in parts]
-
-
-def _step(record: Mapping[str, Any], place: Place) -> TrainingStep:
-    for name in ("step", "loss", "learning_rate"):
-        if type(record.get(name)) not in (int, float):
-            raise FormatError(f"expected a number as '{name}', found {record.get(name)!r}", place)
-    right, dev_loss = record.get("dev_exact_match"), record.get("dev_loss")
-    if not {type(right), type(dev_loss)} <= {int, float, NoneType}:
-        raise FormatError("expected numbers as 'dev_exact_match' and 'dev_loss'", place)
-    dev = None if right is None else DevScores(right, dev_loss)
-    return TrainingStep(int(record["step"]), record["loss"], record["learning_rate"], dev)
-
-
-def _drawn(steps: Sequence[TrainingStep], figure_class: Any) -> Any:
-    figure = figure_class(figsize=(9, 5.5), layout="constrained")
-    tried = [step for step in steps if step.dev]
-    above, *below = figure.subplots(1 + bool(tried), 1, sharex=True, squeeze=False)[:, 0]
-    _draw_loss(above, steps, tried)
-    for panel in below:
-        _draw_accuracy(panel, tried)
-    for panel in (above, *below):
-        panel.set_xlim(0, steps[-1].number)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=8)
-    (below or [above])[-1].set_xlabel("step", fontsize=9)
-    figure.suptitle(_title(steps, tried), fontsize=10)
-    return figure
-
-
-def _title(steps: Sequence[TrainingStep], tried: Sequence[TrainingStep]) -> str:
-    title = f"{steps[-1].number:,} steps, loss {steps[-1].loss:.4f} in the last"
-    best = max((step.dev.exact_match for step in tried if step.dev), default=None)
-    return title if best is None else f"{title}; at best {best:.1%} of the dev examples right"
-
-
-def _draw_loss(panel: Any, steps: Sequence[TrainingStep], tried: Sequence[TrainingStep]) -> None:
-    numbers, losses = [step.number for step in steps], [step.loss for step in steps]
-    window = max(1, len(losses) // WINDOWS)
-    panel.plot(numbers, losses, color=COLOURS["batch"], linewidth=0.8, label="a batch")
-    panel.plot(
-        numbers,
-        running_means(losses, window),
-        color=COLOURS["loss"],
-        linewidth=1.6,
-        label=f"mean of {window:,} batches",
-    )
-    held = [(step.number, step.dev.loss) for step in tried if step.dev and step.dev.loss is not None]
-    if held:
-        panel.plot(*zip(*held, strict=True), **DEV_LINE, label="dev examples")
-    panel.set_ylim(bottom=0)
-    panel.set_ylabel("loss, nats a sentence", fontsize=9)
-    panel.legend(fontsize=8, frameon=False)
-
-
-def _draw_accuracy(panel: Any, tried: Sequence[TrainingStep]) -> None:
-    shares = [(step.number, 100 * step.dev.exact_match) for step in tried if step.dev]
-    panel.plot(*zip(*shares, strict=True), **DEV_LINE)
-    panel.set_ylim(0, 100)
-    panel.set_ylabel("dev examples right, per cent", fontsize=9)

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
-from nqg.inference.fitting import Fitting
+from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import Processes
 
 
@@ -34,22 +35,23 @@ def test_a_process_that_nobody_launched_with_others_is_alone(monkeypatch: pytest
     assert alone == Processes(count=1, rank=0)
     assert alone.is_main
     with alone.main_first():
-        alone.part()
+        alone.close()
 
 
 def test_alone_nothing_is_added() -> None:
     weight = nn.Parameter(torch.ones(2))
     weight.grad = torch.tensor([1.0, 2.0])
     loss = torch.tensor(3.0)
-    assert Processes().add_up(loss, [weight]) is loss
+    assert Processes().all_reduce(loss, [weight]) is loss
     assert weight.grad.tolist() == [1.0, 2.0]
 
 
-def fitting(processes: Processes) -> Fitting:
+def training(processes: Processes) -> ParserTraining:
     """A training of one example and one step."""
     grammar, once = Grammar.parse("jump ### J\njump ### K"), TrainingSettings(steps=1)
     model = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
-    return Fitting(grammar, [Example("jump", "J")], model=model, training=once, device="cpu", processes=processes)
+    examples = [Example("jump", "J")]
+    return Parser.training(grammar, examples, model=model, training=once, device="cpu", processes=processes)
 
 
 def plus(other: list[float]) -> Callable[[Tensor], None]:
@@ -65,7 +67,7 @@ def test_losses_and_gradients_are_added_up(monkeypatch: pytest.MonkeyPatch) -> N
     first, second, idle = (nn.Parameter(torch.zeros(shape)) for shape in ((2, 2), (1,), (3,)))
     first.grad = torch.tensor([[1.0, 2.0], [3.0, 4.0]])  # the other process used the second, and none the third
     monkeypatch.setattr(torch.distributed, "all_reduce", plus([0.5, 1, 1, 0, 10, 20, 30, 40, 7, 0, 0, 0]))
-    total = Processes(count=2).add_up(torch.tensor(0.25), [first, second, idle])
+    total = Processes(count=2).all_reduce(torch.tensor(0.25), [first, second, idle])
     assert total.item() == 0.75
     assert total.shape == ()
     assert first.grad.tolist() == [[11.0, 22.0], [33.0, 44.0]]
@@ -80,25 +82,27 @@ def test_a_gradient_is_added_to_where_it_lies_because_recorded_kernels_know_no_o
     weight = nn.Parameter(torch.zeros(2))
     weight.grad = before = torch.tensor([1.0, 2.0])
     monkeypatch.setattr(torch.distributed, "all_reduce", plus([0.5, 1, 10, 20]))
-    Processes(count=2).add_up(torch.tensor(0.25), [weight])
+    Processes(count=2).all_reduce(torch.tensor(0.25), [weight])
     assert weight.grad is before
     assert before.tolist() == [11.0, 22.0]
 
 
 def test_processes_that_are_not_after_the_same_step_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: tensor.fill_(32))
-    with pytest.raises(NqgError, match="process 1 would go on after step 0 and the main one after step 32: the folder"):
-        next(fitting(Processes(count=2, rank=1)).steps())
+    with pytest.raises(
+        NqgError, match="process 1 would continue after step 0 and the main one after step 32: the folder"
+    ):
+        next(training(Processes(count=2, rank=1)).steps())
 
 
 def test_a_process_without_examples_takes_the_step_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    busy = fitting(Processes())
+    busy = training(Processes())
     (expected,) = busy.steps()
-    weights = list(busy.parser.model.scorer.parameters())
+    weights = list(busy.model.scorer.parameters())
     gradients = [number for weight in weights if weight.grad is not None for number in weight.grad.flatten().tolist()]
     monkeypatch.setattr(torch.distributed, "all_reduce", plus([expected.loss, *[1.0] * len(weights), *gradients]))
     monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: None)
-    idle = fitting(Processes(count=2, rank=1))
+    idle = training(Processes(count=2, rank=1))
     assert list(idle.steps()) == [expected]
-    for ours, theirs in zip(idle.parser.model.scorer.parameters(), weights, strict=True):
+    for ours, theirs in zip(idle.model.scorer.parameters(), weights, strict=True):
         torch.testing.assert_close(ours, theirs)

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.seq2seq.batches import IGNORED, ROUND, Corpus, Pieces, parts, planned_steps
+from nqg.seq2seq.objective import IGNORED, ROUND, Corpus, SubwordPair, planned_steps, split_by_size
 from nqg.seq2seq.settings import FineTuningSettings
 
 SIZES = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=40)
@@ -57,7 +57,7 @@ def test_small_data_stay_as_they_come() -> None:
 @given(SIZES, st.integers(1, 9))
 def test_parts_are_the_step_sorted_and_cut_evenly(sizes: list[tuple[int, int]], count: int) -> None:
     step = list(range(len(sizes)))[::-1]
-    cut = parts(step, sizes, count)
+    cut = split_by_size(step, sizes, count)
     assert len(cut) == count
     assert sorted(number for part in cut for number in part) == sorted(step)
     assert max(map(len, cut)) - min(map(len, cut)) <= 1
@@ -65,14 +65,14 @@ def test_parts_are_the_step_sorted_and_cut_evenly(sizes: list[tuple[int, int]], 
     assert ordered == sorted(ordered)
 
 
-PIECES = st.lists(st.integers(3, 99), min_size=1, max_size=20).map(tuple)
+SUBWORDS = st.lists(st.integers(3, 99), min_size=1, max_size=20).map(tuple)
 
 
-@given(st.lists(st.builds(Pieces, PIECES, PIECES), min_size=1, max_size=8), st.data())
-def test_a_batch_holds_the_pieces_of_its_examples(examples: list[Pieces], data: st.DataObject) -> None:
+@given(st.lists(st.builds(SubwordPair, SUBWORDS, SUBWORDS), min_size=1, max_size=8), st.data())
+def test_a_batch_holds_the_subwords_of_its_examples(examples: list[SubwordPair], data: st.DataObject) -> None:
     corpus = Corpus(examples, padding=0, start=1, device=torch.device("cpu"))
     part = data.draw(st.lists(st.sampled_from(range(len(examples))), min_size=1, max_size=8))
-    batch = corpus.batch(part)
+    batch = corpus.collate(part)
     assert all(tensor.shape[1] % ROUND == 0 and tensor.dtype == torch.long for tensor in batch.tensors)
     for row, number in enumerate(part):
         example = examples[number]

@@ -17,14 +17,15 @@ from nqg.errors import NqgError, SettingsError, UnknownName
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NodeId
-from nqg.inference.fitting import Fitting
+from nqg.inference.parser import Parser
 from nqg.model.forest_crf import TrainingData, batch_loss
 from nqg.model.forests import build_forests
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.spans import anchors
 from nqg.model.subwords import collate, tokenize
+from nqg.training.parser_training import ParserTraining, batches
 from nqg.training.records import DevScores
-from nqg.training.trainer import Diverged, Training, batches, precision, warm_up_and_decay, weights_of
+from nqg.training.trainer import Diverged, Trainer, autocast, copied, scheduled
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""
@@ -46,27 +47,27 @@ CPU = torch.device("cpu")
 TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
 
 
-def fitting(steps: int = 4, seed: int = 0, examples: list[Example] = EXAMPLES) -> Fitting:
+def fitting(steps: int = 4, seed: int = 0, examples: list[Example] = EXAMPLES) -> ParserTraining:
     training = TrainingSettings(steps=steps, batch_size=2, warm_up=2, seed=seed)
-    return Fitting(GRAMMAR, examples, model=TINY, training=training, device="cpu")
+    return Parser.training(GRAMMAR, examples, model=TINY, training=training, device="cpu")
 
 
-def exact() -> Fitting:
+def exact() -> ParserTraining:
     """A model in float64 without dropout."""
     found = fitting()
-    found.parser.model.scorer.double().eval()
+    found.model.scorer.double().eval()
     return found
 
 
-def loss(model: Fitting, batch: list[int]) -> torch.Tensor:
-    saved = model.parser.model
+def loss(model: ParserTraining, batch: list[int]) -> torch.Tensor:
+    saved = model.model
     data, rows = model.data.rows(batch)
     return batch_loss(saved.scorer, data.collate(rows, CPU))
 
 
-def enumerated_loss(model: Fitting, example: Example) -> float:
+def enumerated_loss(model: ParserTraining, example: Example) -> float:
     """-log p(target | source), derivation by derivation."""
-    saved, source = model.parser.model, example.source_tokens
+    saved, source = model.model, example.source_tokens
     full = charts(GRAMMAR, [source])
     sentence = collate(tokenize(saved.tokenizer, [source]), CPU)
     table = saved.scorer(sentence, anchors(full, CPU)).detach()
@@ -97,7 +98,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_the_losses_of_its_parts() -> None:
 
 def test_the_gradient_for_the_rules_passes_a_numerical_check() -> None:
     model = exact()
-    scorer = model.parser.model.scorer
+    scorer = model.model.scorer
 
     def of_rules(rules: torch.Tensor) -> torch.Tensor:
         del scorer.rules
@@ -110,7 +111,7 @@ def test_the_gradient_for_the_rules_passes_a_numerical_check() -> None:
 def test_every_weight_gets_a_gradient() -> None:
     model = exact()
     loss(model, [0, 1, 2, 3, 4]).backward()  # type: ignore[no-untyped-call]
-    idle = [name for name, weight in model.parser.model.scorer.named_parameters() if weight.grad is None]
+    idle = [name for name, weight in model.model.scorer.named_parameters() if weight.grad is None]
     assert not idle
 
 
@@ -140,7 +141,7 @@ def test_epochs_come_in_new_orders() -> None:
 
 def test_the_learning_rate_rises_to_its_highest_and_falls_to_nothing() -> None:
     settings = TrainingSettings(steps=20, warm_up=5)
-    shares = [warm_up_and_decay(step, settings) for step in range(21)]
+    shares = [scheduled("linear", step, settings.steps, settings.warm_up) for step in range(21)]
     assert shares[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert shares[5] == 1.0
     falls = [before - after for before, after in pairwise(shares[5:])]
@@ -148,14 +149,19 @@ def test_the_learning_rate_rises_to_its_highest_and_falls_to_nothing() -> None:
     assert shares[20] == 0.0
 
 
+def test_a_linear_schedule_rises_and_falls_and_a_constant_one_stays() -> None:
+    assert [scheduled("linear", step, 6, 2) for step in range(7)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0]
+    assert [scheduled("constant", step, 6, 2) for step in range(4)] == [0.5, 1.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("warm_up", [0, 20, 50])
 def test_the_schedule_bears_a_warm_up_of_nothing_and_one_longer_than_training(warm_up: int) -> None:
     settings = TrainingSettings(steps=20, warm_up=warm_up)
-    assert all(0 < warm_up_and_decay(step, settings) <= 1 for step in range(20))
+    assert all(0 < scheduled("linear", step, settings.steps, settings.warm_up) <= 1 for step in range(20))
 
 
-def weights(model: Fitting) -> dict[str, torch.Tensor]:
-    return {name: weight.clone() for name, weight in model.parser.model.scorer.state_dict().items()}
+def weights(model: ParserTraining) -> dict[str, torch.Tensor]:
+    return {name: weight.clone() for name, weight in model.model.scorer.state_dict().items()}
 
 
 def is_same(ones: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> bool:
@@ -176,14 +182,14 @@ def test_parsing_in_the_middle_of_training_does_not_change_its_course() -> None:
     watched = fitting()
     found = []
     for step in watched.steps():
-        watched.parser.parse("walk and jump")
+        Parser(watched.model).parse("walk and jump")
         found.append(step)
     assert found == expected
 
 
 def test_an_encoder_that_comes_ready_to_read_is_made_to_learn() -> None:
     model = fitting()
-    scorer = model.parser.model.scorer
+    scorer = model.model.scorer
     scorer.encoder.eval()  # as pre-trained ones come, while the scorer around them is new
     assert scorer.training
     next(model.steps())
@@ -202,14 +208,15 @@ def test_a_loss_that_is_no_number_stops_training_at_its_step() -> None:
     steps = model.steps()
     list(islice(steps, 2))
     with torch.no_grad():
-        model.parser.model.scorer.rules.fill_(math.nan)
+        model.model.scorer.rules.fill_(math.nan)
     before = weights(model)
     with pytest.raises(Diverged) as caught:
         next(steps)
-    third = list(batches(5, model.training))[2]
+    third = list(batches(5, model.settings))[2]
     assert str(caught.value) == (
         "the loss of step 3 is nan, at learning rate 0.001 and for a batch of 2 examples "
-        f"('{EXAMPLES[third[0]].source}', '{EXAMPLES[third[1]].source}'); try a learning rate below 0.001"
+        f"('{EXAMPLES[third[0]].source}', '{EXAMPLES[third[1]].source}'); try a learning rate below 0.001, "
+        "or float32 if it ran in bf16"
     )
     after = weights(model)
     others = [name for name in before if name != "rules"]
@@ -219,23 +226,23 @@ def test_a_loss_that_is_no_number_stops_training_at_its_step() -> None:
 def test_a_gradient_that_is_no_number_stops_training_too() -> None:
     model = fitting(steps=9)
     before = weights(model)
-    model.parser.model.scorer.rules.register_hook(lambda gradient: gradient * math.inf)  # type: ignore[no-untyped-call]
+    model.model.scorer.rules.register_hook(lambda gradient: gradient * math.inf)  # type: ignore[no-untyped-call]
     with pytest.raises(
         Diverged, match=r"the gradient of step 1 is (inf|nan), at learning rate 0\.0005 and for a batch"
     ):
         next(model.steps())
     assert is_same(weights(model), before)
-    assert model.under_way.made == 0
+    assert model.trainer.made == 0
 
 
 def test_an_error_names_a_few_sentences_of_a_large_batch_only() -> None:
-    model = fitting()
-    model.under_way.settings = TrainingSettings(batch_size=5)
+    training = TrainingSettings(batch_size=5)
+    model = Parser.training(GRAMMAR, EXAMPLES, model=TINY, training=training, device="cpu")
     with torch.no_grad():
-        model.parser.model.scorer.rules.fill_(math.nan)
+        model.model.scorer.rules.fill_(math.nan)
     with pytest.raises(Diverged) as caught:
         next(model.steps())
-    named = ", ".join(f"'{EXAMPLES[number].source}'" for number in next(batches(5, model.under_way.settings))[:3])
+    named = ", ".join(f"'{EXAMPLES[number].source}'" for number in next(batches(5, training))[:3])
     assert f"for a batch of 5 examples ({named}, …); try" in str(caught.value)
 
 
@@ -243,18 +250,18 @@ def test_a_setting_decides_about_half_precision_and_weights_stay_in_full() -> No
     losses = {}
     for name in ("float32", "auto", "bf16"):
         training = TrainingSettings(steps=3, batch_size=5, precision=name)
-        model = Fitting(GRAMMAR, EXAMPLES, model=TINY, training=training, device="cpu")
+        model = Parser.training(GRAMMAR, EXAMPLES, model=TINY, training=training, device="cpu")
         losses[name] = [step.loss for step in model.steps()]
-        assert all(weight.dtype == torch.float32 for weight in model.parser.model.scorer.state_dict().values())
+        assert all(weight.dtype == torch.float32 for weight in model.model.scorer.state_dict().values())
     assert losses["auto"] == losses["float32"] != losses["bf16"]
     assert losses["bf16"] == pytest.approx(losses["float32"], rel=0.2)  # dropout is drawn in another way
 
 
 def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_in_full() -> None:
     model = exact()
-    scorer = model.parser.model.scorer.float()
+    scorer = model.model.scorer.float()
     expected = loss(model, [0, 1, 2, 3, 4])
-    with precision("bf16", CPU):
+    with autocast("bf16", CPU):
         found = loss(model, [0, 1, 2, 3, 4])
         assert scorer.span_network.input(torch.zeros(1, 32)).dtype == torch.bfloat16
     assert found.dtype == torch.float32
@@ -262,12 +269,12 @@ def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_i
     assert found.item() == pytest.approx(expected.item(), rel=0.01)
 
 
-def tried(scores: list[DevScores], steps: int = 20) -> Training:
-    """A training whose trials on dev examples come out as `scores` say."""
-    model = fitting()
-    saved, answers = model.parser.model, iter(scores)
-    wanted = TrainingSettings(steps, batch_size=2, evaluate_every=2, patience=2)
-    return Training(saved.scorer, model.data, wanted, 1e-3, evaluate=lambda: next(answers))
+def tried(scores: list[DevScores], steps: int = 20) -> Trainer:
+    """A training whose evaluations on dev examples come out as `scores` say."""
+    settings, answers = TrainingSettings(steps, batch_size=2, evaluate_every=2, patience=2), iter(scores)
+    trainer = Parser.training(GRAMMAR, EXAMPLES, model=TINY, training=settings, device="cpu").trainer
+    trainer.evaluate = lambda: next(answers)
+    return trainer
 
 
 def exact_matches(*shares: float) -> list[DevScores]:
@@ -276,13 +283,13 @@ def exact_matches(*shares: float) -> list[DevScores]:
 
 def test_training_ends_when_trials_get_no_better_and_takes_the_best_weights() -> None:
     training = tried(exact_matches(0.2, 0.5, 0.5, 0.4, 1.0))
-    after = {step.number: weights_of(training.scorer) for step in training.steps()}
+    after = {step.number: copied(training.weights) for step in training.steps()}
     assert max(after) == 8  # the trials after steps 6 and 8 were no better than that after step 4
     assert [step.number for step in training.records if step.dev] == [2, 4, 6, 8]
     assert training.is_finished
     assert training.best is not None
-    assert (training.best.number, training.best.scores) == (4, DevScores(0.5, 1.0))
-    assert is_same(weights_of(training.scorer), after[4])
+    assert (training.best.step, training.best.scores) == (4, DevScores(0.5, 1.0))
+    assert is_same(copied(training.weights), after[4])
     assert not is_same(after[8], after[4])
 
 
@@ -291,27 +298,27 @@ def test_a_lower_loss_decides_between_equal_shares_of_right_answers() -> None:
     list(training.steps())
     assert training.made == 12
     assert training.best is not None
-    assert training.best.number == 8
+    assert training.best.step == 8
 
 
 def test_trials_without_a_loss_go_by_right_answers_alone() -> None:
     training = tried([DevScores(share, None) for share in (0.0, 0.5, 0.5, 0.5)])
     list(training.steps())
     assert training.best is not None
-    assert (training.made, training.best.number) == (8, 4)
+    assert (training.made, training.best.step) == (8, 4)
 
 
 def test_the_last_step_is_tried_wherever_it_falls() -> None:
     training = tried(exact_matches(0.1, 0.2, 0.3), steps=5)
     assert [step.number for step in training.steps() if step.dev] == [2, 4, 5]
     assert training.best is not None
-    assert training.best.number == 5
+    assert training.best.step == 5
 
 
 def test_trials_do_not_change_the_course_of_training() -> None:
     plain = [step.loss for step in fitting(steps=6).steps()]
     settings = TrainingSettings(steps=6, batch_size=2, warm_up=2, evaluate_every=1)
-    watched = Fitting(GRAMMAR, EXAMPLES, dev=EXAMPLES, model=TINY, training=settings, device="cpu")
+    watched = Parser.training(GRAMMAR, EXAMPLES, dev=EXAMPLES, model=TINY, training=settings, device="cpu")
     assert [step.loss for step in watched.steps()] == plain
 
 
@@ -334,7 +341,7 @@ def test_examples_of_which_the_grammar_derives_none_are_refused() -> None:
 
 
 def test_forests_of_other_examples_are_refused() -> None:
-    tokenizer = fitting().parser.model.tokenizer
+    tokenizer = fitting().model.tokenizer
     with pytest.raises(NqgError, match="there are 5 examples but forests of 4; expected as many"):
         TrainingData.of(EXAMPLES, build_forests(GRAMMAR, EXAMPLES[1:]), tokenizer)
 
@@ -342,15 +349,7 @@ def test_forests_of_other_examples_are_refused() -> None:
 def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
     short = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=6))
     with pytest.raises(NqgError, match="a training sentence has 8 subwords; the encoder reads at most 6"):
-        Fitting(GRAMMAR, EXAMPLES, model=short, device="cpu")
-
-
-def test_steps_can_be_taken_without_a_parser() -> None:
-    model = fitting()
-    saved = model.parser.model
-    settings = TrainingSettings(steps=1, batch_size=99)
-    (step,) = Training(saved.scorer, model.data, settings, 1e-3).steps()
-    assert step.number == 1
+        Parser.training(GRAMMAR, EXAMPLES, model=short, device="cpu")
 
 
 @pytest.mark.parametrize(

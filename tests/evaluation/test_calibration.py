@@ -10,7 +10,7 @@ from nqg.answers import Answer
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.inference.calibration import HeldOut, cross_fitted, held_out, trials
+from nqg.evaluation.calibration import HeldOut, cross_fitted, held_out, trials
 from nqg.inference.hybrid import Trial
 
 EXAMPLES = [

@@ -53,7 +53,7 @@ def test_running_means_end_with_the_mean_of_the_last_values(window: int) -> None
 
 
 def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
-    assert read_steps(written(tmp_path, *(step.facts for step in STEPS))) == STEPS
+    assert read_steps(written(tmp_path, *(step.to_dict() for step in STEPS))) == STEPS
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
         ({"step": 1, "learning_rate": 0.1}, r"training\.jsonl:2: expected a number as 'loss', found None"),
         ({"step": "1", "loss": 0.5, "learning_rate": 0.1}, "expected a number as 'step', found '1'"),
         ({"step": True, "loss": 0.5, "learning_rate": 0.1}, "expected a number as 'step', found True"),
-        ({**STEPS[1].facts, "dev_exact_match": "high"}, "expected numbers as 'dev_exact_match' and 'dev_loss'"),
+        ({**STEPS[1].to_dict(), "dev_exact_match": "high"}, "expected numbers as 'dev_exact_match' and 'dev_loss'"),
     ],
 )
 def test_a_line_that_is_no_step_is_refused_with_its_place(tmp_path: Path, record: object, complaint: str) -> None:
     with pytest.raises(FormatError, match=complaint):
-        read_steps(written(tmp_path, STEPS[0].facts, record))
+        read_steps(written(tmp_path, STEPS[0].to_dict(), record))
 
 
 def test_a_folder_without_records_is_named(tmp_path: Path) -> None:
     with pytest.raises(NqgError, match=r"training\.jsonl: no such file; `nqg train` writes one"):
         read_steps(tmp_path / "training.jsonl")
-    with pytest.raises(NqgError, match=r"training\.jsonl: no step was noted there"):
+    with pytest.raises(NqgError, match=r"training\.jsonl: no step is recorded there"):
         read_steps(written(tmp_path))

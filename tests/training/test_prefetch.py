@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from nqg.training.trainer import made_ahead
+from nqg.training.trainer import prefetch
 
 
 def test_items_come_in_order_and_none_is_lost() -> None:
-    assert list(made_ahead(lambda number: number * number, range(5))) == [0, 1, 4, 9, 16]
-    assert list(made_ahead(str, [])) == []
+    assert list(prefetch(lambda number: number * number, range(5))) == [0, 1, 4, 9, 16]
+    assert list(prefetch(str, [])) == []
 
 
 def test_the_next_item_is_made_elsewhere_while_the_caller_has_the_one_before() -> None:
@@ -23,7 +23,7 @@ def test_the_next_item_is_made_elsewhere_while_the_caller_has_the_one_before() -
             is_begun.set()
         return threading.current_thread().name
 
-    first = next(items := made_ahead(name_of_thread, range(3)))
+    first = next(items := prefetch(name_of_thread, range(3)))
     assert is_begun.wait(timeout=60)
     assert {first, *items} != {threading.current_thread().name}
 
@@ -36,13 +36,13 @@ def test_no_more_is_asked_for_than_the_next_item() -> None:
             asked.append(number)
             yield number
 
-    made = made_ahead(str, items())
+    made = prefetch(str, items())
     assert (next(made), next(made)) == ("0", "1")
     assert asked == [0, 1, 2]
 
 
 def test_an_error_comes_where_its_item_would_have() -> None:
-    made = made_ahead(lambda number: 1 // number, [1, 1, 0, 1])
+    made = prefetch(lambda number: 1 // number, [1, 1, 0, 1])
     assert (next(made), next(made)) == (1, 1)
     with pytest.raises(ZeroDivisionError):
         next(made)

@@ -22,9 +22,9 @@ def test_columns_lead_back_to_the_same_records(rows: list[tuple[float, float, De
 
 def test_a_line_names_dev_scores_only_where_they_were_taken() -> None:
     plain, tried = TrainingStep(1, 2.0, 0.1), TrainingStep(2, 1.0, 0.1, DevScores(0.5, None))
-    assert json.dumps(plain.facts) == '{"step": 1, "loss": 2.0, "learning_rate": 0.1}'
-    assert json.loads(json.dumps(tried.facts))["dev_loss"] is None
-    assert tried.facts["dev_exact_match"] == 0.5
+    assert json.dumps(plain.to_dict()) == '{"step": 1, "loss": 2.0, "learning_rate": 0.1}'
+    assert json.loads(json.dumps(tried.to_dict()))["dev_loss"] is None
+    assert tried.to_dict()["dev_exact_match"] == 0.5
 
 
 @given(SCORES.filter(bool), SCORES.filter(bool))

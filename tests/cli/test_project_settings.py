@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from nqg.cli.settings import ProjectSettings, read_settings
 from nqg.errors import FormatError, NqgError
 from nqg.induction.settings import InductionSettings
-from nqg.inference.settings_file import ProjectSettings, read_settings
 from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 

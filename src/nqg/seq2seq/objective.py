@@ -1,0 +1,264 @@
+"""What fine-tuning minimises: cross entropy, over batches of few shapes and with little padding.
+
+On a GPU the kernels of a shape are recorded (CUDA graphs) when it comes a second time, and then launched as one.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nqg.seq2seq.settings import FineTuningSettings
+from nqg.training.processes import Processes
+from nqg.training.trainer import autocast
+
+IGNORED = -100  # the label that torch's cross entropy leaves out
+ROUND = 8  # widths are multiples of it: few shapes, and those that matrix units like
+POOLS = 8  # pools in an epoch at least: with fewer, a step would see short or long examples alone, and always the same
+
+
+@dataclass(frozen=True, slots=True)
+class SubwordPair:
+    """A source and a target as ids of subwords."""
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """What examples are sorted by: decoders take longer than encoders."""
+        return len(self.target), len(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class SubwordPairBatch:
+    """Examples side by side: B of them, S and T the longest source and target, rounded up."""
+
+    sources: Tensor  # (B, S)
+    mask: Tensor  # (B, S)
+    inputs: Tensor  # (B, T), what the decoder has written before each subword
+    labels: Tensor  # (B, T)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of it, in the order of the constructor."""
+        return self.sources, self.mask, self.inputs, self.labels
+
+
+class Corpus:
+    """All examples on a device, from which batches are cut without a copy from the host."""
+
+    def __init__(self, examples: Sequence[SubwordPair], padding: int, start: int, device: torch.device) -> None:
+        self.examples, self.device = examples, device
+        self.sources = padded([example.source for example in examples], padding).to(device)
+        self.inputs = padded([(start, *example.target[:-1]) for example in examples], padding).to(device)
+        self.labels = padded([example.target for example in examples], IGNORED).to(device)
+        self.lengths = torch.tensor([len(example.source) for example in examples], device=device)
+        self.positions = torch.arange(self.sources.shape[1], device=device)
+
+    def collate(self, part: Sequence[int]) -> SubwordPairBatch:
+        """Some examples side by side; nothing waits for what a GPU is doing."""
+        numbers = torch.tensor(part)
+        numbers = numbers.pin_memory() if self.device.type == "cuda" else numbers
+        rows = numbers.to(self.device, non_blocking=True)
+        source = rounded(max(len(self.examples[number].source) for number in part))
+        target = rounded(max(len(self.examples[number].target) for number in part))
+        return SubwordPairBatch(
+            sources=self.sources[rows, :source].long(),
+            mask=(self.positions[:source] < self.lengths[rows, None]).long(),
+            inputs=self.inputs[rows, :target].long(),
+            labels=self.labels[rows, :target].long(),
+        )
+
+
+def rounded(length: int) -> int:
+    """The next multiple of `ROUND`."""
+    return -(-length // ROUND) * ROUND
+
+
+def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    """Rows as a table, filled up with `value`: (rows, longest)."""
+    table = torch.full((len(rows), rounded(max(map(len, rows)))), value, dtype=torch.int32)
+    for number, row in enumerate(rows):
+        table[number, : len(row)] = torch.tensor(row, dtype=torch.int32)
+    return table
+
+
+def planned_steps(sizes: Sequence[tuple[int, int]], settings: FineTuningSettings) -> list[list[int]]:
+    """The examples of every step, which the seed alone decides.
+
+    Every epoch comes in a new order. As many examples as fill `pool` batches are sorted by size and cut into batches,
+    which come in any order. A pool is at most an eighth of an epoch, so small data stay as they come.
+    """
+    rng = random.Random(settings.seed)
+    count = len(sizes)
+    size = min(settings.batch_size, count)
+    pool = size * max(1, min(settings.pool, count // (POOLS * size)))
+    queue: list[int] = []
+    steps: list[list[int]] = []
+    while len(steps) < settings.steps:
+        while len(queue) < pool:
+            queue += rng.sample(range(count), count)
+        drawn = sorted(queue[:pool], key=lambda number: sizes[number])
+        del queue[:pool]
+        batches = [drawn[start : start + size] for start in range(0, pool, size)]
+        rng.shuffle(batches)
+        steps += batches
+    return steps[: settings.steps]
+
+
+def split_by_size(step: Iterable[int], sizes: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
+    """A step's examples, sorted by size and cut into `count` parts as equal as can be, some perhaps empty.
+
+    >>> split_by_size([0, 1, 2], [(5, 1), (1, 1), (3, 1)], 2)
+    [[1], [2, 0]]
+    """
+    ordered = sorted(step, key=lambda number: sizes[number])
+    ends = [len(ordered) * number // count for number in range(count + 1)]
+    return [ordered[start:end] for start, end in pairwise(ends)]
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Cross entropy of a model in nats a subword, over all subwords of a step."""
+
+    model: Any
+    precision: str
+    label_smoothing: float
+
+    def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
+        """The share of a batch in the loss of its step, its gradient added to that of the weights."""
+        with autocast(self.precision, batch.labels.device):
+            logits = self.model(
+                input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs, use_cache=False
+            ).logits
+            sums = functional.cross_entropy(
+                logits.flatten(0, 1),
+                batch.labels.flatten(),
+                ignore_index=IGNORED,
+                label_smoothing=self.label_smoothing,
+                reduction="sum",
+            )
+        loss = sums / subwords
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+
+@dataclass(frozen=True)
+class CudaGraph:
+    """The recorded kernels of one shape, and the tensors that they read and write."""
+
+    graph: Any
+    batch: SubwordPairBatch
+    subwords: Tensor
+    loss: Tensor
+
+
+class CudaGraphs:
+    """Cross entropy by recorded kernels; all of it happens on a stream of its own, as recording demands."""
+
+    def __init__(self, cross_entropy: CrossEntropy) -> None:
+        self.cross_entropy = cross_entropy
+        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self.pool = torch.cuda.graph_pool_handle()
+        self.graphs: dict[tuple[int, ...], CudaGraph | None] = {}
+
+    def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
+        """What `CrossEntropy.backward` does: as it is the first time, recorded the second, launched as one then."""
+        shape = (*batch.sources.shape, batch.labels.shape[1])
+        if shape not in self.graphs:
+            self.graphs[shape] = None
+            return self.cross_entropy.backward(batch, subwords)
+        if (found := self.graphs[shape]) is None:
+            graph, kept = torch.cuda.CUDAGraph(), SubwordPairBatch(*(tensor.clone() for tensor in batch.tensors))
+            count = subwords.clone()
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):  # runs nothing: gradients stay
+                loss = self.cross_entropy.backward(kept, count)
+            found = self.graphs[shape] = CudaGraph(graph, kept, count, loss)
+        for kept_tensor, new in zip(found.batch.tensors, batch.tensors, strict=True):
+            kept_tensor.copy_(new)
+        found.subwords.copy_(subwords)
+        found.graph.replay()
+        return found.loss.clone()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """A block that runs on the stream of the graphs, after what came before it and before what comes after it."""
+        outside = torch.cuda.current_stream()
+        self.stream.wait_stream(outside)
+        with torch.cuda.stream(self.stream):
+            yield
+        outside.wait_stream(self.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class StepShare:
+    """This process's parts of a step, and the number of target subwords in the whole step."""
+
+    parts: Sequence[Sequence[int]]
+    subwords: int
+
+
+@dataclass(frozen=True)
+class Seq2seqObjective:
+    """Fine-tuning as the training loop sees it."""
+
+    model: Any
+    corpus: Corpus
+    settings: FineTuningSettings
+    processes: Processes
+    is_sharded: bool
+
+    @property
+    def keeps_gradients(self) -> bool:
+        settings, is_gpu = self.settings, self.corpus.device.type == "cuda"
+        return is_gpu and settings.record_kernels and not settings.gradient_checkpointing and not self.is_sharded
+
+    @cached_property
+    def loss(self) -> CrossEntropy | CudaGraphs:
+        """How gradients are computed: with recorded kernels where those are kept."""
+        plain = CrossEntropy(self.model, self.settings.precision, self.settings.label_smoothing)
+        return CudaGraphs(plain) if self.keeps_gradients else plain
+
+    @cached_property
+    def sizes(self) -> list[tuple[int, int]]:
+        return [example.size for example in self.corpus.examples]
+
+    def seed(self, step: int) -> str:
+        return f"seq2seq {self.settings.seed} {step} {self.processes.rank}"
+
+    def batches(self) -> Iterator[Sequence[int]]:
+        return iter(planned_steps(self.sizes, self.settings))
+
+    def collate(self, batch: Sequence[int]) -> StepShare:
+        """Numbers only: tensors must be made on the stream that reads them."""
+        count, rank = self.processes.count, self.processes.rank
+        parts = split_by_size(batch, self.sizes, self.settings.accumulate * count)[rank::count]
+        return StepShare([part for part in parts if part], sum(self.sizes[number][0] for number in batch))
+
+    def backward(self, share: StepShare) -> Tensor:
+        device = self.corpus.device
+        processes = self.processes.count if self.is_sharded else 1  # sharded gradients become means over processes
+        subwords = torch.full((), share.subwords / processes, dtype=torch.float32, device=device)
+        losses = [self.loss.backward(self.corpus.collate(part), subwords) for part in share.parts]
+        return torch.stack([torch.zeros((), device=device), *losses]).sum() / processes
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        stream: AbstractContextManager[None] = (
+            self.loss.running() if isinstance(self.loss, CudaGraphs) else nullcontext()
+        )
+        with warnings.catch_warnings(), stream:
+            # T5's blocks pass on position biases, which are views; nobody writes into them.
+            warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
+            yield

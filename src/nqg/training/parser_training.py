@@ -1,0 +1,214 @@
+"""Training of the parser: from a grammar and examples to the weights that fit them by maximum marginal likelihood.
+
+The forests of the examples are built, or come from a cache; an encoder and a scorer are made; each step lowers the loss
+of a batch (`nqg.model.forest_crf`). How a model answers dev examples comes in from a later stage, as `make_system`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from nqg.answers import System, exact_match
+from nqg.data.examples import Example, MappedExamples, distinct_pairs
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.model.checkpoint import SavedModel
+from nqg.model.encoder import new_encoder
+from nqg.model.forest_crf import Batch, StreamedData, TrainingData, batch_loss
+from nqg.model.forest_storage import ForestFolder
+from nqg.model.forests import Forests, build_forests
+from nqg.model.scorer import Scorer
+from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.subwords import tokenize
+from nqg.run_config import DataFingerprint, RunConfig, sha256
+from nqg.training.processes import Processes, best_device
+from nqg.training.records import DevScores, TrainingStep
+from nqg.training.resume import resumed_steps
+from nqg.training.trainer import Trainer, autocast
+
+SAVE_EVERY = 64
+MakeSystem = Callable[[SavedModel], System]
+"""Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
+
+
+class ParserTraining:
+    """A parser in the making: `steps` trains it, `model` is what there is so far.
+
+    With `dev`, examples that are not learned from, the model ends with the weights that did best on them. Under
+    `accelerate launch` every process makes the same ParserTraining, and all of them train it together. With `forests`
+    in a folder, which must be those of `distinct(examples)`, a process reads what it needs of them batch by batch.
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        examples: Sequence[Example],
+        make_system: MakeSystem,
+        *,
+        dev: Sequence[Example] = (),
+        forests: Forests | ForestFolder | None = None,
+        target_grammar: TargetGrammar | None = None,
+        model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
+        training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+        device: str | None = None,
+        processes: Processes | None = None,
+    ) -> None:
+        processes = Processes.launched(device) if processes is None else processes
+        config = RunConfig.of(
+            "training",
+            examples,
+            model,
+            training,
+            dev_examples=DataFingerprint.of(dev).fingerprint,
+            grammar=sha256(str(grammar)),
+            target_grammar=sha256(str(target_grammar)),
+            processes=processes.count,
+        )
+        examples = distinct(examples)
+        forests = build_forests(grammar, examples) if forests is None else forests
+        torch.manual_seed(training.seed)
+        words = {token for example in examples for token in example.source_tokens}
+        encoder, tokenizer = new_encoder(model, [sorted(words)])
+        scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
+        self.model, self.settings = SavedModel(grammar, scorer, tokenizer, model, target_grammar), training
+        sources: Sequence[str] = ()
+        if isinstance(forests, ForestFolder):
+            self.data: Learnable = StreamedData.of(examples, forests, tokenizer, self.model.max_length)
+        else:
+            data = TrainingData.of(examples, forests, tokenizer)
+            data.check_lengths(self.model.max_length)
+            underivable, self.data = set(forests.underivable()), data
+            sources = [each.source for number, each in enumerate(examples) if number not in underivable]
+        self.trainer = Trainer(
+            ForestObjective(scorer, self.data, training, processes),
+            torch.optim.AdamW(scorer.parameters(), weight_decay=training.weight_decay, fused=True),
+            training,
+            training.rate(model.encoder),
+            config,
+            sources=sources,
+            evaluate=DevSet.of(self.model, dev, make_system(self.model), training.batch_size).scores if dev else None,
+            processes=processes,
+        )
+
+    def steps(self, state: Path | None = None, save_every: int = SAVE_EVERY) -> Iterator[TrainingStep]:
+        """Train, one record a step; with `state`, a file that lets a killed training continue where it was."""
+        return resumed_steps(self.trainer, state, save_every)
+
+
+def distinct(examples: Sequence[Example]) -> Sequence[Example]:
+    """What is learned from: each pair once, but those on disk as they are."""
+    return examples if isinstance(examples, MappedExamples) else distinct_pairs(examples)
+
+
+class Learnable(Protocol):
+    """Examples to learn from: `TrainingData` in memory, or `StreamedData` on disk."""
+
+    def __len__(self) -> int: ...
+
+    def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
+        """Data that holds a batch, and the batch in terms of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """This process's examples of a batch on the device, if any, and their share of the whole batch."""
+
+    own: Batch | None
+    weight: float
+
+
+@dataclass(frozen=True)
+class ForestObjective:
+    """The mean negative log-likelihood of targets, summed over their derivations."""
+
+    model: Scorer
+    data: Learnable
+    settings: TrainingSettings
+    processes: Processes
+    keeps_gradients: bool = False
+
+    def seed(self, step: int) -> str:
+        rank = self.processes.rank
+        return f"{self.settings.seed} {step} {rank}" if rank else f"{self.settings.seed} {step}"
+
+    def batches(self) -> Iterator[Sequence[int]]:
+        return batches(len(self.data), self.settings)
+
+    def collate(self, batch: Sequence[int]) -> Share:
+        if not (own := self.processes.share(batch)):
+            return Share(None, 0.0)
+        data, rows = self.data.rows(own)
+        device = next(self.model.parameters()).device
+        return Share(data.collate(rows, device), len(own) / len(batch))
+
+    def backward(self, share: Share) -> Tensor:
+        device = next(self.model.parameters()).device
+        if share.own is None:
+            return torch.zeros((), device=device)
+        with autocast(self.settings.precision, device):
+            loss = batch_loss(self.model, share.own)
+        weighted = loss * share.weight  # of a mean over the whole batch
+        weighted.backward()  # type: ignore[no-untyped-call]
+        return weighted.detach()
+
+    def running(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def batches(examples: int, settings: TrainingSettings) -> Iterator[list[int]]:
+    """The examples of every step: each epoch in a new order, which the seed alone decides."""
+    rng = random.Random(settings.seed)
+    queue: list[int] = []
+    for _ in range(settings.steps):
+        while len(queue) < min(settings.batch_size, examples):
+            epoch = list(range(examples))
+            rng.shuffle(epoch)
+            queue.extend(epoch)
+        yield queue[: settings.batch_size]
+        del queue[: settings.batch_size]
+
+
+@dataclass(frozen=True, slots=True)
+class DevSet:
+    """Examples that a parser does not learn from, and how it does on them."""
+
+    model: SavedModel
+    examples: Sequence[Example]
+    system: System
+    data: TrainingData | None  # of those with a loss, which the grammar derives and the encoder can read
+    batch_size: int
+
+    @classmethod
+    def of(cls, model: SavedModel, examples: Sequence[Example], system: System, batch_size: int) -> DevSet:
+        """Everything that evaluations on `examples` need."""
+        lengths = [len(each.ids) for each in tokenize(model.tokenizer, [example.source_tokens for example in examples])]
+        short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.max_length]
+        forests = build_forests(model.grammar, short)
+        has_loss = len(forests.underivable()) < len(short)
+        data = TrainingData.of(short, forests, model.tokenizer) if has_loss else None
+        return cls(model, examples, system, data, batch_size)
+
+    @torch.no_grad()
+    def scores(self) -> DevScores:
+        """The scores of the model as it is, without dropout."""
+        answers = self.system.answers(example.source for example in self.examples)
+        pairs = zip(answers, self.examples, strict=True)
+        share = sum(exact_match(answer.target, example.target) for answer, example in pairs) / len(self.examples)
+        if self.data is None:
+            return DevScores(share)
+        model, total = self.model, 0.0
+        model.scorer.eval()
+        for start in range(0, len(self.data), self.batch_size):
+            batch = range(start, min(start + self.batch_size, len(self.data)))
+            loss = batch_loss(model.scorer, self.data.collate(batch, model.device))
+            total += len(batch) * float(loss)
+        return DevScores(share, total / len(self.data))
