@@ -120,9 +120,9 @@ class BertEmbeddings(nn.Module):
 
     def forward(self, sentences: SubwordBatch) -> Tensor:
         """The vectors of all subwords of a batch: (M, D)."""
-        positions = sentences.places % sentences.width
-        vectors = self.word_embeddings(sentences.ids) + self.position_embeddings(positions)
-        return cast(Tensor, self.dropout(self.LayerNorm(vectors + self.token_type_embeddings.weight[0])))
+        others = self.position_embeddings.weight + self.token_type_embeddings.weight[0]
+        positions = functional.embedding(sentences.places % sentences.width, others)
+        return cast(Tensor, self.dropout(self.LayerNorm(self.word_embeddings(sentences.ids) + positions)))
 
 
 class BertLayer(nn.Module):
@@ -176,7 +176,11 @@ class BertAttention(nn.Module):
         query, key, value = sentences.padded(rows).permute(2, 0, 3, 1, 4)
         mask = sentences.mask()[:, None, None]
         context = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
-        return context.transpose(1, 2).reshape(len(sentences.lengths) * sentences.width, -1)[sentences.places]
+        return (
+            context.transpose(1, 2)
+            .reshape(len(sentences.lengths) * sentences.width, -1)
+            .index_select(0, sentences.places)
+        )
 
 
 class BertOutput(nn.Module):
@@ -190,7 +194,7 @@ class BertOutput(nn.Module):
 
     def forward(self, inputs: Tensor, vectors: Tensor) -> Tensor:
         """The sums, normalised: (M, D)."""
-        return cast(Tensor, self.LayerNorm(self.dropout(self.dense(inputs)) + vectors))
+        return cast(Tensor, self.LayerNorm(self.dropout(self.dense(inputs), vectors)))
 
 
 class Dropout(nn.Module):
@@ -200,15 +204,16 @@ class Dropout(nn.Module):
         super().__init__()
         self.p = p
 
-    def forward(self, vectors: Tensor) -> Tensor:
-        """The vectors, some of their values 0 and the others raised to make up for it."""
+    def forward(self, vectors: Tensor, added: Tensor | None = None) -> Tensor:
+        """The vectors, some of their values 0 and the others raised to make up for it, plus what is to be added."""
         if not self.training or vectors.device.type != "cpu" or not 0 < self.p < 1:
-            return functional.dropout(vectors, self.p, self.training)
-        dropped = round(self.p * CHANCES)
+            dropped = functional.dropout(vectors, self.p, self.training)
+            return dropped if added is None else dropped + added
+        lost = round(self.p * CHANCES)
         words = torch.empty(-(-vectors.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
         bits = words.view(torch.int16)[: vectors.numel()].view_as(vectors)
-        mask = (bits >= dropped - CHANCES // 2).to(vectors.dtype)
-        return vectors * mask.mul_(CHANCES / (CHANCES - dropped))
+        mask = (bits >= lost - CHANCES // 2).to(vectors.dtype).mul_(CHANCES / (CHANCES - lost))
+        return vectors * mask if added is None else torch.addcmul(added, vectors, mask)
 
 
 class TransformersEncoder(Encoder):

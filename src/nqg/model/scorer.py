@@ -47,7 +47,9 @@ class Scorer(nn.Module):
             output, hidden = self.rule_network.output, self.rule_network(ends, spans)  # (S, d)
             products = PairProducts.apply(hidden, self.rules @ output.weight, pairs.spans, pairs.rules)  # type: ignore[no-untyped-call]
             of_rules = self.rules @ output.bias  # (R,)
-            return cast(Tensor, products + of_spans[pairs.spans] + of_rules[pairs.rules])
+            return cast(
+                Tensor, products + of_spans.index_select(0, pairs.spans) + of_rules.index_select(0, pairs.rules)
+            )
 
 
 class SpanNetwork(nn.Module):
