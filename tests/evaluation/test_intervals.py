@@ -34,23 +34,15 @@ def test_failures_mirror_successes(counts: tuple[int, int]) -> None:
     assert interval.low == pytest.approx(1 - mirrored.high)
 
 
-def test_more_examples_narrow_the_interval_and_more_confidence_widens_it() -> None:
-    few, many, sure = wilson_interval(5, 10), wilson_interval(500, 1000), wilson_interval(5, 10, confidence=0.99)
-    assert many.high - many.low < few.high - few.low < sure.high - sure.low
+def test_more_examples_narrow_the_interval() -> None:
+    few, many = wilson_interval(5, 10), wilson_interval(500, 1000)
+    assert many.high - many.low < few.high - few.low
 
 
 @pytest.mark.parametrize("counts", [(0, 0), (3, 2), (-1, 2)])
 def test_successes_are_a_part_of_trials(counts: tuple[int, int]) -> None:
     with pytest.raises(NqgError, match=f"found {counts[0]} of {counts[1]}"):
         wilson_interval(*counts)
-
-
-@pytest.mark.parametrize("confidence", [0.0, 1.0, 95])
-def test_a_confidence_is_a_share(confidence: float) -> None:
-    with pytest.raises(NqgError, match=f"between 0 and 1, found {confidence:g}"):
-        bootstrap_interval([1.0], confidence=confidence)
-    with pytest.raises(NqgError, match="expected a confidence"):
-        wilson_interval(1, 2, confidence=confidence)
 
 
 @pytest.mark.parametrize(

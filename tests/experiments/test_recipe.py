@@ -6,7 +6,7 @@ import pytest
 
 from nqg.data.catalogue import CATALOGUE
 from nqg.errors import FormatError, NqgError, UnknownName
-from nqg.experiments.recipe import SystemPlan, Weights, read_recipe, recipe_names
+from nqg.experiments.recipe import SystemPlan, read_recipe, recipe_names
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import TrainingSettings
 
@@ -42,7 +42,7 @@ def test_a_recipe_of_ones_own_has_the_defaults_of_what_it_leaves_out(written: Ca
     recipe = read_recipe(written(LEAST))
     assert recipe.name == "mine"
     assert recipe.systems == ("nqg", "seq2seq", "hybrid")
-    assert recipe.nqg == SystemPlan(Weights("embedded"))
+    assert recipe.nqg == SystemPlan()
     assert recipe.metric == "exact"
 
 
@@ -69,10 +69,10 @@ def test_a_missing_file_is_named() -> None:
         (LEAST + 'metric = "bleu"\n', "expected one of exact, spider as 'metric' of the recipe, found 'bleu'"),
         (LEAST + 'systems = ["t5"]\n', "expected one of nqg, seq2seq, hybrid, gated as entry 0 of 'systems'"),
         (LEAST + "systems = []\n", "'systems' names none; expected at least one"),
-        (LEAST + "random_train_size = 0\n", "'random_train_size' is less than 1"),
+        (LEAST + "random_train_size = 0\n", "'random_train_size' is 0; expected at least 1"),
         (LEAST + "random_train_size = true\n", "found True"),
         (LEAST + "nqg = 3\n", "expected a table as 'nqg' of the recipe, found 3"),
-        (LEAST + "[nqg]\nencoder = 3\n", r"expected a string as 'encoder' of \[nqg\], found 3"),
+        (LEAST + "[nqg]\nencoder = 3\n", r"expected a string as 'weights' of \[nqg\], found 3"),
         (LEAST + '[paper.accuracy]\nNQG = "high"\n', r"expected a number as 'NQG' of \[accuracy\], found 'high'"),
         (LEAST + "[paper.speed]\nNQG = 3\n", r"no key of \[paper\] 'speed'"),
         (LEAST + '[induction]\nshortest = "all"\n', r"expected an integer as 'shortest' of \[induction\], found 'all'"),

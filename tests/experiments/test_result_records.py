@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nqg.errors import FormatError, NqgError
-from nqg.experiments.recipe import SystemPlan, read_recipe
+from nqg.experiments.recipe import read_recipe
 from nqg.experiments.records import Cell, Record, read_record, records
 
 RECIPE = read_recipe("geoquery-tmcd")
@@ -45,7 +45,7 @@ def test_weights_that_the_recipe_does_not_name_are_a_stand_in() -> None:
 
 def test_a_record_is_no_longer_of_a_recipe_that_changed() -> None:
     assert RECORD.is_of(RECIPE)
-    assert not RECORD.is_of(replace(RECIPE, nqg=SystemPlan(RECIPE.nqg.weights, {"steps": 1})))
+    assert not RECORD.is_of(replace(RECIPE, nqg=replace(RECIPE.nqg, training={"steps": 1})))
 
 
 def test_a_folder_that_is_not_there_is_named_with_the_next_step(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from nqg.answers import Answer
 from nqg.data.examples import Example
 from nqg.errors import FormatError
 from nqg.evaluation.evaluation import ExactJudge
-from nqg.experiments.recipe import SystemPlan, UsedWeights, read_recipe
+from nqg.experiments.recipe import UsedWeights, read_recipe
 from nqg.experiments.records import Cell
 from nqg.experiments.runner import Run, Runner
 from nqg.experiments.task import RecipeData, RunContext, RunResult, read_answers, write_answers
@@ -121,7 +121,7 @@ def test_another_recipe_or_other_data_is_run_again(
     made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
 ) -> None:
     list(made(DATA).records(("nqg",), [0]))
-    longer = replace(RECIPE, nqg=SystemPlan(RECIPE.nqg.weights, {"steps": 9}))
+    longer = replace(RECIPE, nqg=replace(RECIPE.nqg, training={"steps": 9}))
     assert made(replace(DATA, recipe=longer)).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
     assert made(replace(DATA, train=TRAIN[1:])).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
     assert made(DATA).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is not None

@@ -22,7 +22,7 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A range that holds the true figure with a given confidence; shares are printed in per cent.
+    """A range that holds the true figure with 95 % confidence; shares are printed in per cent.
 
     >>> str(Interval(0.5, 0.625))
     '50.0–62.5'
@@ -38,7 +38,7 @@ class Interval:
         return self.low <= figure <= self.high
 
 
-def wilson_interval(successes: int, trials: int, confidence: float = CONFIDENCE) -> Interval:
+def wilson_interval(successes: int, trials: int) -> Interval:
     """Wilson's score interval of a share.
 
     The bootstrap of a share of 0 or 1 has no width, and 100 % is the usual result on SCAN; this one keeps a width.
@@ -46,11 +46,9 @@ def wilson_interval(successes: int, trials: int, confidence: float = CONFIDENCE)
     >>> str(wilson_interval(100, 100))
     '96.3–100.0'
     """
-    if not 0 < confidence < 1:
-        raise NqgError(f"expected a confidence between 0 and 1, found {confidence:g}")
     if not 0 <= successes <= trials or trials == 0:
         raise NqgError(f"expected successes among at least one trial, found {successes} of {trials}")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     share, weight = successes / trials, z * z / trials
     middle = (share + weight / 2) / (1 + weight)
     half = z * sqrt(share * (1 - share) / trials + weight / (4 * trials)) / (1 + weight)
@@ -58,9 +56,7 @@ def wilson_interval(successes: int, trials: int, confidence: float = CONFIDENCE)
     return Interval(min(max(middle - half, 0.0), share), max(min(middle + half, 1.0), share))
 
 
-def bootstrap_interval(
-    values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES, confidence: float = CONFIDENCE
-) -> Interval:
+def bootstrap_interval(values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
     """The percentile bootstrap of a mean: the middle of the means of samples drawn from `values` with replacement.
 
     A sample is drawn as how often each different value is in it, so few different values cost little however many
@@ -69,13 +65,11 @@ def bootstrap_interval(
     >>> bootstrap_interval([0, 0, 1, 1] * 25).low
     0.4
     """
-    if not 0 < confidence < 1:
-        raise NqgError(f"expected a confidence between 0 and 1, found {confidence:g}")
     if len(values) == 0 or resamples < 1:
         raise NqgError(f"expected values and samples to draw, found {len(values)} values and {resamples} samples")
     different, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(values), counts / len(values), size=resamples)
-    outside = 50 * (1 - confidence)
+    outside = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(drawn @ different / len(values), [outside, 100 - outside])
     return Interval(float(low), float(high))
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from nqg.errors import FormatError, UnknownName
+from nqg.errors import SettingsError, UnknownName
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
-from nqg.settings_reader import Settings, read_dataclass, read_toml, read_value
+from nqg.settings_reader import Settings, read_dataclass, read_toml
 
 SystemName = Literal["nqg", "seq2seq", "hybrid", "gated"]
 SYSTEMS: tuple[SystemName, ...] = ("nqg", "seq2seq", "hybrid", "gated")
@@ -24,21 +24,15 @@ FOLDER = Path(__file__).with_name("recipes")
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """Pre-trained weights by their Hugging Face name, and what stands in for them where they are not available."""
-
-    name: str
-    offline: str = "embedded"
-
-
-@dataclass(frozen=True, slots=True)
 class SystemPlan:
-    """The weights that a system begins with, and settings of its training that differ from the defaults.
+    """The pre-trained weights of a system, by their Hugging Face name, and the settings of its training.
 
-    Other weights may want other settings: `others` has them by the name of the weights.
+    `offline` stands in for the weights where they are not available. Only settings that differ from the defaults are
+    named; other weights may want other ones: `others` has them by the name of the weights.
     """
 
-    weights: Weights
+    weights: str = EMBEDDED
+    offline: str = EMBEDDED
     training: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -68,13 +62,19 @@ class Recipe:
     name: str
     dataset: str
     split: str
-    systems: tuple[SystemName, ...]
-    nqg: SystemPlan
-    seq2seq: SystemPlan
-    metric: str = "exact"
+    systems: tuple[SystemName, ...] = ("nqg", "seq2seq", "hybrid")
+    nqg: SystemPlan = SystemPlan()
+    seq2seq: SystemPlan = SystemPlan()
+    metric: Literal["exact", "spider"] = "exact"
     random_train_size: int | None = None  # the split is ours: that many examples, drawn with seed 0
-    induction: Mapping[str, Any] = field(default_factory=dict)
+    induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
     paper: PaperFigures = PaperFigures()
+
+    def __post_init__(self) -> None:
+        if not self.systems:
+            raise SettingsError("'systems' names none; expected at least one")
+        if self.random_train_size is not None and self.random_train_size < 1:
+            raise SettingsError(f"'random_train_size' is {self.random_train_size}; expected at least 1")
 
     @property
     def title(self) -> str:
@@ -111,45 +111,15 @@ def read_recipe(name: str) -> Recipe:
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if path.parent == FOLDER and path.stem not in recipe_names():
         raise UnknownName("recipe", name, recipe_names())
-    file = read_dataclass(RecipeFile, read_toml(path), "the recipe", path)
-    if not file.systems or (file.random_train_size is not None and file.random_train_size < 1):
-        wrong = "'random_train_size' is less than 1" if file.systems else "'systems' names none"
-        raise FormatError(f"{wrong}; expected at least one", path)
-    read_dataclass(InductionSettings, file.induction, "[induction]", path)  # a wrong one is refused early
-    return Recipe(
-        path.stem,
-        file.dataset,
-        file.split,
-        tuple(system for system in SYSTEMS if system in file.systems),
-        _plan(file.nqg, "[nqg]", "encoder", path),
-        _plan(file.seq2seq, "[seq2seq]", "model", path),
-        file.metric,
-        file.random_train_size,
-        file.induction,
-        file.paper,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class RecipeFile:
-    """A recipe as its file has it: a table for each system, with its weights and the settings of its training."""
-
-    dataset: str
-    split: str
-    metric: Literal["exact", "spider"] = "exact"
-    systems: tuple[SystemName, ...] = ("nqg", "seq2seq", "hybrid")
-    random_train_size: int | None = None
-    induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
-    nqg: Mapping[str, Any] = field(default_factory=dict)
-    seq2seq: Mapping[str, Any] = field(default_factory=dict)
-    paper: PaperFigures = field(default_factory=PaperFigures)
-
-
-def _plan(table: Mapping[str, Any], name: str, weights: str, path: Path) -> SystemPlan:
-    named = (read_value(str, table.get(key, "embedded"), f"'{key}' of {name}", path) for key in (weights, "offline"))
-    others = read_value(Mapping[str, Mapping[str, Any]], table.get("other", {}), f"'other' of {name}", path)
-    training = {key: value for key, value in table.items() if key not in (weights, "offline", "other")}
-    return SystemPlan(Weights(*named), training, others)
+    values = {**read_toml(path), "name": path.stem}
+    for system, weights in (("nqg", "encoder"), ("seq2seq", "model")):
+        if isinstance(table := values.get(system), dict):
+            named = {weights: "weights", "offline": "offline", "other": "others"}
+            training = {key: table[key] for key in table if key not in named}
+            values[system] = {named[key]: table[key] for key in named if key in table} | {"training": training}
+    recipe = read_dataclass(Recipe, values, "the recipe", path)
+    read_dataclass(InductionSettings, recipe.induction, "[induction]", path)  # a wrong one is refused early
+    return replace(recipe, systems=tuple(system for system in SYSTEMS if system in recipe.systems))
 
 
 HUB_TIMEOUT = 3.0  # seconds to wait for the hub, so that a run without a network begins soon
@@ -180,7 +150,7 @@ class UsedWeights:
 
     def asked(self, system: SystemName) -> str:
         """The weights that the recipe names, written like a label."""
-        names = UsedWeights(self.recipe, self.recipe.nqg.weights.name, self.recipe.seq2seq.weights.name)
+        names = UsedWeights(self.recipe, self.recipe.nqg.weights, self.recipe.seq2seq.weights)
         return names.label(system)
 
 
@@ -198,14 +168,10 @@ def used_weights(
     """
     is_there = available or is_available
 
-    def chosen(weights: Weights, needless: SystemName) -> str:
-        return weights.name if {*systems} == {needless} or is_there(weights.name) else weights.offline
+    def chosen(plan: SystemPlan, needless: SystemName) -> str:
+        return plan.weights if {*systems} == {needless} or is_there(plan.weights) else plan.offline
 
-    return UsedWeights(
-        recipe,
-        encoder or chosen(recipe.nqg.weights, "seq2seq"),
-        seq2seq or chosen(recipe.seq2seq.weights, "nqg"),
-    )
+    return UsedWeights(recipe, encoder or chosen(recipe.nqg, "seq2seq"), seq2seq or chosen(recipe.seq2seq, "nqg"))
 
 
 def is_available(name: str) -> bool:
