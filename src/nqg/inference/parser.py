@@ -21,7 +21,7 @@ from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
+from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals, max_inside
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
@@ -137,8 +137,9 @@ class Parser:
         encoded = dict(zip(charted, self.subwords([sources[number] for number in charted]), strict=True))
         read = [number for number in charted if len(encoded[number].ids) <= longest]
         scored = self.scored([encoded[number] for number in read], full.select(read))
-        last = full.roots()
-        whole = {number for number in charted if full.span(NodeId(last[number])) == Span(0, len(sources[number]))}
+        last = full.roots()[charted]
+        covers_all = (full.starts[last] == 0) & (full.ends[last] == [len(sources[number]) for number in charted])
+        whole = set(np.array(charted)[covers_all].tolist())
         rooted = [place for place, number in enumerate(read) if number in whole]
         derivable = scored if len(rooted) == len(read) else scored.select(rooted)
         asked = [sentences[read[place]] for place in rooted]
