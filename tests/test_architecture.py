@@ -12,6 +12,7 @@ from pathlib import Path
 import nqg
 
 SOURCE = Path(nqg.__file__).parent
+PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
 STAGES = [
     "grammar",
     "data",
@@ -75,3 +76,15 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_every_public_name_can_be_imported() -> None:
     assert all(getattr(nqg, name) is not None for name in nqg.__all__)
+
+
+def test_each_way_through_the_system_is_a_dozen_hops_over_files_that_exist() -> None:
+    sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
+    ways = {section.splitlines()[0]: section for section in sections if section.startswith("The way of")}
+    assert len(ways) == 3
+    for title, way in ways.items():
+        hops = re.findall(r"^\d+\. (.*)$", way, flags=re.MULTILINE)
+        assert 1 < len(hops) <= 12, title
+        assert all(re.match(r"`[\w/]+\.py`", hop) for hop in hops), title
+        missing = [name for name in re.findall(r"`([\w/]+\.py)`", way) if not (SOURCE / name).is_file()]
+        assert not missing, title
