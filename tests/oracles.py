@@ -12,11 +12,12 @@ from typing import Any
 
 from nqg.data.funql import Call, Entity, Name, Number, Placeholder, Term
 from nqg.data.geobase import Geography
+from nqg.evaluation.calibration import Trial
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
-from nqg.inference.hybrid import Gate, Trial
+from nqg.inference.hybrid import Gate
 
 # Target grammars: the twin of `nqg.grammar.earley` enumerates languages, string by string.
 

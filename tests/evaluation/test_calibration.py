@@ -10,8 +10,7 @@ from nqg.answers import Answer
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.evaluation.calibration import HeldOut, cross_fitted, held_out, trials
-from nqg.inference.hybrid import Trial
+from nqg.evaluation.calibration import HeldOut, Trial, cross_fitted, held_out, trials
 
 EXAMPLES = [
     Example(f"{word} of m{number} {'please ' * number}", f"answer ( {word} ( m{number} ) )")

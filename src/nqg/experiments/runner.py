@@ -17,7 +17,7 @@ from typing import NamedTuple
 from nqg.answers import Answer
 from nqg.data.examples import distinct_pairs
 from nqg.engines import Engine
-from nqg.evaluation.calibration import HeldOut, held_out
+from nqg.evaluation.calibration import HeldOut, Trial, calibrated_gate, held_out
 from nqg.evaluation.evaluation import Evaluation
 from nqg.evaluation.metrics import Scores
 from nqg.experiments.recipe import Recipe, SystemName, UsedWeights
@@ -34,7 +34,7 @@ from nqg.experiments.task import (
     training_settings,
     write_answers,
 )
-from nqg.inference.hybrid import Gate, Trial, calibrated_gate, combine
+from nqg.inference.hybrid import Gate, combine
 from nqg.model_folder import held
 from nqg.progress import Progress, silent
 from nqg.run_config import commit, hardware, versions

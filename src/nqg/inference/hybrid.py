@@ -7,12 +7,10 @@ answer. It is asked about no other sentences, and about many at once.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 from nqg.answers import Answer, System
 from nqg.errors import NqgError, Place, SettingsError
@@ -25,8 +23,6 @@ FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
 WINDOW = 1024  # sentences that are parsed before the fallback is asked about some of them
 NEVER = 2.0  # more than any probability
 DECIMALS = 6  # so that 1 - 1e-12, which is rounding, counts as 1
-
-Wanted = TypeVar("Wanted")
 
 
 @dataclass(frozen=True)
@@ -214,53 +210,3 @@ class Calibration:
         ways = [field.name for field in fields(self)[1:]]
         shares = (f"{way.replace('_', ' ')} {getattr(self, way) / self.trials:.1%}" for way in ways)
         return f"right on {self.trials:,} held-out examples: {', '.join(shares)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What both parts made of a held-out sentence; the probability is None where the grammar abstained."""
-
-    probability: float | None
-    grammar_is_right: bool
-    fallback_is_right: bool
-
-    @classmethod
-    def of(cls, own: Answer, other: Answer, wanted: Wanted, is_right: Callable[[str, Wanted], bool]) -> Trial:
-        """What came of asking both; where the fallback has no answer, the hybrid stays with the grammar's."""
-        handed_over = own.target if other.target is None else other.target
-        rights = [target is not None and is_right(target, wanted) for target in (own.target, handed_over)]
-        return cls(None if own.target is None else own.probability, *rights)
-
-    def is_right(self, gate: Gate) -> bool:
-        """Whether the hybrid with `gate` is."""
-        by_grammar = self.probability is not None and gate.lets_pass(self.probability)
-        return self.grammar_is_right if by_grammar else self.fallback_is_right
-
-
-def calibrated_gate(trials: Sequence[Trial]) -> Gate:
-    """The gate with which most trials are right; among equals the one that lets most pass, "grammar first".
-
-    >>> wrong_when_unsure = [Trial(0.4, False, True), Trial(0.7, True, True), Trial(1.0, True, False)]
-    >>> calibrated_gate(wrong_when_unsure).threshold
-    0.7
-    """
-    if not trials:
-        raise NqgError("a gate is calibrated on held-out examples, found none; hold out a larger share")
-    gains: Counter[float] = Counter()  # of handing over, by the grammar's probability
-    for trial in trials:
-        if trial.probability is not None:
-            gains[round(trial.probability, DECIMALS)] += trial.fallback_is_right - trial.grammar_is_right
-    trusts_only_readings = gains.pop(1.0, 0) <= 0
-    levels = sorted(gains)
-    handed_over = accumulate((gains[level] for level in levels), initial=0)  # all that lies below a threshold
-    thresholds = [0.0, *levels[1:], 1.0 if trusts_only_readings else NEVER]
-    best = max(zip(handed_over, thresholds, strict=False), key=lambda choice: (choice[0], -choice[1]))
-    gate = Gate(best[1], trusts_only_readings)
-    calibration = Calibration(
-        len(trials),
-        grammar_alone=sum(trial.grammar_is_right for trial in trials),
-        fallback_alone=sum(trial.fallback_is_right for trial in trials),
-        grammar_first=sum(trial.is_right(Gate()) for trial in trials),
-        gated=sum(trial.is_right(gate) for trial in trials),
-    )
-    return replace(gate, calibration=calibration)

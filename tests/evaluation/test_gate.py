@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import NqgError, SettingsError
-from nqg.inference.hybrid import NEVER, Calibration, Gate, Trial, calibrated_gate
+from nqg.evaluation.calibration import Trial, calibrated_gate
+from nqg.inference.hybrid import NEVER, Calibration, Gate
 from oracles import best_gate
 
 PROBABILITIES = (
