@@ -86,7 +86,11 @@ def test_an_explanation_takes_one_chart_and_one_encoding(
     done: list[str] = []
 
     def counted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given, **options: (done.append(name), original(*given, **options))[1]
+        def count(*given: Any, **options: Any) -> Any:
+            done.append(name)
+            return original(*given, **options)
+
+        return count
 
     for owner, name in ((parser_module, "charts"), (gaps_module, "charts"), (Parser, "subwords"), (Parser, "_scores")):
         monkeypatch.setattr(owner, name, counted(name, getattr(owner, name)))
