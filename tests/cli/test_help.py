@@ -103,6 +103,7 @@ def test_nothing_on_a_page_is_lost_as_markup(words: tuple[str, ...]) -> None:
     shown = " ".join(re.sub("[│─╭╮╰╯]", " ", page(*words)).split())
     for part in command.help.split("\n\n"):
         assert " ".join(part.split()) in shown
+    assert max(map(len, command.help.splitlines())) <= 78, "Typer keeps line ends, so lines must fit 80 columns"
 
 
 def test_defaults_variables_and_needed_options_are_shown() -> None:

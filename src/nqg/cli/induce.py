@@ -67,13 +67,15 @@ search = partial(setting_option, InductionSettings(), panel="Search")
 SHORTEST = search("shortest", "N|all", "Search only the N shortest examples.")
 STAGES = search("stages", "K", "Then double these up to K times with examples not yet derivable.")
 SAMPLE = search("sample", "K|all", "Judge a rule on K of the examples that it affects.")
-IDENTITY_RULES = search("identity_rules", "", "Start with rules for strings that both sides share.")
-REPEATED_TARGETS = search("repeated_targets", "", "Allow NT_1 more than once in a target.")
-BALANCED = search("balanced", "", "Allow only rules with balanced parentheses.")
-FACTORING = search("factoring", "", "Near the end, split rules into two new ones.")
-PRUNING = search("pruning", "", "Finally, remove rules that no example needs.")
 MAX_NON_TERMINALS = search("max_non_terminals", "N", "Maximum number of non-terminals in a rule.")
 SEED = search("seed", "S", "Seed of the random --sample.")
+
+rules = partial(setting_option, InductionSettings(), metavar="", panel="Rules")
+IDENTITY_RULES = rules("identity_rules", words="Start with rules for strings that both sides share.")
+REPEATED_TARGETS = rules("repeated_targets", words="Allow NT_1 more than once in a target.")
+BALANCED = rules("balanced", words="Allow only rules with balanced parentheses.")
+FACTORING = rules("factoring", words="Near the end, split rules into two new ones.")
+PRUNING = rules("pruning", words="Finally, remove rules that no example needs.")
 
 
 def induce(

@@ -99,12 +99,12 @@ def print_version(wanted: bool) -> None:
 @app.callback()
 def root(
     context: typer.Context,
-    quiet: bool = typer.Option(False, "-q", "--quiet", help="Print only results and errors."),
+    quiet: bool = typer.Option(False, "-q", "--quiet", metavar="", help="Print only results and errors."),
     verbose: bool = typer.Option(
-        False, "-v", "--verbose", help="Print more on stderr: settings, time, the traceback of an error."
+        False, "-v", "--verbose", metavar="", help="Print more on stderr: settings, time, the traceback of an error."
     ),
     version: bool = typer.Option(
-        False, "--version", callback=print_version, is_eager=True, help="Print the version and exit."
+        False, "--version", metavar="", callback=print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """Turn sentences into programs with a grammar learned from pairs of strings.

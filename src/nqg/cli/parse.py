@@ -67,11 +67,11 @@ def parse(
 
     Example: nqg parse models/mine "walk twice" --explain
 
-    For a sentence, prints its program, or `abstained:` and what the grammar lacks.
-    For a file, prints one line for each sentence, separated by tabs: sentence,
-    program, probability; if the model abstains, the program is empty and the reason
-    comes last. A model with a fallback also says who answered and, if that was the
-    fallback, why the grammar did not.
+    For a sentence, prints its program, or `abstained:` and what the grammar
+    lacks. For a file, prints a line for each sentence, separated by tabs:
+    sentence, program, probability; if the model abstains, the program is empty
+    and the reason comes last. A model with a fallback also says who answered and,
+    if that was the fallback, why the grammar did not.
     """
     path, is_single = Path(sentences), False
     stream: Iterable[Sentence]

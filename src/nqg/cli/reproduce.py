@@ -62,10 +62,10 @@ def reproduce(
 
     Example: nqg reproduce scan-length
 
-    Finished runs are not repeated; interrupted ones are resumed. If the weights of
-    a recipe cannot be downloaded, a stand-in is used and labelled as such. With
-    workers, every recipe, system and seed runs as a task of its own; hybrids wait
-    for their parts.
+    Finished runs are not repeated; interrupted ones are resumed. If the weights
+    of a recipe cannot be downloaded, a stand-in is used and labelled as such.
+    With workers, every recipe, system and seed runs as a task of its own; hybrids
+    wait for their parts.
     """
     if list_recipes or not names:
         known = list(recipe_names())

@@ -252,8 +252,8 @@ def audit(
 
     Example: nqg audit train.tsv test.tsv --plot split.png
 
-    To compare several splits of one dataset, give the dataset and the split files:
-    nqg audit --dataset pairs.tsv --split random/split.json --split tmcd/split.json
+    To compare several splits of one dataset:
+    nqg audit --dataset pairs.tsv --split a/split.json --split b/split.json
     """
     if dataset is None and split_files:
         raise typer.BadParameter("a split file holds only positions; give --dataset with it", param_hint="--split")
