@@ -18,7 +18,8 @@ from typer.testing import Result
 
 from nqg import load_dataset
 from nqg.cli import induce as drawing
-from nqg.cli.induce import LIKE, SearchLine, search_line
+from nqg.cli.induce import SearchLine, search_line
+from nqg.cli.settings import LIKE
 from nqg.cli.terminal import STOPPED
 from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName

@@ -11,7 +11,7 @@ import torch
 from typer.testing import CliRunner, Result
 
 from nqg import load_dataset
-from nqg.cli import seq2seq_training
+from nqg.cli import train as command
 from nqg.cli.main import app
 from nqg.cli.terminal import STOPPED
 from nqg.data.examples import write_examples
@@ -75,19 +75,21 @@ def test_without_seq2seq_there_is_no_fallback() -> None:
 def test_an_interrupted_fine_tuning_leaves_no_half_a_model_and_the_same_command_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def interrupted(steps: Iterable[T], *_: object) -> Iterator[T]:
-        yield next(iter(steps))
-        raise KeyboardInterrupt
+    def interrupted(steps: Iterable[T], what: str, *_: object) -> Iterator[T]:
+        for step in steps:
+            yield step
+            if what == "fine-tuning":
+                raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(seq2seq_training, "tracked", interrupted)
+        patch.setattr(command, "tracked", interrupted)
         result = nqg(*BRIEF, *FALLBACK)
     assert result.exit_code == STOPPED
-    assert "the same command goes on with what is in model.training" in result.stderr
+    assert "run the same command again to continue with what is in model.training" in result.stderr
     assert not Path("model").exists()
     again = nqg(*BRIEF, *FALLBACK)
     assert again.exit_code == 0
-    assert "going on after step 3" in again.stderr
+    assert "continuing after step 3" in again.stderr
     assert has_fallback("model")
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from nqg.cli.settings import ProjectSettings
-from nqg.cli.training_options import project_settings
+from nqg.cli.settings import ProjectSettings, project_settings
 from nqg.errors import SettingsError
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import TrainingSettings

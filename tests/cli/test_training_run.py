@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nqg import Grammar, Parser
-from nqg.cli import training_run
+from nqg.cli import train as command
 from nqg.data.examples import Example, write_examples
 from nqg.errors import MissingExtra
 from nqg.model.forests import Forests, forest_parts
@@ -55,7 +55,7 @@ def test_forests_are_built_once_and_again_when_damaged_or_unwanted(monkeypatch: 
         built.append(len(examples))
         return forest_parts(grammar, examples)
 
-    monkeypatch.setattr(training_run, "forest_parts", watched)
+    monkeypatch.setattr(command, "forest_parts", watched)
     folder = Path(os.environ["NQG_DATA_CACHE"], "forests")
     for more, expected in (((), 1), ((), 1), (("--no-cache",), 2)):
         nqg("train.tsv", "-o", "mine", *BRIEF, *more)
@@ -73,7 +73,7 @@ def test_forests_are_built_once_and_again_when_damaged_or_unwanted(monkeypatch: 
 def test_a_cache_that_cannot_be_written_stops_nobody() -> None:
     Path(os.environ["NQG_DATA_CACHE"], "forests").write_text("in the way")
     result = nqg("train.tsv", "-o", "mine", *BRIEF)
-    assert "forests: forests cannot be kept there (File exists); going on without\nwrote mine\n" in result.stderr
+    assert "forests: forests cannot be kept there (File exists); continuing without it\nwrote mine\n" in result.stderr
 
 
 STEP = Trainer._make
@@ -150,8 +150,8 @@ def test_every_setting_of_the_training_can_be_given() -> None:
 def test_the_help_has_panels_and_fits_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     shown = nqg("--help").stdout
-    for panel in ("Files", "The model", "How it is fitted", "When it is best", "How it runs"):
-        assert f"\n\n{panel}\n  -" in shown
+    for panel in ("Files", "Model", "Optimisation", "Early stopping", "Running"):
+        assert f"\n╭─ {panel} ─" in shown
     assert max(map(len, shown.splitlines())) <= 100
     assert "…" not in shown.replace("Usage", "")
     settings = {f"--{each.name.replace('_', '-')}" for each in fields(TrainingSettings)}

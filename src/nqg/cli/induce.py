@@ -6,9 +6,9 @@ import math
 import signal
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -19,7 +19,7 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from nqg.cli.settings import read_settings
+from nqg.cli.settings import LIKE, SETTINGS, in_words, induction_settings, read_settings, setting_option
 from nqg.cli.terminal import (
     EXAMPLES,
     JSON,
@@ -27,10 +27,8 @@ from nqg.cli.terminal import (
     complain,
     detail,
     err,
-    in_words,
     out,
     report_written,
-    setting_option,
 )
 from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
@@ -52,10 +50,6 @@ SEED_RULES = file_option(None, "--seed-rules", help="Rules to start with, beside
 TRACE = file_option(None, "--trace", help="Record every step as a line of JSON, as it is made.")
 RESUME = file_option(None, "--resume", help="Continue where this trace ends, and append to it.")
 PLOT = file_option(None, "--plot", help="Draw description length over the steps, .png or .svg.")
-SETTINGS = typer.Option(None, "--settings", metavar="FILE", help="Read settings from this TOML file; see `nqg init`.")
-LIKE = typer.Option(
-    None, "--like", metavar="NAME", help="Use the settings for: geoquery, scan, spider-ssp, spider-xsp."
-)
 
 objective = partial(setting_option, InductionSettings(), panel="Objective")
 TERMINAL_BITS = objective("terminal_bits", "BITS", "Cost of a terminal in a rule.")
@@ -124,7 +118,7 @@ def induce(
     if not output.parent.is_dir():
         raise NqgError(f"{output}: the folder {output.parent} does not exist")
     check_picture(plot)
-    chosen = chosen_settings(like, context.params, read_settings(settings).induction if settings else None)
+    chosen = induction_settings(like, context.params, read_settings(settings).induction if settings else None)
     detail(f"[induction] {in_words(chosen)}")
     examples = read_examples(data)
     seeds = Grammar.read(seed_rules, chosen.max_non_terminals) if seed_rules else ()
@@ -147,22 +141,6 @@ def induce(
     report_written(output, *filter(None, [resume or trace, plot]))
     if not induced.is_finished:
         raise typer.Exit(STOPPED)
-
-
-def chosen_settings(
-    like: str | None, given: Mapping[str, Any], base: InductionSettings | None = None
-) -> InductionSettings:
-    """The settings for a dataset, else those of `base`, else the defaults, changed by what the command line says."""
-    named = InductionSettings.named(like) if like else base or InductionSettings()
-    values = {each.name: given[each.name] for each in fields(named) if given.get(each.name) is not None}
-    for name in ("shortest", "sample"):
-        if name in values:
-            try:
-                values[name] = None if values[name] == "all" else int(values[name])
-            except ValueError as error:
-                reason = f"'{values[name]}' is neither a number nor 'all'"
-                raise typer.BadParameter(reason, param_hint=f"--{name}") from error
-    return named.changed(**values)
 
 
 @dataclass(frozen=True, slots=True)

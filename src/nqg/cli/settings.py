@@ -1,21 +1,33 @@
-"""The settings of a project in one TOML file: a table for each stage, defaults for what it leaves out."""
+"""Which settings hold: options override --like, which overrides the project's TOML file, else the defaults hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
 
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.settings_reader import read_dataclass, read_toml
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Settings = TypeVar("Settings", bound="DataclassInstance")
+
+SETTINGS = typer.Option(None, "--settings", metavar="FILE", help="Read settings from this TOML file; see `nqg init`.")
+LIKE = typer.Option(
+    None, "--like", metavar="NAME", help="Use the settings for: geoquery, scan, spider-ssp, spider-xsp."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """How a project's grammar is induced, its parser made and trained, and perhaps a fallback beside it."""
+    """How a project's grammar is induced, its parser built and trained, and perhaps a fallback besides."""
 
     induction: InductionSettings = field(default_factory=InductionSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
@@ -33,6 +45,66 @@ class ProjectSettings:
 def read_settings(path: Path) -> ProjectSettings:
     """The settings in a file; an unknown key or a value of another type is refused by name.
 
-    A table [seq2seq], be it empty, asks for a fallback.
+    A table [seq2seq], even an empty one, asks for a fallback.
     """
     return read_dataclass(ProjectSettings, read_toml(path), "the settings", path)
+
+
+def induction_settings(
+    like: str | None, given: Mapping[str, Any], base: InductionSettings | None = None
+) -> InductionSettings:
+    """The settings for a dataset, else those of `base`, else the defaults, changed by what the command line says."""
+    named = InductionSettings.named(like) if like else base or InductionSettings()
+    values = {each.name: given[each.name] for each in fields(named) if given.get(each.name) is not None}
+    for name in ("shortest", "sample"):
+        if name in values:
+            try:
+                values[name] = None if values[name] == "all" else int(values[name])
+            except ValueError as error:
+                reason = f"'{values[name]}' is neither a number nor 'all'"
+                raise typer.BadParameter(reason, param_hint=f"--{name}") from error
+    return named.changed(**values)
+
+
+def project_settings(given: Mapping[str, Any]) -> ProjectSettings:
+    """The settings of `nqg train`, from the values of its options."""
+    base = read_settings(given["settings"]) if given["settings"] else ProjectSettings()
+    if given["grammar"] and given["like"]:
+        raise typer.BadParameter("--like is for inducing a grammar; omit it with --grammar", param_hint="--like")
+
+    def changed(settings: Settings, values: Mapping[str, Any]) -> Settings:
+        names = [each.name for each in fields(settings) if values.get(each.name) is not None]
+        return replace(settings, **{name: values[name] for name in names})
+
+    seq2seq = base.seq2seq
+    if given["seq2seq"] is not None:
+        seq2seq = replace(seq2seq or Seq2seqSettings(), model=given["seq2seq"])
+    tuning = {"steps": given["seq2seq_steps"], "batch_size": given["seq2seq_batch_size"], "seed": given["seed"]}
+    return ProjectSettings(
+        induction_settings(given["like"], {}, base.induction),
+        changed(base.model, given),
+        changed(base.training, given),
+        seq2seq,
+        changed(base.fine_tuning, tuning),
+    )
+
+
+def setting_option(defaults: DataclassInstance, name: str, metavar: str, words: str, panel: str, **more: Any) -> Any:
+    """An option for a setting; its default is None, so that --like, the file or the default can decide."""
+    default = getattr(defaults, name)
+    flag = f"--{name.replace('_', '-')}"
+    shown = f"{default:g}" if isinstance(default, float) else "all" if default is None else str(default)
+    if isinstance(default, bool):
+        flag, shown = f"{flag}/--no-{flag[2:]}", "yes" if default else "no"
+    return typer.Option(
+        None, flag, metavar=metavar, help=words, rich_help_panel=panel, **{"show_default": shown, **more}
+    )
+
+
+def in_words(settings: DataclassInstance) -> str:
+    """Settings on one line.
+
+    >>> in_words(InductionSettings())[:46]
+    'terminal_bits = 8.0, non_terminal_bits = 1.0, '
+    """
+    return ", ".join(f"{each.name} = {getattr(settings, each.name)}" for each in fields(settings))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import typer
 from rich.console import Console
@@ -17,9 +17,6 @@ from rich.progress import Progress as Bars
 from nqg.engines import Engine, engine_named
 from nqg.errors import NqgError
 from nqg.progress import Progress
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
@@ -49,16 +46,6 @@ def detail(message: str) -> None:
     """Print a message on stderr if --verbose was given."""
     if volume.is_high:
         err.print(message, style="dim")
-
-
-def in_words(settings: DataclassInstance) -> str:
-    """Settings on one line.
-
-    >>> from nqg.induction.settings import InductionSettings
-    >>> in_words(InductionSettings())[:46]
-    'terminal_bits = 8.0, non_terminal_bits = 1.0, '
-    """
-    return ", ".join(f"{each.name} = {getattr(settings, each.name)}" for each in fields(settings))
 
 
 def complain(message: str) -> None:
@@ -120,17 +107,6 @@ WORKERS = typer.Option(
     rich_help_panel="Parallel work",
     show_default="1; on Ray, as many as fit",
 )
-
-
-def setting_option(defaults: DataclassInstance, name: str, metavar: str, words: str, panel: str, **more: Any) -> Any:
-    """An option for a setting; its default is None, so that a settings file or a preset can decide."""
-    default = getattr(defaults, name)
-    flag = f"--{name.replace('_', '-')}"
-    shown = f"{default:g}" if isinstance(default, float) else "all" if default is None else str(default)
-    if isinstance(default, bool):
-        flag, shown = f"{flag}/--no-{flag[2:]}", "yes" if default else "no"
-    more = {"show_default": shown} | more
-    return typer.Option(None, flag, metavar=metavar, help=words, rich_help_panel=panel, **more)
 
 
 def checked_device(name: str | None) -> str | None:

@@ -1,64 +1,175 @@
-"""`nqg train`: from a file of examples to a model folder; killed, the same command goes on where it was."""
+"""`nqg train`: from a file of examples to a model folder, with a fallback if wanted; a killed run can be continued.
+
+FOLDER.training holds what a run needs to continue: the grammar, forests, and the states of both trainings. It is
+removed when the model is complete.
+"""
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nqg.cli import training_options as options
-from nqg.cli.induce import LIKE, SETTINGS
-from nqg.cli.seq2seq_training import GATE, HOLD_OUT, SEQ2SEQ, SEQ2SEQ_BATCH_SIZE, SEQ2SEQ_STEPS, FallbackWish
-from nqg.cli.settings import ProjectSettings
-from nqg.cli.terminal import DEVICE, STOPPED, checked_device, complain, detail, in_words, out, report_written
-from nqg.data.examples import Example, read_examples
-from nqg.errors import NqgError
+from nqg.answers import System
+from nqg.cli.induce import run as run_induction
+from nqg.cli.settings import LIKE, SETTINGS, ProjectSettings, in_words, project_settings, setting_option
+from nqg.cli.terminal import (
+    DEVICE,
+    EXAMPLES,
+    JSON,
+    STOPPED,
+    checked_device,
+    complain,
+    detail,
+    err,
+    out,
+    progress_bar,
+    report_written,
+    tracked,
+)
+from nqg.data.examples import Example, MappedExamples, read_examples
+from nqg.errors import MissingExtra, NqgError
+from nqg.evaluation.calibration import HeldOut, cross_fitted, held_out
+from nqg.evaluation.metrics import Scores, score
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.settings import InductionSettings
+from nqg.induction.trace import grammar_comments, induction_config
+from nqg.inference.hybrid import Gate, write_fallback
+from nqg.inference.parser import Parser
+from nqg.model.checkpoint import DataPrint, Measurement, Provenance
+from nqg.model.forest_storage import ForestCache, ForestFolder, build_folder
+from nqg.model.forests import PART_SIZE, Forests, forest_parts, joined
+from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model_folder import held
 from nqg.plotting import check_picture
+from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
+from nqg.training.parser_training import ParserTraining, distinct
+from nqg.training.processes import Processes
+from nqg.training.records import write_plot
+from nqg.training.resume import restore, saved_steps
 
 if TYPE_CHECKING:
-    from nqg.cli.training_run import Task
-    from nqg.evaluation.metrics import Scores
-    from nqg.inference.parser import Parser
-    from nqg.model.checkpoint import Measurement
-    from nqg.training.parser_training import ParserTraining
+    from nqg.seq2seq.seq2seq import Seq2seq
 
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
+HELD_OUT = [kind.value for kind in HeldOut]
 
-DATA = typer.Argument(metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False)
-JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
+file_option = partial(typer.Option, rich_help_panel="Files")
+OUTPUT = file_option(..., "-o", "--output", metavar="FOLDER", help="Where to write the model.")
+PLOT = file_option(None, "--plot", metavar="FILE", help="Draw loss and dev accuracy over the steps, .png or .svg.")
+
+model_option = partial(typer.Option, None, rich_help_panel="Model")
+GRAMMAR = model_option(
+    "--grammar", metavar="FILE", help="Rules from `nqg induce`.", show_default="induced from the examples"
+)
+TARGET_GRAMMAR = model_option(
+    "--target-grammar", metavar="FILE", help="A grammar of the legal programs; others are never answers."
+)
+ENCODER = model_option(
+    "--encoder",
+    metavar="NAME|FOLDER",
+    help="A pre-trained encoder from Hugging Face.",
+    show_default="a small one, from scratch",
+)
+
+training_setting = partial(setting_option, TrainingSettings())
+optimisation = partial(training_setting, panel="Optimisation")
+STEPS = optimisation("steps", "N", "Number of training steps.")
+BATCH_SIZE = optimisation("batch_size", "N", "Examples per step.")
+LEARNING_RATE = optimisation(
+    "learning_rate", "R", "Peak learning rate.", show_default="0.001 from scratch, 0.0001 with --encoder"
+)
+WARM_UP = optimisation("warm_up", "N", "Steps until the peak learning rate.")
+WEIGHT_DECAY = optimisation("weight_decay", "R", "Weight decay of AdamW.")
+CLIP = optimisation("clip", "NORM", "Clip gradients to this norm.")
+SEED = optimisation("seed", "S", "Seed of initial weights, batches and dropout.")
+
+DEV = typer.Option(
+    None,
+    "--dev",
+    metavar="FILE",
+    help="Evaluate on these examples while training, and keep the best weights.",
+    rich_help_panel="Early stopping",
+)
+stopping = partial(training_setting, panel="Early stopping")
+EVALUATE_EVERY = stopping("evaluate_every", "N", "Steps between two evaluations.")
+PATIENCE = stopping("patience", "N", "Stop after this many evaluations without improvement.")
+
+running_option = partial(typer.Option, rich_help_panel="Running")
+PRECISION = training_setting(
+    "precision", "auto|bf16|float32", "Precision of the encoder; auto is bf16 on GPUs.", panel="Running"
+)
+SAVE_EVERY = running_option(32, "--save-every", metavar="N", min=1, help="Steps that a kill can cost at most.")
+NO_CACHE = running_option(False, "--no-cache", metavar="", help="Rebuild forests, and do not keep them for next time.")
+FORESTS = running_option(
+    None,
+    "--forests",
+    metavar="FOLDER",
+    help="Keep forests in this folder and read them batch by batch, for corpora larger than memory.",
+)
+TENSORBOARD = running_option(None, "--tensorboard", metavar="FOLDER", help="Write TensorBoard curves to this folder.")
+
+fallback_option = partial(typer.Option, rich_help_panel="Fallback, for sentences that the grammar does not answer")
+SEQ2SEQ = fallback_option(
+    None,
+    "--seq2seq",
+    metavar="NAME|FOLDER",
+    help="Also train a fallback: an encoder-decoder from Hugging Face, or 'embedded', a small one from scratch.",
+)
+SEQ2SEQ_STEPS = fallback_option(
+    None, "--seq2seq-steps", metavar="N", help="Its training steps.", show_default=str(FineTuningSettings().steps)
+)
+SEQ2SEQ_BATCH_SIZE = fallback_option(
+    None,
+    "--seq2seq-batch-size",
+    metavar="N",
+    help="Its examples per step.",
+    show_default=str(FineTuningSettings().batch_size),
+)
+GATE = fallback_option(
+    False,
+    "--gate",
+    metavar="",
+    help="Also use it where the grammar is unsure; the threshold is learned from held-out examples.",
+)
+HOLD_OUT = fallback_option(
+    "template", "--hold-out", metavar="KIND", help=f"How to hold out examples for --gate: {', '.join(HELD_OUT)}."
+)
 
 
 def train(
     context: typer.Context,
-    data: Path = DATA,
-    output: Path = options.OUTPUT,
+    data: Path = EXAMPLES,
+    output: Path = OUTPUT,
     settings: Path | None = SETTINGS,
-    plot: Path | None = options.PLOT,
-    grammar: Path | None = options.GRAMMAR,
+    plot: Path | None = PLOT,
+    grammar: Path | None = GRAMMAR,
     like: str | None = LIKE,
-    target_grammar: Path | None = options.TARGET_GRAMMAR,
-    encoder: str | None = options.ENCODER,
-    steps: int | None = options.STEPS,
-    batch_size: int | None = options.BATCH_SIZE,
-    learning_rate: float | None = options.LEARNING_RATE,
-    warm_up: int | None = options.WARM_UP,
-    weight_decay: float | None = options.WEIGHT_DECAY,
-    clip: float | None = options.CLIP,
-    seed: int | None = options.SEED,
-    dev: Path | None = options.DEV,
-    evaluate_every: int | None = options.EVALUATE_EVERY,
-    patience: int | None = options.PATIENCE,
-    precision: str | None = options.PRECISION,
-    save_every: int = options.SAVE_EVERY,
-    no_cache: bool = options.NO_CACHE,
-    forests: Path | None = options.FORESTS,
-    tensorboard: Path | None = options.TENSORBOARD,
+    target_grammar: Path | None = TARGET_GRAMMAR,
+    encoder: str | None = ENCODER,
+    steps: int | None = STEPS,
+    batch_size: int | None = BATCH_SIZE,
+    learning_rate: float | None = LEARNING_RATE,
+    warm_up: int | None = WARM_UP,
+    weight_decay: float | None = WEIGHT_DECAY,
+    clip: float | None = CLIP,
+    seed: int | None = SEED,
+    dev: Path | None = DEV,
+    evaluate_every: int | None = EVALUATE_EVERY,
+    patience: int | None = PATIENCE,
+    precision: str | None = PRECISION,
+    save_every: int = SAVE_EVERY,
+    no_cache: bool = NO_CACHE,
+    forests: Path | None = FORESTS,
+    tensorboard: Path | None = TENSORBOARD,
     device: str | None = DEVICE,
     seq2seq: str | None = SEQ2SEQ,
     seq2seq_steps: int | None = SEQ2SEQ_STEPS,
@@ -75,114 +186,254 @@ def train(
     same command resumes from there and ends with the same model. FOLDER itself is
     written, or replaced, only when the model is complete.
     """
-    from nqg.cli.training_run import TrainingRun
-
-    _check_output(output)
-    chosen = options.project_settings(context.params)
-    fallback = FallbackWish.chosen(chosen, gate=gate, hold_out=hold_out)
-    task = _task(context.params, chosen)
-    run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
-    context.with_resource(run.alone())
-    try:
-        training = run.trained(task)
-        also = fallback.trained(task, run) if fallback else None
-    except KeyboardInterrupt:
-        complain(f"interrupted; the same command goes on with what is in {run.folder}")
-        raise typer.Exit(STOPPED) from None
-    if run.processes.is_main:
-        scores = _concluded(task, training, context.params, also)
-        shutil.rmtree(run.folder)
-        _report(output, training, scores, as_json)
-        report_written(output, *_drawn(training, plot))
-    run.processes.close()
-
-
-def _task(given: Mapping[str, Any], chosen: ProjectSettings) -> Task:
-    """What is to be learned, read from the files that were named; whatever is wrong with them is said now."""
-    from nqg.cli.training_run import Task
-    from nqg.data.examples import MappedExamples
-
-    check_picture(given["plot"])
-    for table, settings in chosen.tables():
-        detail(f"[{table}] {in_words(settings)}")
-    forests, grammar, legal, dev = (given[name] for name in ("forests", "grammar", "target_grammar", "dev"))
-    return Task(
-        MappedExamples.of(given["data"]) if forests else read_examples(given["data"]),
-        read_examples(dev) if dev else [],
-        Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else chosen.induction,
-        TargetGrammar.read(legal) if legal else None,
-        chosen.model,
-        chosen.training,
-        checked_device(given["device"]),
-        forests,
-    )
-
-
-def _concluded(
-    task: Task, training: ParserTraining, given: Mapping[str, Any], also: Callable[[Path], None] | None
-) -> Scores | None:
-    """The scores on the dev examples, written into the model folder with everything else."""
-    from nqg.inference.parser import Parser
-
-    scores = _scores(Parser(training.model), task.dev) if task.dev else None
-    measured = [_measured(scores, task.dev, given["dev"])] if scores else []
-    _write(training, task.examples, given["output"], also, measured)
-    return scores
-
-
-def _check_output(output: Path) -> None:
-    """Refuse, before any work is done, to replace what is no model."""
     if not output.name:
         raise NqgError(f"{output}: expected a folder of the model's own, found the current one; choose another with -o")
     if output.exists() and not output.is_dir():
         raise NqgError(f"{output}: expected a folder to write the model to, found a file")
     if output.is_dir() and any(output.iterdir()) and not (output / "nqg.json").exists():
-        raise NqgError(f"{output}: the folder holds something that is no model; choose another with -o")
+        raise NqgError(f"{output}: the folder is not empty and not a model folder; choose another with -o")
+    check_picture(plot)
+    chosen = project_settings(context.params)
+    fallback = FallbackOptions.chosen(chosen, gate=gate, hold_out=hold_out)
+    task = Task.read(context.params, chosen)
+    run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
+    context.with_resource(run.locked())
+    try:
+        training = run.trained(task)
+        write_more = fallback.trained(task, run) if fallback else None
+    except KeyboardInterrupt:
+        complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
+        raise typer.Exit(STOPPED) from None
+    if run.processes.is_main:
+        scores = _save(training, task, output, dev, write_more)
+        shutil.rmtree(run.folder)
+        _print_report(training, scores, output, as_json)
+        if plot:
+            write_plot(plot, training.trainer.records)
+        report_written(output, *filter(None, [plot]))
+    run.processes.close()
 
 
-def _write(
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be learned and how; `rules` are a grammar, or the settings to induce one with."""
+
+    examples: Sequence[Example]
+    dev: Sequence[Example]
+    rules: Grammar | InductionSettings
+    target_grammar: TargetGrammar | None
+    model: ModelSettings
+    training: TrainingSettings
+    device: str | None
+    forests: Path | None = None  # the folder to keep forests in, if memory is not to hold them
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> Task:
+        """The task that the options ask for, with the files that they name."""
+        for table, settings in chosen.tables():
+            detail(f"[{table}] {in_words(settings)}")
+        forests, grammar, legal, dev = (given[name] for name in ("forests", "grammar", "target_grammar", "dev"))
+        return cls(
+            MappedExamples.of(given["data"]) if forests else read_examples(given["data"]),
+            read_examples(dev) if dev else [],
+            Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else chosen.induction,
+            TargetGrammar.read(legal) if legal else None,
+            chosen.model,
+            chosen.training,
+            checked_device(given["device"]),
+            forests,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """Where a training keeps what it needs to continue, how often it is saved, and which processes take part."""
+
+    folder: Path
+    save_every: int
+    cache: ForestCache | None
+    curves: Path | None  # where TensorBoard's files go
+    processes: Processes
+
+    @classmethod
+    def towards(
+        cls, output: Path, device: str | None, *, save_every: int, use_cache: bool, curves: Path | None
+    ) -> TrainingRun:
+        """The run that leads to a model at `output`; of several processes, only the main one prints."""
+        if curves:
+            summary_writer()  # better missing now than after an hour
+        processes = Processes.launched(device)
+        if not processes.is_main:
+            err.quiet = out.quiet = True
+        cache = ForestCache.of_this_machine() if use_cache else None
+        return cls(output.with_name(f"{output.name}.training"), save_every, cache, curves, processes)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other trainings of the same model away until the block ends."""
+        return held(self.folder, wait=False) if self.processes.is_main else nullcontext()
+
+    def trained(self, task: Task) -> ParserTraining:
+        """Train to the end, from the beginning or from the saved state."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with self.processes.main_first():
+                rules = task.rules
+                grammar = rules if isinstance(rules, Grammar) else _induced(task.examples, rules, self.folder)
+                forests = self._forests(grammar, distinct(task.examples), task.forests)
+            training = Parser.training(
+                grammar,
+                task.examples,
+                dev=task.dev,
+                forests=forests,
+                target_grammar=task.target_grammar,
+                model=task.model,
+                training=task.training,
+                device=task.device,
+                processes=self.processes,
+            )
+            self._train(training)
+        finally:
+            if self.processes.is_main and not any(self.folder.iterdir()):
+                self.folder.rmdir()
+        return training
+
+    def _forests(self, grammar: Grammar, examples: Sequence[Example], folder: Path | None) -> Forests | ForestFolder:
+        """In memory, cached between runs; or in a folder, if wanted, or if processes would each have to hold all."""
+        if folder or self.processes.count > 1:
+            folder = folder or self.folder / "forests"
+            with progress_bar() as progress:
+                for done in build_folder(folder, grammar, examples):
+                    progress("building forests", done, len(examples))
+            return ForestFolder.open(folder)
+        if self.cache and (found := self.cache.find(grammar, examples)):
+            return found
+        forests = joined(tracked(forest_parts(grammar, examples), "building forests", -(-len(examples) // PART_SIZE)))
+        if self.cache:
+            try:
+                self.cache.add(grammar, examples, forests)
+            except NqgError as error:
+                err.print(f"{error}; continuing without it")
+        return forests
+
+    def _train(self, training: ParserTraining) -> None:
+        """Make the steps that are left, under a bar with loss, dev accuracy and speed."""
+        trainer, settings, state = training.trainer, training.settings, self.folder / "state.safetensors"
+        if state.exists():
+            restore(state, trainer)
+            err.print(f"{state}: continuing after step {trainer.made:,}")
+        first, started, dev = trainer.made, time.monotonic(), ""
+        writer: Any = None
+        if self.curves and self.processes.is_main:
+            writer = summary_writer()(self.curves, purge_step=first + 1)
+        with progress_bar() as progress, writer or nullcontext():
+            for step in saved_steps(trainer, state, self.save_every):
+                speed = (step.number - first) * settings.batch_size / max(time.monotonic() - started, 1e-9)
+                dev = f" · dev {step.dev.exact_match:.1%}" if step.dev else dev
+                progress(f"training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s", step.number, settings.steps)
+                for name, value in step.to_dict().items() if writer else ():
+                    if name != "step" and value is not None:
+                        writer.add_scalar(name.replace("dev_", "dev/"), value, step.number)
+
+
+def summary_writer() -> Any:
+    """TensorBoard's class of writers, if it is installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtra("drawing curves with TensorBoard", "tensorboard") from error
+    return SummaryWriter
+
+
+def _induced(examples: Sequence[Example], settings: InductionSettings, folder: Path) -> Grammar:
+    """The grammar of the examples, which a continued run finds in the folder."""
+    path, comments = folder / "grammar.txt", grammar_comments(induction_config(examples, settings))
+    if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
+        return Grammar.read(path, settings.max_non_terminals)
+    found = run_induction(examples, settings)
+    if not found.is_finished:
+        raise KeyboardInterrupt
+    found.write(path)
+    err.print(f"{len(found.grammar):,} rules induced from {len(examples):,} examples")
+    return found.grammar
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackOptions:
+    """The fallback that the user wants; with a gate, `hold_out` says on which examples it is calibrated."""
+
+    settings: Seq2seqSettings
+    training: FineTuningSettings
+    hold_out: HeldOut | None = None
+
+    @classmethod
+    def chosen(cls, settings: ProjectSettings, *, gate: bool, hold_out: str) -> FallbackOptions | None:
+        if hold_out not in HELD_OUT:
+            raise typer.BadParameter(f"'{hold_out}' is none of {', '.join(HELD_OUT)}", param_hint="--hold-out")
+        if settings.seq2seq is None and gate:
+            raise typer.BadParameter("a gate needs a fallback; name one with --seq2seq", param_hint="--gate")
+        if settings.seq2seq is None:
+            return None
+        return cls(settings.seq2seq, settings.fine_tuning, HeldOut(hold_out) if gate else None)
+
+    def trained(self, task: Task, run: TrainingRun) -> Callable[[Path], None]:
+        """Train it, and calibrate its gate; the result writes both into a model folder."""
+        fallback = self._fine_tuned(task.examples, task.device, run.folder)
+        gate = self._gate(self.hold_out, task, run) if self.hold_out else None
+        return lambda folder: write_fallback(folder, fallback, gate)
+
+    def _fine_tuned(self, examples: Sequence[Example], device: str | None, folder: Path) -> Seq2seq:
+        from nqg.seq2seq.fine_tuning import FineTuning  # which loads transformers
+
+        folder.mkdir(parents=True, exist_ok=True)
+        fine_tuning = FineTuning(examples, self.settings, self.training, device=device)
+        if fine_tuning.truncation.first is not None:
+            err.print(str(fine_tuning.truncation))
+        for _ in tracked(fine_tuning.steps(folder / "seq2seq.safetensors"), "fine-tuning", self.training.steps):
+            pass
+        return fine_tuning.seq2seq
+
+    def _gate(self, kind: HeldOut, task: Task, run: TrainingRun) -> Gate:
+        """The best gate for both parts, each trained anew without the held-out examples."""
+        from nqg.seq2seq.legal_decoding import LegalSeq2seq
+
+        apart = replace(run, folder=run.folder / "held-out", curves=None)
+
+        def parser(examples: Sequence[Example]) -> System:
+            return Parser(apart.trained(replace(task, examples=examples, dev=())).model)
+
+        def fallback(examples: Sequence[Example]) -> System:
+            seq2seq = self._fine_tuned(examples, task.device, apart.folder)
+            return LegalSeq2seq(seq2seq, task.target_grammar) if task.target_grammar else seq2seq
+
+        split = held_out(task.examples, kind, seed=self.training.seed)
+        gate = cross_fitted(task.examples, split, parser, fallback)
+        err.print(f"{gate}; {gate.calibration}")
+        return gate
+
+
+def _save(
     training: ParserTraining,
-    examples: Sequence[Example],
+    task: Task,
     output: Path,
-    also: Callable[[Path], None] | None,
-    measurements: Sequence[Measurement],
-) -> None:
-    """The model folder, and in it a line of JSON for every step."""
-    from nqg.inference.parser import Parser
-    from nqg.model.checkpoint import Provenance
-
-    lines = (step.to_dict() for step in training.trainer.records)
-    made = Provenance.of(examples, training.settings, lines)
-    Parser(training.model).save(output, provenance=replace(made, measurements=tuple(measurements)), also=also)
-
-
-def _drawn(training: ParserTraining, plot: Path | None) -> list[Path]:
-    """The picture of the training, where one is wanted."""
-    from nqg.training.records import write_plot
-
-    if plot:
-        write_plot(plot, training.trainer.records)
-    return [plot] if plot else []
+    dev: Path | None,
+    write_more: Callable[[Path], None] | None,
+) -> Scores | None:
+    """Write the model folder, with the records of all steps and the scores on the dev examples, if there are any."""
+    parser, scores = Parser(training.model), None
+    provenance = Provenance.of(task.examples, training.settings, (step.to_dict() for step in training.trainer.records))
+    if dev:
+        answers = parser.answers(example.source for example in task.dev)
+        scores = score([answer.target for answer in answers], [example.target for example in task.dev])
+        shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
+        measured = Measurement(DataPrint.of(task.dev, dev.name), shares)
+        provenance = replace(provenance, measurements=(measured,))
+    parser.save(output, provenance=provenance, also=write_more)
+    return scores
 
 
-def _measured(scores: Scores, examples: Sequence[Example], path: Path) -> Measurement:
-    """The scores as the model folder keeps them, with the data that they were measured on."""
-    from nqg.model.checkpoint import DataPrint, Measurement
-
-    shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
-    return Measurement(DataPrint.of(examples, path.name), shares)
-
-
-def _scores(parser: Parser, examples: Sequence[Example]) -> Scores:
-    from nqg.evaluation.metrics import score
-
-    answers = parser.answers(example.source for example in examples)
-    return score([answer.target for answer in answers], [example.target for example in examples])
-
-
-def _report(output: Path, training: ParserTraining, scores: Scores | None, as_json: bool) -> None:
+def _print_report(training: ParserTraining, scores: Scores | None, output: Path, as_json: bool) -> None:
     records, best = training.trainer.records, training.trainer.best
-    facts: dict[str, Any] = {
+    values: dict[str, Any] = {
         "rules": len(training.model.grammar),
         "examples": len(training.data),
         "steps": len(records),
@@ -192,8 +443,8 @@ def _report(output: Path, training: ParserTraining, scores: Scores | None, as_js
         "folder": str(output),
     }
     if as_json:
-        out.print_json(data=facts)
+        out.print_json(data=values)
         return
-    out.print("{examples:,} examples, {rules:,} rules, {steps:,} steps, loss {loss:.4f} in the last".format(**facts))
+    out.print("{examples:,} examples, {rules:,} rules, {steps:,} steps, loss {loss:.4f} in the last".format(**values))
     if scores:
-        out.print(f"{scores.examples:,} dev examples, best after step {facts['best_step']:,}: {scores}")
+        out.print(f"{scores.examples:,} dev examples, best after step {values['best_step']:,}: {scores}")
