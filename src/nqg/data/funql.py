@@ -1,8 +1,8 @@
-"""FunQL, the language of GeoQuery's programs, as a tree: parser and the two printers.
+"""FunQL, the language of GeoQuery's programs, as a tree: its parser, its two written forms, and the way between them.
 
-One parser reads both written forms, the corpus's own (`answer(city(loc_2(stateid('virginia'))))`) and the spaced one
-that models are trained on (`answer ( intersection ( city , loc_2 ( m0 ) ) )`). What turns one into the other is
-`funql_conversion`; which programs make sense is the business of the target grammar in `funql.grammar`.
+The corpus writes `answer(city(loc_2(stateid('virginia'))))`; models are trained on the converted form, with a space
+between any two tokens: `answer ( intersection ( city , loc_2 ( m0 ) ) )`. One parser reads both. Which programs make
+sense is the business of the target grammar in `funql.grammar`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias, TypeVar
 
-from nqg.errors import FormatError
+from nqg.errors import FormatError, Place
+from nqg.grammar.target_grammar import TargetGrammar
 
-if TYPE_CHECKING:
-    from nqg.grammar.target_grammar import TargetGrammar
-
+Item = TypeVar("Item")
 
 MAX_DEPTH = 100
 """Programs nested deeper are refused, so that walks over a tree may recurse; GeoQuery's deepest has 16 levels."""
@@ -53,9 +52,9 @@ class Entity:
             raise FormatError(f"{self.kind} '{self.name}' names the state '{self.state}'; only a cityid has one")
 
     def __str__(self) -> str:
-        if self.kind is not EntityKind.CITY:
-            return f"{self.kind}({_quoted(self.name)})"
-        return f"{self.kind}({_quoted(self.name)}, {'_' if self.state is None else _quoted(self.state)})"
+        parts = (self.name, self.state) if self.kind is EntityKind.CITY else (self.name,)
+        quoted = ("_" if part is None else "'" + part.replace("'", "''") + "'" for part in parts)
+        return f"{self.kind}({', '.join(quoted)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +146,92 @@ def parse_funql(text: str) -> Term:
     Traceback (most recent call last):
     nqg.errors.FormatError: position 25: found the end of the program, expected ',' or ')'
     """
-    parser = _Parser(list(_tokens(text)))
-    term = parser.term(depth=1)
-    parser.expect("end", "the end of the program")
+    tokens = Tokens(_tokens(text))
+    term = _term(tokens, depth=1)
+    tokens.expect("end", "the end of the program")
     return term
 
 
+def _term(tokens: Tokens, depth: int) -> Term:
+    """Recursive descent; `MAX_DEPTH` keeps it off the end of Python's stack."""
+    token = tokens.take()
+    if token.kind == "placeholder":
+        return Placeholder(int(token.text[1:]))
+    if token.kind == "number":
+        return Number(Decimal(token.text))
+    if token.kind != "word" or token.text == "_":
+        raise token.refused("a predicate, an entity, a number or a placeholder such as 'm0'")
+    if tokens.next.kind != "(":
+        return Name(token.text)
+    if depth > MAX_DEPTH:
+        raise FormatError(f"position {token.place}: nested deeper than {MAX_DEPTH} levels, expected a flatter program")
+    tokens.take()
+    if token.text in frozenset(EntityKind):
+        return _entity(tokens, EntityKind(token.text))
+    arguments = tokens.separated(lambda: _term(tokens, depth + 1))
+    tokens.expect(")", "',' or ')'")
+    return Call(token.text, tuple(arguments))
+
+
+def _entity(tokens: Tokens, kind: EntityKind) -> Entity:
+    name, state = tokens.expect("text", f"the quoted name of a {kind}").unquoted, None
+    if kind is EntityKind.CITY:
+        tokens.expect(",", "',' and the city's state")
+        if tokens.next.text == "_":
+            tokens.take()
+        else:
+            state = tokens.expect("text", "the state's quoted abbreviation or _").unquoted
+    tokens.expect(")", "')'")
+    return Entity(kind, name, state)
+
+
 @dataclass(frozen=True, slots=True)
-class _Token:
+class Token:
+    """A token and its place, in a file or as a position in a text; a punctuation mark is its own kind."""
+
     kind: str
     text: str
-    position: int
+    place: Place | int
+
+    @property
+    def unquoted(self) -> str:
+        return self.text[1:-1].replace("''", "'")
 
     def refused(self, expected: str) -> FormatError:
-        found = (
-            "the end of the program" if self.kind == "end" else self.text if self.kind == "text" else f"'{self.text}'"
-        )
-        return FormatError(f"position {self.position}: found {found}, expected {expected}")
+        """The error to raise where something else is expected."""
+        found = self.text if self.kind in ("text", "end") else f"'{self.text}'"
+        reason = f"found {found}, expected {expected}"
+        if isinstance(self.place, Place):
+            return FormatError(reason, self.place)
+        return FormatError(f"position {self.place}: {reason}")
+
+
+class Tokens:
+    """Tokens that are taken one after the other; the last, of kind `end`, never runs out."""
+
+    def __init__(self, tokens: Iterator[Token]) -> None:
+        self._rest = tokens
+        self.next = next(tokens)
+
+    def take(self) -> Token:
+        token = self.next
+        self.next = next(self._rest, token)
+        return token
+
+    def expect(self, kind: str, expected: str) -> Token:
+        """The next token, which must be of this kind."""
+        token = self.take()
+        if token.kind != kind:
+            raise token.refused(expected)
+        return token
+
+    def separated(self, item: Callable[[], Item]) -> list[Item]:
+        """One or more items with commas between them, each read by `item`."""
+        items = [item()]
+        while self.next.kind == ",":
+            self.take()
+            items.append(item())
+        return items
 
 
 _TOKEN = re.compile(
@@ -178,82 +246,13 @@ _TOKEN = re.compile(
 )
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def _tokens(text: str) -> Iterator[Token]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or "unknown"
-        yield _Token(kind if kind != "mark" else match[kind], match[kind], match.start(kind) + 1)
         if kind == "end":
+            yield Token("end", "the end of the program", match.start(kind) + 1)
             return
-
-
-class _Parser:
-    """Recursive descent; `MAX_DEPTH` keeps it off the end of Python's stack."""
-
-    def __init__(self, tokens: list[_Token]) -> None:
-        self._tokens = tokens
-        self._next = 0
-
-    def term(self, depth: int) -> Term:
-        token = self._taken()
-        if token.kind == "placeholder":
-            return Placeholder(int(token.text[1:]))
-        if token.kind == "number":
-            return Number(Decimal(token.text))
-        if token.kind != "word" or token.text == "_":
-            raise token.refused("a predicate, an entity, a number or a placeholder such as 'm0'")
-        if self._peeked().kind != "(":
-            return Name(token.text)
-        if depth > MAX_DEPTH:
-            raise FormatError(
-                f"position {token.position}: nested deeper than {MAX_DEPTH} levels, expected a flatter program"
-            )
-        self._taken()
-        return self._entity(EntityKind(token.text)) if token.text in _ENTITY_KINDS else self._call(token.text, depth)
-
-    def expect(self, kind: str, expected: str) -> _Token:
-        token = self._taken()
-        if token.kind != kind:
-            raise token.refused(expected)
-        return token
-
-    def _call(self, predicate: str, depth: int) -> Call:
-        arguments = [self.term(depth + 1)]
-        while self._peeked().kind == ",":
-            self._taken()
-            arguments.append(self.term(depth + 1))
-        self.expect(")", "',' or ')'")
-        return Call(predicate, tuple(arguments))
-
-    def _entity(self, kind: EntityKind) -> Entity:
-        name = self._name(f"the quoted name of a {kind}")
-        state = self._state() if kind is EntityKind.CITY else None
-        self.expect(")", "')'")
-        return Entity(kind, name, state)
-
-    def _state(self) -> str | None:
-        self.expect(",", "',' and the city's state")
-        if self._peeked().text == "_":
-            self._taken()
-            return None
-        return self._name("the state's quoted abbreviation or _")
-
-    def _name(self, expected: str) -> str:
-        return self.expect("text", expected).text[1:-1].replace("''", "'")
-
-    def _peeked(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _taken(self) -> _Token:
-        token = self._tokens[self._next]
-        self._next = min(self._next + 1, len(self._tokens) - 1)
-        return token
-
-
-_ENTITY_KINDS = frozenset(EntityKind)
-
-
-def _quoted(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"
+        yield Token(match[kind] if kind == "mark" else kind, match[kind], match.start(kind) + 1)
 
 
 CLASSES = frozenset({"state", "city", "river", "place", "lake", "mountain", "capital", "major"})
@@ -265,7 +264,6 @@ ALL = Name("all")
 def expanded(term: Term) -> Term:
     """The converted form of a program of the corpus.
 
-    >>> from nqg.data.funql import parse_funql
     >>> spaced_text(expanded(parse_funql("state(next_to_2(state(all)))")))
     'intersection ( state , next_to_2 ( state ) )'
     >>> spaced_text(expanded(parse_funql("most(state(loc_1(river(all))))")))
@@ -294,7 +292,6 @@ def folded(term: Term) -> Term:
     An intersection written out in the corpus whose first argument is a whole class, `intersection(city(all), …)`,
     would come back as `city(…)`, which means the same; GeoQuery has none.
 
-    >>> from nqg.data.funql import parse_funql
     >>> original_text(folded(parse_funql("largest_one ( density_1 , intersection ( major , city ) )")))
     'largest_one(density_1(major(city(all))))'
     """
@@ -329,9 +326,15 @@ _CONVERTED_SHAPES = (
 )
 
 
-def funql_target_grammar() -> TargetGrammar:
-    """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose types fit."""
-    return _grammar(_grammar_text())
+@cache
+def funql_target_grammar(*, allows_kinds: bool = False) -> TargetGrammar:
+    """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose types fit.
+
+    Where it `allows_kinds`, an entity may also stand as the bare word of its kind: `size ( stateid )`.
+    """
+    text = resources.files("nqg.data").joinpath("funql.grammar").read_text(encoding="utf-8")
+    kinds = EntityKind if allows_kinds else ()
+    return TargetGrammar.parse(text + "".join(f"<{kind}> ::= {kind}\n" for kind in kinds))
 
 
 def is_well_typed(target: str, entities: Sequence[Entity]) -> bool:
@@ -344,21 +347,5 @@ def is_well_typed(target: str, entities: Sequence[Entity]) -> bool:
             case _:
                 return leaf
 
-    return _grammar_of_kinds().accepts(spaced_text(with_leaves(parse_funql(target), kind)).split())
-
-
-@cache
-def _grammar_text() -> str:
-    return resources.files("nqg.data").joinpath("funql.grammar").read_text(encoding="utf-8")
-
-
-@cache
-def _grammar(text: str) -> TargetGrammar:
-    from nqg.grammar.target_grammar import TargetGrammar
-
-    return TargetGrammar.parse(text)
-
-
-def _grammar_of_kinds() -> TargetGrammar:
-    """The same grammar, in which an entity may also stand as the bare word of its kind: `size ( stateid )`."""
-    return _grammar(_grammar_text() + "".join(f"<{kind}> ::= {kind}\n" for kind in EntityKind))
+    target_of_kinds = spaced_text(with_leaves(parse_funql(target), kind))
+    return funql_target_grammar(allows_kinds=True).accepts(target_of_kinds.split())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
@@ -50,76 +50,63 @@ class CorpusExample:
 
 def read_corpus(path: Path) -> list[CorpusExample]:
     """The examples of a corpus in its order; bad XML and incomplete examples are refused with their line."""
+    reader = CorpusReader(path)
     text = "\n".join(line for _, line in numbered_lines(path))
-    reader = _CorpusReader(path)
     try:
         reader.parser.Parse(text.encode(), True)
     except expat.ExpatError as error:
         reason = f"bad XML: {expat.ErrorString(error.code)}; expected well-formed XML, perhaps the file was cut off"
         raise FormatError(reason, Place(path, error.lineno)) from error
-    return reader.examples
+    return list(reader.examples.values())
 
 
-class _CorpusReader:
+class CorpusReader:
     """Listens to the XML parser and collects one example at a time."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
+        self.examples: dict[str, CorpusExample] = {}
         self.parser = expat.ParserCreate("utf-8")
-        self.examples: list[CorpusExample] = []
-        self._path = path
-        self._ids: set[str] = set()
-        self._begin("", Place(path, 1))
-        self.parser.StartElementHandler = self._opened
-        self.parser.EndElementHandler = self._closed
-        self.parser.CharacterDataHandler = self._read
-        self.parser.EntityDeclHandler = self._refusal("an entity declaration", "a document type of elements alone")
-        self.parser.SkippedEntityHandler = self._refusal("an undeclared entity", "plain text")
+        self.parser.StartElementHandler = self.open
+        self.parser.EndElementHandler = self.close
+        self.parser.CharacterDataHandler = self.read
+        self.parser.EntityDeclHandler = lambda name, *_: self.refuse(
+            f"an entity declaration ('{name}'), expected a document type of elements alone"
+        )
+        self.parser.SkippedEntityHandler = lambda name, *_: self.refuse(
+            f"an undeclared entity ('{name}'), expected plain text"
+        )
+        self._id, self._place = "", Place(path, 1)
+        self._texts = {SENTENCE: "", PROGRAM: ""}
+        self._part: tuple[str, str] | None = None  # which text is being read
 
-    def _begin(self, example_id: str, place: Place) -> None:
-        self._id, self._place = example_id, place
-        self._texts: dict[tuple[str, str], list[str]] = {}
-        self._current: list[str] | None = None
-
-    def _opened(self, tag: str, attributes: dict[str, str]) -> None:
+    def open(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "example":
-            self._begin(self._new_id(attributes), self._here)
+            self._id, self._place = attributes.get("id", ""), Place(self.path, self.parser.CurrentLineNumber)
+            self._texts = {SENTENCE: "", PROGRAM: ""}
+            if not self._id or self._id in self.examples:
+                found = f"the id '{self._id}' again" if self._id else "an example without an id"
+                self.refuse(f"{found}, expected an id of its own for every example")
         part = (tag, attributes.get("lang", ""))
-        self._current = self._texts.setdefault(part, []) if part in (SENTENCE, PROGRAM) else None
+        self._part = part if part in self._texts else None
 
-    def _read(self, text: str) -> None:
-        if self._current is not None:
-            self._current.append(text)
+    def read(self, text: str) -> None:
+        if self._part is not None:
+            self._texts[self._part] += text
 
-    def _closed(self, tag: str) -> None:
-        self._current = None
-        if tag == "example":
-            example = CorpusExample(self._id, self._text(SENTENCE), self._text(PROGRAM), self._place)
-            self.examples.append(example)
+    def close(self, tag: str) -> None:
+        self._part = None
+        if tag != "example":
+            return
+        texts = {part: text.strip() for part, text in self._texts.items()}
+        for (element, language), text in texts.items():
+            if not text:
+                reason = f'example {self._id} has no text in <{element} lang="{language}">, expected one'
+                raise FormatError(reason, self._place)
+        self.examples[self._id] = CorpusExample(self._id, texts[SENTENCE], texts[PROGRAM], self._place)
 
-    def _new_id(self, attributes: dict[str, str]) -> str:
-        example_id = attributes.get("id", "")
-        if not example_id or example_id in self._ids:
-            found = f"found the id '{example_id}' again" if example_id else "found an example without an id"
-            raise FormatError(f"{found}, expected an id of its own for every example", self._here)
-        self._ids.add(example_id)
-        return example_id
-
-    def _text(self, part: tuple[str, str]) -> str:
-        text = "".join(self._texts.get(part, [])).strip()
-        if not text:
-            reason = f'example {self._id} has no text in <{part[0]} lang="{part[1]}">, expected one'
-            raise FormatError(reason, self._place)
-        return text
-
-    @property
-    def _here(self) -> Place:
-        return Place(self._path, self.parser.CurrentLineNumber)
-
-    def _refusal(self, found: str, expected: str) -> Callable[..., NoReturn]:
-        def refuse(name: str, *_: object) -> NoReturn:
-            raise FormatError(f"found {found} ('{name}'), expected {expected}", self._here)
-
-        return refuse
+    def refuse(self, found: str) -> NoReturn:
+        raise FormatError(f"found {found}", Place(self.path, self.parser.CurrentLineNumber))
 
 
 COUNTRY_NAMES = {
@@ -175,43 +162,40 @@ class EntityNames:
 
     @classmethod
     def of(cls, geobase: Geobase) -> EntityNames:
-        """The names that the facts of `geobase` give."""
-        entities: dict[Words, list[Entity]] = {}
-        for name, entity in _named(geobase):
-            readings = entities.setdefault(words(name), [])
-            if entity not in readings:
-                readings.append(entity)
+        """The names that the facts of `geobase` give; of several entities of one name the likelier kind comes first."""
+        states = geobase.all(State)
+        cities = [(city.name, city.state_abbreviation) for city in geobase.all(City)]
+        cities += [(city, state.abbreviation) for state in states for city in (state.capital, *state.cities)]
+        places = [name for state in geobase.all(HighLow) for name in (state.highest_point, state.lowest_point)]
+        places += [mountain.name for mountain in geobase.all(Mountain)] + [lake.name for lake in geobase.all(Lake)]
+        named = {
+            EntityKind.STATE: [state.name for state in states],
+            EntityKind.CITY: [city for city, _ in cities],
+            EntityKind.RIVER: [river.name for river in geobase.all(River)],
+            EntityKind.PLACE: places,
+        }
+        pairs = [(name, Entity(kind, name)) for kind, names in named.items() for name in names]
+        for country in geobase.all(Country):
+            entity = Entity(EntityKind.COUNTRY, country.name)
+            pairs += [(name, entity) for name in COUNTRY_NAMES.get(country.name, (country.name,))]
+        entities: dict[Words, dict[Entity, None]] = {}
+        for name, entity in pairs:
+            entities.setdefault(words(name), {})[entity] = None
         return cls(
             {name: tuple(readings) for name, readings in entities.items()},
-            {words(state.name): state.abbreviation for state in geobase.all(State)},
-            frozenset(_cities_of_states(geobase)),
+            {words(state.name): state.abbreviation for state in states},
+            frozenset(cities),
         )
 
     def readings(self, name: Words) -> tuple[Entity, ...]:
         """What `name` may mean: an entity, or a city with its state behind it (`austin texas`, `austin tx`)."""
-        return self.entities.get(name, ()) + tuple(self._cities_with_state(name))
-
-    def mentions(self, sentence: Words, allowed: Callable[[Entity], bool] = is_proper_name) -> list[Mention]:
-        """The names in `sentence` in its order, longest names first, none overlapping another."""
-        found: list[Mention] = []
-        free = [True] * len(sentence)
-        for start, stop in _spans_longest_first(len(sentence), self._longest):
-            readings = tuple(filter(allowed, self.readings(sentence[start:stop]))) if all(free[start:stop]) else ()
-            if readings:
-                free[start:stop] = [False] * (stop - start)
-                found.append(Mention(start, stop, readings))
-        return sorted(found, key=lambda mention: mention.start)
-
-    @property
-    def _longest(self) -> int:
-        return max(map(len, self.entities), default=0) + max(map(len, self.state_abbreviations), default=0)
-
-    def _cities_with_state(self, name: Words) -> Iterator[Entity]:
-        for cut in range(1, len(name)):
-            for city in self.entities.get(name[:cut], ()):
-                state = self._state_behind(city, name[cut:])
-                if city.kind is EntityKind.CITY and state:
-                    yield Entity(EntityKind.CITY, city.name, state)
+        cities = (
+            Entity(EntityKind.CITY, city.name, state)
+            for cut in range(1, len(name))
+            for city in self.entities.get(name[:cut], ())
+            if city.kind is EntityKind.CITY and (state := self._state_behind(city, name[cut:]))
+        )
+        return self.entities.get(name, ()) + tuple(cities)
 
     def _state_behind(self, city: Entity, name: Words) -> str | None:
         """A state's abbreviation, by its name or, for cities that geobase knows there, by the abbreviation itself."""
@@ -220,41 +204,18 @@ class EntityNames:
             return self.state_abbreviations.get(name)
         return None if abbreviation in ABBREVIATIONS_THAT_ARE_WORDS else abbreviation
 
-
-def _spans_longest_first(length: int, longest: int) -> Iterator[tuple[int, int]]:
-    for width in range(min(length, longest), 0, -1):
-        for start in range(length - width + 1):
-            yield start, start + width
-
-
-def _named(geobase: Geobase) -> Iterator[tuple[str, Entity]]:
-    """Every name with its entity; of several entities of one name the likelier kind comes first."""
-    yield from _by_their_name(EntityKind.STATE, (state.name for state in geobase.all(State)))
-    yield from _by_their_name(EntityKind.CITY, (city for city, _ in _cities_of_states(geobase)))
-    yield from _by_their_name(EntityKind.RIVER, (river.name for river in geobase.all(River)))
-    yield from _by_their_name(EntityKind.PLACE, _places(geobase))
-    for country in geobase.all(Country):
-        for name in COUNTRY_NAMES.get(country.name, (country.name,)):
-            yield name, Entity(EntityKind.COUNTRY, country.name)
-
-
-def _by_their_name(kind: EntityKind, names: Iterable[str]) -> Iterator[tuple[str, Entity]]:
-    return ((name, Entity(kind, name)) for name in names)
-
-
-def _cities_of_states(geobase: Geobase) -> Iterator[tuple[str, str]]:
-    for city in geobase.all(City):
-        yield city.name, city.state_abbreviation
-    for state in geobase.all(State):
-        for name in (state.capital, *state.cities):
-            yield name, state.abbreviation
-
-
-def _places(geobase: Geobase) -> Iterator[str]:
-    for state in geobase.all(HighLow):
-        yield from (state.highest_point, state.lowest_point)
-    yield from (mountain.name for mountain in geobase.all(Mountain))
-    yield from (lake.name for lake in geobase.all(Lake))
+    def mentions(self, sentence: Words, allowed: Callable[[Entity], bool] = is_proper_name) -> list[Mention]:
+        """The names in `sentence` in its order, longest names first, none overlapping another."""
+        longest = max(map(len, self.entities), default=0) + max(map(len, self.state_abbreviations), default=0)
+        found: list[Mention] = []
+        free = [True] * len(sentence)
+        for width in range(min(len(sentence), longest), 0, -1):
+            for start in range(len(sentence) - width + 1):
+                stop = start + width
+                if all(free[start:stop]) and (readings := tuple(filter(allowed, self.readings(sentence[start:stop])))):
+                    free[start:stop] = [False] * width
+                    found.append(Mention(start, stop, readings))
+        return sorted(found, key=lambda mention: mention.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,16 +253,15 @@ def load_geoquery(corpus: Path, geobase: Path) -> list[Example]:
 
 
 def load_anonymised(corpus: Path, geobase: Path) -> list[AnonymisedExample]:
-    """The same examples, with the entities that were replaced."""
+    """The same examples, with the entities behind their placeholders."""
     names = EntityNames.of(read_geobase(geobase))
-    return [_converted(example, names) for example in read_corpus(corpus)]
-
-
-def _converted(example: CorpusExample, names: EntityNames) -> AnonymisedExample:
-    try:
-        return anonymised_example(example.sentence, example.program, names, example.id)
-    except FormatError as error:
-        raise FormatError(f"example {example.id}: {error.reason}", example.place) from error
+    converted = []
+    for example in read_corpus(corpus):
+        try:
+            converted.append(anonymised_example(example.sentence, example.program, names, example.id))
+        except FormatError as error:
+            raise FormatError(f"example {example.id}: {error.reason}", example.place) from error
+    return converted
 
 
 def anonymised_example(
@@ -309,7 +269,9 @@ def anonymised_example(
 ) -> AnonymisedExample:
     """A sentence with its program in the corpus's form, the entities of the program replaced in both."""
     tree, source = parse_funql(program), _checked_words(sentence)
-    named = _entities(tree)
+    if stray := [leaf for leaf in leaves(tree) if isinstance(leaf, Placeholder)]:
+        raise FormatError(f"found the placeholder {stray[0]} in a program of the corpus, expected an entity")
+    named = tuple(dict.fromkeys(leaf for leaf in leaves(tree) if isinstance(leaf, Entity)))
     replaced = _replaced(source, list(_settled(names.mentions(source, named.__contains__), named)))
     entities = tuple(reading for (reading,) in replaced.readings)
     missing = [entity for entity in named if entity not in entities]
@@ -329,7 +291,6 @@ def anonymised(sentence: str, names: EntityNames) -> AnonymisedSentence:
 def restored(target: str, entities: Sequence[Entity]) -> str:
     """The program, as the corpus writes it, behind a target in the converted form.
 
-    >>> from nqg.data.funql import EntityKind
     >>> restored("answer ( intersection ( city , loc_2 ( m0 ) ) )", [Entity(EntityKind.STATE, "ohio")])
     "answer(city(loc_2(stateid('ohio'))))"
     """
@@ -355,14 +316,6 @@ def _checked_words(sentence: str) -> Words:
             f"found the word '{reserved[0]}' in a sentence; it is reserved for placeholders, write a name"
         )
     return source
-
-
-def _entities(tree: Term) -> tuple[Entity, ...]:
-    """The entities of a program of the corpus, in its order."""
-    stray = [leaf for leaf in leaves(tree) if isinstance(leaf, Placeholder)]
-    if stray:
-        raise FormatError(f"found the placeholder {stray[0]} in a program of the corpus, expected an entity")
-    return tuple(dict.fromkeys(leaf for leaf in leaves(tree) if isinstance(leaf, Entity)))
 
 
 def _settled(mentions: Sequence[Mention], named: Sequence[Entity]) -> Iterator[Mention]:
