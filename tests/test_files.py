@@ -130,6 +130,6 @@ def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
         write_text(tmp_path / "nowhere" / "a.txt", "")
     with pytest.raises(NqgError, match=r"a\.txt: cannot write there \(Not a directory\)"):
         write_text(tmp_path / "file" / "a.txt", "")
-    with pytest.raises(NqgError, match=r"folder: cannot be replaced \(Is a directory\)"):
+    with pytest.raises(NqgError, match=r"folder: cannot be written \(Is a directory\)"):
         write_text(tmp_path / "folder", "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]

@@ -64,11 +64,11 @@ def test_a_dataclass_is_read_with_all_that_lies_in_it() -> None:
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        (3, "expected a table as the bicycle, found 3"),
-        ({"name": "mine"}, "the key 'wheel' of the bicycle is missing; expected a table"),
+        (3, "expected an object as the bicycle, found 3"),
+        ({"name": "mine"}, "the key 'wheel' of the bicycle is missing; expected an object"),
         (LEAST | {"gear": 3}, "no key of the bicycle 'gear'; did you mean 'gears'?"),
         (LEAST | {"name": 3}, "expected a string as 'name' of the bicycle, found 3"),
-        (LEAST | {"wheel": 3}, "expected a table as 'wheel' of the bicycle, found 3"),
+        (LEAST | {"wheel": 3}, "expected an object as 'wheel' of the bicycle, found 3"),
         (LEAST | {"wheel": {"size": True}}, "expected a number as 'size' of [wheel], found True"),
         (LEAST | {"wheel": {"size": float("nan")}}, "expected a number as 'size' of [wheel], found nan"),
         (LEAST | {"wheel": {"size": 10**400}}, "expected a number as 'size' of [wheel], found 1000"),

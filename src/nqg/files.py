@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -73,33 +74,22 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     when anything fails, what was at `path` before is untouched.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    file = _created(temporary, path)
+    try:
+        file = open(temporary, "xb")  # noqa: SIM115 (its own errors are told apart from those of writing)
+    except FileNotFoundError as error:
+        raise NqgError(f"{path}: the folder {path.parent} does not exist") from error
+    except OSError as error:
+        raise NqgError(f"{path}: cannot write there ({error.strerror})") from error
     try:
         with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _replace(path, temporary)
+        os.replace(temporary, path)
     except OSError as error:  # a full disk shows while writing, or only when the bytes are flushed
         raise NqgError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _created(temporary: Path, path: Path) -> IO[bytes]:
-    try:
-        return open(temporary, "xb")
-    except FileNotFoundError as error:
-        raise NqgError(f"{path}: the folder {path.parent} does not exist") from error
-    except OSError as error:
-        raise NqgError(f"{path}: cannot write there ({error.strerror})") from error
-
-
-def _replace(path: Path, temporary: Path) -> None:
-    try:
-        os.replace(temporary, path)
-    except OSError as error:
-        raise NqgError(f"{path}: cannot be replaced ({error.strerror})") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -109,8 +99,15 @@ def write_text(path: Path, text: str) -> None:
         file.write(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
 
 
+def read_json(path: Path) -> Any:
+    """The value in a JSON file, plain or `.gz`, as strictly as `strict_json` reads it."""
+    return strict_json("\n".join(line for _, line in numbered_lines(path)), Place(path, 1))
+
+
 def strict_json(text: str, start: Place) -> Any:
     """The value of a JSON text that begins at `start`; errors name the line of the file where it goes wrong.
+
+    Neither a key that stands twice in an object, nor NaN, nor half of a surrogate pair is taken.
 
     >>> from pathlib import Path
     >>> strict_json('{"source": "jump"}', Place(Path("train.jsonl"), 3))
@@ -122,7 +119,7 @@ def strict_json(text: str, start: Place) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except UnicodeEncodeError as error:
-        raise FormatError(f"a string holds U+{ord(error.object[error.start]):04X}, which is no text", start) from error
+        raise FormatError(f"a string holds U+{ord(error.object[error.start]):04X}, which is not text", start) from error
     except json.JSONDecodeError as error:
         place = Place(start.path, start.line + error.lineno - 1)
         raise FormatError(f"not valid JSON: {error.msg} (column {error.colno})", place) from error
@@ -138,16 +135,15 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # half of a character, unless the
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for key, each in pairs:
-        if key in value:
-            raise FormatError(f"the key '{key}' stands twice in one JSON object")
-        value[key] = each
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        ((repeated, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise FormatError(f"the key '{repeated}' stands twice in one JSON object")
     return value
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise FormatError(f"{name} is no JSON value")
+    raise FormatError(f"{name} is not a JSON value")
 
 
 def json_kind(value: object) -> str:

@@ -5,7 +5,7 @@ Whatever is not as expected is refused with its place, its table and its key.
 
 from __future__ import annotations
 
-import math
+import sys
 import tomllib
 import types
 import typing
@@ -22,7 +22,13 @@ Settings = TypeVar("Settings")
 
 
 def read_dataclass(
-    kind: type[Settings], values: object, name: str, place: Place | Path | None = None, *, complete: bool = False
+    kind: type[Settings],
+    values: object,
+    name: str,
+    place: Place | Path | None = None,
+    *,
+    complete: bool = False,
+    ignores_unknown: bool = False,
 ) -> Settings:
     """A dataclass from plain values; errors call them `name`. With `complete`, no field is left to its default.
 
@@ -35,23 +41,32 @@ def read_dataclass(
     """
     if not isinstance(values, Mapping):
         raise _mismatch(kind, values, name, place)
-    known, hints = {each.name: each for each in fields(kind)}, _hints(kind)  # type: ignore[arg-type]
-    if unknown := [key for key in values if key not in known]:
-        raise FormatError(str(UnknownName(f"key of {name}", unknown[0], known)), place)
-    for key, each in known.items():
-        has_default = each.default is not MISSING or each.default_factory is not MISSING
-        if key not in values and (complete or not has_default):
+    hints, required = _fields(kind)  # type: ignore[arg-type]  # a class can be hashed
+    if not ignores_unknown:
+        for key in values:
+            if key not in hints:
+                raise FormatError(str(UnknownName(f"key of {name}", key, hints)), place)
+    for key in hints if complete else required:
+        if key not in values:
             raise FormatError(f"the key '{key}' of {name} is missing; expected {_words(hints[key])}", place)
     read = {
-        key: read_value(hints[key], value, f"'{key}' of {name}", place, table=f"[{key}]")
-        for key, value in values.items()
+        key: read_value(hint, values[key], f"'{key}' of {name}", place, table=f"[{key}]")
+        for key, hint in hints.items()
+        if key in values
     }
     try:
         return kind(**read)
-    except FormatError as error:
-        raise (error if place is None else error.at(place)) from error
-    except (SettingsError, UnknownName) as error:
+    except (FormatError, SettingsError, UnknownName) as error:
         raise FormatError(f"{name}: {error}", place) from error
+
+
+@cache
+def _fields(kind: type) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The types of a dataclass's fields, and the names of those without a default."""
+    hints = typing.get_type_hints(kind)
+    known = fields(kind)
+    required = (each.name for each in known if each.default is MISSING and each.default_factory is MISSING)
+    return {each.name: hints[each.name] for each in known}, tuple(required)
 
 
 def read_value(hint: Any, value: Any, name: str, place: Place | Path | None = None, *, table: str | None = None) -> Any:
@@ -60,6 +75,10 @@ def read_value(hint: Any, value: Any, name: str, place: Place | Path | None = No
     >>> read_value(tuple[float, ...], [1, 2.5], "'rates'")
     (1.0, 2.5)
     """
+    if hint is Any or (type(value) is hint and hint is not float):  # `isinstance` would take true for a number
+        return value
+    if hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:  # which NaN is not
+        return float(value)
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
         return read_dataclass(hint, value, (table or name) if isinstance(value, Mapping) else name, place)
@@ -70,17 +89,15 @@ def read_value(hint: Any, value: Any, name: str, place: Place | Path | None = No
     if isinstance(hint, type) and issubclass(hint, Enum) and value in [each.value for each in hint]:
         return hint(value)
     if origin in (tuple, list) and isinstance(value, list | tuple):
-        return origin(read_value(options[0], each, f"entry {at} of {name}", place) for at, each in enumerate(value))
+        is_row = origin is tuple and options[-1] is not Ellipsis
+        if is_row and len(value) != len(options):
+            raise _mismatch(hint, value, name, place)
+        kinds = options if is_row else [options[0]] * len(value)
+        entries = enumerate(zip(kinds, value, strict=True))
+        return origin(read_value(kind, each, f"entry {at} of {name}", place) for at, (kind, each) in entries)
     if origin in (Mapping, dict) and isinstance(value, Mapping):
         return {key: read_value(options[1], each, f"'{key}' of {table or name}", place) for key, each in value.items()}
-    if hint is float and type(value) in (int, float) and abs(value) <= _LARGEST:
-        return float(value)
-    if hint is Any or (type(value) is hint and hint is not float):  # `isinstance` would take true for a number
-        return value
     raise _mismatch(hint, value, name, place)
-
-
-_LARGEST = math.nextafter(math.inf, 0)  # NaN is not below it either
 
 
 def _read_union(options: tuple[Any, ...], value: Any, name: str, place: Place | Path | None, table: str | None) -> Any:
@@ -97,7 +114,8 @@ def _read_union(options: tuple[Any, ...], value: Any, name: str, place: Place | 
 
 
 def _mismatch(hint: Any, value: object, name: str, place: Place | Path | None) -> FormatError:
-    return FormatError(f"expected {_words(hint)} as {name}, found {value!r:.200}", place)
+    words = _words(hint).replace("an object", "a table") if str(place).endswith(".toml") else _words(hint)
+    return FormatError(f"expected {words} as {name}, found {value!r:.200}", place)
 
 
 def _words(hint: Any) -> str:
@@ -109,18 +127,19 @@ def _words(hint: Any) -> str:
         return " or ".join(_words(option) for option in options if option is not types.NoneType)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return f"one of {', '.join(str(each.value) for each in hint)}"
-    names = {
-        str: "a string",
-        int: "an integer",
-        float: "a number",
-        bool: "true or false",
-        tuple: "a list",
-        list: "a list",
-    }
-    return names.get(origin or hint, "a table")
+    if origin is tuple and options[-1] is not Ellipsis:
+        return f"[{', '.join(map(_words, options))}]"
+    return _NAMES.get(origin or hint, "an object")
 
 
-_hints = cache(typing.get_type_hints)
+_NAMES = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    tuple: "a list",
+    list: "a list",
+}
 
 
 def read_toml(path: Path) -> dict[str, Any]:

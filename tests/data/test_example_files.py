@@ -106,19 +106,23 @@ def test_a_bad_tsv_line_is_refused_with_its_place(tmp_path: Path, line: bytes, r
         pytest.param("", "not valid JSON: Expecting value (column 1)", id="empty line"),
         pytest.param("[" * 100_000, "the JSON value is nested too deeply", id="nested too deeply"),
         pytest.param("9" * 5000, "not usable JSON: Exceeds the limit", id="a giant number"),
-        pytest.param('["jump"]', 'expected an object {"source": …, "target": …}, found a list', id="a list"),
-        pytest.param('{"source": "jump"}', "the key 'target' is missing; expected source", id="no target"),
+        pytest.param('["jump"]', "expected an object as the example, found ['jump']", id="a list"),
+        pytest.param('{"source": "jump"}', "the key 'target' of the example is missing", id="no target"),
         pytest.param(
-            '{"source": "a", "target": "b", "Id": "c"}', "unknown key 'Id'; expected source", id="unknown key"
+            '{"source": "a", "target": "b", "Id": "c"}',
+            "no key of the example 'Id'. Known: id",
+            id="unknown key",
         ),
         pytest.param('{"source": "a", "source": "b"}', "the key 'source' stands twice in one JSON object", id="repeat"),
-        pytest.param('{"source": "a", "target": 3}', "the target is the number 3, expected a string", id="a number"),
-        pytest.param('{"source": null, "target": "b"}', "the source is null, expected a string", id="null"),
-        pytest.param('{"source": "a", "target": NaN}', "NaN is no JSON value", id="NaN"),
+        pytest.param(
+            '{"source": "a", "target": 3}', "expected a string as 'target' of the example, found 3", id="a number"
+        ),
+        pytest.param('{"source": null, "target": "b"}', "expected a string as 'source' of the example", id="null"),
+        pytest.param('{"source": "a", "target": NaN}', "NaN is not a JSON value", id="NaN"),
         pytest.param('{"source": " ", "target": "b"}', "the source is empty", id="blank source"),
         pytest.param('{"source": "a", "target": "b", "id": ""}', "the id is empty", id="empty id"),
-        pytest.param('{"source": "a\\u0000", "target": "b"}', "the source holds U+0000, which is no text", id="NUL"),
-        pytest.param('{"source": "a", "target": "\\ud83d"}', "a string holds U+D83D, which is no text", id="half"),
+        pytest.param('{"source": "a\\u0000", "target": "b"}', "the source holds U+0000, which is not text", id="NUL"),
+        pytest.param('{"source": "a", "target": "\\ud83d"}', "a string holds U+D83D, which is not text", id="half"),
         pytest.param('{"source": "a", "target": "b", "id": "7"}', "the id '7' is already that of line 1", id="same id"),
     ],
 )
@@ -147,7 +151,7 @@ def test_an_unknown_extension_is_refused_with_a_hint(tmp_path: Path, name: str) 
         pytest.param(Example("a", "b\r"), "the target holds a carriage return", id="cr"),
         pytest.param(Example("\ufeffa", "b"), "the source holds a byte order mark", id="bom"),
         pytest.param(Example("", "b"), "the source is empty", id="empty"),
-        pytest.param(Example("a", "\0"), "the target holds U+0000, which is no text", id="NUL"),
+        pytest.param(Example("a", "\0"), "the target holds U+0000, which is not text", id="NUL"),
     ],
 )
 def test_what_a_tsv_file_could_not_give_back_is_not_written(tmp_path: Path, example: Example, reason: str) -> None:

@@ -55,26 +55,27 @@ def test_the_published_forms_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        pytest.param([1], 'expected an object {"train": […], "test": […]}, found a list', id="a list"),
-        pytest.param({"train": [1]}, "the part 'test' is missing; expected made_by, train, dev, test", id="no test"),
-        pytest.param({"test": [1]}, "the part 'train' is missing; expected made_by, train, dev, test", id="no train"),
+        pytest.param([1], "expected an object as the split, found [1]", id="a list"),
+        pytest.param({"train": [1]}, "the key 'test' of the split is missing; expected a list", id="no test"),
+        pytest.param({"test": [1]}, "the key 'train' of the split is missing; expected a list", id="no train"),
+        pytest.param({"trainIdxs": [1]}, "the key 'testIdxs' of the split is missing", id="mcd no test"),
+        pytest.param({"trainIdxs": [1], "testIdxs": [1]}, "position 1 stands in more than one part", id="mcd shared"),
         pytest.param(
-            {"trainIdxs": [1]},
-            "the part 'testIdxs' is missing; expected trainIdxs, devIdxs, testIdxs",
-            id="mcd no test",
+            {"train": [1], "test": [2], "valid": [3]}, "no key of the split 'valid'. Known: dev", id="unknown"
         ),
-        pytest.param({"train": [1], "test": [2], "valid": [3]}, "unknown key 'valid'; expected made_by", id="unknown"),
-        pytest.param({"train": 3, "test": [1]}, "the part 'train' is the number 3, expected a list", id="no list"),
-        pytest.param({"train": [0, 1.0], "test": [2]}, "entry 1 of 'train' is the number 1.0, expected an", id="float"),
-        pytest.param({"train": [0], "test": ["2"]}, "entry 0 of 'test' is a string, expected an integer", id="string"),
-        pytest.param({"train": [True], "test": [2]}, "entry 0 of 'train' is true, expected an integer", id="boolean"),
-        pytest.param({"train": [3, 1], "test": [3]}, "position 3 stands in more than one part", id="shared"),
-        pytest.param({"train": [-1], "test": [3]}, "position -1 is negative", id="negative"),
+        pytest.param({"train": 3, "test": [1]}, "expected a list as 'train' of the split, found 3", id="no list"),
+        pytest.param({"train": [0, 1.0], "test": [2]}, "expected an integer as entry 1 of 'train'", id="float"),
+        pytest.param({"train": [0], "test": ["2"]}, "expected an integer as entry 0 of 'test'", id="string"),
+        pytest.param({"train": [True], "test": [2]}, "expected an integer as entry 0 of 'train'", id="boolean"),
+        pytest.param({"train": [3, 1], "test": [3]}, "the split: position 3 stands in more than one", id="shared"),
+        pytest.param({"train": [-1], "test": [3]}, "the split: position -1 is negative", id="negative"),
         pytest.param({"train": [0], "test": [10]}, "position 10 lies outside a dataset of 10 examples", id="outside"),
-        pytest.param({"train": [0], "test": [1], "made_by": "us"}, "made_by is a string, expected an", id="made_by"),
+        pytest.param(
+            {"train": [0], "test": [1], "made_by": "us"}, "expected an object as 'made_by' of the", id="made_by"
+        ),
         pytest.param(
             {"train": [0], "test": [1], "made_by": {"seeds": [1]}},
-            "the setting 'seeds' of made_by is a list, expected a single value",
+            "expected a string or an integer or a number or true or false as 'seeds' of [made_by], found [1]",
             id="nested setting",
         ),
     ],

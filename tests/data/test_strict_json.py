@@ -32,8 +32,8 @@ def test_every_proper_json_value_is_read_as_json_reads_it(value: Any) -> None:
         pytest.param(
             '[{"a": 1, "a": 2}]', "data.json:10: the key 'a' stands twice in one JSON object", id="repeated key"
         ),
-        pytest.param("[NaN]", "data.json:10: NaN is no JSON value", id="NaN"),
-        pytest.param("-Infinity", "data.json:10: -Infinity is no JSON value", id="infinity"),
+        pytest.param("[NaN]", "data.json:10: NaN is not a JSON value", id="NaN"),
+        pytest.param("-Infinity", "data.json:10: -Infinity is not a JSON value", id="infinity"),
         pytest.param("[" * 50_000, "data.json:10: the JSON value is nested too deeply", id="nesting"),
         pytest.param("1" * 10_000, "data.json:10: not usable JSON: ", id="giant number"),
     ],
@@ -62,5 +62,5 @@ def test_values_are_named_in_words(value: object, words: str) -> None:
 def test_half_of_a_character_is_refused_and_a_whole_one_is_not() -> None:
     place = Place(Path("a.json"), 3)
     assert strict_json('["\\ud83d\\ude00"]', place) == ["😀"]
-    with pytest.raises(FormatError, match=r"a\.json:3: a string holds U\+DE00, which is no text"):
+    with pytest.raises(FormatError, match=r"a\.json:3: a string holds U\+DE00, which is not text"):
         strict_json('{"a": {"\\ude00": 1}}', place)

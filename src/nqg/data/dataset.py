@@ -8,11 +8,11 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nqg.data.examples import Example
-from nqg.errors import FormatError, Place, UnknownName
-from nqg.files import json_kind, numbered_lines, strict_json, write_text
+from nqg.errors import FormatError, UnknownName
+from nqg.files import read_json, write_text
+from nqg.settings_reader import read_dataclass, read_value
 
 Provenance = Mapping[str, str | int | float | bool | None]
 
@@ -112,19 +112,28 @@ class Dataset:
         return digest.hexdigest()
 
 
-_NAMES = {"made_by": "made_by", "train": "train", "dev": "dev", "test": "test"}
-_MCD_NAMES = {"trainIdxs": "train", "devIdxs": "dev", "testIdxs": "test"}
+@dataclass(frozen=True, slots=True)
+class McdSplit:
+    """A split as the files of SCAN's MCD splits have it."""
+
+    trainIdxs: tuple[int, ...]  # noqa: N815 (so it stands in the files)
+    testIdxs: tuple[int, ...]  # noqa: N815
+    devIdxs: tuple[int, ...] = ()  # noqa: N815
 
 
 def read_split(path: Path | str, size: int | None = None) -> Split:
-    """The split in a file of any of the three forms; given the dataset's `size`, positions outside it are refused."""
+    """The split in a file, ours or one of those published; given the dataset's `size`, it must fit that."""
     path = Path(path)
-    text = "\n".join(line for _, line in numbered_lines(path))
+    values = read_json(path)
     try:
-        split = _split(strict_json(text, Place(path, 1)))
+        if isinstance(values, dict) and "trainIdxs" in values:
+            published = read_dataclass(McdSplit, values, "the split")
+            split = Split(published.trainIdxs, published.testIdxs, published.devIdxs)
+        else:
+            split = read_dataclass(Split, values, "the split")
         return split if size is None else split.fitting(size)
     except FormatError as error:
-        raise error if error.place else error.at(path) from error
+        raise error.at(path) from error
 
 
 def write_split(path: Path | str, split: Split) -> None:
@@ -150,46 +159,12 @@ def split_text(split: Split) -> str:
       ]
     }
     """
-    made_by = json.dumps(_provenance(dict(split.made_by)), ensure_ascii=False, allow_nan=False)
-    parts = {"train": split.train, "dev": split.dev, "test": split.test}
-    shown = [f'  "{name}": {_list_text(part)}' for name, part in parts.items() if part or name != "dev"]
-    return "{\n" + ",\n".join([f'  "made_by": {made_by}', *shown]) + "\n}\n"
-
-
-def _list_text(positions: Sequence[int]) -> str:
-    if not positions:
-        return "[]"
-    lines = textwrap.fill(", ".join(map(str, positions)), 100, initial_indent="    ", subsequent_indent="    ")
-    return f"[\n{lines}\n  ]"
-
-
-def _split(fields: Any) -> Split:
-    if not isinstance(fields, dict):
-        raise FormatError(f'expected an object {{"train": […], "test": […]}}, found {json_kind(fields)}')
-    names = _MCD_NAMES if "trainIdxs" in fields else _NAMES
-    unknown = [key for key in fields if key not in names]
-    missing = [key for key, name in names.items() if name in ("train", "test") and key not in fields]
-    if unknown or missing:
-        reason = f"unknown key '{unknown[0]}'" if unknown else f"the part '{missing[0]}' is missing"
-        raise FormatError(f"{reason}; expected {', '.join(names)}")
-    made_by = _provenance(fields.get("made_by", {}))
-    parts = {name: _positions(key, fields[key]) for key, name in names.items() if name != "made_by" and key in fields}
-    return Split(**parts, made_by=made_by)
-
-
-def _positions(part: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list):
-        raise FormatError(f"the part '{part}' is {json_kind(value)}, expected a list of positions")
-    for at, position in enumerate(value):
-        if type(position) is not int:  # True is an int to isinstance
-            raise FormatError(f"entry {at} of '{part}' is {json_kind(position)}, expected an integer")
-    return tuple(value)
-
-
-def _provenance(value: Any) -> Provenance:
-    if not isinstance(value, dict):
-        raise FormatError(f"made_by is {json_kind(value)}, expected an object")
-    for key, setting in value.items():
-        if isinstance(setting, list | dict):
-            raise FormatError(f"the setting '{key}' of made_by is {json_kind(setting)}, expected a single value")
-    return value
+    made_by = read_value(Provenance, split.made_by, "made_by")
+    shown = [f'  "made_by": {json.dumps(made_by, ensure_ascii=False, allow_nan=False)}']
+    for name, positions in {"train": split.train, "dev": split.dev, "test": split.test}.items():
+        if positions:
+            lines = textwrap.wrap(", ".join(map(str, positions)), 96)
+            shown.append(f'  "{name}": [\n' + "".join(f"    {line}\n" for line in lines) + "  ]")
+        elif name != "dev":
+            shown.append(f'  "{name}": []')
+    return "{\n" + ",\n".join(shown) + "\n}\n"

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import mmap
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqg.errors import FormatError, NqgError, Place
-from nqg.files import decoded, json_kind, numbered_lines, strict_json, write_text
+from nqg.files import decoded, numbered_lines, strict_json, write_text
+from nqg.settings_reader import read_dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,51 +53,33 @@ def distinct_pairs(examples: Iterable[Example]) -> list[Example]:
     return list(first.values())
 
 
-Placed = tuple[Place, Example]
-
-
-@dataclass(frozen=True, slots=True)
-class LineFormat:
-    """How one example becomes one line, and back."""
-
-    example: Callable[[str, Place], Example]
-    line: Callable[[Example, Place], str]
-    keeps_ids: bool
-
-    def parse(self, text: str, place: Place) -> Example:
-        """The example of a line; a bad one is refused with its place."""
-        return _checked(self.example(text, place), place)
-
-
 def read_examples(path: Path | str) -> list[Example]:
     """The examples of a `.tsv` or `.jsonl` file; a bad line is refused with file, line and reason.
 
     A `.tsv` file has no ids: its examples have `id=None` and are known by their position.
     """
-    return [example for _, example in _with_distinct_ids(_placed_examples(Path(path)))]
+    path, examples = Path(path), list(streamed_examples(path))
+    _check_ids(examples, path)
+    return examples
 
 
 def streamed_examples(path: Path | str) -> Iterator[Example]:
     """The examples of a file one after the other, for files that memory cannot hold; ids are not compared."""
-    return (example for _, example in _placed_examples(Path(path)))
-
-
-def _placed_examples(path: Path) -> Iterator[Placed]:
-    parse = format_of(path).parse
-    return ((place, parse(text, place)) for place, text in numbered_lines(path))
+    form = format_of(Path(path))
+    return (form.read(text, place) for place, text in numbered_lines(Path(path)))
 
 
 def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
     """Write examples as the extension of `path` says, atomically; `.tsv` drops ids, `.jsonl` keeps them."""
-    path = Path(path)
+    path, examples = Path(path), list(examples)
     form = format_of(path)
-    placed: Iterable[Placed] = ((Place(path, number), example) for number, example in enumerate(examples, start=1))
-    if form.keeps_ids:
-        placed = _with_distinct_ids(placed)
-    write_text(path, "".join(form.line(_checked(example, place), place) + "\n" for place, example in placed))
+    if form is Jsonl:
+        _check_ids(examples, path)
+    lines = (form.line(example, Place(path, number)) for number, example in enumerate(examples, start=1))
+    write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def format_of(path: Path) -> LineFormat:
+def format_of(path: Path) -> type[LineFormat]:
     """The format that the extension of a file names."""
     extension = Path(path.name.removesuffix(".gz")).suffix
     if extension not in FORMATS:
@@ -105,12 +88,12 @@ def format_of(path: Path) -> LineFormat:
     return FORMATS[extension]
 
 
-def _with_distinct_ids(examples: Iterable[Placed]) -> Iterator[Placed]:
+def _check_ids(examples: Sequence[Example], path: Path) -> None:
     first_lines: dict[str, int] = {}
-    for place, example in examples:
-        if example.id is not None and first_lines.setdefault(example.id, place.line) != place.line:
-            raise FormatError(f"the id '{example.id}' is already that of line {first_lines[example.id]}", place)
-        yield place, example
+    for line, example in enumerate(examples, start=1):
+        if example.id is not None and first_lines.setdefault(example.id, line) != line:
+            reason = f"the id '{example.id}' is already that of line {first_lines[example.id]}"
+            raise FormatError(reason, Place(path, line))
 
 
 def _checked(example: Example, place: Place) -> Example:
@@ -120,53 +103,60 @@ def _checked(example: Example, place: Place) -> Example:
             continue
         if not text.strip():
             raise FormatError(f"the {name} is empty", place)
-        if found := _NO_TEXT.search(text):
-            raise FormatError(f"the {name} holds U+{ord(found[0]):04X}, which is no text", place)
+        if found := _NOT_TEXT.search(text):
+            raise FormatError(f"the {name} holds U+{ord(found[0]):04X}, which is not text", place)
     return example
 
 
-def _tsv_example(text: str, place: Place) -> Example:
-    columns = text.split("\t")
-    if len(columns) != 2:
-        found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
-        raise FormatError(f"expected 'source<TAB>target', found {found}", place)
-    return Example(*columns)
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters that UTF-8 cannot write
 
 
-def _tsv_line(example: Example, place: Place) -> str:
-    for name, text in (("source", example.source), ("target", example.target)):
-        held = [word for character, word in _NOT_IN_TSV.items() if character in text]
-        if held:
-            raise FormatError(f"the {name} holds {held[0]}, which a .tsv file cannot keep; write .jsonl instead", place)
-    return f"{example.source}\t{example.target}"
+class LineFormat(Protocol):
+    """How one example becomes one line, and back; what cannot is refused with its place."""
+
+    @staticmethod
+    def read(text: str, place: Place) -> Example: ...
+
+    @staticmethod
+    def line(example: Example, place: Place) -> str: ...
 
 
-def _jsonl_example(text: str, place: Place) -> Example:
-    fields = strict_json(text, place)
-    if not isinstance(fields, dict):
-        raise FormatError(f'expected an object {{"source": …, "target": …}}, found {json_kind(fields)}', place)
-    missing = [key for key in ("source", "target") if key not in fields]
-    unknown = [key for key in fields if key not in ("id", "source", "target")]
-    if missing or unknown:
-        reason = f"the key '{missing[0]}' is missing" if missing else f"unknown key '{unknown[0]}'"
-        raise FormatError(f"{reason}; expected source, target and perhaps id", place)
-    for key, value in fields.items():
-        if not isinstance(value, str):
-            raise FormatError(f"the {key} is {json_kind(value)}, expected a string", place)
-    return Example(**fields)
+class Tsv:
+    """`source<TAB>target`."""
+
+    @staticmethod
+    def read(text: str, place: Place) -> Example:
+        columns = text.split("\t")
+        if len(columns) != 2:
+            found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
+            raise FormatError(f"expected 'source<TAB>target', found {found}", place)
+        return _checked(Example(*columns), place)
+
+    @staticmethod
+    def line(example: Example, place: Place) -> str:
+        unwritable = {"\t": "a tab", "\n": "a line feed", "\r": "a carriage return", "\ufeff": "a byte order mark"}
+        for name, text in (("source", example.source), ("target", example.target)):
+            if held := [word for character, word in unwritable.items() if character in text]:
+                reason = f"the {name} holds {held[0]}, which a .tsv file cannot keep; write .jsonl instead"
+                raise FormatError(reason, place)
+        _checked(example, place)
+        return f"{example.source}\t{example.target}"
 
 
-def _jsonl_line(example: Example, place: Place) -> str:
-    name = {} if example.id is None else {"id": example.id}
-    return json.dumps({**name, "source": example.source, "target": example.target}, ensure_ascii=False)
+class Jsonl:
+    """`{"id": …, "source": …, "target": …}`, with or without an id."""
+
+    @staticmethod
+    def read(text: str, place: Place) -> Example:
+        return _checked(read_dataclass(Example, strict_json(text, place), "the example", place), place)
+
+    @staticmethod
+    def line(example: Example, place: Place) -> str:
+        name = {} if _checked(example, place).id is None else {"id": example.id}
+        return json.dumps({**name, "source": example.source, "target": example.target}, ensure_ascii=False)
 
 
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters that UTF-8 cannot write
-_NOT_IN_TSV = {"\t": "a tab", "\n": "a line feed", "\r": "a carriage return", "\ufeff": "a byte order mark"}
-FORMATS = {
-    ".tsv": LineFormat(_tsv_example, _tsv_line, keeps_ids=False),
-    ".jsonl": LineFormat(_jsonl_example, _jsonl_line, keeps_ids=True),
-}
+FORMATS: dict[str, type[LineFormat]] = {".tsv": Tsv, ".jsonl": Jsonl}
 
 
 BLOCK = 1 << 24  # bytes that are searched for line ends at once
@@ -178,7 +168,6 @@ class MappedExamples(Sequence[Example]):
     """The examples of a plain `.tsv` or `.jsonl` file; a line is read, or refused as bad, when it is asked for."""
 
     path: Path
-    form: LineFormat
     content: mmap.mmap | bytes
     firsts: NDArray[np.int64]  # where each line begins, and where the last one ends
 
@@ -188,14 +177,19 @@ class MappedExamples(Sequence[Example]):
         path = Path(path)
         if path.suffix == ".gz":
             raise FormatError("a compressed file cannot be read from the middle; unpack it: gunzip", path)
-        form = format_of(path)
+        format_of(path)
         try:
             with path.open("rb") as file:
                 size = path.stat().st_size
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         except OSError as error:
             raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
-        return cls(path, form, content, _line_starts(content))
+        starts = [np.zeros(1, dtype=np.int64)]
+        for begin in range(0, size, BLOCK):
+            block = np.frombuffer(content[begin : begin + BLOCK], dtype=np.uint8)
+            starts.append(np.flatnonzero(block == LINE_FEED) + begin + 1)
+        firsts = np.concatenate(starts)
+        return cls(path, content, firsts if firsts[-1] == size else np.append(firsts, size))
 
     def __len__(self) -> int:
         return len(self.firsts) - 1
@@ -206,27 +200,12 @@ class MappedExamples(Sequence[Example]):
     def __getitem__(self, number: slice) -> list[Example]: ...
     def __getitem__(self, number: int | slice) -> Example | list[Example]:
         if isinstance(number, slice):
-            return [self._example(each) for each in range(*number.indices(len(self)))]
-        return self._example(range(len(self))[number])
+            return [self[each] for each in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        raw = self.content[int(self.firsts[number]) : int(self.firsts[number + 1])]
+        place = Place(self.path, number + 1)
+        text = decoded(raw.removesuffix(b"\n").removesuffix(b"\r"), place)
+        return format_of(self.path).read(text, place)
 
     def __iter__(self) -> Iterator[Example]:
         return streamed_examples(self.path)
-
-    def _example(self, number: int) -> Example:
-        raw = self.content[int(self.firsts[number]) : int(self.firsts[number + 1])]
-        place = Place(self.path, number + 1)
-        return self.form.parse(decoded(raw.removesuffix(b"\n").removesuffix(b"\r"), place), place)
-
-
-def _line_starts(content: mmap.mmap | bytes) -> NDArray[np.int64]:
-    """Where the lines of a file begin, and where the last one ends.
-
-    >>> _line_starts(b"one\\ntwo\\nthree")
-    array([ 0,  4,  8, 13])
-    """
-    starts = [np.zeros(1, dtype=np.int64)]
-    for begin in range(0, len(content), BLOCK):
-        block = np.frombuffer(content[begin : begin + BLOCK], dtype=np.uint8)
-        starts.append(np.flatnonzero(block == LINE_FEED) + begin + 1)
-    firsts = np.concatenate(starts)
-    return firsts if firsts[-1] == len(content) else np.append(firsts, len(content))
