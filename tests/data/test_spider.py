@@ -8,8 +8,6 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nqg.data.dataset import Split, read_split
 from nqg.data.examples import Example
@@ -29,10 +27,6 @@ from nqg.splits.trees import sql_compounds
 
 PETS = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
 OLDEST = Example("pets_1: how old?", "select max(age) from student", "train-7")
-
-
-def _words(text: str) -> int:
-    return len(text.split())
 
 
 def _written(path: Path, entries: list[dict[str, object]]) -> Path:
@@ -61,7 +55,7 @@ class TestLoading:
     @pytest.mark.parametrize("load", [load_spider_ssp, lambda path: load_spider_xsp(path, path)], ids=["ssp", "xsp"])
     def test_a_bad_entry_is_refused_with_file_and_number(self, tmp_path: Path, load: Callable[[Path], object]) -> None:
         path = _written(tmp_path / "train.json", [_entry("pets")] * 60 + [_entry("pets", query=["select"])])
-        with pytest.raises(FormatError, match=r"train\.json: entry 60 .* expected a string as 'query', found a list"):
+        with pytest.raises(FormatError, match=r"train\.json: expected a string as 'query' of entry 60 .*\['sel"):
             load(path)
 
 
@@ -84,37 +78,13 @@ class TestForTheGrammar:
 
 
 class TestWithSchemas:
-    WHOLE = "pets_1: how old? | student : stuid , age | pets : petid , weight"
-
     def test_the_schema_follows_the_question(self) -> None:
-        extended = with_schemas([OLDEST], {"pets_1": PETS}, limit=99, length=_words)
-        assert extended.examples == (Example(self.WHOLE, OLDEST.target, "train-7"),)
-        assert extended.cut == 0
-
-    def test_what_does_not_fit_is_cut_from_the_end_and_counted(self) -> None:
-        extended = with_schemas([OLDEST, OLDEST], {"pets_1": PETS}, limit=11, length=_words)
-        assert [example.source for example in extended.examples] == [
-            "pets_1: how old? | student : stuid , age | pets"
-        ] * 2
-        assert extended.cut == 2
-
-    @pytest.mark.parametrize("limit", [0, 1, 3])
-    def test_a_question_is_never_cut(self, limit: int) -> None:
-        extended = with_schemas([OLDEST], {"pets_1": PETS}, limit=limit, length=_words)
-        assert extended.examples[0].source == OLDEST.source
-        assert extended.cut == 1
-
-    @given(st.integers(0, 70))
-    def test_the_cut_is_the_longest_start_that_fits(self, limit: int) -> None:
-        extended = with_schemas([OLDEST], {"pets_1": PETS}, limit=limit, length=len)
-        words = self.WHOLE.split(" ")
-        starts = [" ".join(words[:count]) for count in range(3, len(words) + 1)]
-        fitting = [start for start in starts if len(start) <= limit]
-        assert extended.examples[0].source == max(fitting, key=len, default=OLDEST.source)
+        whole = "pets_1: how old? | student : stuid , age | pets : petid , weight"
+        assert with_schemas([OLDEST], {"pets_1": PETS}) == [Example(whole, OLDEST.target, "train-7")]
 
     def test_an_unknown_database_is_named_with_its_neighbours(self) -> None:
         with pytest.raises(UnknownName, match="no database 'pets'; did you mean 'pets_1'"):
-            with_schemas([Example("pets: how old?", "select 1")], {"pets_1": PETS}, limit=9, length=_words)
+            with_schemas([Example("pets: how old?", "select 1")], {"pets_1": PETS})
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +117,8 @@ class TestPublished:
 
     def test_every_database_has_a_schema(self, real_data: Path, ssp: list[Example]) -> None:
         schemas = read_schemas(real_data / "spider/tables.json")
-        extended = with_schemas(ssp, schemas, limit=512, length=_words)
-        assert all(
-            long.source.startswith(f"{short.source} | ") for long, short in zip(extended.examples, ssp, strict=True)
-        )
+        extended = with_schemas(ssp, schemas)
+        assert all(long.source.startswith(f"{short.source} | ") for long, short in zip(extended, ssp, strict=True))
 
     @pytest.mark.parametrize(("name", "count"), [("random", 68), ("template", 332), ("length", 300), ("tmcd", 0)])
     def test_unseen_atoms(self, ssp: list[Example], splits: dict[str, Split], name: str, count: int) -> None:

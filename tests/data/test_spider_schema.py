@@ -31,26 +31,29 @@ def test_names_are_in_lower_case_and_the_star_is_no_column(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"table_names_original": ["Student", 3]}, "expected names in 'table_names_original', found the number 3"),
+        ({"table_names_original": ["Student", 3]}, "expected a string as entry 1 of 'table_names_original'"),
         ({"table_names_original": [], "column_names_original": []}, "expected at least one table, found none"),
-        ({"table_names_original": ["a", "b", "C"]}, "expected columns of the table 'c', found none"),
+        ({"table_names_original": ["a", "b", "C"]}, "expected a name and columns of the table 'c', found none"),
         (
             {"column_names_original": [[2, "Age"]]},
             r"expected \[number of a table below 2, name\] .* found \[2, 'Age'\]",
         ),
-        ({"column_names_original": [["Age", 0]]}, r"found \['Age', 0\]"),
+        (
+            {"column_names_original": [["Age", 0]]},
+            "expected an integer as entry 0 of entry 0 of 'column_names",
+        ),
         ({"column_names_original": [[-2, "Age"]]}, r"found \[-2, 'Age'\]"),
         ({"column_names_original": [[0, ""]]}, r"found \[0, ''\]"),
-        ({"foreign_keys": [[1, 4]]}, r"number of a column\], each below 4 and not that of '\*', .* found \[1, 4\]"),
+        ({"foreign_keys": [[1, 4]]}, r"number of a column, each below 4 and not that of '\*', .* found \[1, 4\]"),
         ({"foreign_keys": [[0, 3]]}, r"in 'foreign_keys', found \[0, 3\]"),
         ({"foreign_keys": [[-1, 3]]}, r"found \[-1, 3\]"),
-        ({"foreign_keys": [[1, 2, 3]]}, r"found \[1, 2, 3\]"),
-        ({"foreign_keys": {}}, "expected a list as 'foreign_keys', found an object"),
-        ({"column_names_original": "Age"}, "expected a list as 'column_names_original', found a string"),
+        ({"foreign_keys": [[1, 2, 3]]}, r"expected \[an integer, an integer\] as entry 0 of .* found \[1, 2, 3\]"),
+        ({"foreign_keys": {}}, "expected a list as 'foreign_keys'"),
+        ({"column_names_original": "Age"}, "expected a list as 'column_names_original'"),
     ],
 )
 def test_a_schema_that_makes_no_sense_is_refused(tmp_path: Path, change: dict[str, object], complaint: str) -> None:
-    with pytest.raises(FormatError, match=rf"tables\.json: entry 1 \(counted from 0\): .*{complaint}"):
+    with pytest.raises(FormatError, match=rf"tables\.json: .*{complaint}"):
         read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "other", **change}))
 
 
@@ -62,7 +65,7 @@ def test_foreign_keys_name_their_columns(tmp_path: Path) -> None:
 
 def test_foreign_keys_must_be_told_even_if_there_are_none(tmp_path: Path) -> None:
     without = {key: value for key, value in PETS.items() if key != "foreign_keys"}
-    with pytest.raises(FormatError, match="expected the key 'foreign_keys', found 'db_id'"):
+    with pytest.raises(FormatError, match=r"the key 'foreign_keys' of entry 0 .* is missing"):
         read_schemas(_written(tmp_path, without))
 
 

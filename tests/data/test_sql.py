@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.schema import read_json_entries
-from nqg.data.spider import load_spider_xsp
+from nqg.data.schema import read_entries
+from nqg.data.spider import SpiderEntry, load_spider_xsp
 from nqg.data.sql import SPACE, is_number, sql_atoms, sql_template, sql_text, sql_tokens, sql_words, text_tokens
 from nqg.errors import FormatError
 
@@ -167,7 +167,7 @@ class TestAtomsAndTemplates:
 def test_every_query_of_spider_survives_text_and_back(real_data: Path) -> None:
     spider = real_data / "spider"
     queries = [
-        entry.text("query") for name in ("train_spider.json", "dev.json") for entry in read_json_entries(spider / name)
+        entry.query for name in ("train_spider.json", "dev.json") for entry in read_entries(SpiderEntry, spider / name)
     ]
     assert len(queries) == 8034
     assert [query for query in queries if sql_tokens(sql_text(sql_tokens(query))) != sql_tokens(query)] == []

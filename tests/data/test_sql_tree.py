@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.schema import read_json_entries
+from nqg.data.schema import read_entries
+from nqg.data.spider import SpiderEntry
 from nqg.data.sql import is_number, sql_text, sql_tokens, sql_words
 from nqg.errors import FormatError
 from nqg.splits.trees import Tree, sql_compounds, sql_tree
@@ -182,12 +183,12 @@ class TestCompounds:
 
 def test_every_query_of_spider_has_a_tree_with_all_its_constants(real_data: Path) -> None:
     entries = [
-        *read_json_entries(real_data / "spider/train_spider.json"),
-        *read_json_entries(real_data / "spider/dev.json"),
+        *read_entries(SpiderEntry, real_data / "spider/train_spider.json"),
+        *read_entries(SpiderEntry, real_data / "spider/dev.json"),
     ]
     assert len(entries) == 8034
     for entry in entries:
-        query = entry.text("query")
+        query = entry.query
         constants = Counter(node.label for node in sql_tree(query).nodes() if _is_constant(node.label))
         assert constants == Counter(filter(_is_constant, sql_words(query)))
 

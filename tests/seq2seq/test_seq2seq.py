@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import LogitsProcessor
 
-from nqg.data.examples import Example
-from nqg.data.schema import Schema, Table
-from nqg.data.spider import with_schemas
 from nqg.errors import NqgError
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.seq2seq import TOGETHER, Seq2seq, _by_length
@@ -145,14 +142,6 @@ def test_examples_that_are_cut_for_training_are_counted() -> None:
     )
     objective: Any = fitting.trainer.objective
     assert max(len(example.target) for example in objective.corpus.examples) == 4
-
-
-def test_a_schema_is_cut_to_what_the_model_reads(seq2seq: Seq2seq) -> None:
-    schema = Schema("pets", tuple(Table(f"t{number}", ("a", "b", "c")) for number in range(100)))
-    examples = [Example("pets: how many dogs?", "select count ( * ) from dogs")]
-    extended = with_schemas(examples, {"pets": schema}, limit=40, length=seq2seq.source_length)
-    assert extended.cut == 1
-    assert 30 < seq2seq.source_length(extended.examples[0].source) <= 40
 
 
 def test_the_same_seed_makes_the_same_model_and_another_one_another() -> None:

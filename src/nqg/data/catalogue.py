@@ -5,18 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nqg.data import scan
-from nqg.data.dataset import Dataset, Provenance, Split, read_split
+from nqg.data.dataset import Dataset, Split, read_split
 from nqg.data.download import FileStore, Marks, RemoteFile, file_store
 from nqg.data.examples import Example
+from nqg.data.geoquery import load_geoquery
+from nqg.data.schema import Schema, read_schemas
+from nqg.data.spider import load_spider_ssp, load_spider_xsp
 from nqg.errors import FormatError, UnknownName
 from nqg.progress import Progress, silent
 
-if TYPE_CHECKING:
-    from nqg.data.schema import Schema
+
+def load_dataset(name: str, mirror: Path | str | None = None, progress: Progress = silent) -> Dataset:
+    """A dataset by name, downloaded on first use, or taken from the folder `mirror` (or NQG_DATA_MIRROR).
+
+    >>> train, test = load_dataset("scan").split("length")
+    >>> len(train), len(test)
+    (16990, 3920)
+    """
+    return entry_named(name).load(file_store(mirror, progress))
+
+
+def load_spider_schemas(mirror: Path | str | None = None, progress: Progress = silent) -> Mapping[str, Schema]:
+    """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as its examples."""
+    return read_schemas(file_store(mirror, progress).path_of(_SPIDER_TABLES))
+
+
+def entry_named(name: str) -> Entry:
+    """The entry of the catalogue, or an error with the nearest name."""
+    if name not in CATALOGUE:
+        raise UnknownName("dataset", name, CATALOGUE)
+    return CATALOGUE[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,90 +83,12 @@ class Entry:
         if len(examples) != self.size:
             places = ", ".join(map(str, paths))
             raise FormatError(f"expected {self.size} examples of {self.name}, found {len(examples)} in {places}")
-        makers = {name: partial(_made, split, examples, store) for name, split in self.splits.items()}
+        makers = {name: partial(self.make_split, name, examples, store) for name in self.splits}
         return Dataset(self.name, examples, makers, self.licence, self.addresses())
 
-
-def _made(split: NamedSplit, examples: Sequence[Example], store: FileStore) -> Split:
-    return split.make(examples, *(store.path_of(file) for file in split.files))
-
-
-_SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"
-_PUBLISHED_SPLITS = "https://raw.githubusercontent.com/google-research/language/master/language/compgen/nqg/tasks"
-_SPIDER_PAGE = "https://yale-lily.github.io/spider"
-_XSP_TRAIN_SIZE = 7000
-
-
-def load_dataset(name: str, mirror: Path | str | None = None, progress: Progress = silent) -> Dataset:
-    """A dataset by name, downloaded on first use, or taken from the folder `mirror` (or NQG_DATA_MIRROR).
-
-    >>> train, test = load_dataset("scan").split("length")
-    >>> len(train), len(test)
-    (16990, 3920)
-    """
-    return entry_named(name).load(file_store(mirror, progress))
-
-
-def load_spider_schemas(mirror: Path | str | None = None, progress: Progress = silent) -> Mapping[str, Schema]:
-    """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as its examples."""
-    from nqg.data.schema import read_schemas
-
-    return read_schemas(file_store(mirror, progress).path_of(_SPIDER_TABLES))
-
-
-def entry_named(name: str) -> Entry:
-    """The entry of the catalogue, or an error with the nearest name."""
-    if name not in CATALOGUE:
-        raise UnknownName("dataset", name, CATALOGUE)
-    return CATALOGUE[name]
-
-
-def _geoquery(corpus: Path, geobase: Path) -> list[Example]:
-    from nqg.data.geoquery import load_geoquery
-
-    return load_geoquery(corpus, geobase)
-
-
-def _spider_ssp(train: Path) -> list[Example]:
-    from nqg.data.spider import load_spider_ssp
-
-    return load_spider_ssp(train)
-
-
-def _spider_xsp(train: Path, dev: Path) -> list[Example]:
-    from nqg.data.spider import load_spider_xsp
-
-    train_examples, dev_examples = load_spider_xsp(train, dev)
-    return train_examples + dev_examples
-
-
-def _xsp_split(examples: Sequence[Example]) -> Split:
-    made_by = {"dataset": "spider-xsp", "split": "standard", "rule": "train: train_spider.json; test: dev.json"}
-    train, test = range(_XSP_TRAIN_SIZE), range(_XSP_TRAIN_SIZE, len(examples))
-    return Split(train=tuple(train), test=tuple(test), made_by=made_by)
-
-
-def _published(dataset: str, files: Sequence[RemoteFile]) -> dict[str, NamedSplit]:
-    """Splits that were published as files of positions: `splits/tmcd_1.json` is called `tmcd`."""
-    splits = {}
-    for file in files:
-        name = file.name.removesuffix(".json").removesuffix("_1")
-        made_by = {"dataset": dataset, "split": name, "rule": f"published: {file.address}"}
-        splits[name] = NamedSplit(partial(_read_published, made_by=made_by), (file,))
-    return splits
-
-
-def _read_published(examples: Sequence[Example], file: Path, *, made_by: Provenance) -> Split:
-    return replace(read_split(file, size=len(examples)), made_by=made_by)
-
-
-def _split_file(path: str, size: int, sha256: str) -> RemoteFile:
-    return RemoteFile(path, f"{_PUBLISHED_SPLITS}/{path}", size, sha256)
-
-
-def _mcd(name: str, sha256: str) -> NamedSplit:
-    indices = RemoteFile(f"scan/{name}.json", _MCD_ARCHIVE.address, sha256=sha256, archive=_MCD_ARCHIVE)
-    return NamedSplit(scan.mcd_split, (indices, _SCAN_TASKS))
+    def make_split(self, name: str, examples: Sequence[Example], store: FileStore) -> Split:
+        split = self.splits[name]
+        return split.make(examples, *(store.path_of(file) for file in split.files))
 
 
 _MCD_ARCHIVE = RemoteFile(
@@ -171,39 +115,41 @@ _GEOBASE = RemoteFile(
     37_356,
     "7ae78ca2c2d3ca933b66ebf3d0aa3bf49cdbb44534e5c013886e9eec65083d90",
 )
-_GEOQUERY_SPLITS = (
-    _split_file(
-        "geoquery/splits/standard.json", 7_846, "e05d48357694bfa7ce9b9257cc05aa413dc843b483af8b1a462f30cbebe8fbc8"
-    ),
-    _split_file(
-        "geoquery/splits/template_1.json", 7_846, "7549bcc721ac8102de5a513baab5d3d4f438033a552328ddfe7c0284929ab9e0"
-    ),
-    _split_file(
-        "geoquery/splits/length_1.json", 7_846, "7908c912927f20f692c3edb102d6bc944652d0345a2f51682f3b7ed703973be4"
-    ),
-    _split_file(
-        "geoquery/splits/tmcd_1.json", 7_846, "49f83b36d7b9c468b3a98c52356e9d8b337d40c420e982e1e1db40abedea7a9e"
-    ),
-)
 # Spider's archive lies behind a web page that asks for a click; the split files do not.
+_SPIDER_PAGE = "https://yale-lily.github.io/spider"
 _SPIDER_TRAIN = RemoteFile("spider/train_spider.json", _SPIDER_PAGE, by_hand=True)
 _SPIDER_DEV = RemoteFile("spider/dev.json", _SPIDER_PAGE, by_hand=True)
 _SPIDER_TABLES = RemoteFile("spider/tables.json", _SPIDER_PAGE, by_hand=True)
-_SPIDER_SPLITS = (
-    _split_file(
-        "spider/splits/random_1.json", 42_686, "ac4a82f85caf636a65ead8aa452f5224be1b00acb8bf3c1d7012dd62ba5d9b9c"
-    ),
-    _split_file(
-        "spider/splits/template_1.json", 42_686, "3298d6c2b5837520c54636dc539a987c01c82e311e48ef3362367342464aff21"
-    ),
-    _split_file(
-        "spider/splits/length_1.json", 42_686, "af04a2dc29e36f759155b1218c416a6616ffc2d7881ceba0275d236c732ac8b3"
-    ),
-    _split_file(
-        "spider/splits/tmcd_1.json", 42_686, "b6a925fc5227f9ca12422a5ae179c71c70b5e139faa724b948befd229f94e1d8"
-    ),
-)
 
+
+def _published(dataset: str, folder: str, size: int, checksums: Mapping[str, str]) -> dict[str, NamedSplit]:
+    """Splits that Shaw et al. published as files of positions, equally large: `tmcd_1.json` is called `tmcd`."""
+
+    def read(examples: Sequence[Example], file: Path, name: str, rule: str) -> Split:
+        made_by = {"dataset": dataset, "split": name, "rule": rule}
+        return replace(read_split(file, size=len(examples)), made_by=made_by)
+
+    tasks = "https://raw.githubusercontent.com/google-research/language/master/language/compgen/nqg/tasks"
+    splits = {}
+    for stem, sha256 in checksums.items():
+        path, name = f"{folder}/splits/{stem}.json", stem.removesuffix("_1")
+        file = RemoteFile(path, f"{tasks}/{path}", size, sha256)
+        splits[name] = NamedSplit(partial(read, name=name, rule=f"published: {file.address}"), (file,))
+    return splits
+
+
+def _mcd(name: str, sha256: str) -> NamedSplit:
+    indices = RemoteFile(f"scan/{name}.json", _MCD_ARCHIVE.address, sha256=sha256, archive=_MCD_ARCHIVE)
+    return NamedSplit(scan.mcd_split, (indices, _SCAN_TASKS))
+
+
+def _xsp_split(examples: Sequence[Example]) -> Split:
+    made_by = {"dataset": "spider-xsp", "split": "standard", "rule": "train: train_spider.json; test: dev.json"}
+    train_size = 7_000
+    return Split(train=tuple(range(train_size)), test=tuple(range(train_size, len(examples))), made_by=made_by)
+
+
+_SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"
 _SCAN = Entry(
     name="scan",
     about="commands to sequences of actions, generated from the grammar of the paper",
@@ -227,9 +173,19 @@ _GEO = Entry(
     licence="GPLv2 (splits: Apache-2.0)",
     citation=f"Zelle and Mooney 1996 (questions); Kate et al. 2005 (FunQL); {_SHAW}",
     fingerprint="d4deb74e002b2d64a9efb13ba19870d6b25ccbc181fcef2ab4e3bf7f45ed26df",
-    convert=_geoquery,
+    convert=load_geoquery,
     files=(_CORPUS, _GEOBASE),
-    splits=_published("geoquery", _GEOQUERY_SPLITS),
+    splits=_published(
+        "geoquery",
+        "geoquery",
+        7_846,
+        {
+            "standard": "e05d48357694bfa7ce9b9257cc05aa413dc843b483af8b1a462f30cbebe8fbc8",
+            "template_1": "7549bcc721ac8102de5a513baab5d3d4f438033a552328ddfe7c0284929ab9e0",
+            "length_1": "7908c912927f20f692c3edb102d6bc944652d0345a2f51682f3b7ed703973be4",
+            "tmcd_1": "49f83b36d7b9c468b3a98c52356e9d8b337d40c420e982e1e1db40abedea7a9e",
+        },
+    ),
 )
 _SSP = Entry(
     name="spider-ssp",
@@ -238,9 +194,19 @@ _SSP = Entry(
     licence="CC BY-SA 4.0 (splits: Apache-2.0)",
     citation=f"Yu et al. 2018, Spider; {_SHAW}",
     fingerprint="4096e5ab00bd1127013572a63beec4b168df18d5bcd2fb10b8645c7579fe8f03",
-    convert=_spider_ssp,
+    convert=load_spider_ssp,
     files=(_SPIDER_TRAIN,),
-    splits=_published("spider-ssp", _SPIDER_SPLITS),
+    splits=_published(
+        "spider-ssp",
+        "spider",
+        42_686,
+        {
+            "random_1": "ac4a82f85caf636a65ead8aa452f5224be1b00acb8bf3c1d7012dd62ba5d9b9c",
+            "template_1": "3298d6c2b5837520c54636dc539a987c01c82e311e48ef3362367342464aff21",
+            "length_1": "af04a2dc29e36f759155b1218c416a6616ffc2d7881ceba0275d236c732ac8b3",
+            "tmcd_1": "b6a925fc5227f9ca12422a5ae179c71c70b5e139faa724b948befd229f94e1d8",
+        },
+    ),
 )
 _XSP = Entry(
     name="spider-xsp",
@@ -249,7 +215,7 @@ _XSP = Entry(
     licence="CC BY-SA 4.0",
     citation="Yu et al. 2018, Spider",
     fingerprint="0a5422c6595f02684e01fcc2044ef39890806d473bd99ff89065cb446796e78e",
-    convert=_spider_xsp,
+    convert=lambda train, dev: list(chain(*load_spider_xsp(train, dev))),
     files=(_SPIDER_TRAIN, _SPIDER_DEV),
     splits={"standard": NamedSplit(_xsp_split)},
 )

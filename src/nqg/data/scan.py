@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -38,29 +38,21 @@ def scan_examples() -> list[Example]:
     >>> len(examples), examples[0]
     (20910, Example(source='walk', target='I_WALK', id=None))
     """
-    sentences = [sentence for phrase in _phrases() for sentence in _repetitions(phrase)]
-    return sentences + [command for pair in product(sentences, repeat=2) for command in _conjunctions(*pair)]
-
-
-def _phrases() -> Iterator[Example]:
-    for verb, action in _VERBS.items():
-        yield Example(verb, action)
+    phrases = [Example(verb, action) for verb, action in _VERBS.items()]
     for (verb, action), (direction, turn) in product([*_VERBS.items(), ("turn", "")], _TURNS.items()):
         once = f"{turn} {action}".strip()
-        yield Example(f"{verb} {direction}", once)
-        yield Example(f"{verb} opposite {direction}", f"{turn} {once}")
-        yield Example(f"{verb} around {direction}", " ".join([once] * 4))
-
-
-def _repetitions(phrase: Example) -> Iterator[Example]:
-    yield phrase
-    yield Example(f"{phrase.source} twice", " ".join([phrase.target] * 2))
-    yield Example(f"{phrase.source} thrice", " ".join([phrase.target] * 3))
-
-
-def _conjunctions(first: Example, second: Example) -> Iterator[Example]:
-    yield Example(f"{first.source} and {second.source}", f"{first.target} {second.target}")
-    yield Example(f"{first.source} after {second.source}", f"{second.target} {first.target}")
+        phrases.append(Example(f"{verb} {direction}", once))
+        phrases.append(Example(f"{verb} opposite {direction}", f"{turn} {once}"))
+        phrases.append(Example(f"{verb} around {direction}", " ".join([once] * 4)))
+    times = (("", 1), (" twice", 2), (" thrice", 3))
+    sentences = [
+        Example(phrase.source + word, " ".join([phrase.target] * count)) for phrase in phrases for word, count in times
+    ]
+    commands = list(sentences)
+    for first, second in product(sentences, repeat=2):
+        commands.append(Example(f"{first.source} and {second.source}", f"{first.target} {second.target}"))
+        commands.append(Example(f"{first.source} after {second.source}", f"{second.target} {first.target}"))
+    return commands
 
 
 def read_scan_file(path: Path) -> list[Example]:

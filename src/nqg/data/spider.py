@@ -7,12 +7,12 @@ the published length split counts it; that of queries is made single, which chan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from nqg.data.examples import Example
-from nqg.data.schema import JsonEntry, Schema, read_json_entries
+from nqg.data.schema import Schema, read_entries
 from nqg.data.sql import sql_tokens, text_tokens
 from nqg.errors import FormatError, UnknownName
 
@@ -20,26 +20,39 @@ SSP_MIN_EXAMPLES = 50
 """A database takes part in SSP when train_spider.json has this many examples of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class SpiderEntry:
+    """A question as Spider's files have it."""
+
+    db_id: str
+    question: str
+    query: str
+
+    def __post_init__(self) -> None:
+        for name, text in asdict(self).items():
+            if not text.strip():
+                raise FormatError(f"expected some text as '{name}', found an empty string")
+
+    def example(self, name: str) -> Example:
+        source = f"{self.db_id}: {self.question}".lower()
+        return Example(source, " ".join(self.query.lower().split()), id=name)
+
+
 def load_spider_ssp(train: Path) -> list[Example]:
     """The examples of train_spider.json whose databases have at least 50 of them."""
-    entries = read_json_entries(train)
-    sizes = Counter(entry.text("db_id") for entry in entries)
-    return [_example(entry, "train") for entry in entries if sizes[entry.text("db_id")] >= SSP_MIN_EXAMPLES]
+    entries = read_entries(SpiderEntry, train)
+    sizes = Counter(entry.db_id for entry in entries)
+    kept = ((number, entry) for number, entry in enumerate(entries) if sizes[entry.db_id] >= SSP_MIN_EXAMPLES)
+    return [entry.example(f"train-{number}") for number, entry in kept]
 
 
 def load_spider_xsp(train: Path, dev: Path) -> tuple[list[Example], list[Example]]:
     """All examples of train_spider.json, and those of dev.json, whose databases are others."""
-    return _examples(train, "train"), _examples(dev, "dev")
-
-
-def _examples(path: Path, part: str) -> list[Example]:
-    return [_example(entry, part) for entry in read_json_entries(path)]
-
-
-def _example(entry: JsonEntry, part: str) -> Example:
-    source = f"{entry.text('db_id')}: {entry.text('question')}".lower()
-    target = " ".join(entry.text("query").lower().split())
-    return Example(source, target, id=f"{part}-{entry.number}")
+    train_examples, dev_examples = (
+        [entry.example(f"{part}-{number}") for number, entry in enumerate(read_entries(SpiderEntry, path))]
+        for part, path in (("train", train), ("dev", dev))
+    )
+    return train_examples, dev_examples
 
 
 def database_of(source: str) -> str:
@@ -79,51 +92,12 @@ def nqg_examples(examples: Iterable[Example]) -> list[Example]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class WithSchemas:
-    """Examples whose sources end in their schemas, and how many schemas had to be cut to fit the model."""
-
-    examples: tuple[Example, ...]
-    cut: int
-
-
-def with_schemas(
-    examples: Sequence[Example],
-    schemas: Mapping[str, Schema],
-    *,
-    limit: int,
-    length: Callable[[str], int],
-) -> WithSchemas:
-    """The examples with ` | table : column , column | table : …` appended to their sources, as T5 reads them.
-
-    `length` counts a source's tokens as the model does; where it is over `limit`, words are taken off the schema's end.
-    A question that is too long by itself stays whole and loses all of its schema.
-    """
-    whole = [f"{example.source} | {_schema_of(example, schemas)}" for example in examples]
-    fitting = [
-        source if length(source) <= limit else _cut(example.source, source, limit, length)
-        for example, source in zip(examples, whole, strict=True)
-    ]
-    cut = sum(short != long for short, long in zip(fitting, whole, strict=True))
-    pairs = zip(examples, fitting, strict=True)
-    return WithSchemas(tuple(replace(example, source=source) for example, source in pairs), cut)
-
-
-def _schema_of(example: Example, schemas: Mapping[str, Schema]) -> Schema:
-    database = database_of(example.source)
-    if database not in schemas:
-        raise UnknownName("database", database, schemas)
-    return schemas[database]
-
-
-def _cut(question: str, source: str, limit: int, length: Callable[[str], int]) -> str:
-    """The longest start of `source` that fits, found by halving; the question itself is never cut."""
-    words = source[len(question) :].split(" ")
-    fits, too_long = 1, len(words)
-    while too_long - fits > 1:
-        middle = (fits + too_long) // 2
-        if length(question + " ".join(words[:middle])) <= limit:
-            fits = middle
-        else:
-            too_long = middle
-    return question + " ".join(words[:fits])
+def with_schemas(examples: Iterable[Example], schemas: Mapping[str, Schema]) -> list[Example]:
+    """The examples with ` | table : column , column | table : …` appended to their sources, as T5 reads them."""
+    extended = []
+    for example in examples:
+        database = database_of(example.source)
+        if database not in schemas:
+            raise UnknownName("database", database, schemas)
+        extended.append(replace(example, source=f"{example.source} | {schemas[database]}"))
+    return extended

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from nqg.errors import FormatError
 
@@ -52,22 +52,15 @@ def sql_words(text: str) -> tuple[str, ...]:
     for quote in QUOTES:
         if quote in found:
             raise FormatError(f"a string is opened by {quote} and never closed in the query {text!r}")
-    return tuple(_with_minus_signs_apart(found))
-
-
-def _with_minus_signs_apart(words: Sequence[str]) -> Iterator[str]:
-    """In `a -1` the sign is an operator; in `= -1` it belongs to the number."""
-    previous = ""
-    for word in words:
-        if len(word) > 1 and word[0] == "-" and _is_operand_end(previous):
-            yield from ("-", word[1:])
+    words: list[str] = []
+    for word in found:
+        left = words[-1] if words else ""
+        is_operand = (_is_word(left) or left[-1:] in (")", *QUOTES)) and left.lower() not in RESERVED
+        if len(word) > 1 and word[0] == "-" and is_operand:  # in `= -1` the sign belongs to the number
+            words += ["-", word[1:]]
         else:
-            yield word
-        previous = word
-
-
-def _is_operand_end(word: str) -> bool:
-    return word != "" and (word[-1].isalnum() or word[-1] in "_)\"'") and word.lower() not in RESERVED
+            words.append(word)
+    return tuple(words)
 
 
 def sql_tokens(text: str) -> tuple[str, ...]:
@@ -78,19 +71,17 @@ def sql_tokens(text: str) -> tuple[str, ...]:
     """
     tokens: list[str] = []
     for word in sql_words(text):
-        if word[0] in QUOTES:
-            tokens += [word[0], *_tokens_inside(word[1:-1], word[0]), word[0]]
-        else:
+        if word[0] not in QUOTES:
             tokens.append(word)
+            continue
+        found = _INSIDE[word[0]].findall(word[1:-1].replace(SPACE, " "))
+        inside = ["", *(SPACE if token.isspace() else token for token in found), ""]
+        # A single space between two words goes without saying.
+        neighbours = zip(inside, inside[1:], inside[2:], strict=False)
+        is_needless = (now == SPACE and _is_word(before) and _is_word(after) for before, now, after in neighbours)
+        shown = (token for token, needless in zip(inside[1:-1], is_needless, strict=True) if not needless)
+        tokens += [word[0], *shown, word[0]]
     return tuple(tokens)
-
-
-def _tokens_inside(content: str, quote: str) -> Iterator[str]:
-    """The tokens of a string; a single space between two words goes without saying."""
-    pieces = [SPACE if piece.isspace() else piece for piece in _INSIDE[quote].findall(content.replace(SPACE, " "))]
-    for before, piece, after in zip(["", *pieces], pieces, [*pieces[1:], ""], strict=False):
-        if not (piece == SPACE and _is_word(before) and _is_word(after)):
-            yield piece
 
 
 def _is_word(token: str) -> bool:
@@ -103,44 +94,36 @@ def sql_text(tokens: Iterable[str]) -> str:
     >>> sql_text("select count ( * ) , t1 . name from t as t1 where name = ' St . ▁ John ' ;".split())
     "select count(*) , t1.name from t as t1 where name = 'St. John';"
     """
-    words = ["", "", *_words_of(tokens)]
-    neighbours = zip(words, words[1:], words[2:], strict=False)
-    return "".join(
-        word if _stand_close(left, word, before=earlier) else f" {word}" for earlier, left, word in neighbours
-    )
+    text, before, left = "", "", ""
+    for word in _words_of(iter(tokens)):
+        if left in ("", "(") or word in (")", ";"):
+            is_close = True
+        elif word == "(":
+            is_close = _NAME.fullmatch(left) is not None and left.lower() not in RESERVED
+        else:
+            # Only after a name does a dot stand close: "1 . 5" must not become a decimal number.
+            is_close = any(dot == "." and _NAME.fullmatch(name) for dot, name in ((word, left), (left, before)))
+        text += word if is_close else f" {word}"
+        before, left = left, word
+    return text
 
 
-def _stand_close(left: str, right: str, before: str) -> bool:
-    """Whether two words are written without a space between them, given the word before them."""
-    if left in ("", "(") or right in (")", ";"):
-        return True
-    if right == "(":
-        return _is_name(left) and left.lower() not in RESERVED
-    # Only after a name does a dot stand close: "1 . 5" must not become a decimal number.
-    return (right == "." and _is_name(left)) or (left == "." and _is_name(before))
-
-
-def _is_name(word: str) -> bool:
-    return _NAME.fullmatch(word) is not None
-
-
-def _words_of(tokens: Iterable[str]) -> Iterator[str]:
+def _words_of(tokens: Iterator[str]) -> Iterator[str]:
     """The words, strings put together again."""
-    waiting = iter(tokens)
-    for token in waiting:
-        yield _string(token, waiting) if token in QUOTES else token
-
-
-def _string(quote: str, tokens: Iterator[str]) -> str:
-    """The string that was opened by `quote`, up to its closing quote."""
-    content = [""]
-    for token in tokens:
-        if token == quote:
-            return quote + "".join(content) + quote
-        if _is_word(content[-1]) and _is_word(token):
-            content.append(" ")
-        content.append(" " if token == SPACE else token)
-    raise FormatError(f"a string is opened by {quote} and never closed, before {''.join(content)!r}")
+    for quote in tokens:
+        if quote not in QUOTES:
+            yield quote
+            continue
+        content = [""]
+        for token in tokens:
+            if token == quote:
+                break
+            if _is_word(content[-1]) and _is_word(token):
+                content.append(" ")
+            content.append(" " if token == SPACE else token)
+        else:
+            raise FormatError(f"a string is opened by {quote} and never closed, before {''.join(content)!r}")
+        yield quote + "".join(content) + quote
 
 
 def sql_atoms(text: str) -> Counter[str]:
@@ -167,10 +150,8 @@ def sql_template(text: str) -> str:
     >>> sql_template("select a from t1 where b = 'x y' limit 3")
     'select a from t1 where b = STRING limit INTEGER'
     """
-    return " ".join(map(_anonymised, sql_words(text)))
-
-
-def _anonymised(word: str) -> str:
-    if word[0] in QUOTES:
-        return "STRING"
-    return "INTEGER" if is_number(word) and "." not in word else word
+    words = (
+        "STRING" if word[0] in QUOTES else "INTEGER" if is_number(word) and "." not in word else word
+        for word in sql_words(text)
+    )
+    return " ".join(words)

@@ -81,7 +81,7 @@ class RecipeData:
         """Examples as T5 reads them: questions about a database with its whole schema, which the model may cut."""
         if not self.schemas:
             return list(examples)
-        return list(with_schemas(examples, self.schemas, limit=1, length=lambda source: 0).examples)
+        return with_schemas(examples, self.schemas)
 
     @property
     def target_grammar(self) -> TargetGrammar | None:
