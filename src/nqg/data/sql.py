@@ -76,11 +76,11 @@ def sql_tokens(text: str) -> tuple[str, ...]:
             continue
         found = _INSIDE[word[0]].findall(word[1:-1].replace(SPACE, " "))
         inside = ["", *(SPACE if token.isspace() else token for token in found), ""]
-        # A single space between two words goes without saying.
-        neighbours = zip(inside, inside[1:], inside[2:], strict=False)
-        is_needless = (now == SPACE and _is_word(before) and _is_word(after) for before, now, after in neighbours)
-        shown = (token for token, needless in zip(inside[1:-1], is_needless, strict=True) if not needless)
-        tokens += [word[0], *shown, word[0]]
+        tokens.append(word[0])
+        for before, token, after in zip(inside, inside[1:], inside[2:], strict=False):
+            if not (token == SPACE and _is_word(before) and _is_word(after)):  # one space goes without saying
+                tokens.append(token)
+        tokens.append(word[0])
     return tuple(tokens)
 
 
