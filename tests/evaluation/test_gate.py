@@ -109,10 +109,10 @@ def test_a_gate_survives_its_file(tmp_path_factory: pytest.TempPathFactory, tria
 @pytest.mark.parametrize(
     ("text", "reason"),
     {
-        "[]": "expected a table as the gate",
+        "[]": "expected an object as the gate",
         '{"threshold": true}': "the key 'trusts_only_readings' of the gate is missing",
         '{"threshold": "x", "trusts_only_readings": true, "calibration": null}': "expected a number as 'threshold'",
-        '{"threshold": 0.5, "trusts_only_readings": true, "calibration": 3}': "expected a table as 'calibration'",
+        '{"threshold": 0.5, "trusts_only_readings": true, "calibration": 3}': "expected an object as 'calibration'",
         "{": "not valid JSON",
     }.items(),
 )

@@ -65,7 +65,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ({"version": 9}, "expected version 1, found 9"),
         ({"cell": {"recipe": "x"}}, r"the key 'system' of \[cell\] is missing"),
         ({"cell": 3}, "as 'cell'"),
-        ({"figures": []}, "expected a table as 'figures'"),
+        ({"figures": []}, "expected an object as 'figures'"),
         ({"colour": "red"}, "no key of the record 'colour'"),
     ],
 )

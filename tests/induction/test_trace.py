@@ -174,7 +174,7 @@ def test_a_full_disk_is_an_error_in_words() -> None:
     [
         (1, {"kind": "other"}, "expected the header of a trace ('kind': 'nqg induction trace'), found something else"),
         (1, {"version": 2}, "written in version 2 of the format; this nqg reads version 1"),
-        (1, {"settings": []}, "expected a table as 'settings' of the header, found []"),
+        (1, {"settings": []}, "expected an object as 'settings' of the header, found []"),
         (1, {"rules": 2.5}, "expected an integer as 'rules' of the header, found 2.5"),
         (2, {"step": 3}, "expected step 1, found step 3"),
         (
@@ -207,7 +207,7 @@ def test_missing_keys_and_broken_json_are_refused_with_their_place(folder: Path)
     header = header_of(PAIRS, SCAN).line()
     for text, message in [
         ('{"step": 1}\n', "the key 'phase' of the step is missing"),
-        ("[1]\n", "expected a table as the step, found [1]"),
+        ("[1]\n", "expected an object as the step, found [1]"),
         ('{"step": 1\n', "not valid JSON"),
         ("\n", "not valid JSON"),
     ]:

@@ -191,7 +191,7 @@ def test_a_damaged_index_is_refused(folder: Path, text: str, words: str) -> None
         (lambda index: index["settings"].update(colour="red"), "no key of 'settings' 'colour'"),
         (lambda index: index["settings"]["embedded"].update(colour="red"), r"no key of \[embedded\] 'colour'"),
         (lambda index: index["settings"].pop("embedded"), "the key 'embedded' of 'settings' is missing"),
-        (lambda index: index.update(settings=None), "expected a table as 'settings', found None"),
+        (lambda index: index.update(settings=None), "expected an object as 'settings', found None"),
     ],
     ids=["unknown", "unknown of the encoder", "incomplete", "none"],
 )

@@ -61,15 +61,15 @@ def test_a_training_is_described_by_its_data_settings_and_steps() -> None:
     ("change", "words"),
     [
         ({"colour": "red"}, "no key of 'provenance' 'colour'"),
-        ({"data": 5}, "expected a table as 'data' of 'provenance', found 5"),
+        ({"data": 5}, "expected an object as 'data' of 'provenance', found 5"),
         ({"data": {"examples": 5}}, r"the key 'fingerprint' of \[data\] is missing"),
         (
             {"data": {"examples": "x", "fingerprint": "", "name": ""}},
             r"expected an integer as 'examples' of \[data\], found 'x'",
         ),
-        ({"training": []}, "expected a table as 'training' of 'provenance'"),
+        ({"training": []}, "expected an object as 'training' of 'provenance'"),
         ({"measurements": {}}, "expected a list as 'measurements' of 'provenance'"),
-        ({"measurements": [5]}, "expected a table as entry 0 of 'measurements' of 'provenance', found 5"),
+        ({"measurements": [5]}, "expected an object as entry 0 of 'measurements' of 'provenance', found 5"),
     ],
 )
 def test_facts_that_do_not_fit_are_refused(change: dict[str, Any], words: str) -> None:
@@ -78,7 +78,7 @@ def test_facts_that_do_not_fit_are_refused(change: dict[str, Any], words: str) -
 
 
 def test_no_facts_at_all_are_refused() -> None:
-    with pytest.raises(FormatError, match="expected a table as 'provenance', found None"):
+    with pytest.raises(FormatError, match="expected an object as 'provenance', found None"):
         read_dataclass(Provenance, None, "'provenance'", PLACE)
 
 
