@@ -1,14 +1,49 @@
 """Learns to turn sentences into programs from pairs of strings, and stays right on unseen combinations.
 
-This module is the one public door. Names load on first use, so that `import nqg` costs nothing.
+This module is the one public door. Names load on first use, so that `import nqg` costs nothing: the imports below, read
+by type checkers as they are, only note in which module a name is found.
 """
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
-if TYPE_CHECKING:
+__version__ = "0.1.0"
+_MODULES: dict[str, str] = {}  # of each public name
+
+
+@contextmanager
+def _noted_imports() -> Iterator[None]:
+    """Within the block, an import by this file notes the module of each name in `_MODULES` instead of loading it."""
+    load = builtins.__import__
+
+    def note(
+        module: str,
+        scope: Mapping[str, object] | None = None,
+        local: Mapping[str, object] | None = None,
+        names: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        if scope is not globals():  # another thread imports something else meanwhile
+            return load(module, scope, local, names or (), level)
+        _MODULES.update(dict.fromkeys(names or (), module))
+        return SimpleNamespace(**dict.fromkeys(names or ()))
+
+    builtins.__import__ = note  # type: ignore[assignment]  # its arguments come by position
+    try:
+        yield
+    finally:
+        builtins.__import__ = load
+        for name in _MODULES:
+            globals().pop(name, None)  # so that `__getattr__` is asked
+
+
+with _noted_imports():
     from nqg.answers import Answer as Answer
     from nqg.answers import System as System
     from nqg.answers import exact_match as exact_match
@@ -38,79 +73,19 @@ if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq as Seq2seq
     from nqg.seq2seq.settings import FineTuningSettings as FineTuningSettings
     from nqg.seq2seq.settings import Seq2seqSettings as Seq2seqSettings
+    from nqg.splits.audit import Audit as Audit
+    from nqg.splits.audit import audit as audit
+    from nqg.splits.split import split as split
+    from nqg.splits.tmcd import TmcdSettings as TmcdSettings
 
-__version__ = "0.1.0"
-
-_HOMES = {
-    "Answer": "nqg.answers",
-    "Dataset": "nqg.data.dataset",
-    "Derivation": "nqg.grammar.derivation",
-    "Example": "nqg.data.examples",
-    "FineTuningSettings": "nqg.seq2seq.settings",
-    "Gate": "nqg.inference.hybrid",
-    "Grammar": "nqg.grammar.grammar",
-    "Hybrid": "nqg.inference.hybrid",
-    "Induction": "nqg.induction.induce",
-    "InductionSettings": "nqg.induction.settings",
-    "ModelSettings": "nqg.model.settings",
-    "NqgError": "nqg.errors",
-    "Parser": "nqg.inference.parser",
-    "Rule": "nqg.grammar.grammar",
-    "Scores": "nqg.evaluation.metrics",
-    "Seq2seq": "nqg.seq2seq.seq2seq",
-    "Seq2seqSettings": "nqg.seq2seq.settings",
-    "Split": "nqg.data.dataset",
-    "System": "nqg.answers",
-    "TargetGrammar": "nqg.grammar.target_grammar",
-    "TrainingSettings": "nqg.model.settings",
-    "exact_match": "nqg.answers",
-    "induce": "nqg.induction.induce",
-    "load_dataset": "nqg.data.catalogue",
-    "read_examples": "nqg.data.examples",
-    "read_split": "nqg.data.dataset",
-    "score": "nqg.evaluation.metrics",
-    "write_examples": "nqg.data.examples",
-    "write_split": "nqg.data.dataset",
-}
-__all__ = [
-    "Answer",
-    "Dataset",
-    "Derivation",
-    "Example",
-    "FineTuningSettings",
-    "Gate",
-    "Grammar",
-    "Hybrid",
-    "Induction",
-    "InductionSettings",
-    "ModelSettings",
-    "NqgError",
-    "Parser",
-    "Rule",
-    "Scores",
-    "Seq2seq",
-    "Seq2seqSettings",
-    "Split",
-    "System",
-    "TargetGrammar",
-    "TrainingSettings",
-    "__version__",
-    "exact_match",
-    "induce",
-    "load_dataset",
-    "read_examples",
-    "read_split",
-    "score",
-    "write_examples",
-    "write_split",
-]
+__all__ = sorted([*_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'nqg' has no name '{name}'; it offers {', '.join(sorted(_HOMES))}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name not in _MODULES:
+        raise AttributeError(f"module 'nqg' has no name '{name}'; it offers {', '.join(sorted(_MODULES))}")
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

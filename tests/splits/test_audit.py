@@ -139,7 +139,7 @@ def test_repeated_positions_weigh_as_often_as_they_stand() -> None:
 
 
 def test_json_has_every_figure() -> None:
-    fields = json.loads(json.dumps(audit(EXAMPLES, Split(train=(0, 1), test=(2, 3)), FUNQL).as_json()))
+    fields = json.loads(json.dumps(audit(EXAMPLES, Split(train=(0, 1), test=(2, 3)), FUNQL).to_dict()))
     assert fields["unseen_atom_share"] == 1.0
     assert fields["lengths"]["test"]["source"] == {"3": 1, "5": 1}
     assert set(fields) == set(Audit.__dataclass_fields__) | {"unseen_atom_share"}

@@ -8,7 +8,7 @@ import pytest
 
 from nqg.data.examples import Example, read_examples
 from nqg.errors import SettingsError, UnknownName
-from nqg.splits.compounds import LANGUAGES, language_named, likely_language
+from nqg.splits.compounds import LANGUAGES, language_of, likely_language
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_real_data_is_recognised(real_data: Path, folder: str, name: str) -> Non
 
 
 def test_languages_are_found_by_name() -> None:
-    assert [language_named(name).name for name in LANGUAGES] == ["funql", "sql", "brackets", "tokens"]
+    assert [language_of([], name).name for name in LANGUAGES] == ["funql", "sql", "brackets", "tokens"]
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="no target language 'funq'; did you mean 'funql'"):
-        language_named("funq")
+        language_of([], "funq")
 
 
 def test_no_examples_have_no_language() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example, read_examples
 from nqg.errors import SettingsError
-from nqg.splits.compounds import language_named
+from nqg.splits.compounds import LANGUAGES
 from nqg.splits.partition import (
     Sizes,
     constants_template,
@@ -59,7 +59,7 @@ def test_sizes_are_met_exactly_where_groups_allow_it() -> None:
 @pytest.mark.parametrize("name", ["geoquery", "spider"])
 def test_real_datasets_are_divided_exactly_without_a_shared_template(real_data: Path, name: str) -> None:
     examples = read_examples(real_data / name / "expected_dataset.tsv")
-    template = language_named("funql" if name == "geoquery" else "sql").template
+    template = LANGUAGES["funql" if name == "geoquery" else "sql"].template
     asked = sizes_for(len(examples), test=0.25, dev=0.1)
     split = template_split(examples, asked, template, random.Random(5))
     assert (len(split.train), len(split.dev), len(split.test)) == (asked.train, asked.dev, asked.test)

@@ -18,18 +18,17 @@ from nqg.splits.divergence import Decomposed, decomposed, outcome_of_swap, talli
 from nqg.splits.tmcd import (
     STEPS,
     Arrangement,
+    ArrangementSearch,
     Budget,
     Goal,
     Problem,
-    Search,
     SearchStep,
     anneal,
     annealing_search,
     arrangement,
-    climb,
-    completed,
     gap,
     greedy_search,
+    hill_climb,
     random_start,
     settle,
     swap_if_legal,
@@ -46,10 +45,13 @@ def programs() -> Decomposed:
     return decomposed([Example("s", target) for target in PROGRAMS], BRACKETS)
 
 
-def run(search: Search) -> tuple[list[SearchStep], Arrangement]:
+def run(search: ArrangementSearch) -> tuple[list[SearchStep], Arrangement]:
     steps: list[SearchStep] = []
-    found = completed(search, steps.append)
-    return steps, found
+    while True:
+        try:
+            steps.append(next(search))
+        except StopIteration as end:
+            return steps, end.value
 
 
 def recounted(data: Decomposed, found: Arrangement) -> Arrangement:
@@ -94,10 +96,10 @@ def test_the_greedy_search_ends_where_no_legal_swap_helps() -> None:
 def test_climbing_goes_on_where_it_stopped() -> None:
     data = programs()
     at_once, in_pieces = (random_start(data, 30, random.Random(5)) for _ in range(2))
-    climb(at_once, Goal(), np.zeros(2, dtype=np.int64), 10**6)
+    hill_climb(at_once, Goal(), np.zeros(2, dtype=np.int64), 10**6)
     place = np.zeros(2, dtype=np.int64)
     while place[1] < 30 * 18:
-        climb(in_pieces, Goal(), place, 7)
+        hill_climb(in_pieces, Goal(), place, 7)
     assert at_once.train.tolist() == in_pieces.train.tolist()
 
 

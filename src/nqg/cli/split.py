@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
 import typer
 
@@ -15,19 +15,10 @@ from nqg.data.dataset import Dataset, Split, read_split, write_split
 from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import NqgError
 from nqg.splits.audit import audit_text, audits, write_plot
-from nqg.splits.compounds import LANGUAGES, Language, language_named, likely_language
-from nqg.splits.divergence import decomposed
-from nqg.splits.partition import (
-    Amount,
-    Side,
-    Sizes,
-    length_split,
-    random_split,
-    regex_template,
-    sizes_for,
-    template_split,
-)
-from nqg.splits.tmcd import Method, SearchStep, TmcdSettings, completed, tmcd_search
+from nqg.splits.compounds import LANGUAGES, language_of
+from nqg.splits.partition import Amount, Side
+from nqg.splits.split import split as divide
+from nqg.splits.tmcd import Method, TmcdSettings
 
 HELP = """Divide a dataset into train and test: random, length, template or tmcd.
 
@@ -90,8 +81,8 @@ def by_chance(
     Example: nqg split random pairs.tsv --test-size 0.2 --dev-size 0.1
     """
     examples = read_examples(data)
-    made = random_split(examples, _chosen_sizes(examples, train, test, dev), random.Random(seed))
-    _write_parts(data, examples, _recorded(made, seed=seed), folder, as_json)
+    made = divide(examples, "random", seed=seed, **_sizes(train, test, dev))
+    _write_parts(data, examples, made, folder, as_json)
 
 
 @split.command("length")
@@ -109,7 +100,7 @@ def by_length(
     Example: nqg split length pairs.tsv --by target
     """
     examples = read_examples(data)
-    made = length_split(examples, _chosen_sizes(examples, train, test, dev), by=by)
+    made = divide(examples, "length", by=by, **_sizes(train, test, dev))
     _write_parts(data, examples, made, folder, as_json)
 
 
@@ -130,10 +121,9 @@ def by_template(
     Example: nqg split template pairs.tsv --language sql
     """
     examples = read_examples(data)
-    chosen = chosen_language(examples, language, blank)
-    sizes = _chosen_sizes(examples, train, test, dev)
-    made = template_split(examples, sizes, chosen.template, random.Random(seed))
-    _write_parts(data, examples, _recorded(made, seed=seed, language=chosen.name, blank=blank), folder, as_json)
+    sizes = _sizes(train, test, dev)
+    made = divide(examples, "template", seed=seed, language=language, blank=blank, **sizes)
+    _write_parts(data, examples, made, folder, as_json)
 
 
 @split.command("tmcd")
@@ -162,8 +152,6 @@ def by_compounds(
     combined (section 3 of the paper).
     """
     examples = read_examples(data)
-    sizes = _chosen_sizes(examples, train, test, dev)
-    chosen = chosen_language(examples, language)
     settings = TmcdSettings(
         method=method,
         target_divergence=target_divergence,
@@ -173,23 +161,19 @@ def by_compounds(
         restarts=restarts,
         seconds=seconds,
     )
-    search = tmcd_search(decomposed(examples, chosen.decomposition), sizes, random.Random(seed), settings)
+    sizes = _sizes(train, test, dev)
     with progress_bar() as progress:
-
-        def draw(step: SearchStep) -> None:
-            progress(f"start {step.start}: compound divergence {step.divergence:.3f}", int(100 * step.done), 100)
-
-        made = completed(search, draw)
-    _write_parts(data, examples, _recorded(made, seed=seed, language=chosen.name), folder, as_json)
+        made = divide(examples, "tmcd", seed=seed, language=language, settings=settings, progress=progress, **sizes)
+    _write_parts(data, examples, made, folder, as_json)
 
 
-def chosen_language(examples: Sequence[Example], name: str | None, blank: str | None = None) -> Language:
-    """The named language, or the one that targets look like; `blank` replaces its templates."""
-    chosen = likely_language(examples) if name is None else language_named(name)
-    return chosen if blank is None else replace(chosen, template=regex_template(blank))
+class PartSizes(TypedDict):
+    train: Amount | None
+    test: Amount | None
+    dev: Amount
 
 
-def _chosen_sizes(examples: Sequence[Example], train: str | None, test: str | None, dev: str) -> Sizes:
+def _sizes(train: str | None, test: str | None, dev: str) -> PartSizes:
     def amount(text: str, option: str) -> Amount:
         try:
             return float(text) if "." in text else int(text)
@@ -197,22 +181,17 @@ def _chosen_sizes(examples: Sequence[Example], train: str | None, test: str | No
             reason = f"'{text}' is neither a number of examples nor a share such as 0.25"
             raise typer.BadParameter(reason, param_hint=option) from error
 
-    return sizes_for(
-        len(examples),
-        train=amount(train, "--train-size") if train else None,
-        test=amount(test, "--test-size") if test else None,
-        dev=amount(dev, "--dev-size"),
-    )
-
-
-def _recorded(made: Split, **settings: str | int | None) -> Split:
-    known = {name: value for name, value in settings.items() if value is not None}
-    return replace(made, made_by={**made.made_by, **known})
+    return {
+        "train": amount(train, "--train-size") if train else None,
+        "test": amount(test, "--test-size") if test else None,
+        "dev": amount(dev, "--dev-size"),
+    }
 
 
 def _write_parts(data: Path, examples: Sequence[Example], made: Split, folder: Path | None, as_json: bool) -> None:
     """Write the split file and its parts, in the format of the data, and report them."""
-    made = _recorded(made, data=data.name, data_sha256=Dataset(data.name, examples).fingerprint)
+    source = {"data": data.name, "data_sha256": Dataset(data.name, examples).fingerprint}
+    made = replace(made, made_by={**made.made_by, **source})
     extension = "".join(data.suffixes[-2:] if data.suffix == ".gz" else data.suffixes[-1:])
     folder = folder or Path(f"{data.name.removesuffix(extension)}-{made.made_by['method']}")
     chosen = made.parts(examples)
@@ -277,9 +256,9 @@ def audit(
         splits = {f"{files[0].stem} / {files[1].stem}": made}
     else:
         raise typer.BadParameter("give the files of train and test, or --dataset and --split", param_hint="TRAIN TEST")
-    found = audits(examples, splits, chosen_language(examples, language, blank))
+    found = audits(examples, splits, language_of(examples, language, blank))
     if as_json:
-        out.print_json(data=[each.as_json() for each in found])
+        out.print_json(data=[each.to_dict() for each in found])
     else:
         out.print(audit_text(found))
     if plot:

@@ -32,7 +32,6 @@ from nqg.progress import Progress, silent
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.splits.audit import audit
-from nqg.splits.compounds import likely_language
 from nqg.splits.partition import Sizes, random_split
 
 BEST_LEGAL = "best_legal"  # where the paper's NQG abstains because its best derivation is illegal, this one looks on
@@ -61,7 +60,7 @@ class RecipeData:
             split = random_split(dataset.examples, sizes, random.Random(0))
         parts, figures = split.parts(dataset.examples), dict[str, float]()
         if dataset.name != "scan":  # whose programs have no compounds but their tokens
-            audited = audit(dataset.examples, split, likely_language(dataset.examples))
+            audited = audit(dataset.examples, split)
             figures = {"unseen_atoms": audited.unseen_atom_share, "divergence": audited.compound_divergence}
         metrics = [recipe.metric, *(["denotation"] if recipe.dataset == "geoquery" else [])]
         judges = {name: judge_named(name, None if mirror is None else Path(mirror), progress) for name in metrics}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,9 @@ import numpy as np
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.grammar.arrays import Int64Array
 from nqg.plotting import write_picture
-from nqg.splits.compounds import Language
-from nqg.splits.divergence import Bags, Decomposed, decomposed, tallied_divergence
+from nqg.splits.compounds import Language, language_of
+from nqg.splits.divergence import decomposed, tallied_divergence
 from nqg.splits.partition import Side
 from nqg.splits.tmcd import arrangement
 
@@ -32,7 +31,6 @@ class Lengths:
     target: Histogram
 
     def of(self, side: Side) -> Histogram:
-        """The histogram of one side."""
         return self.source if side is Side.SOURCE else self.target
 
 
@@ -57,67 +55,61 @@ class Audit:
         """The share of test examples with an atom that train does not have."""
         return self.unseen_atom_examples / self.test
 
-    def as_json(self) -> dict[str, object]:
-        """All figures, as JSON has them."""
+    def to_dict(self) -> dict[str, object]:
         return asdict(self) | {"unseen_atom_share": self.unseen_atom_share}
 
 
-def audit(examples: Sequence[Example], split: Split, language: Language, name: str = "split") -> Audit:
-    """Measure one split of a dataset."""
-    return audits(examples, {name: split}, language)[0]
+def audit(
+    examples: Sequence[Example], split: Split, language: Language | str | None = None, name: str = "split"
+) -> Audit:
+    """Measure a split of a dataset, whose targets are in `language`, by default the one that they look like.
+
+    >>> examples = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
+    >>> found = audit(examples, Split(train=(0, 1), test=(2,)))
+    >>> found.language, found.unseen_atom_share, found.atom_divergence
+    ('tokens', 1.0, 1.0)
+    """
+    return audits(examples, {name: split}, language_of(examples, language))[0]
 
 
 def audits(examples: Sequence[Example], splits: Mapping[str, Split], language: Language) -> list[Audit]:
     """Measure several splits of one dataset, whose targets are taken apart only once."""
     data = decomposed(examples, language.decomposition)
+    atoms = data.atoms
     templates = [language.template(example.target) for example in examples]
-    return [_audit(name, examples, split, language, data, templates) for name, split in splits.items()]
-
-
-def _audit(
-    name: str,
-    examples: Sequence[Example],
-    split: Split,
-    language: Language,
-    data: Decomposed,
-    templates: Sequence[str],
-) -> Audit:
-    parts = split.parts(examples)
-    if not parts.train or not parts.test:
-        raise SettingsError(f"{name}: train has {len(parts.train)} examples and test {len(parts.test)}; both need some")
-    train, test = np.array(split.train), np.array(split.test)
-    measured = arrangement(data, train, test)
-    test_templates = {templates[position] for position in split.test}
-    return Audit(
-        name=name,
-        language=language.name,
-        train=len(parts.train),
-        dev=len(parts.dev),
-        test=len(parts.test),
-        unseen_atom_examples=_with_unseen(data.atoms, measured.atoms.train, test),
-        compound_divergence=tallied_divergence(measured.compounds),
-        atom_divergence=tallied_divergence(measured.atoms),
-        test_templates=len(test_templates),
-        shared_templates=len(test_templates & {templates[position] for position in split.train}),
-        lengths={"train": _lengths(parts.train), "dev": _lengths(parts.dev), "test": _lengths(parts.test)},
-    )
-
-
-def _with_unseen(atoms: Bags, in_train: Int64Array, test: Int64Array) -> int:
-    """How many test examples hold an atom that train does not."""
-    unseen = np.concatenate([[0], np.cumsum(in_train[atoms.ids] == 0)])
-    return int(np.count_nonzero(unseen[atoms.starts[test + 1]] > unseen[atoms.starts[test]]))
-
-
-def _lengths(examples: Sequence[Example]) -> Lengths:
-    return Lengths(
-        source=_histogram(len(example.source_tokens) for example in examples),
-        target=_histogram(len(example.target_tokens) for example in examples),
-    )
-
-
-def _histogram(lengths: Iterable[int]) -> Histogram:
-    return dict(sorted(Counter(lengths).items()))
+    found = []
+    for name, split in splits.items():
+        parts = split.parts(examples)
+        if not parts.train or not parts.test:
+            sizes = f"train has {len(parts.train)} examples and test {len(parts.test)}"
+            raise SettingsError(f"{name}: {sizes}; both need some")
+        test = np.array(split.test)
+        measured = arrangement(data, np.array(split.train), test)
+        unseen = np.concatenate([[0], np.cumsum(measured.atoms.train[atoms.ids] == 0)])
+        test_templates = {templates[position] for position in split.test}
+        lengths = {
+            part: Lengths(
+                source=dict(sorted(Counter(len(example.source_tokens) for example in held).items())),
+                target=dict(sorted(Counter(len(example.target_tokens) for example in held).items())),
+            )
+            for part, held in (("train", parts.train), ("dev", parts.dev), ("test", parts.test))
+        }
+        found.append(
+            Audit(
+                name=name,
+                language=language.name,
+                train=len(parts.train),
+                dev=len(parts.dev),
+                test=len(parts.test),
+                unseen_atom_examples=int(np.count_nonzero(unseen[atoms.starts[test + 1]] > unseen[atoms.starts[test]])),
+                compound_divergence=tallied_divergence(measured.compounds),
+                atom_divergence=tallied_divergence(measured.atoms),
+                test_templates=len(test_templates),
+                shared_templates=len(test_templates & {templates[position] for position in split.train}),
+                lengths=lengths,
+            )
+        )
+    return found
 
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -135,43 +127,27 @@ HEADER = (
 
 
 def audit_text(audits: Sequence[Audit]) -> str:
-    """The table, then the lengths."""
-    return "\n".join(
-        [*_table([HEADER, *map(_row, audits)]), "", *(line for each in audits for line in _length_bars(each))]
-    )
-
-
-def _row(audit: Audit) -> tuple[str, ...]:
-    return (
-        audit.name,
-        str(audit.train),
-        str(audit.dev),
-        str(audit.test),
-        f"{audit.unseen_atom_examples} ({audit.unseen_atom_share:.2%})",
-        f"{audit.compound_divergence:.4f}",
-        f"{audit.atom_divergence:.4f}",
-        f"{audit.shared_templates} of {audit.test_templates}",
-    )
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The table, then the lengths: a line for each side and part that has examples, the bars of a side on one scale."""
+    rows = [HEADER]
+    for audit in audits:
+        unseen = f"{audit.unseen_atom_examples} ({audit.unseen_atom_share:.2%})"
+        divergences = f"{audit.compound_divergence:.4f}", f"{audit.atom_divergence:.4f}"
+        shared = f"{audit.shared_templates} of {audit.test_templates}"
+        rows.append((audit.name, str(audit.train), str(audit.dev), str(audit.test), unseen, *divergences, shared))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-
-
-def _length_bars(audit: Audit) -> Iterator[str]:
-    """One line for each side and part that has examples, the bars of one side on one scale."""
-    for side in Side:
-        histograms = {part: lengths.of(side) for part, lengths in audit.lengths.items()}
-        longest = max(max(histogram, default=0) for histogram in histograms.values())
-        for part, histogram in histograms.items():
-            if histogram:
+    lines = []
+    for name, *cells in rows:
+        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        lines.append("  ".join([name.ljust(widths[0]), *aligned]).rstrip())
+    lines.append("")
+    for audit in audits:
+        for side in Side:
+            histograms = {part: lengths.of(side) for part, lengths in audit.lengths.items() if lengths.of(side)}
+            longest = max(max(histogram) for histogram in histograms.values())
+            for part, histogram in histograms.items():
                 figures = f"mean {mean_length(histogram):5.1f}, at most {max(histogram):3}"
-                yield f"{audit.name}: {side} tokens, {part:5}  {figures}  |{bars(histogram, longest)}|"
+                lines.append(f"{audit.name}: {side} tokens, {part:5}  {figures}  |{bars(histogram, longest)}|")
+    return "\n".join(lines)
 
 
 def mean_length(histogram: Histogram) -> float:
@@ -209,20 +185,20 @@ MEASURES: dict[str, tuple[str, Callable[[Audit], float]]] = {
 
 def write_plot(path: Path, audits: Sequence[Audit]) -> None:
     """Draw the figures and the lengths of all `audits`, as PNG or SVG by the name of the file."""
-    write_picture(path, lambda figure_class: _drawn(audits, figure_class))
 
+    def draw(figure_class: Any) -> Any:
+        figure = figure_class(figsize=(12, 2.2 + 0.3 * len(audits) + 1.9 * len(audits)), layout="constrained")
+        above, below = figure.subfigures(2, 1, height_ratios=[1.6 + 0.3 * len(audits), 1.9 * len(audits)])
+        for panel, title in zip(above.subplots(1, len(MEASURES), sharey=True), MEASURES, strict=True):
+            _draw_bars(panel, title, audits)
+        rows = below.subplots(len(audits), len(Side), squeeze=False, sharex="col")
+        for row, audit in zip(rows, audits, strict=True):
+            for panel, side in zip(row, Side, strict=True):
+                _draw_lengths(panel, audit, side)
+        below.supxlabel("length in tokens", fontsize=9)
+        return figure
 
-def _drawn(audits: Sequence[Audit], figure_class: Any) -> Any:
-    figure = figure_class(figsize=(12, 2.2 + 0.3 * len(audits) + 1.9 * len(audits)), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=[1.6 + 0.3 * len(audits), 1.9 * len(audits)])
-    for panel, title in zip(above.subplots(1, len(MEASURES), sharey=True), MEASURES, strict=True):
-        _draw_bars(panel, title, audits)
-    rows = below.subplots(len(audits), len(Side), squeeze=False, sharex="col")
-    for row, audit in zip(rows, audits, strict=True):
-        for panel, side in zip(row, Side, strict=True):
-            _draw_lengths(panel, audit, side)
-    below.supxlabel("length in tokens", fontsize=9)
-    return figure
+    write_picture(path, draw)
 
 
 def _draw_bars(panel: Any, title: str, audits: Sequence[Audit]) -> None:
@@ -245,15 +221,10 @@ def _draw_lengths(panel: Any, audit: Audit, side: Side) -> None:
     for part, lengths in audit.lengths.items():
         histogram = lengths.of(side)
         if histogram:
-            shares = _shares(histogram)
+            total = sum(histogram.values())  # from length 0 on, and an empty place after the last
+            shares = [histogram.get(length, 0) / total for length in range(max(histogram) + 2)]
             panel.fill_between(range(len(shares)), shares, step="mid", alpha=0.35, color=COLOURS[part])
             panel.step(range(len(shares)), shares, where="mid", color=COLOURS[part], linewidth=1, label=part)
     panel.set_title(f"{audit.name}: {side} length, share of examples", fontsize=9)
     panel.tick_params(labelsize=8)
     panel.legend(fontsize=8, frameon=False)
-
-
-def _shares(histogram: Histogram) -> list[float]:
-    """The share of examples at every length from 0 on, and an empty place after the last."""
-    total = sum(histogram.values())
-    return [histogram.get(length, 0) / total for length in range(max(histogram) + 2)]

@@ -8,26 +8,24 @@ flat sequence of tokens, compounds are pairs of neighbours.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
 from nqg.data.examples import Example
 from nqg.data.sql import sql_atoms, sql_template
 from nqg.errors import SettingsError, UnknownName
-from nqg.splits.partition import Template, constants_template, funql_template
-from nqg.splits.trees import NAMELESS, PAIRS, Tree, bracket_tree, sql_compounds
+from nqg.splits.partition import Template, constants_template, funql_template, regex_template
+from nqg.splits.trees import NAMELESS, PAIRS, bracket_tree, sql_compounds
 
 
 class Decomposition(Protocol):
-    """What a target is made of: its atoms, and the compounds in which they are combined."""
+    """What a target is made of: its atoms, and the compounds in which they are combined, each with its count."""
 
-    def atoms(self, target: str) -> Counter[str]:
-        """Every atom with its number of occurrences."""
+    def atoms(self, target: str) -> Counter[str]: ...
 
-    def compounds(self, target: str) -> Counter[str]:
-        """Every compound with its number of occurrences."""
+    def compounds(self, target: str) -> Counter[str]: ...
 
 
 class BracketDecomposition:
@@ -47,29 +45,23 @@ class BracketDecomposition:
         >>> list(BracketDecomposition().compounds("exclude ( longest ( river ) , m0 )"))
         ['exclude(longest(_),_)', 'exclude(_,m0)', 'longest(river)']
         """
-        return Counter(pair for node in bracket_tree(target).nodes() for pair in _with_one_child(node))
-
-
-def _with_one_child(node: Tree) -> Iterator[str]:
-    for place, child in enumerate(node.children):
-        arguments = ["_"] * len(node.children)
-        arguments[place] = _blanked(child)
-        yield f"{node.label}({','.join(arguments)})"
-
-
-def _blanked(node: Tree) -> str:
-    return f"{node.label}({','.join('_' * len(node.children))})" if node.children else node.label
+        found: Counter[str] = Counter()
+        for node in bracket_tree(target).nodes():
+            for place, child in enumerate(node.children):
+                arguments = ["_"] * len(node.children)
+                blanks = ",".join("_" * len(child.children))
+                arguments[place] = f"{child.label}({blanks})" if child.children else child.label
+                found[f"{node.label}({','.join(arguments)})"] += 1
+        return found
 
 
 class SqlDecomposition:
     """Words, and first and second order edges of the parse tree, of SQL queries."""
 
     def atoms(self, target: str) -> Counter[str]:
-        """The words of the query."""
         return sql_atoms(target)
 
     def compounds(self, target: str) -> Counter[str]:
-        """Clauses, operators and functions with one child or grandchild."""
         return sql_compounds(target)
 
 
@@ -77,7 +69,6 @@ class TokenDecomposition:
     """Tokens, and pairs of neighbouring tokens, of a target without brackets."""
 
     def atoms(self, target: str) -> Counter[str]:
-        """The tokens of the target."""
         return Counter(target.split())
 
     def compounds(self, target: str) -> Counter[str]:
@@ -109,15 +100,21 @@ LANGUAGES = {
 }
 
 
-def language_named(name: str) -> Language:
-    """The language called `name`.
+def language_of(
+    examples: Sequence[Example], language: Language | str | None = None, blank: str | None = None
+) -> Language:
+    """The language that is given or named, or else the likely one; templates blank what the regex `blank` matches.
 
-    >>> language_named("sql").template("select a from b limit 3")
+    >>> language_of([], "sql").template("select a from b limit 3")
     'select a from b limit INTEGER'
     """
-    if name not in LANGUAGES:
-        raise UnknownName("target language", name, LANGUAGES)
-    return LANGUAGES[name]
+    if language is None:
+        language = likely_language(examples)
+    elif isinstance(language, str):
+        if language not in LANGUAGES:
+            raise UnknownName("target language", language, LANGUAGES)
+        language = LANGUAGES[language]
+    return language if blank is None else replace(language, template=regex_template(blank))
 
 
 def likely_language(examples: Sequence[Example]) -> Language:
@@ -128,14 +125,13 @@ def likely_language(examples: Sequence[Example]) -> Language:
     """
     if not examples:
         raise SettingsError("there are no examples; a split needs at least 2")
-    looks = [_look(example.target) for example in examples]
-    return LANGUAGES[max(LANGUAGES, key=looks.count)]
-
-
-def _look(target: str) -> str:
-    words = target.lower().split(maxsplit=1)
-    if words and words[0] == "select":
-        return "sql"
-    if target.startswith("answer ( "):
-        return "funql"
-    return "brackets" if any(bracket in target for bracket in PAIRS) else "tokens"
+    votes: Counter[str] = Counter()
+    for example in examples:
+        target = example.target
+        if target.lower().split(maxsplit=1)[:1] == ["select"]:
+            votes["sql"] += 1
+        elif target.startswith("answer ( "):
+            votes["funql"] += 1
+        else:
+            votes["brackets" if any(bracket in target for bracket in PAIRS) else "tokens"] += 1
+    return LANGUAGES[max(LANGUAGES, key=lambda name: votes[name])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -58,7 +58,6 @@ class Bags(NamedTuple):
     width: int  # F: different features
 
     def row(self, example: int) -> list[int]:
-        """The features of one example."""
         return [int(feature) for feature in self.ids[self.starts[example] : self.starts[example + 1]]]
 
     def totals(self, positions: Int64Array) -> Int64Array:
@@ -78,21 +77,18 @@ class Decomposed:
 
 def decomposed(examples: Sequence[Example], decomposition: Decomposition) -> Decomposed:
     """Every target taken apart, each different one once; a target that cannot be is named in the error."""
-    return Decomposed(
-        atoms=bags(_features(examples, decomposition.atoms)),
-        compounds=bags(_features(examples, decomposition.compounds)),
-    )
 
+    def counters(features: Callable[[str], Counter[str]]) -> Iterator[Counter[str]]:
+        known: dict[str, Counter[str]] = {}
+        for number, example in enumerate(examples, start=1):
+            if example.target not in known:
+                try:
+                    known[example.target] = features(example.target)
+                except FormatError as error:
+                    raise FormatError(f"the target of example {number}, '{example.target}': {error.reason}") from error
+            yield known[example.target]
 
-def _features(examples: Sequence[Example], features: Callable[[str], Counter[str]]) -> Iterable[Counter[str]]:
-    known: dict[str, Counter[str]] = {}
-    for number, example in enumerate(examples, start=1):
-        if example.target not in known:
-            try:
-                known[example.target] = features(example.target)
-            except FormatError as error:
-                raise FormatError(f"the target of example {number}, '{example.target}': {error.reason}") from error
-        yield known[example.target]
+    return Decomposed(bags(counters(decomposition.atoms)), bags(counters(decomposition.compounds)))
 
 
 def bags(counters: Iterable[Counter[str]]) -> Bags:
@@ -126,7 +122,7 @@ class Tally(NamedTuple):
     alpha: float
 
 
-class Outcome(NamedTuple):
+class SwapOutcome(NamedTuple):
     """What a swap would lead to."""
 
     overlap: float
@@ -193,11 +189,11 @@ def overlap_change(tally: Tally, leaving: int, entering: int) -> float:
 
 
 @kernel
-def outcome_of_swap(tally: Tally, leaving: int, entering: int) -> Outcome:
+def outcome_of_swap(tally: Tally, leaving: int, entering: int) -> SwapOutcome:
     """Overlap and divergence after a swap that is not made yet."""
     overlap = tally.overlap[0] + overlap_change(tally, leaving, entering)
     gain = tally.bags.sizes[entering] - tally.bags.sizes[leaving]
-    return Outcome(overlap, divergence_of(overlap, tally.totals[0] + gain, tally.totals[1] - gain, tally.alpha))
+    return SwapOutcome(overlap, divergence_of(overlap, tally.totals[0] + gain, tally.totals[1] - gain, tally.alpha))
 
 
 @kernel

@@ -1,11 +1,11 @@
-"""Random, length and template splits, and how many examples each part of a split gets."""
+"""How many examples each part of a split gets, and random, length and template splits."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
@@ -34,7 +34,6 @@ class Sizes:
 
     @property
     def total(self) -> int:
-        """All examples that the parts hold together."""
         return self.train + self.test + self.dev
 
     def __str__(self) -> str:
@@ -61,37 +60,22 @@ def sizes_for(total: int, *, train: Amount | None = None, test: Amount | None = 
     """
     if total < 2:
         raise SettingsError(f"the dataset has {total} examples; a split needs at least 2")
-    in_dev = _examples("dev", dev, total)
-    if train is None:
-        in_test = _examples("test", USUAL_TEST_SHARE if test is None else test, total)
-        in_train = total - in_dev - in_test
-    else:
-        in_train = _examples("train", train, total)
-        in_test = total - in_dev - in_train if test is None else _examples("test", test, total)
-    sizes = Sizes(in_train, in_test, in_dev)
+    if train is None and test is None:
+        test = USUAL_TEST_SHARE
+    counts: dict[str, int] = {}
+    for part, amount in {"dev": dev, "train": train, "test": test}.items():
+        if isinstance(amount, float):
+            if not 0 <= amount < 1:
+                raise SettingsError(f"{part} size {amount}: expected a share between 0 and 1, or a whole number")
+            counts[part] = max(round(amount * total), 1 if amount else 0)
+        elif amount is not None:
+            if not 0 <= amount <= total:
+                raise SettingsError(f"{part} size {amount}: expected between 0 and {total}, the number of examples")
+            counts[part] = amount
+    rest = total - sum(counts.values())
+    sizes = Sizes(counts.get("train", rest), counts.get("test", rest), counts["dev"])
     sizes.check(total)
     return sizes
-
-
-def _examples(part: str, amount: Amount, total: int) -> int:
-    if isinstance(amount, float):
-        if not 0 <= amount < 1:
-            raise SettingsError(f"{part} size {amount}: expected a share between 0 and 1, or a whole number")
-        return max(round(amount * total), 1 if amount else 0)
-    if not 0 <= amount <= total:
-        raise SettingsError(f"{part} size {amount}: expected between 0 and {total}, the number of examples")
-    return amount
-
-
-def random_split(examples: Sequence[Example], sizes: Sizes, rng: random.Random) -> Split:
-    """Train, dev and test drawn at random, without replacement."""
-    sizes.check(len(examples))
-    return cut(shuffled(range(len(examples)), rng), sizes, {"method": "random"})
-
-
-def shuffled(positions: Sequence[int], rng: random.Random) -> list[int]:
-    """`positions` in random order."""
-    return rng.sample(positions, len(positions))
 
 
 def cut(order: Sequence[int], sizes: Sizes, made_by: Provenance) -> Split:
@@ -109,6 +93,12 @@ def cut(order: Sequence[int], sizes: Sizes, made_by: Provenance) -> Split:
     )
 
 
+def random_split(examples: Sequence[Example], sizes: Sizes, rng: random.Random) -> Split:
+    """Train, dev and test drawn at random, without replacement."""
+    sizes.check(len(examples))
+    return cut(rng.sample(range(len(examples)), len(examples)), sizes, {"method": "random"})
+
+
 class Side(StrEnum):
     """One string of an example."""
 
@@ -120,10 +110,16 @@ def length_split(examples: Sequence[Example], sizes: Sizes, *, by: Side = Side.S
     """The examples in order of length, ties in the order of the dataset, then cut.
 
     Length counts the pieces between single spaces, so a double space adds one: the published Spider split counts so.
+    Of examples that are equal, the last one stands first. Nobody can tell them apart by their text, but split files
+    name positions: this order is that of the published ones.
     """
     sizes.check(len(examples))
     order = sorted(range(len(examples)), key=lambda position: spaced_length(examples[position], by))
-    return cut(_twins_from_the_last(order, examples), sizes, {"method": "length", "by": str(by)})
+    equal: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for position, example in enumerate(examples):
+        equal[example.source, example.target].append(position)
+    order = [equal[examples[position].source, examples[position].target].pop() for position in order]
+    return cut(order, sizes, {"method": "length", "by": str(by)})
 
 
 def spaced_length(example: Example, side: Side) -> int:
@@ -133,17 +129,6 @@ def spaced_length(example: Example, side: Side) -> int:
     5
     """
     return (example.source if side is Side.SOURCE else example.target).count(" ") + 1
-
-
-def _twins_from_the_last(order: Sequence[int], examples: Sequence[Example]) -> list[int]:
-    """`order`, with equal examples standing last one first.
-
-    Nobody can tell twins apart by their text, but split files name positions: this order is that of the published ones.
-    """
-    twins: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for position, example in enumerate(examples):
-        twins[example.source, example.target].append(position)
-    return [twins[examples[position].source, examples[position].target].pop() for position in order]
 
 
 Template = Callable[[str], str]
@@ -159,20 +144,17 @@ def template_split(examples: Sequence[Example], sizes: Sizes, template: Template
     groups: dict[str, Group] = defaultdict(list)
     for position, example in enumerate(examples):
         groups[template(example.target)].append(position)
-    train, held_out = _parted(list(groups.values()), sizes.train, rng)
-    dev, test = _parted(held_out, sizes.dev, rng) if sizes.dev else ([], held_out)
-    return Split(_positions(train), _positions(test), _positions(dev), {"method": "template"})
+    in_train, held_out = _divide(list(groups.values()), sizes.train, rng)
+    in_dev, in_test = _divide(held_out, sizes.dev, rng) if sizes.dev else ([], held_out)
+    train, test, dev = (tuple(sorted(chain.from_iterable(part))) for part in (in_train, in_test, in_dev))
+    return Split(train, test, dev, {"method": "template"})
 
 
-def _positions(groups: Iterable[Group]) -> tuple[int, ...]:
-    return tuple(sorted(chain.from_iterable(groups)))
-
-
-def _parted(groups: list[Group], size: int, rng: random.Random) -> tuple[list[Group], list[Group]]:
+def _divide(groups: list[Group], size: int, rng: random.Random) -> tuple[list[Group], list[Group]]:
     """Groups that hold as near to `size` examples as possible, and the others; neither is empty."""
     if len(groups) < 2:
         raise SettingsError(f"{len(groups)} template cannot fill two parts of a split; there must be at least 2")
-    groups = [groups[at] for at in shuffled(range(len(groups)), rng)]
+    groups = rng.sample(groups, len(groups))
     chosen = nearest_subset([len(group) for group in groups], size)
     return [groups[at] for at in sorted(chosen)], [group for at, group in enumerate(groups) if at not in chosen]
 
@@ -183,29 +165,22 @@ def nearest_subset(sizes: Sequence[int], wanted: int) -> set[int]:
     >>> sorted(nearest_subset([5, 3, 4], 8))
     [0, 1]
     """
-    last_added: dict[int, int] = {}
+    last_added: dict[int, int] = {}  # to each sum: it is reached from a lower sum of earlier members only
     reachable = 1  # bit s is set where some of the sizes so far add up to s
     for at, size in enumerate(sizes):
         fresh = (reachable << size) & ~reachable
         reachable |= fresh
-        last_added.update((height, at) for height in _set_bits(fresh))
+        while fresh:
+            lowest = fresh & -fresh
+            last_added[lowest.bit_length() - 1] = at
+            fresh ^= lowest
     del last_added[sum(sizes)]
-    nearest = min(last_added, key=lambda height: (abs(height - wanted), height))
-    return set(_steps_down(nearest, sizes, last_added))
-
-
-def _set_bits(bits: int) -> Iterator[int]:
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
-
-
-def _steps_down(height: int, sizes: Sequence[int], last_added: Mapping[int, int]) -> Iterator[int]:
-    """The members of the sum `height`; each was reached from a lower sum of earlier members only."""
-    while height:
-        yield last_added[height]
-        height -= sizes[last_added[height]]
+    total = min(last_added, key=lambda height: (abs(height - wanted), height))
+    found = set()
+    while total:
+        found.add(last_added[total])
+        total -= sizes[last_added[total]]
+    return found
 
 
 def regex_template(pattern: str, blank: str = "_") -> Template:

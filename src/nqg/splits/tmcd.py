@@ -17,14 +17,15 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from nqg.data.dataset import Provenance, Split
+from nqg.data.dataset import Split
 from nqg.data.examples import Example
 from nqg.errors import NqgError, SettingsError
 from nqg.grammar.arrays import Int64Array, kernel
+from nqg.progress import Progress, silent
 from nqg.splits.compounds import Decomposition
 from nqg.splits.divergence import (
     ATOM_ALPHA,
@@ -40,11 +41,22 @@ from nqg.splits.divergence import (
     tally,
     would_starve,
 )
-from nqg.splits.partition import Sizes, shuffled
+from nqg.splits.partition import Sizes
+
+
+class Goal(NamedTuple):
+    """Which compound divergence to come near to, and how much atom divergence to bear on the way.
+
+    A divergence is at most 1, so the way to the maximum is the way to 1.
+    """
+
+    aim: float = 1.0
+    tolerance: float = 0.0
+    atom_bound: float = 1.0
 
 
 class Method(StrEnum):
-    """How a TMCD split is looked for."""
+    """How a TMCD split is searched for."""
 
     ANNEALING = "annealing"
     GREEDY = "greedy"
@@ -76,6 +88,13 @@ class TmcdSettings:
             if value is not None and value <= 0:
                 raise SettingsError(f"{name} is {value}; expected more than 0")
 
+    @property
+    def goal(self) -> Goal:
+        bound = 1.0 if self.max_atom_divergence is None else self.max_atom_divergence
+        if self.target_divergence is None:
+            return Goal(atom_bound=bound)
+        return Goal(self.target_divergence, self.tolerance, bound)
+
 
 class Arrangement(NamedTuple):
     """The examples on both sides, by position, with their compounds and atoms counted; swaps change it in place."""
@@ -84,17 +103,6 @@ class Arrangement(NamedTuple):
     test: Int64Array
     compounds: Tally
     atoms: Tally
-
-
-class Goal(NamedTuple):
-    """Which compound divergence to come near to, and how much atom divergence to bear on the way.
-
-    A divergence is at most 1, so the way to the maximum is the way to 1.
-    """
-
-    aim: float = 1.0
-    tolerance: float = 0.0
-    atom_bound: float = 1.0
 
 
 def arrangement(data: Decomposed, train: Int64Array, test: Int64Array) -> Arrangement:
@@ -151,39 +159,45 @@ def settle(arrangement: Arrangement, goal: Goal, moves: int, randomness: np.rand
 
 def random_start(data: Decomposed, train_size: int, rng: random.Random) -> Arrangement:
     """A random arrangement in which every atom occurs in train; a train set too small for that is refused."""
-    order = np.array(shuffled(range(len(data.atoms.sizes)), rng), dtype=np.int64)
+    count = len(data.atoms.sizes)
+    order = np.array(rng.sample(range(count), count), dtype=np.int64)
     train, test = order[:train_size].copy(), order[train_size:].copy()
-    start = arrangement(data, train, test)
-    if not _feed_train(start, rng):
+    if not _feed_train(arrangement(data, train, test), rng):
         cover = greedy_cover(data.atoms, order)
-        _check_fits(cover, train_size, data.atoms)
+        if len(cover) > train_size:
+            raise SettingsError(
+                f"train is to have {train_size} examples, but {len(cover)} were needed to hold each of the "
+                f"{data.atoms.width} atoms at least once; make train larger, or the atoms fewer (blank out rare names)"
+            )
         order = np.concatenate([cover, order[~np.isin(order, cover)]])
         train, test = order[:train_size].copy(), order[train_size:].copy()
     return arrangement(data, train, test)
 
 
 def _feed_train(start: Arrangement, rng: random.Random) -> bool:
-    """Bring every missing atom into train by a swap that takes no other out; false where no such swap is left."""
-    bags = start.atoms.bags
+    """Bring every missing atom into train by a swap that takes no other out; false where no such swap is left.
+
+    Of the test examples that hold the atom a random one comes, for the first after a random one that train can spare.
+    """
+    train, test, _, atoms = start
     holders: dict[int, list[int]] = defaultdict(list)
-    for place, example in enumerate(start.test):
-        for atom in bags.row(example):
-            if start.atoms.train[atom] == 0:
+    for place, example in enumerate(test):
+        for atom in atoms.bags.row(example):
+            if atoms.train[atom] == 0:
                 holders[atom].append(place)
-    return all(start.atoms.train[atom] or _feed(start, rng.choice(holders[atom]), rng) for atom in sorted(holders))
-
-
-def _feed(start: Arrangement, place: int, rng: random.Random) -> bool:
-    """Swap `test[place]` into train, for the first example after a random one that train can spare."""
-    entering = start.test[place]
-    first = rng.randrange(start.train.size)
-    for at in chain(range(first, start.train.size), range(first)):
-        leaving = start.train[at]
-        if not would_starve(start.atoms, leaving, entering):
-            swap(start.atoms, leaving, entering, 0.0)
-            start.train[at], start.test[place] = entering, leaving
-            return True
-    return False
+    for atom in sorted(holders):
+        if atoms.train[atom]:
+            continue
+        place = rng.choice(holders[atom])
+        first = rng.randrange(train.size)
+        for at in chain(range(first, train.size), range(first)):
+            if not would_starve(atoms, train[at], test[place]):
+                swap(atoms, train[at], test[place], 0.0)
+                train[at], test[place] = test[place], train[at]
+                break
+        else:
+            return False
+    return True
 
 
 def greedy_cover(atoms: Bags, order: Int64Array) -> Int64Array:
@@ -201,14 +215,6 @@ def greedy_cover(atoms: Bags, order: Int64Array) -> Int64Array:
             cover.append(order[rank])
             missing -= added
     return np.array(cover, dtype=np.int64)
-
-
-def _check_fits(cover: Int64Array, train_size: int, atoms: Bags) -> None:
-    if len(cover) > train_size:
-        raise SettingsError(
-            f"train is to have {train_size} examples, but {len(cover)} were needed to hold each of the "
-            f"{atoms.width} atoms at least once; make train larger, or the atoms fewer (blank out rare names)"
-        )
 
 
 @kernel
@@ -248,7 +254,7 @@ LEAST_GAIN = 1e-12
 
 
 @kernel
-def climb(arrangement: Arrangement, goal: Goal, place: Int64Array, weighings: int) -> None:
+def hill_climb(arrangement: Arrangement, goal: Goal, place: Int64Array, weighings: int) -> None:
     """Weigh the next pairs; `place` keeps the pair to go on from and how many in a row have not helped."""
     pairs = arrangement.train.size * arrangement.test.size
     now = gap(arrangement, goal)
@@ -306,53 +312,40 @@ class SearchStep:
     divergence: float
 
 
-Search = Generator[SearchStep, None, Arrangement]
+ArrangementSearch = Generator[SearchStep, None, Arrangement]
 """Steps on the way, and at the end the best arrangement that was found."""
 
-Found = TypeVar("Found")
 
-
-def _unwatched(step: SearchStep) -> None:
-    pass
-
-
-def completed(search: Generator[SearchStep, None, Found], watch: Callable[[SearchStep], None] = _unwatched) -> Found:
-    """Run a search to its end, showing every step to `watch`, and return what it found."""
-    while True:
-        try:
-            step = next(search)
-        except StopIteration as end:
-            found: Found = end.value
-            return found
-        watch(step)
-
-
-def greedy_search(problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic) -> Search:
+def greedy_search(
+    problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic
+) -> ArrangementSearch:
     """The search of the paper: one random start, then swaps that help until none is left."""
     deadline = clock() + budget.seconds
     found = _settled_start(problem, budget, rng)
     pairs = found.train.size * found.test.size
-    for place in _climbing(found, problem.goal, pairs // 10 + 1):
+    for place in _hill_climbing(found, problem.goal, pairs // 10 + 1):
         yield SearchStep(place / pairs, 1, tallied_divergence(found.compounds))
         if clock() >= deadline:
             break
     return found
 
 
-def annealing_search(problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic) -> Search:
+def annealing_search(
+    problem: Problem, budget: Budget, rng: random.Random, clock: Clock = time.monotonic
+) -> ArrangementSearch:
     """Annealings from several random starts; the best of them is then climbed from."""
     goal, begun = problem.goal, clock()
     deadline = begun + budget.seconds
     best = current = _settled_start(problem, budget, rng)
     for start in itertools.count(1):
-        for share in _annealing(current, goal, budget, rng, _shares(clock, deadline)):
+        for share in _annealing(current, goal, budget, rng, clock, deadline):
             spent = max((start - 1 + share) / budget.restarts, (clock() - begun) / budget.seconds)
             yield SearchStep(min(spent, 1.0), start, tallied_divergence(current.compounds))
         best = min(best, current, key=lambda found: shortcoming(found, goal))
         if start >= budget.restarts or clock() >= deadline or gap(best, goal) <= goal.tolerance:
             break
         current = _settled_start(problem, budget, rng)
-    for _ in itertools.islice(_climbing(best, goal, budget.moves // 10 + 1), 10):
+    for _ in itertools.islice(_hill_climbing(best, goal, budget.moves // 10 + 1), 10):
         yield SearchStep(1.0, start, tallied_divergence(best.compounds))
         if clock() >= deadline:
             break
@@ -361,27 +354,24 @@ def annealing_search(problem: Problem, budget: Budget, rng: random.Random, clock
 
 def _settled_start(problem: Problem, budget: Budget, rng: random.Random) -> Arrangement:
     start = random_start(problem.data, problem.train_size, rng)
-    settle(start, problem.goal, budget.moves, _randomness(rng))
+    settle(start, problem.goal, budget.moves, np.random.default_rng(rng.getrandbits(64)))
     return start
 
 
-def _shares(clock: Clock, deadline: float) -> Iterator[float]:
-    """How far an annealing has cooled before each of its steps: evenly, or faster where time runs short."""
+def _annealing(
+    current: Arrangement, goal: Goal, budget: Budget, rng: random.Random, clock: Clock, deadline: float
+) -> Iterator[float]:
+    """One annealing, which yields how far it has cooled: evenly, or faster where time runs short.
+
+    It ends early where the goal is met.
+    """
+    randomness = np.random.default_rng(rng.getrandbits(64))
+    unit = typical_change(current, SAMPLES, randomness)
     begun = clock()
     for step in range(STEPS):
         share = max(step / STEPS, (clock() - begun) / max(deadline - begun, 1e-9))
         if share >= 1:
             return
-        yield share
-
-
-def _annealing(
-    current: Arrangement, goal: Goal, budget: Budget, rng: random.Random, shares: Iterator[float]
-) -> Iterator[float]:
-    """One annealing, which passes the shares on after each step; it ends early where the goal is met."""
-    randomness = _randomness(rng)
-    unit = typical_change(current, SAMPLES, randomness)
-    for share in shares:
         temperature = unit * HOT * (COLD / HOT) ** share
         anneal(current, goal, temperature, budget.moves // STEPS + 1, randomness)
         refresh(current.compounds)
@@ -391,18 +381,14 @@ def _annealing(
             return
 
 
-def _climbing(found: Arrangement, goal: Goal, weighings: int) -> Iterator[int]:
+def _hill_climbing(found: Arrangement, goal: Goal, weighings: int) -> Iterator[int]:
     """Climb until no swap helps; yields how many pairs in a row did not, every so many weighings."""
     place = np.zeros(2, dtype=np.int64)
     while place[1] < found.train.size * found.test.size and gap(found, goal) > goal.tolerance:
-        climb(found, goal, place, weighings)
+        hill_climb(found, goal, place, weighings)
         refresh(found.compounds)
         refresh(found.atoms)
         yield int(place[1])
-
-
-def _randomness(rng: random.Random) -> np.random.Generator:
-    return np.random.default_rng(rng.getrandbits(64))
 
 
 MOVES_PER_EXAMPLE = 1_000
@@ -416,53 +402,6 @@ DRAWS = 100
 DEFAULT_SETTINGS = TmcdSettings()
 
 
-def tmcd_split(
-    examples: Sequence[Example],
-    sizes: Sizes,
-    decomposition: Decomposition,
-    rng: random.Random,
-    settings: TmcdSettings = DEFAULT_SETTINGS,
-) -> Split:
-    """A TMCD split; `tmcd_search` is the same work with its steps."""
-    return completed(tmcd_search(decomposed(examples, decomposition), sizes, rng, settings))
-
-
-def tmcd_search(
-    data: Decomposed, sizes: Sizes, rng: random.Random, settings: TmcdSettings = DEFAULT_SETTINGS
-) -> Generator[SearchStep, None, Split]:
-    """Steps on the way to a TMCD split, which is the value that the generator returns.
-
-    With a dev part the goal holds for train and all that is held out, and nearly for train and test.
-    """
-    sizes.check(len(data.atoms.sizes))
-    search = greedy_search if settings.method is Method.GREEDY else annealing_search
-    problem = Problem(data, sizes.train, _goal(settings))
-    found = yield from search(problem, usual_budget(settings, sizes.total), rng)
-    _check_reached(found, settings)
-    test, dev = _test_and_dev(data, found, sizes, problem.goal, rng)
-    train = np.sort(found.train)
-    record = _record(arrangement(data, train, np.array(test)), settings)
-    return Split(tuple(train.tolist()), test, dev, record)
-
-
-def _test_and_dev(
-    data: Decomposed, found: Arrangement, sizes: Sizes, goal: Goal, rng: random.Random
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Random parts of what is held out: of some draws the one with which test alone comes nearest to the goal."""
-    held_out = sorted(found.test.tolist())
-    draws = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(DRAWS if sizes.dev else 1)]
-    tests = [np.setdiff1d(held_out, dev) for dev in draws]
-    best = min(range(len(draws)), key=lambda draw: shortcoming(arrangement(data, found.train, tests[draw]), goal))
-    return tuple(tests[best].tolist()), tuple(draws[best])
-
-
-def _goal(settings: TmcdSettings) -> Goal:
-    bound = 1.0 if settings.max_atom_divergence is None else settings.max_atom_divergence
-    if settings.target_divergence is None:
-        return Goal(atom_bound=bound)
-    return Goal(settings.target_divergence, settings.tolerance, bound)
-
-
 def usual_budget(settings: TmcdSettings, examples: int) -> Budget:
     """How long to search in a dataset of so many examples, where the settings leave it open."""
     moves = settings.moves or MOVES_PER_EXAMPLE * examples
@@ -470,27 +409,59 @@ def usual_budget(settings: TmcdSettings, examples: int) -> Budget:
     return Budget(moves, settings.restarts or restarts, settings.seconds or math.inf)
 
 
-def _record(reached: Arrangement, settings: TmcdSettings) -> Provenance:
-    idle = {"method"} if settings.target_divergence is not None else {"method", "tolerance"}
-    asked = {name: value for name, value in asdict(settings).items() if name not in idle and value is not None}
-    return {
-        "method": "tmcd",
-        "search": str(settings.method),
-        **asked,
-        "compound_divergence": round(tallied_divergence(reached.compounds), 6),
-        "atom_divergence": round(tallied_divergence(reached.atoms), 6),
-    }
+def tmcd_split(
+    examples: Sequence[Example],
+    sizes: Sizes,
+    decomposition: Decomposition,
+    rng: random.Random,
+    settings: TmcdSettings = DEFAULT_SETTINGS,
+    progress: Progress = silent,
+) -> Split:
+    """A TMCD split; `tmcd_search` is the same work with its steps."""
+    search = tmcd_search(decomposed(examples, decomposition), sizes, rng, settings)
+    while True:
+        try:
+            step = next(search)
+        except StopIteration as end:
+            found: Split = end.value
+            return found
+        progress(f"start {step.start}: compound divergence {step.divergence:.3f}", int(100 * step.done), 100)
 
 
-def _check_reached(found: Arrangement, settings: TmcdSettings) -> None:
-    compounds, atoms = tallied_divergence(found.compounds), tallied_divergence(found.atoms)
-    if atoms > _goal(settings).atom_bound:
+def tmcd_search(
+    data: Decomposed, sizes: Sizes, rng: random.Random, settings: TmcdSettings = DEFAULT_SETTINGS
+) -> Generator[SearchStep, None, Split]:
+    """Steps on the way to a TMCD split, which is the value that the generator returns.
+
+    With a dev part the goal holds for train and all that is held out, and nearly for train and test: of some random
+    dev sets the one is taken with which test alone comes nearest to the goal.
+    """
+    sizes.check(len(data.atoms.sizes))
+    search = greedy_search if settings.method is Method.GREEDY else annealing_search
+    goal = settings.goal
+    found = yield from search(Problem(data, sizes.train, goal), usual_budget(settings, sizes.total), rng)
+    if (atoms := tallied_divergence(found.atoms)) > goal.atom_bound:
         raise NqgError(
             f"no split with an atom divergence of at most {settings.max_atom_divergence} was found, the nearest has "
             f"{atoms:.4f}; allow more, or search longer"
         )
-    if settings.target_divergence is not None and gap(found, _goal(settings)) > settings.tolerance:
+    if settings.target_divergence is not None and gap(found, goal) > settings.tolerance:
         raise NqgError(
             f"no split with a compound divergence of {settings.target_divergence} was found, the nearest has "
-            f"{compounds:.4f}; ask for one nearer to that, or search longer"
+            f"{tallied_divergence(found.compounds):.4f}; ask for one nearer to that, or search longer"
         )
+    held_out = sorted(found.test.tolist())
+    draws = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(DRAWS if sizes.dev else 1)]
+    tests = [np.setdiff1d(held_out, dev) for dev in draws]
+    best = min(range(len(draws)), key=lambda draw: shortcoming(arrangement(data, found.train, tests[draw]), goal))
+    train = np.sort(found.train)
+    reached = arrangement(data, train, tests[best])
+    idle = {"method"} if settings.target_divergence is not None else {"method", "tolerance"}
+    made_by = {
+        "method": "tmcd",
+        "search": str(settings.method),
+        **{name: value for name, value in asdict(settings).items() if name not in idle and value is not None},
+        "compound_divergence": round(tallied_divergence(reached.compounds), 6),
+        "atom_divergence": round(tallied_divergence(reached.atoms), 6),
+    }
+    return Split(tuple(train.tolist()), tuple(tests[best].tolist()), tuple(draws[best]), made_by)

@@ -41,16 +41,9 @@ class Tree:
             item = waiting.pop()
             pieces.append(item if isinstance(item, str) else item.label)
             if isinstance(item, Tree) and item.children:
-                waiting.extend(reversed(_bracketed(item.children)))
+                inside: list[Tree | str] = [each for child in item.children for each in (", ", child)]
+                waiting += [")", *reversed(inside[1:]), "("]
         return "".join(pieces)
-
-
-def _bracketed(children: tuple[Tree, ...]) -> list[Tree | str]:
-    pieces: list[Tree | str] = ["("]
-    for child in children:
-        pieces += [child, ", "]
-    pieces[-1] = ")"
-    return pieces
 
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -58,7 +51,7 @@ CLOSING = frozenset(PAIRS.values())
 NAMELESS = frozenset({"", "()", "[]", "{}"})
 """Labels of nodes that no symbol of the target names."""
 
-_PIECE = re.compile(r"""[()\[\]{},]|"[^"]*"|'[^']*'|[^\s()\[\]{},]+""")
+PIECE = re.compile(r"""[()\[\]{},]|"[^"]*"|'[^']*'|[^\s()\[\]{},]+""")
 
 
 def bracket_tree(target: str) -> Tree:
@@ -69,20 +62,36 @@ def bracket_tree(target: str) -> Tree:
     >>> str(bracket_tree("(count (city all) 7)"))
     'count(city(all), 7)'
     """
-    pieces = _PIECE.findall(target)
-    growing = _Growing(heads_inside=bool(pieces) and pieces[0] in PAIRS)
+    pieces = PIECE.findall(target)
+    heads_inside = bool(pieces) and pieces[0] in PAIRS
+    path = [OpenNode()]  # from the root to the place that was reached
     for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
-        if piece in PAIRS:
-            growing.open(piece)
+        top = path[-1]
+        if piece in PAIRS and top.label and not top.bracket:
+            top.bracket = piece
+        elif piece in PAIRS:
+            path.append(OpenNode(piece))
         elif piece in CLOSING:
-            growing.close(piece)
-        elif piece != ",":
-            growing.add(piece, applied=following in PAIRS)
-    return growing.finished()
+            path.pop()
+            if PAIRS.get(top.bracket) != piece:
+                raise FormatError(f"found '{piece}', expected {top.expected()}")
+            path[-1].children.append(top.closed())
+        elif piece == ",":
+            continue
+        elif not heads_inside and following in PAIRS:
+            path.append(OpenNode(label=piece))
+        elif heads_inside and top.bracket and not top.label and not top.children:
+            top.label = piece
+        else:
+            top.children.append(Tree(piece))
+    if len(path) > 1:
+        raise FormatError(f"the target ends, expected {path[-1].expected()}")
+    children = path[0].children
+    return children[0] if len(children) == 1 else path[0].closed()
 
 
 @dataclass(slots=True)
-class _Node:
+class OpenNode:
     """A node whose closing bracket has not come yet; a symbol that is applied waits for its opening one first."""
 
     bracket: str = ""
@@ -92,113 +101,13 @@ class _Node:
     def closed(self) -> Tree:
         return Tree(self.label or self.bracket + PAIRS.get(self.bracket, ""), tuple(self.children))
 
-
-@dataclass(slots=True)
-class _Growing:
-    """The nodes from the root to the place that the parser has reached."""
-
-    heads_inside: bool
-    path: list[_Node] = field(default_factory=lambda: [_Node()])
-
-    def open(self, bracket: str) -> None:
-        if self.path[-1].label and not self.path[-1].bracket:
-            self.path[-1].bracket = bracket
-        else:
-            self.path.append(_Node(bracket))
-
-    def close(self, bracket: str) -> None:
-        node = self.path.pop()
-        if PAIRS.get(node.bracket) != bracket:
-            raise FormatError(f"found '{bracket}', expected {_expected(node)}")
-        self.path[-1].children.append(node.closed())
-
-    def add(self, symbol: str, *, applied: bool) -> None:
-        top = self.path[-1]
-        if not self.heads_inside and applied:
-            self.path.append(_Node(label=symbol))
-        elif self.heads_inside and top.bracket and not top.label and not top.children:
-            top.label = symbol
-        else:
-            top.children.append(Tree(symbol))
-
-    def finished(self) -> Tree:
-        root = self.path[0]
-        if len(self.path) > 1:
-            raise FormatError(f"the target ends, expected {_expected(self.path[-1])}")
-        return root.children[0] if len(root.children) == 1 else root.closed()
-
-
-def _expected(node: _Node) -> str:
-    return f"'{PAIRS[node.bracket]}' for '{node.label}{node.bracket}'" if node.bracket else "no closing bracket here"
+    def expected(self) -> str:
+        return (
+            f"'{PAIRS[self.bracket]}' for '{self.label}{self.bracket}'" if self.bracket else "no closing bracket here"
+        )
 
 
 END = ""
-
-
-class SqlCursor:
-    """The words of a query, read from left to right; keywords are met in any case."""
-
-    def __init__(self, text: str) -> None:
-        self.words = sql_words(text)
-        # Two ends, because a parser looks one word ahead.
-        self.keywords = [*(word.lower() for word in self.words), END, END]
-        self.place = 0
-
-    @property
-    def following(self) -> str:
-        """The word after the next one, in lower case."""
-        return self.keywords[self.place + 1]
-
-    def at(self, *keywords: str) -> bool:
-        """Whether one of `keywords` stands here."""
-        return self.keywords[self.place] in keywords
-
-    def at_value(self) -> bool:
-        """Whether a number or a quoted string stands here."""
-        word = self.keywords[self.place]
-        return word[:1].isdigit() or word.startswith(QUOTES) or (len(word) > 1 and word.startswith("-"))
-
-    def at_name(self) -> bool:
-        """Whether an unquoted name stands here."""
-        word = self.keywords[self.place]
-        return (word[:1].isalnum() or word.startswith("_")) and word not in RESERVED
-
-    def take(self, keyword: str) -> bool:
-        """Whether `keyword` stands here; if so, it is stepped over."""
-        found = self.keywords[self.place] == keyword
-        self.place += found
-        return found
-
-    def expect(self, keyword: str) -> None:
-        """Step over `keyword`, which must stand here."""
-        if not self.take(keyword):
-            raise self.complaint(f"'{keyword}'")
-
-    def keyword(self) -> str:
-        """The word that stands here, in lower case, stepped over."""
-        return self.word().lower()
-
-    def word(self) -> str:
-        """The word that stands here, as it is written, stepped over."""
-        if self.at(END):
-            raise self.complaint("a word")
-        self.place += 1
-        return self.words[self.place - 1]
-
-    def name(self) -> str:
-        """The name, quoted or not, that stands here, stepped over."""
-        if self.at_name() or self.keywords[self.place].startswith(QUOTES):
-            return self.word()
-        raise self.complaint("a name")
-
-    def complaint(self, expected: str) -> FormatError:
-        """The error to raise where `expected` should stand here and does not."""
-        found = "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
-        before = " ".join(self.words[max(0, self.place - 4) : self.place])
-        place = f"after '{before}'" if before else "at the start"
-        return FormatError(f"expected {expected} {place}, found {found}")
-
-
 COMPARISONS = ("=", "==", "!=", "<>", "<", "<=", ">", ">=", "like")
 JOIN_KINDS = ("natural", "left", "right", "full", "inner", "cross", "outer")
 SET_OPERATIONS = ("union", "intersect", "except")
@@ -211,7 +120,7 @@ def sql_tree(text: str) -> Tree:
     "select-from-where-limit(select(max(age)), from(head), where(=(name, 'x y')), limit(3))"
     """
     try:
-        return _Parser(text).statement()
+        return SqlParser(text).statement()
     except RecursionError:
         raise FormatError("the query is nested too deeply to be parsed") from None
 
@@ -237,20 +146,73 @@ def sql_compounds(text: str) -> Counter[str]:
     >(b)
     >(_, 3)
     """
-    return Counter(compound for node in sql_tree(text).nodes() for compound in _edges(node))
+    found: Counter[str] = Counter()
+    for node in sql_tree(text).nodes():
+        for position, child in enumerate(node.children):
+            head = f"{node.label}({'_, ' * position}{child.label}"
+            found[f"{head})"] += 1
+            for inner_position, grandchild in enumerate(child.children):
+                found[f"{head}({'_, ' * inner_position}{grandchild.label}))"] += 1
+    return found
 
 
-def _edges(node: Tree) -> Iterator[str]:
-    """The edges to the node's children and, through them, to its grandchildren."""
-    for position, child in enumerate(node.children):
-        head = f"{node.label}({'_, ' * position}{child.label}"
-        yield f"{head})"
-        for inner_position, grandchild in enumerate(child.children):
-            yield f"{head}({'_, ' * inner_position}{grandchild.label}))"
+class SqlParser:
+    """A parser by recursive descent; keywords are met in any case.
 
+    Each method reads one word or construct from the place that was reached, and returns it.
+    """
 
-class _Parser(SqlCursor):
-    """Each method reads one construct from where the cursor stands, and returns its tree."""
+    def __init__(self, text: str) -> None:
+        self.words = sql_words(text)
+        # Two ends, because a parser looks one word ahead.
+        self.keywords = [*(word.lower() for word in self.words), END, END]
+        self.place = 0
+
+    @property
+    def following(self) -> str:
+        return self.keywords[self.place + 1]
+
+    def at(self, *keywords: str) -> bool:
+        return self.keywords[self.place] in keywords
+
+    def at_value(self) -> bool:
+        word = self.keywords[self.place]
+        return word[:1].isdigit() or word.startswith(QUOTES) or (len(word) > 1 and word.startswith("-"))
+
+    def at_name(self) -> bool:
+        word = self.keywords[self.place]
+        return (word[:1].isalnum() or word.startswith("_")) and word not in RESERVED
+
+    def take(self, keyword: str) -> bool:
+        """Whether `keyword` stands here; if so, it is stepped over."""
+        found = self.keywords[self.place] == keyword
+        self.place += found
+        return found
+
+    def expect(self, keyword: str) -> None:
+        if not self.take(keyword):
+            raise self.complaint(f"'{keyword}'")
+
+    def keyword(self) -> str:
+        return self.word().lower()
+
+    def word(self) -> str:
+        if self.at(END):
+            raise self.complaint("a word")
+        self.place += 1
+        return self.words[self.place - 1]
+
+    def name(self) -> str:
+        if self.at_name() or self.keywords[self.place].startswith(QUOTES):
+            return self.word()
+        raise self.complaint("a name")
+
+    def complaint(self, expected: str) -> FormatError:
+        """The error to raise where `expected` should stand here and does not."""
+        found = "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
+        before = " ".join(self.words[max(0, self.place - 4) : self.place])
+        place = f"after '{before}'" if before else "at the start"
+        return FormatError(f"expected {expected} {place}, found {found}")
 
     def statement(self) -> Tree:
         query = self.query()
@@ -312,19 +274,14 @@ class _Parser(SqlCursor):
     def joined_tables(self) -> Tree:
         left = self.table()
         while self.at("join", *JOIN_KINDS):
-            left = Tree(self.join(), (left, self.table(), *self.join_condition()))
+            kinds = []
+            while self.at(*JOIN_KINDS):
+                kinds.append(self.keyword())
+            self.expect("join")
+            right = self.table()
+            condition = (Tree("on", (self.expression(),)),) if self.take("on") else ()
+            left = Tree(" ".join([*kinds, "join"]), (left, right, *condition))
         return left
-
-    def join(self) -> str:
-        kinds = []
-        while self.at(*JOIN_KINDS):
-            kinds.append(self.keyword())
-        self.expect("join")
-        return " ".join([*kinds, "join"])
-
-    def join_condition(self) -> Iterator[Tree]:
-        if self.take("on"):
-            yield Tree("on", (self.expression(),))
 
     def table(self) -> Tree:
         return self.aliased(self.bracketed(self.query) if self.at("(") else Tree(self.name()))
