@@ -62,6 +62,14 @@ class GoalWorkspace(NamedTuple):
     order: Int64Array  # per goal: where its next hyperedge is written
 
 
+class CountWorkspace(NamedTuple):
+    """Scratch arrays beside those of the chart and of goals."""
+
+    ways: FloatArray  # per state: number of ways into it
+    spans: FloatArray  # (n + 1, n + 1): number of derivations of each span
+    goals: FloatArray  # per goal: number of derivations that yield it
+
+
 def goal_workspace(most_nodes: int, longest_target: int, max_arity: int, room: int) -> GoalWorkspace:
     """Scratch arrays with `room` for goals and hyperedges."""
     return GoalWorkspace(
@@ -80,6 +88,11 @@ def goal_workspace(most_nodes: int, longest_target: int, max_arity: int, room: i
         kept=ints(room),
         order=np.empty(room + 1, dtype=np.int64),
     )
+
+
+def count_workspace(longest: int, room: int) -> CountWorkspace:
+    """Scratch arrays for sentences of at most `longest` tokens with `room` for states and goals."""
+    return CountWorkspace(np.empty(room), np.empty((longest + 1, longest + 1)), np.empty(room))
 
 
 @inlined
@@ -309,19 +322,6 @@ def fill_goals(
         out.sizes[0] += 1
         out.first_node[out.sizes[0]] = out.sizes[1]
     return len(first_token) - 1
-
-
-class CountWorkspace(NamedTuple):
-    """Scratch arrays beside those of the chart and of goals."""
-
-    ways: FloatArray  # per state: number of ways into it
-    spans: FloatArray  # (n + 1, n + 1): number of derivations of each span
-    goals: FloatArray  # per goal: number of derivations that yield it
-
-
-def count_workspace(longest: int, room: int) -> CountWorkspace:
-    """Scratch arrays for sentences of at most `longest` tokens with `room` for states and goals."""
-    return CountWorkspace(np.empty(room), np.empty((longest + 1, longest + 1)), np.empty(room))
 
 
 @inlined

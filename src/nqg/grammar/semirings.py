@@ -76,7 +76,7 @@ def rise(
         values[node - low] = plus(weights[first:last])
 
 
-@inlined
+@kernel
 def descend(
     first_hyperedge: Int64Array, children: Int32Array, low: int, high: int, shares: FloatArray, reached: FloatArray
 ) -> None:
@@ -102,18 +102,6 @@ def _max_values(first_hyperedge: Int64Array, children: Int32Array, weights: Floa
     values = np.empty(len(first_hyperedge) - 1)
     rise(max_sum, first_hyperedge, children, 0, len(values), weights, values)
     return values
-
-
-@kernel
-def _marginals(roots: Int64Array, first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray) -> FloatArray:
-    reached = np.empty(len(first_hyperedge) - 1)
-    rise(log_sum, first_hyperedge, children, 0, len(reached), weights, reached)
-    reached[:] = 0.0
-    for root in roots:
-        if root != NO_ROOT:
-            reached[root] = 1.0
-    descend(first_hyperedge, children, 0, len(reached), weights, reached)
-    return weights
 
 
 @kernel
@@ -164,7 +152,11 @@ def log_derivation_counts(graph: Hypergraph) -> FloatArray:
 
 def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
     """For every hyperedge the probability that a derivation of its sentence contains it: (A,)."""
-    return _marginals(graph.roots(), graph.first_hyperedge, graph.children, scores.copy())
+    shares, roots, reached = scores.copy(), graph.roots(), np.zeros(graph.nodes)
+    _log_values(graph.first_hyperedge, graph.children, shares)
+    reached[roots[roots != NO_ROOT]] = 1.0
+    descend(graph.first_hyperedge, graph.children, 0, graph.nodes, shares, reached)
+    return shares
 
 
 def max_inside(graph: Hypergraph, scores: FloatArray) -> tuple[FloatArray, Int64Array]:
