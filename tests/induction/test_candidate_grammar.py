@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.grammar.chart import Batch
+from nqg.grammar.chart import EncodedBatch
 from nqg.grammar.encoding import firsts_of, flat
 from nqg.grammar.grammar import Rule
 from nqg.induction.description_length import LabelRule, Vocabulary, data_bits
@@ -50,7 +50,7 @@ A, B, BOTH, PAIR = label("a ### x"), label("b ### y"), label("a b ### x y"), lab
 
 def derives(grammar: CandidateGrammar, rule: LabelRule) -> bool:
     """Whether the words of a rule have a derivation, told by their data bits."""
-    batches = (Batch(firsts_of([side]), flat([side])) for side in rule)
+    batches = (EncodedBatch(firsts_of([side]), flat([side])) for side in rule)
     return bool(data_bits(grammar.arrays, *batches)[0] == 0.0)
 
 

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nqg.grammar import chart as module
-from nqg.grammar.chart import Batch, charts, goal_charts, log_counts
+from nqg.grammar.chart import EncodedBatch, charts, goal_charts, log_counts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import derivation_counts, log_derivation_counts
 from nqg.induction.description_length import data_bits
@@ -25,9 +25,9 @@ AMBIGUOUS = Grammar.parse("a ### x\na ### y\nNT_1 NT_2 ### NT_1 NT_2")
 targets = st.lists(st.sampled_from(("x", "y", "z")), min_size=1, max_size=6).map(tuple)
 
 
-def batches(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> tuple[Batch, Batch]:
+def batches(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> tuple[EncodedBatch, EncodedBatch]:
     sources, goals = ([pair[side] for pair in pairs] for side in (0, 1))
-    return Batch.of(grammar, sources), Batch.of(grammar, goals)
+    return EncodedBatch.of(grammar, sources), EncodedBatch.of(grammar, goals)
 
 
 def counts(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> list[tuple[float, float]]:

@@ -11,7 +11,7 @@ from nqg.errors import LimitExceeded
 from nqg.grammar.arrays import FloatArray, Int32Array
 from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
 from nqg.grammar.encoding import GrammarArrays
-from nqg.grammar.goal_kernels import Pairs, count_workspace, fill_counts, fill_goals, goal_workspace
+from nqg.grammar.goal_kernels import EncodedPairs, count_workspace, fill_counts, fill_goals, goal_workspace
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated
 from nqg.grammar.semirings import log_derivation_counts
@@ -25,7 +25,7 @@ Tokens = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EncodedBatch:
     """Sentences as the numbers of their tokens, end to end; `describe` names one in an error."""
 
     first_token: Int32Array
@@ -33,7 +33,7 @@ class Batch:
     describe: Callable[[int], str] = "sentence {}".format
 
     @classmethod
-    def of(cls, grammar: Grammar, sentences: Sequence[Tokens]) -> Batch:
+    def of(cls, grammar: Grammar, sentences: Sequence[Tokens]) -> EncodedBatch:
         """Sentences in the numbers of a grammar's vocabulary."""
 
         def described(number: int) -> str:
@@ -57,17 +57,19 @@ def charts(grammar: Grammar, sources: Sequence[Tokens], *, prune: bool = True, l
 
     `limit` bounds the entries (states, steps, hyperedges) of any one sentence's chart.
     """
-    return encoded_charts(grammar.encoded.arrays, Batch.of(grammar, sources), prune=prune, limit=limit)
+    return encoded_charts(grammar.encoded.arrays, EncodedBatch.of(grammar, sources), prune=prune, limit=limit)
 
 
 def goal_charts(
     grammar: Grammar, sources: Hypergraph, targets: Sequence[Tokens], *, limit: int | None = None
 ) -> Hypergraph:
     """Of the pruned charts of sources, the derivations that yield the targets."""
-    return encoded_goals(grammar.encoded.arrays, sources, Batch.of(grammar, targets), limit=limit)
+    return encoded_goals(grammar.encoded.arrays, sources, EncodedBatch.of(grammar, targets), limit=limit)
 
 
-def encoded_charts(arrays: GrammarArrays, batch: Batch, *, prune: bool = True, limit: int | None = None) -> Hypergraph:
+def encoded_charts(
+    arrays: GrammarArrays, batch: EncodedBatch, *, prune: bool = True, limit: int | None = None
+) -> Hypergraph:
     """`charts` of sentences that are numbers already."""
     max_arity = int(arrays.arities.max(initial=0))
 
@@ -79,7 +81,7 @@ def encoded_charts(arrays: GrammarArrays, batch: Batch, *, prune: bool = True, l
 
 
 def encoded_goals(
-    arrays: GrammarArrays, sources: Hypergraph, targets: Batch, *, limit: int | None = None
+    arrays: GrammarArrays, sources: Hypergraph, targets: EncodedBatch, *, limit: int | None = None
 ) -> Hypergraph:
     """`goal_charts` of targets that are numbers already."""
     max_arity = int(arrays.arities.max(initial=0))
@@ -94,7 +96,7 @@ def encoded_goals(
 
 
 def _filled(
-    fill: Callable[[int, int, Graphs], int], sentences: Batch, max_arity: int, limit: int | None, *, goals: bool
+    fill: Callable[[int, int, Graphs], int], sentences: EncodedBatch, max_arity: int, limit: int | None, *, goals: bool
 ) -> Hypergraph:
     """Call `fill` until every sentence is done, with more room whenever one did not fit."""
     most = MOST_ROOM if limit is None else limit
@@ -119,9 +121,9 @@ def more_room(room: int, most: int, sentence: str) -> int:
     return min(4 * room, most)
 
 
-def log_counts(arrays: GrammarArrays, sources: Batch, targets: Batch) -> tuple[FloatArray, FloatArray]:
+def log_counts(arrays: GrammarArrays, sources: EncodedBatch, targets: EncodedBatch) -> tuple[FloatArray, FloatArray]:
     """For every pair the logarithm of the number of the source's derivations, and of those that yield the target."""
-    pairs = Pairs(sources.first_token, sources.tokens, targets.first_token, targets.tokens)
+    pairs = EncodedPairs(sources.first_token, sources.tokens, targets.first_token, targets.tokens)
     everything, right = np.zeros(len(sources)), np.zeros(len(sources))
     max_arity, longest = int(arrays.arities.max(initial=0)), sources.longest
     begin, room = 0, FIRST_ROOM

@@ -1,4 +1,9 @@
-"""Legal targets: accepted or not, how far a target is legal, and what may come next (a chart after Earley, 1970)."""
+"""Legal targets: accepted or not, how far a target is legal, and what may come next (a chart after Earley, 1970).
+
+All productions lie in one trie, each as its left side followed by its right side. An item is a trie node and the
+position where its production began; a completed category is an item too, at a node past the trie's last. The items of
+a position are an Earley set. `TargetGrammar` is the way in.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ class Tables(NamedTuple):
     absorbs: NDArray[np.bool_]  # node -> whether <...> leads into it, which takes further tokens
 
 
-class Column(NamedTuple):
+class EarleySet(NamedTuple):
     """The items of one position in order of discovery, found again by hashing (open addressing)."""
 
     trie_nodes: Int32Array
@@ -40,7 +45,7 @@ class Column(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Items that go on, at `nodes`, once a category is complete; chained by the position and category waited for."""
+    """Items that go on at `trie_nodes` once a category is complete, chained by the position and category waited for."""
 
     trie_nodes: Int32Array
     origins: Int32Array
@@ -53,7 +58,7 @@ class Chart(NamedTuple):
     """All that is known after reading `position` tokens."""
 
     position: int
-    column: Column
+    column: EarleySet
     waiting: Waiting
 
 
@@ -84,7 +89,7 @@ def read(tables: Tables, chart: Chart, tokens: Int32Array) -> Chart:
 
 
 @kernel
-def _scanned(tables: Tables, column: Column, token: int) -> Column:
+def _scanned(tables: Tables, column: EarleySet, token: int) -> EarleySet:
     """The items of `column` that go on with `token`, moved past it."""
     moved = _empty_column(len(column.trie_nodes))
     for item in range(column.size):
@@ -100,7 +105,7 @@ def _scanned(tables: Tables, column: Column, token: int) -> Column:
 
 
 @inlined
-def _moved(tables: Tables, column: Column, trie_node: int, origin: int, label: int) -> Column:
+def _moved(tables: Tables, column: EarleySet, trie_node: int, origin: int, label: int) -> EarleySet:
     """`column` with the item past the edge `label`, where there is one."""
     target = successor(tables.trie, trie_node, label)
     return column if target == NOWHERE else _with_item(column, target, origin)
@@ -142,13 +147,13 @@ def _with_waiting(waiting: Waiting, trie_node: int, origin: int, position: int, 
 
 
 @kernel
-def _empty_column(room: int) -> Column:
+def _empty_column(room: int) -> EarleySet:
     slots = np.full(2 * room, NONE, dtype=np.int32)
-    return Column(np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32), slots, 0)
+    return EarleySet(np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32), slots, 0)
 
 
 @inlined
-def _with_item(column: Column, trie_node: int, origin: int) -> Column:
+def _with_item(column: EarleySet, trie_node: int, origin: int) -> EarleySet:
     slot = _slot(column, trie_node, origin)
     if column.slots[slot] != NONE:
         return column
@@ -157,11 +162,11 @@ def _with_item(column: Column, trie_node: int, origin: int) -> Column:
         slot = _slot(column, trie_node, origin)
     column.trie_nodes[column.size], column.origins[column.size] = trie_node, origin
     column.slots[slot] = column.size
-    return Column(column.trie_nodes, column.origins, column.slots, column.size + 1)
+    return EarleySet(column.trie_nodes, column.origins, column.slots, column.size + 1)
 
 
 @inlined
-def _slot(column: Column, trie_node: int, origin: int) -> int:
+def _slot(column: EarleySet, trie_node: int, origin: int) -> int:
     """Where the item is, or belongs; at least half of the slots are free, and their number is a power of two."""
     mask = len(column.slots) - 1
     slot = (trie_node * 2654435761 + origin * 2246822519) & mask
@@ -173,12 +178,12 @@ def _slot(column: Column, trie_node: int, origin: int) -> int:
 
 
 @kernel
-def _with_room(column: Column) -> Column:
+def _with_room(column: EarleySet) -> EarleySet:
     larger = _empty_column(2 * len(column.trie_nodes))
     larger.trie_nodes[: column.size], larger.origins[: column.size] = column.trie_nodes, column.origins
     for item in range(column.size):
         larger.slots[_slot(larger, column.trie_nodes[item], column.origins[item])] = item
-    return Column(larger.trie_nodes, larger.origins, larger.slots, column.size)
+    return EarleySet(larger.trie_nodes, larger.origins, larger.slots, column.size)
 
 
 @kernel
@@ -197,7 +202,7 @@ def is_complete(tables: Tables, chart: Chart) -> bool:
 
 
 @kernel
-def legal_labels(tables: Tables, column: Column, terminals: int) -> NDArray[np.bool_]:
+def legal_labels(tables: Tables, column: EarleySet, terminals: int) -> NDArray[np.bool_]:
     """For each terminal whether it may follow by name, and in the last place whether any token may."""
     legal = np.zeros(terminals + 1, dtype=np.bool_)
     for item in range(column.size):

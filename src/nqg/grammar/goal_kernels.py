@@ -43,6 +43,18 @@ from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, successor
 GOALS, GOAL_HYPEREDGES, NO_ROOM_FOR_GOALS = range(3)  # what GoalWorkspace.used counts
 
 
+class EncodedPairs(NamedTuple):
+    """Sources and targets in numbers, end to end.
+
+    Those of pair i begin at first_source[i] and first_target[i].
+    """
+
+    first_source: Int32Array
+    sources: Int32Array
+    first_target: Int32Array
+    targets: Int32Array
+
+
 class GoalWorkspace(NamedTuple):
     """Scratch arrays for one (source, target) pair, used again for the next."""
 
@@ -452,19 +464,10 @@ def _count_right(
     return float(counts.goals[goals.used[GOALS] - 1])
 
 
-class Pairs(NamedTuple):
-    """Sources and targets of a batch, end to end."""
-
-    first_source: Int32Array
-    sources: Int32Array
-    first_target: Int32Array
-    targets: Int32Array
-
-
 @unmanaged_kernel
 def fill_counts(
     begin: int,
-    pairs: Pairs,
+    pairs: EncodedPairs,
     grammar: GrammarArrays,
     work: Workspace,
     goals: GoalWorkspace,

@@ -26,10 +26,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, Batch, encoded_charts, more_room
+from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, EncodedBatch, encoded_charts, more_room
 from nqg.grammar.chart_kernels import NOTHING, Graphs
 from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, firsts_of, flat, successor
-from nqg.grammar.goal_kernels import GoalWorkspace, find_goals, goal_workspace, pick_first, pick_next
+from nqg.grammar.goal_kernels import EncodedPairs, GoalWorkspace, find_goals, goal_workspace, pick_first, pick_next
 from nqg.induction.description_length import LabelRule, Labels, rule_of_leaves
 
 NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut out
@@ -105,8 +105,8 @@ class Cut(NamedTuple):
 def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: SplitSettings) -> list[set[LabelRule]]:
     """For each of `rules` the rules that would derive it, together with those of `grammar` other than itself."""
     sources, targets = [rule.leaf_source() for rule in rules], [rule.leaf_target() for rule in rules]
-    sides = Sides(firsts_of(sources), flat(sources), firsts_of(targets), flat(targets))
-    charts = encoded_charts(grammar, Batch(sides.first_source, sides.sources), prune=False)
+    sides = EncodedPairs(firsts_of(sources), flat(sources), firsts_of(targets), flat(targets))
+    charts = encoded_charts(grammar, EncodedBatch(sides.first_source, sides.sources), prune=False)
     view, max_arity = Graphs.of(charts), int(grammar.arities.max(initial=0))
     longest, longest_target = max(map(len, sources), default=0), max(map(len, targets), default=0)
     most_nodes = int(np.diff(charts.first_node).max(initial=0))
@@ -154,15 +154,6 @@ def all_splits(rule: LabelRule, settings: SplitSettings) -> Iterator[tuple[Label
 
 PAIRS, STATES, FOUND, OUT_OF_ROOM = range(4)  # what CandidateWorkspace.used counts
 INSIDE, OUTSIDE = range(2)
-
-
-class Sides(NamedTuple):
-    """The two sides of several rules, end to end, non-terminals as leaves."""
-
-    first_source: Int32Array
-    sources: Int32Array
-    first_target: Int32Array
-    targets: Int32Array
 
 
 class CandidateWorkspace(NamedTuple):
@@ -370,7 +361,7 @@ def _cover(
 @unmanaged_kernel
 def fill_candidates(
     begin: int,
-    sides: Sides,
+    sides: EncodedPairs,
     grammar: GrammarArrays,
     charts: Graphs,
     goals: GoalWorkspace,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.chart import Batch, charts, goal_charts
+from nqg.grammar.chart import EncodedBatch, charts, goal_charts
 from nqg.grammar.encoding import NT, firsts_of, flat
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_ROOT, ranges
@@ -90,13 +90,13 @@ def shared_strings(source: Labels, target: Labels) -> list[Labels]:
 class Corpus:
     """Pairs in numbers, end to end."""
 
-    sources: Batch
-    targets: Batch
+    sources: EncodedBatch
+    targets: EncodedBatch
 
     @classmethod
     def of(cls, pairs: Sequence[LabelRule]) -> Corpus:
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        return cls(Batch(firsts_of(sources), flat(sources)), Batch(firsts_of(targets), flat(targets)))
+        return cls(EncodedBatch(firsts_of(sources), flat(sources)), EncodedBatch(firsts_of(targets), flat(targets)))
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -109,16 +109,16 @@ class Corpus:
             _mark_matches(pattern, self.sources.first_token, self.sources.tokens, touched)
         return touched
 
-    def select(self, numbers: Int64Array) -> tuple[Batch, Batch]:
+    def select(self, numbers: Int64Array) -> tuple[EncodedBatch, EncodedBatch]:
         """The sources and the targets of some examples."""
         return _select(self.sources, numbers), _select(self.targets, numbers)
 
 
-def _select(batch: Batch, numbers: Int64Array) -> Batch:
+def _select(batch: EncodedBatch, numbers: Int64Array) -> EncodedBatch:
     sizes = np.diff(batch.first_token)[numbers]
     firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     tokens: Int32Array = batch.tokens[ranges(batch.first_token[numbers].astype(np.int64), sizes.astype(np.int64))]
-    return Batch(firsts, tokens)
+    return EncodedBatch(firsts, tokens)
 
 
 @inlined

@@ -15,7 +15,7 @@ import numpy as np
 
 from nqg.data.examples import Example
 from nqg.grammar.arrays import FloatArray
-from nqg.grammar.chart import Batch, log_counts
+from nqg.grammar.chart import EncodedBatch, log_counts
 from nqg.grammar.encoding import LEAF, NT, GrammarArrays
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule
 from nqg.induction.settings import InductionSettings
@@ -128,12 +128,12 @@ def label_bits(rule: LabelRule, settings: InductionSettings) -> float:
 def description_length(grammar: Grammar, examples: Sequence[Example], settings: InductionSettings) -> DescriptionLength:
     """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
     pairs = list(dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples))
-    sources, targets = (Batch.of(grammar, [pair[side] for pair in pairs]) for side in (0, 1))
+    sources, targets = (EncodedBatch.of(grammar, [pair[side] for pair in pairs]) for side in (0, 1))
     bits = sum(rule_bits(rule, settings) for rule in grammar)
     return DescriptionLength(bits, float(data_bits(grammar.encoded.arrays, sources, targets).sum()))
 
 
-def data_bits(grammar: GrammarArrays, sources: Batch, targets: Batch) -> FloatArray:
+def data_bits(grammar: GrammarArrays, sources: EncodedBatch, targets: EncodedBatch) -> FloatArray:
     """For each pair the bits that tell which of the source's derivations yield its target: log2 |Z_x*| / |Z_xy|."""
     everything, right = log_counts(grammar, sources, targets)
     some = np.isfinite(right)

@@ -20,7 +20,7 @@ from enum import StrEnum
 import numpy as np
 
 from nqg.grammar.arrays import FloatArray
-from nqg.grammar.chart import Batch, encoded_charts, encoded_goals
+from nqg.grammar.chart import EncodedBatch, encoded_charts, encoded_goals
 from nqg.grammar.encoding import GrammarArrays, firsts_of, flat, grammar_arrays
 from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.agenda import Agenda, Candidate, DataTerm, Replacement
@@ -66,8 +66,8 @@ def superfluous(rules: Sequence[LabelRule], grammar: GrammarArrays) -> list[Labe
     non-terminals where the rule has words, so no two rules can each need the other.
     """
     sources, targets = [rule.leaf_source() for rule in rules], [rule.leaf_target() for rule in rules]
-    full = encoded_charts(grammar, Batch(firsts_of(sources), flat(sources)))
-    goal = encoded_goals(grammar, full, Batch(firsts_of(targets), flat(targets)))
+    full = encoded_charts(grammar, EncodedBatch(firsts_of(sources), flat(sources)))
+    goal = encoded_goals(grammar, full, EncodedBatch(firsts_of(targets), flat(targets)))
     counts = log_derivation_counts(goal)
     return [rule for rule, count in zip(rules, counts, strict=True) if count > AT_LEAST_TWO]
 
