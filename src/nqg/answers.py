@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from nqg.errors import FormatError, NqgError, Place
-from nqg.files import json_kind, numbered_lines, strict_json
+from nqg.files import numbered_lines, strict_json
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Rule
 from nqg.grammar.hypergraph import Span
+from nqg.settings_reader import read_value
 
 GRAMMAR = "grammar"  # how the answers of a parser call their system
 NO_DERIVATION, ILLEGAL, TOO_LONG = "no derivation", "illegal target", "too long"  # why a parser abstains
@@ -194,13 +195,10 @@ def _tsv_prediction(line: str, place: Place) -> tuple[str, str]:
 
 def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
     """A line of JSON; what `nqg parse --json` prints is one, other keys than the two needed are left aside."""
-    values = strict_json(line, place)
-    if not isinstance(values, dict):
-        raise FormatError(f'expected an object {{"source": …, "prediction": …}}, found {json_kind(values)}', place)
+    values = read_value(dict[str, Any], strict_json(line, place), "the prediction", place)
     key = "target" if "target" in values and "prediction" not in values else "prediction"
     for needed in ("source", key):
         if needed not in values:
             raise FormatError(f"the key '{needed}' is missing; expected source and prediction", place)
-        if not isinstance(values[needed], str) and (needed == "source" or values[needed] is not None):
-            raise FormatError(f"the {needed} is {json_kind(values[needed])}, expected a string", place)
-    return values["source"], values[key] or ""
+    source = read_value(str, values["source"], "'source' of the prediction", place)
+    return source, read_value(str | None, values[key], f"'{key}' of the prediction", place) or ""

@@ -144,16 +144,3 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise FormatError(f"{name} is not a JSON value")
-
-
-def json_kind(value: object) -> str:
-    """What a JSON value is, in words for an error.
-
-    >>> json_kind(["jump"]), json_kind(True), json_kind(None)
-    ('a list', 'true', 'null')
-    """
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    kinds = {str: "a string", int: "the number", float: "the number", list: "a list", dict: "an object"}
-    kind = kinds[type(value)]
-    return f"{kind} {value}" if kind == "the number" else kind

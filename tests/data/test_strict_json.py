@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError, Place
-from nqg.files import json_kind, strict_json
+from nqg.files import strict_json
 
 START = Place(Path("data.json"), 10)
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -42,21 +42,6 @@ def test_loose_json_is_refused_with_its_place(text: str, complaint: str) -> None
     with pytest.raises(FormatError) as caught:
         strict_json(text, START)
     assert str(caught.value).startswith(complaint)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("x", "a string"),
-        (7, "the number 7"),
-        (0.5, "the number 0.5"),
-        (False, "false"),
-        ({}, "an object"),
-        ([], "a list"),
-    ],
-)
-def test_values_are_named_in_words(value: object, words: str) -> None:
-    assert json_kind(value) == words
 
 
 def test_half_of_a_character_is_refused_and_a_whole_one_is_not() -> None:

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from nqg.answers import Answer, System
-from nqg.errors import NqgError, Place, SettingsError
-from nqg.files import numbered_lines, strict_json, write_text
+from nqg.errors import NqgError, SettingsError
+from nqg.files import read_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.settings_reader import read_dataclass
@@ -188,8 +188,7 @@ class Gate:
     @classmethod
     def read(cls, path: Path) -> Gate:
         """What `write` wrote; anything else is refused with the reason."""
-        values = strict_json("\n".join(line for _, line in numbered_lines(path)), Place(path, 1))
-        return read_dataclass(cls, values, "the gate", path, complete=True)
+        return read_dataclass(cls, read_json(path), "the gate", path, complete=True)
 
 
 @dataclass(frozen=True, slots=True)
