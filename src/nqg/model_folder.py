@@ -144,6 +144,40 @@ CARD = "README.md"  # for people, who may edit it
 DATA_FILES = (".grammar", ".jinja", ".json", ".jsonl", ".md", ".model", ".safetensors", ".txt")  # never code
 
 
+def check_replaceable(folder: Path) -> None:
+    """Refuse to write a model where something else is; an older model, or nothing, may be there."""
+    is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    if not is_free and not (folder / INDEX).exists():
+        raise NqgError(f"{folder} exists and is not a model folder: choose another name, or remove it first")
+
+
+def index_bytes(folder: Path) -> bytes:
+    """The index of a model folder as it is now."""
+    try:
+        return (folder / INDEX).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NqgError(f"{folder} is not a model folder: it has no {INDEX}") from None
+
+
+def read_manifest(folder: Path, index: bytes, kind: str, version: int) -> dict[str, Any]:
+    """The index of a model folder, if it is one that this version of nqg reads."""
+    try:
+        manifest = strict_json(index.decode(), Place(folder / INDEX, 1))
+    except UnicodeDecodeError as error:
+        raise FormatError(f"damaged: {error}", folder / INDEX) from None
+    if not isinstance(manifest, dict) or manifest.get("kind") != kind:
+        raise FormatError(f"expected an object with 'kind': '{kind}'", folder / INDEX)
+    found = manifest.get("version")
+    if found != version:
+        is_newer = isinstance(found, int) and found > version
+        way_out = "train again with this nqg, or use the version of nqg that wrote it"
+        raise NqgError(
+            f"{folder} was written in version {found} of the format; this nqg reads version {version}: "
+            + ("use the nqg that wrote it, or a newer one" if is_newer else way_out)
+        )
+    return manifest
+
+
 def checksums(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file that the index of `folder` vouches for, by its name inside.
 

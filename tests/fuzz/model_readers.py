@@ -29,7 +29,7 @@ TINY = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers
 BRIEF = TrainingSettings(steps=2, batch_size=2)
 TINY_T5 = Seq2seqSettings(longest_target=2, embedded=SmallT5Settings(width=4, layers=1, heads=1))
 
-MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json", "tokenizer_config.json")
+MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json")
 SEQ2SEQ_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 WEIGHTS, RECORDS, STATE = "model.safetensors", "training.jsonl", "state.safetensors"
 

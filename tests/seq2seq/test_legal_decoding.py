@@ -24,7 +24,7 @@ from nqg.data.examples import Example
 from nqg.data.funql import funql_target_grammar
 from nqg.errors import NqgError
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.seq2seq.legal_decoding import LegalContinuations, LegalSeq2seq, LegalTargets, Place, restricted
+from nqg.seq2seq.legal_decoding import DecodingState, LegalContinuations, LegalSeq2seq, LegalTargets, restricted
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling
@@ -82,7 +82,7 @@ def grammars() -> st.SearchStrategy[TargetGrammar]:
     return target_grammars(terminals=st.sampled_from(TOKENS))
 
 
-def place_after(legal: LegalTargets, ids: Iterable[int]) -> Place:
+def state_after(legal: LegalTargets, ids: Iterable[int]) -> DecodingState:
     place = legal.start()
     for number in ids:
         after = legal.after(place, number)
@@ -112,7 +112,7 @@ def test_exactly_the_pieces_may_follow_that_leave_a_beginning_of_a_legal_target(
         if not allowed - {END}:
             break
         ids.append(rng.choice(sorted(allowed - {END})))
-        place = place_after(legal, ids)
+        place = state_after(legal, ids)
 
 
 @settings(max_examples=150)
@@ -127,7 +127,7 @@ def test_there_is_always_a_way_on_even_where_letters_are_missing(
         if ids[-1] == END:
             assert grammar.accepts(tokenizer.text(ids).split())
             break
-        place = place_after(legal, ids)
+        place = state_after(legal, ids)
 
 
 @settings(max_examples=50)
@@ -161,9 +161,9 @@ def test_the_end_of_a_token_is_not_the_end_of_a_target() -> None:
     tokenizer = FakeTokenizer.of([*"near(),f x_12", " x", " ("])
     legal = LegalTargets(CALLS, tokenizer, Spelling())
     number = {piece: at for at, piece in enumerate(tokenizer.pieces)}
-    complete = place_after(legal, [number[piece] for piece in (" x", "_", "1")])
+    complete = state_after(legal, [number[piece] for piece in (" x", "_", "1")])
     assert legal.allowed(complete).tolist() == [END]
-    unfinished = place_after(legal, [number[piece] for piece in "f ("])
+    unfinished = state_after(legal, [number[piece] for piece in "f ("])
     assert {tokenizer.pieces[each] for each in legal.allowed(unfinished)} == {" ", " x"}
 
 
@@ -175,8 +175,8 @@ def test_stand_ins_are_written_and_read() -> None:
     tokenizer = FakeTokenizer.of([*"x• 3", "<"])
     legal = LegalTargets(grammar, tokenizer, Spelling({"<": "•"}))
     ids = [tokenizer.pieces.index(letter) for letter in "x • •"]
-    assert END in legal.allowed(place_after(legal, ids))
-    before = place_after(legal, ids[:2])
+    assert END in legal.allowed(state_after(legal, ids))
+    before = state_after(legal, ids[:2])
     assert {tokenizer.pieces[number] for number in legal.allowed(before)} == {"•"}
 
 
@@ -186,8 +186,8 @@ def test_where_a_mark_stands_between_tokens_spaces_mean_nothing() -> None:
     legal = LegalTargets(CALLS, tokenizer, spelling)
     ids = [tokenizer.pieces.index(piece) for piece in (" f", " –", "(", "–", "x_", " 1", "–", ")")]
     for end in range(len(ids)):
-        assert ids[end] in legal.allowed(place_after(legal, ids[:end]))
-    assert END in legal.allowed(place_after(legal, ids))
+        assert ids[end] in legal.allowed(state_after(legal, ids[:end]))
+    assert END in legal.allowed(state_after(legal, ids))
     assert spelling.read(tokenizer.text(ids)) == "f ( x_1 )"
     assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {"f", " f", "near", "x_"}
 
@@ -200,7 +200,9 @@ def test_targets_with_tokens_that_the_pieces_cannot_write_are_left_out() -> None
 
 def test_a_language_that_the_pieces_cannot_write_at_all_is_refused_with_what_they_lack() -> None:
     tokenizer = FakeTokenizer.of([" f", " (", " )", " near", " x_"])
-    with pytest.raises(NqgError, match=r"no legal target can be written in the .* pieces: they lack ',', 'x_1', 'x_2'"):
+    with pytest.raises(
+        NqgError, match=r"no legal target can be written in the .* subwords: they lack ',', 'x_1', 'x_2'"
+    ):
         LegalTargets(CALLS, tokenizer, Spelling())
 
 
@@ -274,8 +276,8 @@ def test_what_any_tokenizer_makes_of_a_legal_target_may_be_written(kind: Any) ->
     for ids in tokenizer(targets).input_ids[:10]:
         pieces = [number for number in ids if number != tokenizer.eos_token_id]
         for end in range(len(pieces)):
-            assert pieces[end] in legal.allowed(place_after(legal, pieces[:end]))
-        assert tokenizer.eos_token_id in legal.allowed(place_after(legal, pieces))
+            assert pieces[end] in legal.allowed(state_after(legal, pieces[:end]))
+        assert tokenizer.eos_token_id in legal.allowed(state_after(legal, pieces))
 
 
 # Models
@@ -326,7 +328,7 @@ def test_whatever_a_model_finishes_is_legal(
         if END in ids:
             assert grammar.accepts(tokenizer.text(ids[: ids.index(END)]).split())
         else:
-            place_after(legal, ids)
+            state_after(legal, ids)
 
 
 @pytest.mark.parametrize("beams", [1, 2])

@@ -32,14 +32,14 @@ def test_weights_that_are_missing_are_refused_by_name(tiny_folder: Path, tmp_pat
     weights = load_file(folder / "model.safetensors")
     del weights["encoder.final_layer_norm.weight"]
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(NqgError, match=r"are not whole: 1 are missing, first encoder\.final_layer_norm\.weight"):
+    with pytest.raises(NqgError, match=r"are incomplete: 1 are missing, first encoder\.final_layer_norm\.weight"):
         load_pretrained(str(folder))
 
 
 def test_an_encoder_alone_is_refused(tmp_path: Path) -> None:
     config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
     BertModel(config).save_pretrained(tmp_path)  # type: ignore[no-untyped-call]
-    with pytest.raises(NqgError, match="is no encoder-decoder and cannot write targets; take one, for instance"):
+    with pytest.raises(NqgError, match="is not an encoder-decoder and cannot write targets; choose one, for instance"):
         load_pretrained(str(tmp_path))
 
 

@@ -16,7 +16,7 @@ from transformers import LogitsProcessor
 
 from nqg.errors import NqgError
 from nqg.seq2seq.fine_tuning import FineTuning
-from nqg.seq2seq.seq2seq import TOGETHER, Seq2seq, _by_length
+from nqg.seq2seq.seq2seq import BATCH_SUBWORDS, Seq2seq, batches_by_length
 from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import normalised
 from seq2seq_examples import BRIEF, EXAMPLES, SMALL
@@ -60,8 +60,8 @@ def test_an_answer_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: S
 @torch.inference_mode()
 def _probability(seq2seq: Seq2seq, source: str) -> float:
     """The probability of what the model writes, asked for piece after piece, a source at a time."""
-    batch = seq2seq._padded(seq2seq._sources([source], truncate=True))
-    [row] = seq2seq._written(batch, None).tolist()
+    batch = seq2seq.tokenizer([seq2seq.settings.prefix + source], return_tensors="pt", return_token_type_ids=False)
+    [row] = seq2seq.model.generate(**batch, max_new_tokens=seq2seq.settings.longest_target, do_sample=False).tolist()
     probability = 1.0
     for place in range(1, len(row)):
         logits = seq2seq.model(**batch, decoder_input_ids=torch.tensor([row[:place]])).logits
@@ -73,7 +73,7 @@ def test_probabilities_do_not_depend_on_how_many_are_computed_at_once(
     seq2seq: Seq2seq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = seq2seq.answers(SOURCES)
-    monkeypatch.setattr("nqg.seq2seq.seq2seq.LOGITS", 1)
+    monkeypatch.setattr("nqg.seq2seq.seq2seq.BATCH_LOGITS", 1)
     alone = seq2seq.answers(SOURCES)
     assert [answer.target for answer in alone] == [answer.target for answer in together]
     assert [answer.probability for answer in alone] == pytest.approx([answer.probability for answer in together])
@@ -85,12 +85,12 @@ def test_white_space_of_a_source_does_not_matter(seq2seq: Seq2seq) -> None:
 
 @given(st.lists(st.integers(1, 2000), max_size=200))
 def test_batches_hold_every_source_once_longest_first_and_stay_small(lengths: list[int]) -> None:
-    pieces = [[0] * length for length in lengths]
-    batches = list(_by_length(pieces))
+    subwords = [[0] * length for length in lengths]
+    batches = list(batches_by_length(subwords))
     places = [place for batch in batches for place in batch]
     assert sorted(places) == list(range(len(lengths)))
     assert [lengths[place] for place in places] == sorted(lengths, reverse=True)
-    assert all(len(batch) * lengths[batch[0]] <= max(TOGETHER, lengths[batch[0]]) for batch in batches)
+    assert all(len(batch) * lengths[batch[0]] <= max(BATCH_SUBWORDS, lengths[batch[0]]) for batch in batches)
 
 
 def test_beams_find_what_greed_finds_where_the_model_is_sure(seq2seq: Seq2seq) -> None:
@@ -117,11 +117,6 @@ def test_pieces_that_are_not_allowed_are_never_written(seq2seq: Seq2seq, beams: 
     assert not any("I_WALK" in answer for answer in answers)
 
 
-def test_pieces_spell_the_target_that_they_stand_for(seq2seq: Seq2seq) -> None:
-    pieces = seq2seq.tokenizer("( I_LTURN , I_JUMP )")["input_ids"]
-    assert seq2seq.target_of(pieces) == "( I_LTURN , I_JUMP )"
-
-
 def test_a_prediction_ends_at_the_longest_target(seq2seq: Seq2seq) -> None:
     short = replace(seq2seq, settings=replace(seq2seq.settings, longest_target=2))
     assert short.predict(["turn left and jump"]) == ["( I_LTURN"]
@@ -129,7 +124,6 @@ def test_a_prediction_ends_at_the_longest_target(seq2seq: Seq2seq) -> None:
 
 def test_sources_that_are_too_long_are_told(seq2seq: Seq2seq) -> None:
     short = replace(seq2seq, settings=replace(seq2seq.settings, longest_source=4))
-    assert short.source_length("jump twice") == 4  # prefix, two words, end
     assert short.too_long(["jump", "turn left and jump", "jump twice"]) == [1]
     assert len(short.predict(["turn left and jump"])) == 1
 

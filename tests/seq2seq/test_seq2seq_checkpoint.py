@@ -52,7 +52,7 @@ def test_a_model_takes_the_place_of_an_older_one_and_of_nothing_else(seq2seq: Se
     other = folder.parent / "letters"
     other.mkdir()
     (other / "to my aunt.txt").write_text("dear aunt")
-    with pytest.raises(NqgError, match="exists and is no model folder: choose another name, or remove it first"):
+    with pytest.raises(NqgError, match="exists and is not a model folder: choose another name, or remove it first"):
         seq2seq.save(other)
 
 
@@ -72,12 +72,12 @@ def changed(**values: Any) -> Callable[[Path], None]:
             lambda folder: (folder / "model.safetensors").write_bytes(b""),
             "is damaged: it is not the file that was saved",
         ),
-        (lambda folder: (folder / INDEX).unlink(), f"is no folder of a sequence-to-sequence model: it has no {INDEX}"),
+        (lambda folder: (folder / INDEX).unlink(), f"is not a model folder: it has no {INDEX}"),
         (lambda folder: (folder / INDEX).write_text("{"), "not valid JSON"),
         (changed(kind="nqg model"), "expected an object with 'kind': 'nqg seq2seq'"),
         (changed(version=9), "was written in version 9 of the format; this nqg reads version 1"),
-        (changed(settings={"beams": 1}), "the settings do not fit this version of nqg"),
-        (changed(spelling=[]), "'spelling' should hold stand_ins and space"),
+        (changed(settings={"beams": 1}), "the key 'model' of 'settings' is missing; expected a string"),
+        (changed(spelling=[]), "expected an object as 'spelling', found []"),
         (changed(files={}), "'files' should name at least config.json, tokenizer_config.json"),
     ],
 )

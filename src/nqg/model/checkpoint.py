@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 import nqg
 from nqg.data.dataset import Dataset
 from nqg.data.examples import Example
-from nqg.errors import FormatError, NqgError, Place
+from nqg.errors import FormatError, NqgError
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -39,10 +39,13 @@ from nqg.model_folder import (
     check_config,
     check_contents,
     check_finite,
+    check_replaceable,
     check_shapes,
     check_vocabulary,
     checksums,
     folder_written_atomically,
+    index_bytes,
+    read_manifest,
     refused_with,
     weight_shapes,
 )
@@ -258,9 +261,7 @@ def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] |
     `also` may write more into the new folder before it is put in its place: files, which the index will name, or
     subfolders with an index of their own. Such a subfolder of the older model stays unless `also` wrote another.
     """
-    is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
-    if not is_free and not (folder / INDEX).exists():
-        raise NqgError(f"{folder} exists and is not a model folder: choose another name, or remove it first")
+    check_replaceable(folder)
     try:
         with folder_written_atomically(folder) as part:
             write_files(part, model)
@@ -321,18 +322,10 @@ def load_model(folder: Path, device: str) -> SavedModel:
         # another process replaced the model while we read it: what we have is of both, or of neither
 
 
-def index_bytes(folder: Path) -> bytes:
-    """The index of a model folder as it is now."""
-    try:
-        return (folder / INDEX).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise NqgError(f"{folder} is not a model folder: it has no {INDEX}") from None
-
-
 def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     """The model in a folder: what is quick to read comes first, so that a damaged folder is refused soon."""
     place = folder / INDEX
-    manifest = read_manifest(folder, index)
+    manifest = read_manifest(folder, index, KIND, VERSION)
     with refused_with("its files cannot be checked", place):
         check_contents(folder, manifest.get("files"), NEEDED)
     settings = read_dataclass(ModelSettings, manifest.get("settings"), "'settings'", place, complete=True)
@@ -355,25 +348,6 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
         batch = collate(tokenize(tokenizer, [sentence]), model.device)
         scorer.eval().encoder(batch, torch.arange(len(batch.ids), device=model.device))
     return model
-
-
-def read_manifest(folder: Path, index: bytes) -> dict[str, Any]:
-    """The index of a model folder, if it is one that this version of nqg reads."""
-    try:
-        manifest = strict_json(index.decode(), Place(folder / INDEX, 1))
-    except UnicodeDecodeError as error:
-        raise FormatError(f"damaged: {error}", folder / INDEX) from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
-        raise FormatError(f"expected an object with 'kind': '{KIND}'", folder / INDEX)
-    version = manifest.get("version")
-    if version != VERSION:
-        is_newer = isinstance(version, int) and version > VERSION
-        way_out = "train again with this nqg, or use the version of nqg that wrote it"
-        raise NqgError(
-            f"{folder} was written in version {version} of the format; this nqg reads version {VERSION}: "
-            + ("use the nqg that wrote it, or a newer one" if is_newer else way_out)
-        )
-    return manifest
 
 
 class SkipInit(TorchFunctionMode):

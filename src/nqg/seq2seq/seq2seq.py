@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,15 +17,12 @@ from nqg.data.examples import Example
 from nqg.model_folder import refused_with
 from nqg.seq2seq.checkpoint import read_folder, write_folder
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
-from nqg.seq2seq.spelling import Spelling, written
+from nqg.seq2seq.spelling import Spelling, decode
 from nqg.training.processes import best_device
 
 SEQ2SEQ = "seq2seq"  # how its answers call the system
-TOGETHER = 2**15  # pieces of sources that are read at once, padding included
-LOGITS = 2**27  # numbers that are kept at once when probabilities are computed
-
-T = TypeVar("T")
-Ids = Sequence[Sequence[int]]
+BATCH_SUBWORDS = 2**15  # of sources that are read at once, padding included
+BATCH_LOGITS = 2**27  # that are kept at once when probabilities are computed
 
 
 @dataclass(frozen=True)
@@ -48,12 +45,12 @@ class Seq2seq:
         device: str | None = None,
     ) -> Seq2seq:
         """A model fine-tuned on `examples`; with `dev`, the weights that did best on them."""
-        from nqg.seq2seq.fine_tuning import FineTuning
+        from nqg.seq2seq.fine_tuning import FineTuning  # which makes models, and so imports this module
 
-        fitting = FineTuning(examples, settings, training, dev=dev, device=device)
-        for _ in fitting.steps():
+        fine_tuning = FineTuning(examples, settings, training, dev=dev, device=device)
+        for _ in fine_tuning.steps():
             pass
-        return fitting.seq2seq
+        return fine_tuning.seq2seq
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> Seq2seq:
@@ -74,88 +71,34 @@ class Seq2seq:
         device: torch.device = self.model.device
         return device
 
-    def source_length(self, source: str) -> int:
-        """How many pieces a source has, prefix and end included; `longest_source` of them are read."""
-        return len(self._sources([source], truncate=False)[0])
-
     def too_long(self, sources: Sequence[str]) -> list[int]:
         """The positions of the sources whose ends the model does not read."""
-        lengths = map(len, self._sources(sources, truncate=False))
-        return [place for place, length in enumerate(lengths) if length > self.settings.longest_source]
+        lengths = map(len, tokenize_sources(self.tokenizer, self.settings, sources, truncate=False))
+        return [position for position, length in enumerate(lengths) if length > self.settings.longest_source]
 
     def predict(self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None) -> list[str]:
-        """The target of every source, tokens separated by single spaces; `allowed` may rule pieces out as they come."""
-        return self._in_batches(sources, lambda batch: self._targets(self._written(self._padded(batch), allowed)))
+        """The target of every source; `allowed` may rule subwords out as they come."""
+        return [target for target, _ in self._generate(sources, allowed, is_scored=False)]
 
     def answers(self, sentences: Iterable[str], *, allowed: LogitsProcessor | None = None) -> list[Answer]:
         """What `predict` gives, with the probability of each target among all texts that the model might write."""
         sources = list(sentences)
-        found = self._in_batches(sources, lambda batch: self._with_probabilities(self._padded(batch), allowed))
-        return [
-            Answer(source, target or None, chance, SEQ2SEQ)
-            for source, (target, chance) in zip(sources, found, strict=True)
-        ]
+        found = zip(sources, self._generate(sources, allowed, is_scored=True), strict=True)
+        return [Answer(source, target or None, probability, SEQ2SEQ) for source, (target, probability) in found]
 
     def exact_match(self, examples: Sequence[Example]) -> float:
         """The share of examples whose target is predicted."""
-        predicted = self.predict([example.source for example in examples])
-        pairs = zip(predicted, examples, strict=True)
-        return sum(exact_match(found, example.target) for found, example in pairs) / len(examples)
-
-    def target_of(self, pieces: Sequence[int]) -> str:
-        """The target that pieces spell."""
-        return self.spelling.read(written(self.tokenizer, [pieces])[0])
-
-    def _sources(self, sources: Sequence[str], truncate: bool) -> list[list[int]]:
-        return tokenize_sources(self.tokenizer, self.settings, sources, truncate=truncate)
+        pairs = zip(self.predict([example.source for example in examples]), examples, strict=True)
+        return sum(exact_match(target, example.target) for target, example in pairs) / len(examples)
 
     @torch.inference_mode()
-    def _in_batches(self, sources: Sequence[str], answers: Callable[[Ids], list[T]]) -> list[T]:
-        """The answers to batches of sources of like lengths, in the order of the sources."""
+    def _generate(
+        self, sources: Sequence[str], allowed: LogitsProcessor | None, *, is_scored: bool
+    ) -> list[tuple[str, float | None]]:
+        """The target of every source and, if asked for, its probability; sources of like lengths are read together."""
         self.model.eval()
-        pieces = self._sources(sources, truncate=True)
-        found = [
-            (place, answer)
-            for places in _by_length(pieces)
-            for place, answer in zip(places, answers([pieces[place] for place in places]), strict=True)
-        ]
-        return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
-
-    def _padded(self, sources: Ids) -> dict[str, Tensor]:
-        batch = self.tokenizer.pad({"input_ids": list(sources)}, return_tensors="pt").to(self.device)
-        return {name: batch[name] for name in ("input_ids", "attention_mask")}
-
-    def _written(self, batch: dict[str, Tensor], allowed: LogitsProcessor | None) -> Tensor:
-        """The pieces that the model writes, a row a source, after the one that every text starts from."""
-        processors = LogitsProcessorList([allowed] if allowed else [])
-        rows: Tensor = self.model.generate(**batch, generation_config=self._generation(), logits_processor=processors)
-        return rows
-
-    def _targets(self, rows: Tensor) -> list[str]:
-        return [self.spelling.read(text) for text in written(self.tokenizer, rows.tolist())]
-
-    def _with_probabilities(self, batch: dict[str, Tensor], allowed: LogitsProcessor | None) -> list[tuple[str, float]]:
-        rows = self._written(batch, allowed)
-        together = max(1, LOGITS // (rows.shape[1] * self.model.config.vocab_size))
-        parts = (slice(start, start + together) for start in range(0, len(rows), together))
-        probabilities = [
-            probability
-            for part in parts
-            for probability in self._probabilities({name: ids[part] for name, ids in batch.items()}, rows[part])
-        ]
-        return list(zip(self._targets(rows), probabilities, strict=True))
-
-    def _probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
-        """The probability of each row, read as a whole: much quicker than asking while it is written."""
-        logits = self.model(**batch, decoder_input_ids=rows[:, :-1]).logits.float()
-        unused = self.model.generation_config.pad_token_id
-        losses = cross_entropy(logits.transpose(1, 2), rows[:, 1:], ignore_index=unused, reduction="none")
-        return (-losses.sum(1)).exp().tolist()
-
-    def _generation(self) -> GenerationConfig:
-        """How targets are written; whatever a model brings along for other tasks is left aside."""
         own = self.model.generation_config
-        return GenerationConfig(  # type: ignore[no-untyped-call]
+        config = GenerationConfig(  # type: ignore[no-untyped-call]  # whatever it has for other tasks is left aside
             num_beams=self.settings.beams,
             do_sample=False,
             max_new_tokens=self.settings.longest_target,
@@ -164,22 +107,47 @@ class Seq2seq:
             eos_token_id=own.eos_token_id,
             pad_token_id=own.pad_token_id,
         )
+        processors = LogitsProcessorList([allowed] if allowed else [])
+        subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=True)
+        found: dict[int, tuple[str, float | None]] = {}
+        for positions in batches_by_length(subwords):
+            ids = [subwords[position] for position in positions]
+            padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
+            batch = {name: padded[name] for name in ("input_ids", "attention_mask")}
+            rows = self.model.generate(**batch, generation_config=config, logits_processor=processors)
+            targets = [self.spelling.read(text) for text in decode(self.tokenizer, rows.tolist())]
+            probabilities = self._probabilities(batch, rows) if is_scored else [None] * len(targets)
+            found.update(zip(positions, zip(targets, probabilities, strict=True), strict=True))
+        return [found[position] for position in range(len(subwords))]
+
+    def _probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
+        """The probability of each row, read as a whole: much quicker than asking while it is written."""
+        found: list[float] = []
+        size = max(1, BATCH_LOGITS // (rows.shape[1] * self.model.config.vocab_size))
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            sources = {name: ids[start : start + size] for name, ids in batch.items()}
+            logits = self.model(**sources, decoder_input_ids=part[:, :-1]).logits.float()
+            unused = self.model.generation_config.pad_token_id
+            losses = cross_entropy(logits.transpose(1, 2), part[:, 1:], ignore_index=unused, reduction="none")
+            found += (-losses.sum(1)).exp().tolist()
+        return found
 
 
 def tokenize_sources(
     tokenizer: Any, settings: Seq2seqSettings, sources: Sequence[str], *, truncate: bool
 ) -> list[list[int]]:
-    """The pieces of sources after the prefix, all of them or as many as the model reads."""
+    """The subwords of sources after the prefix, all of them or as many as the model reads."""
     texts = [settings.prefix + source for source in sources]
     limits = {"truncation": True, "max_length": settings.longest_source} if truncate else {"verbose": False}
     ids: list[list[int]] = tokenizer(texts, **limits)["input_ids"] if texts else []
     return ids
 
 
-def _by_length(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+def batches_by_length(subwords: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Positions in batches of like lengths, the longest first: if memory is short, it shows at once."""
-    left = sorted(range(len(pieces)), key=lambda place: (-len(pieces[place]), place))
+    left = sorted(range(len(subwords)), key=lambda position: (-len(subwords[position]), position))
     while left:
-        count = max(1, TOGETHER // len(pieces[left[0]]))
+        count = max(1, BATCH_SUBWORDS // len(subwords[left[0]]))
         yield left[:count]
         del left[:count]
