@@ -121,7 +121,7 @@ def _given_up(number: int, error: Exception) -> NqgError:
 
 
 @dataclass(slots=True)
-class Task(Generic[Part]):
+class Attempt(Generic[Part]):
     """A part of the stream, its number, and how often its worker was killed."""
 
     number: int
@@ -137,8 +137,8 @@ class ProcessPool:
     workers: int
 
     def map(self, job: Job[Part, Result], parts: Iterable[Part]) -> Iterator[Result]:
-        stream = (Task(number, part) for number, part in enumerate(parts, start=1))
-        tasks: deque[Task[Part]] = deque()
+        stream = (Attempt(number, part) for number, part in enumerate(parts, start=1))
+        tasks: deque[Attempt[Part]] = deque()
         while True:
             with self._started(pickle.dumps(job)) as pool, suppress(BrokenProcessPool):
                 yield from self._results(pool, stream, tasks)
@@ -150,7 +150,7 @@ class ProcessPool:
                 raise _given_up(tasks[0].number, BrokenProcessPool())
 
     def _results(
-        self, pool: ProcessPoolExecutor, stream: Iterator[Task[Part]], tasks: deque[Task[Part]]
+        self, pool: ProcessPoolExecutor, stream: Iterator[Attempt[Part]], tasks: deque[Attempt[Part]]
     ) -> Iterator[Any]:
         while True:
             tasks.extend(islice(stream, AHEAD * self.workers - len(tasks)))

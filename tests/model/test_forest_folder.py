@@ -130,8 +130,8 @@ def test_a_damaged_part_is_noticed_when_it_is_read_and_mended_by_building_again(
     [
         ({"first_byte": 0}, r"no forests .*a child that does not come before it"),
         ({"first_byte": 1 << 40}, r"no forests .*cannot reshape"),
-        ({"shape": ["a"]}, r"damaged header .*'a' is no size"),
-        ({"shape": [10**30]}, r"damaged header .*1000000000000000000000000000000 is no size"),
+        ({"shape": ["a"]}, r"damaged header .*expected an integer as entry 0 of 'shape'"),
+        ({"shape": [10**30]}, r"damaged header .*1000000000000000000000000000000 is not a size"),
     ],
 )
 def test_arrays_that_make_no_graph_are_refused(tmp_path: Path, column: dict[str, object], complaint: str) -> None:
@@ -148,7 +148,7 @@ def test_arrays_that_make_no_graph_are_refused(tmp_path: Path, column: dict[str,
     [
         ("[]", "expected the header of 'nqg forests, a part' in version 2, found something else"),
         ('{"kind": "nqg forests, a part", "version": 3}', "in version 2"),
-        ('{"kind": "nqg forests, a part", "version": 2}', "damaged header .*columns.*build the forests again"),
+        ('{"kind": "nqg forests, a part", "version": 2}', "damaged header .*fingerprint.*build the forests again"),
         ('{"kind": "nqg forests, a part", "version": 2, "columns": {}, "underivable": [], "odd": 1}', "odd"),
         ("{", "part-000001.json:1"),
     ],

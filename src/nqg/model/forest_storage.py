@@ -21,12 +21,13 @@ from nqg.data.dataset import Dataset
 from nqg.data.download import CACHE_VARIABLE
 from nqg.data.examples import Example
 from nqg.engines import Engine, Here
-from nqg.errors import FormatError, NqgError, Place
-from nqg.files import numbered_lines, strict_json, write_text, written_atomically
+from nqg.errors import FormatError, NqgError
+from nqg.files import read_json, write_text, written_atomically
 from nqg.grammar.arrays import Int64Array
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, starts_of
 from nqg.model.forests import Forests, build_forests, joined
+from nqg.settings_reader import read_dataclass
 
 KIND = "nqg forests"
 VERSION = 2
@@ -194,19 +195,22 @@ class PartFiles:
 
     def read_header(self) -> PartHeader:
         """The header; anything else is refused with the reason."""
-        text = "\n".join(line for _, line in numbered_lines(self.header))
-        fields = strict_json(text, Place(self.header, 1))
-        if not isinstance(fields, dict) or (fields.pop("kind", None), fields.pop("version", None)) != (
+        values = read_json(self.header)
+        if not isinstance(values, dict) or (values.pop("kind", None), values.pop("version", None)) != (
             PART_KIND,
             VERSION,
         ):
-            raise FormatError(
-                f"expected the header of '{PART_KIND}' in version {VERSION}, found something else", self.header
-            )
+            reason = f"expected the header of '{PART_KIND}' in version {VERSION}, found something else"
+            raise FormatError(reason, self.header)
         try:
-            return _header(**fields)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise FormatError(f"damaged header ({error!r}); build the forests again", self.header) from error
+            header = read_dataclass(PartHeader, values, "the header", complete=True)
+            places = (number for column in header.columns.values() for number in (column.first_byte, *column.shape))
+            for number in (header.pairs, *header.underivable, *places):
+                if not 0 <= number <= LARGEST:
+                    raise FormatError(f"{number!r:.50} is not a size")
+        except FormatError as error:
+            raise FormatError(f"damaged header ({error}); build the forests again", self.header) from error
+        return header
 
     def mapped(self, header: PartHeader) -> Forests:
         """The forests, of which the operating system reads what is looked at; checksum and numbers are checked first.
@@ -225,20 +229,6 @@ class PartFiles:
             return Forests(*_graphs(header, np.memmap(self.arrays, np.uint8, "r")))
         except (KeyError, TypeError, ValueError, FormatError) as error:
             raise FormatError(f"no forests ({error}); build them again", self.arrays) from error
-
-
-def _header(
-    fingerprint: str, sha256: str, pairs: Any, underivable: Any, columns: Mapping[str, Mapping[str, Any]]
-) -> PartHeader:
-    """The header with these fields, its numbers being numbers that a file can have."""
-    found = {name: Column(_size(at["first_byte"]), tuple(map(_size, at["shape"]))) for name, at in columns.items()}
-    return PartHeader(fingerprint, sha256, _size(pairs), tuple(map(_size, underivable)), found)
-
-
-def _size(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= LARGEST:
-        raise ValueError(f"{value!r:.50} is no size")
-    return value
 
 
 def _graphs(header: PartHeader, whole: NDArray[np.uint8]) -> list[Hypergraph]:
