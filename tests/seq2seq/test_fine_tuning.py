@@ -12,7 +12,7 @@ import torch
 from nqg.errors import NqgError
 from nqg.seq2seq.checkpoint import load_pretrained
 from nqg.seq2seq.fine_tuning import FineTuning
-from nqg.seq2seq.objective import IGNORED, Corpus
+from nqg.seq2seq.objective import IGNORED, SubwordCorpus
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.training.processes import Processes
@@ -30,9 +30,9 @@ def fitting(training: FineTuningSettings = BRIEF, **more: object) -> FineTuning:
     return FineTuning(EXAMPLES, SMALL, training, device="cpu", **more)  # type: ignore[arg-type]
 
 
-def corpus_of(run: FineTuning) -> Corpus:
+def corpus_of(run: FineTuning) -> SubwordCorpus:
     objective: Any = run.trainer.objective
-    corpus: Corpus = objective.corpus
+    corpus: SubwordCorpus = objective.corpus
     return corpus
 
 

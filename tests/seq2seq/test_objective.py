@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.seq2seq.objective import IGNORED, ROUND, Corpus, SubwordPair, planned_steps, split_by_size
+from nqg.seq2seq.objective import IGNORED, ROUND, SubwordCorpus, SubwordPair, planned_steps, split_by_size
 from nqg.seq2seq.settings import FineTuningSettings
 
 SIZES = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=40)
@@ -70,7 +70,7 @@ SUBWORDS = st.lists(st.integers(3, 99), min_size=1, max_size=20).map(tuple)
 
 @given(st.lists(st.builds(SubwordPair, SUBWORDS, SUBWORDS), min_size=1, max_size=8), st.data())
 def test_a_batch_holds_the_subwords_of_its_examples(examples: list[SubwordPair], data: st.DataObject) -> None:
-    corpus = Corpus(examples, padding=0, start=1, device=torch.device("cpu"))
+    corpus = SubwordCorpus(examples, padding=0, start=1, device=torch.device("cpu"))
     part = data.draw(st.lists(st.sampled_from(range(len(examples))), min_size=1, max_size=8))
     batch = corpus.collate(part)
     assert all(tensor.shape[1] % ROUND == 0 and tensor.dtype == torch.long for tensor in batch.tensors)

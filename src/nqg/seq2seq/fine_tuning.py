@@ -19,7 +19,7 @@ from nqg.errors import NqgError, SettingsError
 from nqg.run_config import DataFingerprint, RunConfig
 from nqg.seq2seq.adafactor import Adafactor
 from nqg.seq2seq.checkpoint import load_pretrained, merged, small_t5, with_lora, word_tokenizer
-from nqg.seq2seq.objective import Corpus, Seq2seqObjective, SubwordPair
+from nqg.seq2seq.objective import Seq2seqObjective, SubwordCorpus, SubwordPair
 from nqg.seq2seq.seq2seq import Seq2seq, tokenize_sources
 from nqg.seq2seq.settings import EMBEDDED, FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import spelling_for, tokenize_targets
@@ -76,7 +76,7 @@ class FineTuning:
         self.model = self.shards.model if self.shards else model.to(self.device)
         self.spelling = spelling_for(self.tokenizer, (example.target for example in examples))
         subwords, self.truncation = self._tokenize(examples)
-        corpus = Corpus(subwords, self.tokenizer.pad_token_id, start_of_targets(model), self.device)
+        corpus = SubwordCorpus(subwords, self.tokenizer.pad_token_id, start_of_targets(model), self.device)
         self.trainer = Trainer(
             Seq2seqObjective(self.model, corpus, training, processes, is_sharded),
             new_optimizer(trainable(self.model).values(), training, training.rate(settings.model)),

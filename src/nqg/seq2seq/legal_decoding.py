@@ -40,7 +40,7 @@ class Fragment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class SubwordVocabulary:
     """The subwords of a tokenizer by what they add to a text; those that no target can contain are left out."""
 
     fragments: Mapping[int, Fragment]
@@ -50,7 +50,7 @@ class Vocabulary:
     may_lead: bool  # whether a text may begin with the sign between tokens, as T5's do
 
     @classmethod
-    def of(cls, tokenizer: Any, spelling: Spelling) -> Vocabulary:
+    def of(cls, tokenizer: Any, spelling: Spelling) -> SubwordVocabulary:
         """The vocabulary of a tokenizer whose texts are read with `spelling`."""
         numbers = range(len(tokenizer))
         alone = decode(tokenizer, [[number] for number in numbers])
@@ -116,7 +116,7 @@ class LegalTargets:
 
     def __init__(self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling) -> None:
         self.spelling = spelling
-        self.vocabulary = Vocabulary.of(tokenizer, spelling)
+        self.vocabulary = SubwordVocabulary.of(tokenizer, spelling)
         self.spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
         self.finishes = {text: self.vocabulary.can_finish(text) for text in self.spelled.values()}
         after_separator, writable = self.vocabulary.by_ended.get(("",), {}), set()

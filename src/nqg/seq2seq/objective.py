@@ -55,7 +55,7 @@ class SubwordPairBatch:
         return self.sources, self.mask, self.inputs, self.labels
 
 
-class Corpus:
+class SubwordCorpus:
     """All examples on a device, from which batches are cut without a copy from the host."""
 
     def __init__(self, examples: Sequence[SubwordPair], padding: int, start: int, device: torch.device) -> None:
@@ -214,7 +214,7 @@ class Seq2seqObjective:
     """Fine-tuning as the training loop sees it."""
 
     model: Any
-    corpus: Corpus
+    corpus: SubwordCorpus
     settings: FineTuningSettings
     processes: Processes
     is_sharded: bool
