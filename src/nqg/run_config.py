@@ -61,7 +61,7 @@ class RunConfig:
     data: DataFingerprint
     settings: Mapping[str, Any]
     extra: Mapping[str, Any] = field(default_factory=dict)  # other inputs, such as seed rules or the hash of a grammar
-    nqg_version: str = nqg.__version__
+    nqg_version: str = field(default_factory=lambda: nqg.__version__)
 
     @classmethod
     def of(cls, kind: str, examples: Sequence[Example], *settings: Any, **extra: Any) -> RunConfig:

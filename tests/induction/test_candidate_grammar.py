@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from nqg.grammar.chart import EncodedBatch
 from nqg.grammar.encoding import firsts_of, flat
 from nqg.grammar.grammar import Rule
-from nqg.induction.description_length import LabelRule, Vocabulary, data_bits
+from nqg.induction.description_length import LabelRule, TerminalVocabulary, data_bits
 from nqg.induction.search import CandidateGrammar, superfluous
 from oracles import superfluous_by_definition
 from strategies import related_rules
 
-VOCABULARY = Vocabulary(("(", ")", "a", "b", "x", "y"))
+VOCABULARY = TerminalVocabulary(("(", ")", "a", "b", "x", "y"))
 
 
 def label(text: str) -> LabelRule:

@@ -11,19 +11,21 @@ from nqg.grammar.encoding import grammar_arrays
 from nqg.grammar.grammar import Rule
 from nqg.induction import candidates as module
 from nqg.induction.candidates import SplitSettings, all_splits, candidates
-from nqg.induction.description_length import LabelRule, Vocabulary
+from nqg.induction.description_length import LabelRule, TerminalVocabulary
 from oracles import Brackets, candidates_by_definition, derived_targets, splits_by_definition
 from strategies import composed, related_rules
 
 BRACKETS: Brackets = (("(", ")"),)
-VOCABULARY = Vocabulary(("(", ")", "a", "b", "x", "y"))
+VOCABULARY = TerminalVocabulary(("(", ")", "a", "b", "x", "y"))
 
 
-def label_rules(rules: list[Rule], vocabulary: Vocabulary = VOCABULARY) -> list[LabelRule]:
+def label_rules(rules: list[Rule], vocabulary: TerminalVocabulary = VOCABULARY) -> list[LabelRule]:
     return [vocabulary.label_rule(rule) for rule in rules]
 
 
-def split_settings(repeated: bool, most: int, brackets: Brackets, vocabulary: Vocabulary = VOCABULARY) -> SplitSettings:
+def split_settings(
+    repeated: bool, most: int, brackets: Brackets, vocabulary: TerminalVocabulary = VOCABULARY
+) -> SplitSettings:
     numbers = vocabulary.numbers
     return SplitSettings(repeated, most, tuple((numbers[left], numbers[right]) for left, right in brackets))
 
@@ -31,7 +33,7 @@ def split_settings(repeated: bool, most: int, brackets: Brackets, vocabulary: Vo
 def found_candidates(
     rules: list[Rule], *, repeated_targets: bool = False, max_non_terminals: int = 2, brackets: Brackets = ()
 ) -> list[set[Rule]]:
-    vocabulary = Vocabulary.of((), [*rules, Rule(("(",), (")",))])
+    vocabulary = TerminalVocabulary.of((), [*rules, Rule(("(",), (")",))])
     labels = label_rules(rules, vocabulary)
     arrays = grammar_arrays([rule.source for rule in labels], [rule.target for rule in labels])
     allowed = split_settings(repeated_targets, max_non_terminals, brackets, vocabulary)

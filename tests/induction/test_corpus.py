@@ -11,17 +11,17 @@ from nqg.data.examples import Example
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.semirings import derivation_counts
-from nqg.induction.corpus import Corpus
-from nqg.induction.description_length import LabelRule, Vocabulary
+from nqg.induction.corpus import EncodedExamples
+from nqg.induction.description_length import LabelRule, TerminalVocabulary
 from oracles import all_derivations, could_use
 from strategies import grammars, rules, sentences
 
 Tokens = tuple[str, ...]
-VOCABULARY = Vocabulary(("NT_1", "a", "b", "x", "y"))
+VOCABULARY = TerminalVocabulary(("NT_1", "a", "b", "x", "y"))
 
 
-def corpus_of(sources: list[Tokens]) -> Corpus:
-    return Corpus.of([LabelRule(VOCABULARY.labels(source), VOCABULARY.labels(("x",))) for source in sources])
+def corpus_of(sources: list[Tokens]) -> EncodedExamples:
+    return EncodedExamples.of([LabelRule(VOCABULARY.labels(source), VOCABULARY.labels(("x",))) for source in sources])
 
 
 def touched(sources: list[Tokens], *touching: Rule) -> list[bool]:
@@ -64,7 +64,7 @@ def test_non_terminals_stand_for_at_least_one_word_each(source: str, is_touched:
 
 def test_examples_are_selected_with_their_targets() -> None:
     pairs = [LabelRule((1, 2), (3,)), LabelRule((2,), (4, 3)), LabelRule((1,), (4,))]
-    corpus = Corpus.of(pairs)
+    corpus = EncodedExamples.of(pairs)
     sources, targets = corpus.select(np.array([2, 0]))
     assert (sources.first_token.tolist(), sources.tokens.tolist()) == ([0, 1, 3], [1, 1, 2])
     assert (targets.first_token.tolist(), targets.tokens.tolist()) == ([0, 1, 2], [4, 3])

@@ -10,7 +10,13 @@ from hypothesis import given
 
 from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.induction.description_length import DescriptionLength, Vocabulary, description_length, label_bits, rule_bits
+from nqg.induction.description_length import (
+    DescriptionLength,
+    TerminalVocabulary,
+    description_length,
+    label_bits,
+    rule_bits,
+)
 from nqg.induction.settings import InductionSettings
 from strategies import rules
 
@@ -40,7 +46,7 @@ def test_a_terminal_that_spells_a_non_terminal_costs_as_much_as_any_terminal() -
 @given(rules(max_arity=3))
 def test_rules_in_numbers_cost_the_same(rule: Rule) -> None:
     settings = InductionSettings(terminal_bits=7.0, non_terminal_bits=3.0)
-    assert label_bits(Vocabulary.of((), [rule]).label_rule(rule), settings) == rule_bits(rule, settings)
+    assert label_bits(TerminalVocabulary.of((), [rule]).label_rule(rule), settings) == rule_bits(rule, settings)
 
 
 def test_the_two_parts_by_hand() -> None:

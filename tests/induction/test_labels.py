@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from nqg.data.examples import Example
 from nqg.grammar.encoding import LEAF, NT
 from nqg.grammar.grammar import NonTerminal, Rule, Symbol
-from nqg.induction.description_length import LabelRule, Vocabulary, rule_of_leaves
+from nqg.induction.description_length import LabelRule, TerminalVocabulary, rule_of_leaves
 from oracles import rule_of_sides
 from strategies import rules
 
-VOCABULARY = Vocabulary(("NT_1", "a", "b", "x", "y"))
+VOCABULARY = TerminalVocabulary(("NT_1", "a", "b", "x", "y"))
 leaves = st.integers(1, 4).map(NonTerminal)
 sides = st.lists(st.one_of(leaves, leaves, st.sampled_from("ab")), min_size=2, max_size=5).map(tuple)
 
@@ -56,6 +56,6 @@ def test_source_and_target_non_terminals_in_numbers() -> None:
 
 
 def test_a_vocabulary_holds_all_tokens_and_terminals_in_the_order_of_their_text() -> None:
-    vocabulary = Vocabulary.of([Example("b a", "x b")], [Rule.parse("NT_1 c ### NT_1 A")])
+    vocabulary = TerminalVocabulary.of([Example("b a", "x b")], [Rule.parse("NT_1 c ### NT_1 A")])
     assert vocabulary.terminals == ("A", "a", "b", "c", "x")
     assert vocabulary.labels(("x", "a")) == (4, 1)

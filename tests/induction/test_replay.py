@@ -16,7 +16,7 @@ from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Rule
-from nqg.induction.induce import Induction, Step
+from nqg.induction.induce import Induction, InductionStep
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from strategies import corpora, induction_settings
@@ -25,7 +25,9 @@ SCAN = InductionSettings.named("scan")
 CORPUS = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")]
 
 
-def resumed(corpus: list[Example], settings: InductionSettings, done: list[Step]) -> tuple[list[Step], str]:
+def resumed(
+    corpus: list[Example], settings: InductionSettings, done: list[InductionStep]
+) -> tuple[list[InductionStep], str]:
     induction = Induction(corpus, settings)
     induction.replay(done)
     return list(induction.steps()), str(induction.grammar)

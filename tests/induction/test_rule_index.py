@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.grammar.grammar import Rule
-from nqg.induction.description_length import LabelRule, Vocabulary
+from nqg.induction.description_length import LabelRule, TerminalVocabulary
 from nqg.induction.search import RuleIndex
 from oracles import derived_targets
 from strategies import related_rules
 
-VOCABULARY = Vocabulary(("(", ")", "a", "b", "x", "y"))
+VOCABULARY = TerminalVocabulary(("(", ")", "a", "b", "x", "y"))
 
 
 def holds(whole: LabelRule, part: LabelRule) -> bool:

@@ -15,7 +15,7 @@ from nqg.data.scan import scan_examples
 from nqg.errors import NqgError, SettingsError
 from nqg.induction import induce as module
 from nqg.induction.corpus import shortest_first, underivable
-from nqg.induction.induce import Induction, Step, induce
+from nqg.induction.induce import Induction, InductionStep, induce
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from strategies import corpora, induction_settings
@@ -63,7 +63,7 @@ def test_every_stage_takes_what_is_missing_shortest_first_as_much_again(
     corpus: list[Example], settings: InductionSettings
 ) -> None:
     induction = Induction(corpus, settings)
-    steps, before = list[Step](), induction.length
+    steps, before = list[InductionStep](), induction.length
     for step in induction.steps():
         if step.phase is Phase.SAMPLING:
             assert step.saved.total == pytest.approx(before.total - step.length.total, abs=1e-6)

@@ -16,7 +16,7 @@ from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Rule
 from nqg.induction.description_length import DescriptionLength
-from nqg.induction.induce import Induction, Step
+from nqg.induction.induce import Induction, InductionStep
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import (
@@ -80,7 +80,9 @@ def test_a_trace_that_was_written_is_read_back(examples: list[Example], chosen: 
 @given(words=st.lists(tokens(), min_size=1, max_size=4), bits=st.floats(allow_nan=False, allow_infinity=False))
 def test_any_token_and_any_number_of_bits_survives(words: list[str], bits: float) -> None:
     rule = Rule(tuple(words), tuple(reversed(words)))
-    step = Step(Phase.FACTORING, (rule,), (rule, rule), DescriptionLength(bits, -bits), 7, DescriptionLength(0.1, bits))
+    step = InductionStep(
+        Phase.FACTORING, (rule,), (rule, rule), DescriptionLength(bits, -bits), 7, DescriptionLength(0.1, bits)
+    )
     with TemporaryDirectory() as name:
         path = Path(name, "steps.jsonl")
         path.write_bytes((header_of(PAIRS, SCAN).line() + TracedStep(1, step, 2.5).line()).encode())

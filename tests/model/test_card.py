@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nqg.model.checkpoint import DataPrint, Measurement, ModelCard, Provenance
+from nqg.model.checkpoint import Measurement, ModelCard, Provenance
 from nqg.model.settings import ModelSettings
+from nqg.run_config import DataFingerprint
 
-PRINT = DataPrint(1234, "abc123", "dev.tsv")
+PRINT = DataFingerprint(1234, "abc123", "dev.tsv")
 CARD = ModelCard(
     rules=("jump ### J", "NT_1 <b>twice</b> ### NT_1 NT_1", "``` ### x"),
     has_target_grammar=False,
     settings=ModelSettings(),
     provenance=Provenance(
-        DataPrint(5000, "f00d"),
+        DataFingerprint(5000, "f00d"),
         {"steps": 256, "clip": 1.0},
         ({"step": 1},),
         (Measurement(PRINT, {"exact_match": 0.98765432, "precision": None}),),
@@ -58,7 +59,7 @@ def test_a_pre_trained_encoder_is_named_without_the_folders_of_whoever_trained()
 
 def test_nothing_that_comes_from_a_user_is_markup() -> None:
     evil = "<script>`alert`</script>"
-    provenance = Provenance(DataPrint(1, "0", evil), {evil: evil}, (), (Measurement(PRINT, {evil: 1.0}),))
+    provenance = Provenance(DataFingerprint(1, "0", evil), {evil: evil}, (), (Measurement(PRINT, {evil: 1.0}),))
     card = replace(CARD, settings=ModelSettings(evil), provenance=provenance).markdown()
     for line in card.splitlines():
         for place in range(line.count("<script>")):

@@ -24,8 +24,9 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model import checkpoint
-from nqg.model.checkpoint import DataPrint, Measurement, Provenance, SavedModel, load_model, save_model
+from nqg.model.checkpoint import Measurement, Provenance, SavedModel, load_model, save_model
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.run_config import DataFingerprint
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nwalk ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_2 NT_1")
 EXAMPLES = [Example("walk and jump twice", "J J W"), Example("jump twice", "J J")]
@@ -281,10 +282,10 @@ def test_what_is_no_model_is_never_replaced(parser: Parser, tmp_path: Path) -> N
 def test_the_provenance_travels_with_the_model(folder: Path, parser: Parser, tmp_path: Path) -> None:
     loaded = load_model(folder, "cpu").provenance
     assert loaded == parser.model.provenance
-    assert loaded.data == DataPrint.of(EXAMPLES)
+    assert loaded.data == DataFingerprint.of(EXAMPLES)
     assert loaded.training["steps"] == 1
     assert len(loaded.records) == 1
-    measured = Measurement(DataPrint.of(EXAMPLES[:1], "dev.tsv"), {"exact_match": 0.5, "precision": None})
+    measured = Measurement(DataFingerprint.of(EXAMPLES[:1], "dev.tsv"), {"exact_match": 0.5, "precision": None})
     parser.save(tmp_path / "scored", provenance=replace(loaded, measurements=(measured,)))
     assert load_model(tmp_path / "scored", "cpu").provenance.measurements == (measured,)
 
@@ -298,7 +299,7 @@ def test_a_model_without_provenance_is_a_model_all_the_same(folder: Path, parser
 def test_the_card_tells_what_was_saved_and_may_be_edited(folder: Path) -> None:
     card = (folder / "README.md").read_text()
     assert "- Grammar: 5 rules" in card
-    assert DataPrint.of(EXAMPLES).fingerprint in card
+    assert DataFingerprint.of(EXAMPLES).fingerprint in card
     (folder / "README.md").write_text("our own words")
     load_model(folder, "cpu")
 

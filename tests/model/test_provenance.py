@@ -12,21 +12,22 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.errors import FormatError
-from nqg.model.checkpoint import DataPrint, Measurement, Provenance, read_records, record_lines
+from nqg.model.checkpoint import Measurement, Provenance, read_records, record_lines
 from nqg.model.settings import TrainingSettings
+from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
 
 PLACE = Path("nqg.json")
 EXAMPLES = [Example("jump", "J"), Example("walk", "W")]
 WHOLE = Provenance(
-    DataPrint.of(EXAMPLES, "train.tsv"),
+    DataFingerprint.of(EXAMPLES, "train.tsv"),
     {"steps": 3, "learning_rate": None},
     (),
-    (Measurement(DataPrint.of(EXAMPLES[:1]), {"exact_match": 1.0, "precision": None}),),
+    (Measurement(DataFingerprint.of(EXAMPLES[:1]), {"exact_match": 1.0, "precision": None}),),
 )
 
 names = st.text(min_size=1, max_size=5)
-prints = st.builds(DataPrint, st.integers(0, 10**6), st.text("0123456789abcdef"), st.text(max_size=5))
+prints = st.builds(DataFingerprint, st.integers(0, 10**6), st.text("0123456789abcdef"), st.text(max_size=5))
 scores = st.dictionaries(names, st.none() | st.floats(0, 1), max_size=3)
 settings = st.dictionaries(names, st.none() | st.integers() | st.floats(0, 1) | st.text(max_size=3), max_size=3)
 provenances = st.builds(
@@ -45,14 +46,14 @@ def test_facts_survive_a_round_trip_through_json(provenance: Provenance) -> None
 
 
 def test_a_fingerprint_tells_examples_and_their_order_apart() -> None:
-    assert DataPrint.of(EXAMPLES) == DataPrint.of(list(EXAMPLES))
-    assert DataPrint.of(EXAMPLES) != DataPrint.of(EXAMPLES[::-1])
-    assert DataPrint.of(EXAMPLES).examples == 2
+    assert DataFingerprint.of(EXAMPLES) == DataFingerprint.of(list(EXAMPLES))
+    assert DataFingerprint.of(EXAMPLES) != DataFingerprint.of(EXAMPLES[::-1])
+    assert DataFingerprint.of(EXAMPLES).examples == 2
 
 
 def test_a_training_is_described_by_its_data_settings_and_steps() -> None:
     made = Provenance.of(EXAMPLES, TrainingSettings(steps=7), [{"step": 1, "loss": 0.5}])
-    assert made.data == DataPrint.of(EXAMPLES)
+    assert made.data == DataFingerprint.of(EXAMPLES)
     assert made.training["steps"] == 7
     assert made.records == ({"step": 1, "loss": 0.5},)
 

@@ -44,12 +44,13 @@ from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.hybrid import Gate, write_fallback
 from nqg.inference.parser import Parser
-from nqg.model.checkpoint import DataPrint, Measurement, Provenance
+from nqg.model.checkpoint import Measurement, Provenance
 from nqg.model.forest_storage import ForestCache, ForestFolder, build_folder
 from nqg.model.forests import PART_SIZE, Forests, forest_parts, joined
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model_folder import held
 from nqg.plotting import check_picture
+from nqg.run_config import DataFingerprint
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.training.parser_training import ParserTraining, distinct
 from nqg.training.processes import Processes
@@ -425,7 +426,7 @@ def _save(
         answers = parser.answers(example.source for example in task.dev)
         scores = score([answer.target for answer in answers], [example.target for example in task.dev])
         shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
-        measured = Measurement(DataPrint.of(task.dev, dev.name), shares)
+        measured = Measurement(DataFingerprint.of(task.dev, dev.name), shares)
         provenance = replace(provenance, measurements=(measured,))
     parser.save(output, provenance=provenance, also=write_more)
     return scores

@@ -87,14 +87,14 @@ def shared_strings(source: Labels, target: Labels) -> list[Labels]:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class EncodedExamples:
     """Pairs in numbers, end to end."""
 
     sources: EncodedBatch
     targets: EncodedBatch
 
     @classmethod
-    def of(cls, pairs: Sequence[LabelRule]) -> Corpus:
+    def of(cls, pairs: Sequence[LabelRule]) -> EncodedExamples:
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
         return cls(EncodedBatch(firsts_of(sources), flat(sources)), EncodedBatch(firsts_of(targets), flat(targets)))
 

@@ -1,6 +1,6 @@
 """The objective of appendix A.2: bits for the grammar, and bits to choose each target among a source's derivations.
 
-A search handles rules as tuples of integers, `LabelRule`; a `Vocabulary` translates.
+A search handles rules as tuples of integers, `LabelRule`; a `TerminalVocabulary` translates.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def rule_of_leaves(source: Sequence[int], target: Sequence[int]) -> LabelRule | 
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class TerminalVocabulary:
     """The terminals of a corpus and their numbers."""
 
     terminals: tuple[str, ...]
 
     @classmethod
-    def of(cls, examples: Iterable[Example], rules: Iterable[Rule] = ()) -> Vocabulary:
+    def of(cls, examples: Iterable[Example], rules: Iterable[Rule] = ()) -> TerminalVocabulary:
         """All tokens of the examples and all terminals of the rules, in the order of their text."""
         tokens = {token for example in examples for token in (*example.source_tokens, *example.target_tokens)}
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)

@@ -9,8 +9,8 @@ from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, Rule, check_arity
 from nqg.induction.candidates import SplitSettings
-from nqg.induction.corpus import Corpus, shared_strings, shortest_first, underivable
-from nqg.induction.description_length import DescriptionLength, LabelRule, Vocabulary
+from nqg.induction.corpus import EncodedExamples, shared_strings, shortest_first, underivable
+from nqg.induction.description_length import DescriptionLength, LabelRule, TerminalVocabulary
 from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
 
@@ -20,7 +20,7 @@ FOREIGN = "the steps are not from these examples and settings"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class InductionStep:
     """One step of the search: what changed, the bits that it saved, and where it led."""
 
     phase: Phase
@@ -59,7 +59,7 @@ class Induction:
         """Begin a search with `rules`, and with a rule for each of `examples`, which join the sample."""
         settings = self.settings
         self._sample += examples
-        self._vocabulary = vocabulary = Vocabulary.of(self._sample, self._seeds)
+        self._vocabulary = vocabulary = TerminalVocabulary.of(self._sample, self._seeds)
         pairs = [
             LabelRule(vocabulary.labels(example.source_tokens), vocabulary.labels(example.target_tokens))
             for example in self._sample
@@ -78,7 +78,7 @@ class Induction:
             settings.max_non_terminals,
             tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
         )
-        self._search = Search(Corpus.of(pairs), dict.fromkeys(first_rules), settings, splits)
+        self._search = Search(EncodedExamples.of(pairs), dict.fromkeys(first_rules), settings, splits)
 
     @property
     def length(self) -> DescriptionLength:
@@ -90,11 +90,11 @@ class Induction:
         """How many rules there are now, before the examples left out of the search get theirs."""
         return len(self._search.rules)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[InductionStep]:
         """Make one step after the other; the grammar is valid after each."""
         while True:
             for move in self._search.moves():
-                yield Step(
+                yield InductionStep(
                     phase=move.phase,
                     added=tuple(map(self._vocabulary.rule, move.added)),
                     removed=tuple(map(self._vocabulary.rule, move.removed)),
@@ -107,7 +107,7 @@ class Induction:
                 return
             yield widening
 
-    def _widen(self) -> Step | None:
+    def _widen(self) -> InductionStep | None:
         """Take as many examples again into the sample, the shortest of those that the rules do not derive."""
         if self._stage == self.settings.stages or self.settings.shortest is None:
             return None
@@ -118,7 +118,7 @@ class Induction:
         rules, before = self._rules(), self.length
         self._begin(missing, rules)
         after = self.length
-        return Step(
+        return InductionStep(
             phase=Phase.SAMPLING,
             added=tuple(rule for rule in self._rules() if rule not in {*rules}),
             removed=(),
@@ -127,7 +127,7 @@ class Induction:
             length=after,
         )
 
-    def replay(self, steps: Iterable[Step]) -> None:
+    def replay(self, steps: Iterable[InductionStep]) -> None:
         """Make the steps of an earlier run on the same examples, without searching for them."""
         for step in steps:
             if step.phase is Phase.SAMPLING:

@@ -25,7 +25,7 @@ from nqg.grammar.encoding import GrammarArrays, firsts_of, flat, grammar_arrays
 from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.agenda import Agenda, Candidate, DataTerm, Replacement
 from nqg.induction.candidates import SplitSettings, all_splits, candidates
-from nqg.induction.corpus import Corpus, Mask
+from nqg.induction.corpus import EncodedExamples, Mask
 from nqg.induction.description_length import LabelRule, data_bits, label_bits
 from nqg.induction.settings import InductionSettings
 
@@ -130,7 +130,7 @@ class Search:
     """A grammar that becomes smaller step by step."""
 
     def __init__(
-        self, corpus: Corpus, rules: Iterable[LabelRule], settings: InductionSettings, splits: SplitSettings
+        self, corpus: EncodedExamples, rules: Iterable[LabelRule], settings: InductionSettings, splits: SplitSettings
     ) -> None:
         self.corpus, self.settings, self.splits = corpus, settings, splits
         self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}  # with their bits

@@ -19,7 +19,7 @@ from nqg.errors import FormatError, NqgError, Place
 from nqg.files import decoded, numbered_lines, strict_json
 from nqg.grammar.grammar import Rule
 from nqg.induction.description_length import DescriptionLength
-from nqg.induction.induce import Step
+from nqg.induction.induce import InductionStep
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from nqg.run_config import DataFingerprint, RunConfig
@@ -119,7 +119,7 @@ class TracedStep:
     """A step, its number from 1 on, and the seconds that the search had taken when it was made."""
 
     number: int
-    step: Step
+    step: InductionStep
     seconds: float
 
     def line(self) -> str:
@@ -153,7 +153,7 @@ class TracedStep:
         if line.step != place.line - 1:
             raise FormatError(f"expected step {place.line - 1}, found step {line.step}", place)
         try:
-            step = Step(
+            step = InductionStep(
                 line.phase,
                 tuple(map(Rule.parse, line.added)),
                 tuple(map(Rule.parse, line.removed)),

@@ -21,7 +21,6 @@ from tokenizers import Tokenizer
 from torch.overrides import TorchFunctionMode
 
 import nqg
-from nqg.data.dataset import Dataset
 from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError
 from nqg.files import numbered_lines, strict_json, write_text
@@ -49,39 +48,17 @@ from nqg.model_folder import (
     refused_with,
     weight_shapes,
 )
+from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
 
 
 @dataclass(frozen=True, slots=True)
-class DataPrint:
-    """Which examples: how many, and the SHA-256 of their `.tsv` lines; `name` says what they are called.
-
-    >>> DataPrint.of([Example("jump", "I_JUMP")]).fingerprint[:12]
-    '56527c363320'
-    """
-
-    examples: int
-    fingerprint: str
-    name: str = ""
-
-    @classmethod
-    def of(cls, examples: Sequence[Example], name: str = "") -> DataPrint:
-        """The print of `examples`, in their order."""
-        return cls(len(examples), Dataset("examples", examples).fingerprint, name)
-
-    def markdown(self) -> str:
-        """The same for people."""
-        name = f"{as_code(self.name)}, " if self.name else ""
-        return f"{name}{self.examples:,} examples, SHA-256 `{self.fingerprint}`"
-
-
-@dataclass(frozen=True, slots=True)
 class Measurement:
     """Scores of a model on some data, by name; None where one has no value, as precision where nothing is answered."""
 
-    data: DataPrint
+    data: DataFingerprint
     scores: Mapping[str, float | None]
 
 
@@ -89,7 +66,7 @@ class Measurement:
 class Provenance:
     """What is known of a model's making; all of it may be missing."""
 
-    data: DataPrint | None = None
+    data: DataFingerprint | None = None
     training: Mapping[str, Any] = field(default_factory=dict)  # the settings
     records: tuple[Record, ...] = ()  # what was noted after each step
     measurements: tuple[Measurement, ...] = ()
@@ -97,7 +74,7 @@ class Provenance:
     @classmethod
     def of(cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()) -> Provenance:
         """The provenance of a model that was fitted to `examples`."""
-        return cls(DataPrint.of(examples), asdict(training), tuple(records))
+        return cls(DataFingerprint.of(examples), asdict(training), tuple(records))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the records, as JSON has it."""
@@ -195,7 +172,8 @@ class ModelCard:
             for each in provenance.measurements
         ]
         measured = [
-            f"- {line}, on {each.data.markdown()}" for line, each in zip(scores, provenance.measurements, strict=True)
+            f"- {line}, on {data_in_words(each.data)}"
+            for line, each in zip(scores, provenance.measurements, strict=True)
         ]
         shortest = sorted(self.rules, key=lambda rule: (len(rule), rule))[:SHOWN_RULES]
         return CARD_TEXT.format(
@@ -205,11 +183,16 @@ class ModelCard:
             max_length=f"{self.max_length:,}",
             parameters=f"{self.parameters:,}",
             shown="\n".join(f"    {rule}" for rule in shortest),
-            data="not recorded" if provenance.data is None else provenance.data.markdown(),
+            data="not recorded" if provenance.data is None else data_in_words(provenance.data),
             training="".join(f"\n{line}" for line in training),
             scores="\n".join(measured) or "None were measured when the model was saved.",
             versions=", ".join(f"{name} {version}" for name, version in self.versions.items()),
         )
+
+
+def data_in_words(data: DataFingerprint) -> str:
+    name = f"{as_code(data.name)}, " if data.name else ""
+    return f"{name}{data.examples:,} examples, SHA-256 `{data.fingerprint}`"
 
 
 def as_code(value: object) -> str:

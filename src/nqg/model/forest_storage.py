@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import nqg
-from nqg.data.dataset import Dataset
 from nqg.data.download import CACHE_VARIABLE
 from nqg.data.examples import Example
 from nqg.engines import Engine, Here
@@ -27,6 +25,7 @@ from nqg.grammar.arrays import Int64Array
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, starts_of
 from nqg.model.forests import Forests, build_forests, joined
+from nqg.run_config import RunConfig
 from nqg.settings_reader import read_dataclass
 
 KIND = "nqg forests"
@@ -124,8 +123,7 @@ class ForestCache:
 
 def fingerprint(grammar: Grammar, examples: Sequence[Example]) -> str:
     """SHA-256 of all that forests are made of: rules in their order, examples in theirs, and the code's versions."""
-    facts = (nqg.__version__, str(VERSION), Dataset("examples", examples).fingerprint, str(grammar))
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+    return RunConfig.of("forests", examples, grammar=str(grammar), format=VERSION).fingerprint
 
 
 def _checksum(path: Path) -> str:
