@@ -196,7 +196,7 @@ def train(
     check_picture(plot)
     chosen = project_settings(context.params)
     fallback = FallbackOptions.chosen(chosen, gate=gate, hold_out=hold_out)
-    task = Task.read(context.params, chosen)
+    task = TrainingTask.read(context.params, chosen)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
     try:
@@ -216,7 +216,7 @@ def train(
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TrainingTask:
     """What is to be learned and how; `rules` are a grammar, or the settings to induce one with."""
 
     examples: Sequence[Example]
@@ -229,7 +229,7 @@ class Task:
     forests: Path | None = None  # the folder to keep forests in, if memory is not to hold them
 
     @classmethod
-    def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> Task:
+    def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> TrainingTask:
         """The task that the options ask for, with the files that they name."""
         for table, settings in chosen.tables():
             detail(f"[{table}] {in_words(settings)}")
@@ -273,7 +273,7 @@ class TrainingRun:
         """Keep other trainings of the same model away until the block ends."""
         return held(self.folder, wait=False) if self.processes.is_main else nullcontext()
 
-    def trained(self, task: Task) -> ParserTraining:
+    def trained(self, task: TrainingTask) -> ParserTraining:
         """Train to the end, from the beginning or from the saved state."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -352,7 +352,7 @@ def _induced(examples: Sequence[Example], settings: InductionSettings, folder: P
         return Grammar.read(path, settings.max_non_terminals)
     found = run_induction(examples, settings)
     if not found.is_finished:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt("the search was stopped")
     found.write(path)
     err.print(f"{len(found.grammar):,} rules induced from {len(examples):,} examples")
     return found.grammar
@@ -376,7 +376,7 @@ class FallbackOptions:
             return None
         return cls(settings.seq2seq, settings.fine_tuning, HeldOut(hold_out) if gate else None)
 
-    def trained(self, task: Task, run: TrainingRun) -> Callable[[Path], None]:
+    def trained(self, task: TrainingTask, run: TrainingRun) -> Callable[[Path], None]:
         """Train it, and calibrate its gate; the result writes both into a model folder."""
         fallback = self._fine_tuned(task.examples, task.device, run.folder)
         gate = self._gate(self.hold_out, task, run) if self.hold_out else None
@@ -393,7 +393,7 @@ class FallbackOptions:
             pass
         return fine_tuning.seq2seq
 
-    def _gate(self, kind: HeldOut, task: Task, run: TrainingRun) -> Gate:
+    def _gate(self, kind: HeldOut, task: TrainingTask, run: TrainingRun) -> Gate:
         """The best gate for both parts, each trained anew without the held-out examples."""
         from nqg.seq2seq.legal_decoding import LegalSeq2seq
 
@@ -414,7 +414,7 @@ class FallbackOptions:
 
 def _save(
     training: ParserTraining,
-    task: Task,
+    task: TrainingTask,
     output: Path,
     dev: Path | None,
     write_more: Callable[[Path], None] | None,
