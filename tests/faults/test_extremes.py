@@ -89,7 +89,7 @@ def test_long_and_empty_sentences_do_not_spoil_those_beside_them(ambiguous: Pars
 
 def test_a_training_example_that_is_too_long_for_the_encoder_is_refused_by_its_length() -> None:
     grammar = Grammar.parse("a ### A\na NT_1 ### A NT_1")
-    with pytest.raises(NqgError, match="word pieces"):
+    with pytest.raises(NqgError, match="subwords"):
         trained(grammar, Example(" ".join("a" * 600), " ".join("A" * 600)))
 
 
