@@ -15,7 +15,7 @@ from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.induction.settings import InductionSettings
-from nqg.splits.trees import Tree
+from nqg.splits.compounds import Tree
 
 # Tokens
 

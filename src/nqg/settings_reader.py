@@ -132,14 +132,7 @@ def _words(hint: Any) -> str:
     return _NAMES.get(origin or hint, "an object")
 
 
-_NAMES = {
-    str: "a string",
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    tuple: "a list",
-    list: "a list",
-}
+_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false", tuple: "a list", list: "a list"}
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from nqg.data.spider import (
 )
 from nqg.data.sql import sql_atoms, sql_template, sql_text, sql_tokens
 from nqg.errors import FormatError, UnknownName
-from nqg.splits.trees import sql_compounds
+from nqg.splits.compounds import sql_compounds
 
 PETS = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
 OLDEST = Example("pets_1: how old?", "select max(age) from student", "train-7")

@@ -13,7 +13,7 @@ from nqg.data.spider import database_of, load_spider_xsp
 from nqg.data.sql import sql_text, sql_tokens
 from nqg.errors import FormatError, SettingsError
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.splits.trees import sql_tree
+from nqg.splits.compounds import sql_tree
 
 PETS = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight", "home town", "10%|x"))))
 CONSTANTS = SqlConstants(numbers=("1", "2.5", "-3"), inside_strings=("%", "ann", "o", "|"))

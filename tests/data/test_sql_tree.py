@@ -12,7 +12,7 @@ from nqg.data.schema import read_entries
 from nqg.data.spider import SpiderEntry
 from nqg.data.sql import is_number, sql_text, sql_tokens, sql_words
 from nqg.errors import FormatError
-from nqg.splits.trees import Tree, sql_compounds, sql_tree
+from nqg.splits.compounds import Tree, sql_compounds, sql_tree
 from strategies import sql_queries
 
 SOME_WORDS = ["select", "from", "where", "a", "t1", ".", "(", ")", "*", ",", "=", "-", "and", "not", "in", "'x'", "5"]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nqg.splits.trees import Tree
+from nqg.splits.compounds import Tree
 
 EXCLUDE = Tree("exclude", (Tree("longest", (Tree("river"),)), Tree("m0")))
 

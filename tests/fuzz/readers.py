@@ -33,7 +33,7 @@ from nqg.inference.hybrid import Gate
 from nqg.model.forest_storage import PartFiles, read_forests
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings
-from nqg.splits.trees import sql_compounds
+from nqg.splits.compounds import sql_compounds
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.splits.trees import Tree, bracket_tree
+from nqg.splits.compounds import Tree, bracket_tree
 from strategies import called, listed, program_trees
 
 

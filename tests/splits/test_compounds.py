@@ -6,8 +6,7 @@ from collections import Counter
 
 from hypothesis import given
 
-from nqg.splits.compounds import BracketDecomposition, SqlDecomposition, TokenDecomposition
-from nqg.splits.trees import Tree
+from nqg.splits.compounds import BracketDecomposition, SqlDecomposition, TokenDecomposition, Tree
 from strategies import called, listed, program_trees
 
 FUNQL = BracketDecomposition()

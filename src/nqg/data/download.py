@@ -155,10 +155,7 @@ class Cache:
         )
         is_ftp = file.address.startswith("ftp:")
         bar = DownloadProgress(f"downloading {file.name}", self.progress)
-        files.fetch(
-            file.path,
-            downloader=pooch.FTPDownloader() if is_ftp else pooch.HTTPDownloader(bar, CHUNK_SIZE),
-        )
+        files.fetch(file.path, downloader=pooch.FTPDownloader() if is_ftp else pooch.HTTPDownloader(bar, CHUNK_SIZE))
         if not file.is_whole_at(place):
             place.unlink()
             raise ValueError(f"{file.address}: damaged")

@@ -19,8 +19,7 @@ from nqg.splits.divergence import decomposed, tallied_divergence
 from nqg.splits.partition import Side
 from nqg.splits.tmcd import arrangement
 
-Histogram = Mapping[int, int]
-"""How many examples have each length, shortest first."""
+Histogram = Mapping[int, int]  # how many examples have each length, shortest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +113,7 @@ def audits(examples: Sequence[Example], splits: Mapping[str, Split], language: L
 
 BARS = " ▁▂▃▄▅▆▇█"
 BINS = 30
-HEADER = (
-    "split",
-    "train",
-    "dev",
-    "test",
-    "unseen atoms",
-    "compound divergence",
-    "atom divergence",
-    "shared templates",
-)
+HEADER = ("split", "train", "dev", "test", "unseen atoms", "compound divergence", "atom divergence", "shared templates")
 
 
 def audit_text(audits: Sequence[Audit]) -> str:
@@ -174,13 +164,13 @@ def bars(histogram: Histogram, longest: int) -> str:
 
 COLOURS = {"train": "#4477aa", "dev": "#ccbb44", "test": "#ee6677"}
 BAR_COLOUR = "#777788"
+# What is drawn as bars, and how the figures beside them are written.
 MEASURES: dict[str, tuple[str, Callable[[Audit], float]]] = {
     "compound divergence": ("%.3f", lambda audit: audit.compound_divergence),
     "atom divergence": ("%.3f", lambda audit: audit.atom_divergence),
     "test examples with unseen atoms, %": ("%.1f", lambda audit: 100 * audit.unseen_atom_share),
     "test templates seen in train, %": ("%.1f", lambda audit: 100 * audit.shared_templates / audit.test_templates),
 }
-"""What is drawn as bars, and how the figures beside them are written."""
 
 
 def write_plot(path: Path, audits: Sequence[Audit]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,35 +17,8 @@ from nqg.errors import FormatError
 from nqg.grammar.arrays import FloatArray, Int64Array, kernel
 from nqg.splits.compounds import Decomposition
 
-Feature = TypeVar("Feature", bound=Hashable)
-
-COMPOUND_ALPHA = 0.1
-"""Little weight on train: what matters is whether a test compound occurs there at all."""
-
-ATOM_ALPHA = 0.5
-"""Equal weights: atoms should be about as frequent on both sides."""
-
-
-def divergence(train: Mapping[Feature, int], test: Mapping[Feature, int], alpha: float) -> float:
-    """One minus the Chernoff coefficient of two counts: 0 where they are proportional, 1 where they share nothing.
-
-    Where one side counts nothing at all there is nothing to compare, and the divergence is 0.
-
-    >>> divergence({"longest(river)": 3}, {"longest(river)": 1}, COMPOUND_ALPHA)
-    0.0
-    >>> divergence({"longest(river)": 3}, {"shortest(river)": 1}, COMPOUND_ALPHA)
-    1.0
-    """
-    if not any(train.values()) or not any(test.values()):
-        return 0.0
-    return max(0.0, 1.0 - chernoff_coefficient(train, test, alpha))
-
-
-def chernoff_coefficient(train: Mapping[Feature, int], test: Mapping[Feature, int], alpha: float) -> float:
-    """The sum over k of p_k ** alpha * q_k ** (1 - alpha), with p and q the normalised counts."""
-    in_train, in_test = sum(train.values()), sum(test.values())
-    shared = (feature for feature in train if feature in test)
-    return math.fsum((train[k] / in_train) ** alpha * (test[k] / in_test) ** (1 - alpha) for k in shared)
+COMPOUND_ALPHA = 0.1  # little weight on train: what matters is whether a test compound occurs there at all
+ATOM_ALPHA = 0.5  # equal weights: atoms should be about as frequent on both sides
 
 
 class Bags(NamedTuple):
@@ -69,8 +42,6 @@ class Bags(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decomposed:
-    """The atoms and the compounds of every example of a dataset."""
-
     atoms: Bags
     compounds: Bags
 
@@ -123,8 +94,6 @@ class Tally(NamedTuple):
 
 
 class SwapOutcome(NamedTuple):
-    """What a swap would lead to."""
-
     overlap: float
     divergence: float
 
@@ -151,13 +120,15 @@ def refresh(tally: Tally) -> None:
 
 @kernel
 def tallied_divergence(tally: Tally) -> float:
-    """One minus the Chernoff coefficient of what is counted now."""
     return divergence_of(tally.overlap[0], tally.totals[0], tally.totals[1], tally.alpha)
 
 
 @kernel
 def divergence_of(overlap: float, train_total: int, test_total: int, alpha: float) -> float:
-    """The divergence for an overlap and totals; 0 where a side counts nothing."""
+    """One minus the Chernoff coefficient, the sum over k of p_k ** alpha * q_k ** (1 - alpha) of normalised counts.
+
+    It is 0 where the counts are proportional or a side counts nothing, and 1 where they share nothing.
+    """
     if train_total == 0 or test_total == 0:
         return 0.0
     scale = math.exp(alpha * math.log(train_total) + (1.0 - alpha) * math.log(test_total))

@@ -14,9 +14,7 @@ from nqg.data.dataset import Provenance, Split
 from nqg.data.examples import Example
 from nqg.errors import SettingsError
 
-Amount = int | float
-"""A number of examples (`440`) or a share of the dataset (`0.25`)."""
-
+Amount = int | float  # a number of examples (`440`) or a share of the dataset (`0.25`)
 USUAL_TEST_SHARE = 0.25
 
 
@@ -84,13 +82,8 @@ def cut(order: Sequence[int], sizes: Sizes, made_by: Provenance) -> Split:
     >>> cut([4, 2, 0, 1, 3], Sizes(train=2, dev=1, test=2), {"method": "by hand"})
     Split(train=(4, 2), test=(1, 3), dev=(0,), made_by={'method': 'by hand'})
     """
-    held_out = sizes.train + sizes.dev
-    return Split(
-        train=tuple(order[: sizes.train]),
-        dev=tuple(order[sizes.train : held_out]),
-        test=tuple(order[held_out:]),
-        made_by=made_by,
-    )
+    train, held_out = tuple(order[: sizes.train]), tuple(order[sizes.train :])
+    return Split(train, held_out[sizes.dev :], held_out[: sizes.dev], made_by)
 
 
 def random_split(examples: Sequence[Example], sizes: Sizes, rng: random.Random) -> Split:
@@ -100,8 +93,6 @@ def random_split(examples: Sequence[Example], sizes: Sizes, rng: random.Random) 
 
 
 class Side(StrEnum):
-    """One string of an example."""
-
     SOURCE = "source"
     TARGET = "target"
 
@@ -131,11 +122,8 @@ def spaced_length(example: Example, side: Side) -> int:
     return (example.source if side is Side.SOURCE else example.target).count(" ") + 1
 
 
-Template = Callable[[str], str]
-"""From a target to its template."""
-
-Group = list[int]
-"""The positions of all examples with one template."""
+Template = Callable[[str], str]  # from a target
+Group = list[int]  # the positions of all examples with one template
 
 
 def template_split(examples: Sequence[Example], sizes: Sizes, template: Template, rng: random.Random) -> Split:
@@ -196,8 +184,7 @@ def regex_template(pattern: str, blank: str = "_") -> Template:
     return lambda target: compiled.sub(lambda _: blank, target)
 
 
+# Numbers and quoted strings that stand alone between spaces.
 CONSTANTS = r"""(?<!\S)(?:-?[0-9]+(?:\.[0-9]+)?|"[^"]*"|'[^']*')(?!\S)"""
-"""Numbers and quoted strings that stand alone between spaces."""
-
 constants_template = regex_template(CONSTANTS)
 funql_template = regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANTS}")

@@ -56,8 +56,6 @@ class Goal(NamedTuple):
 
 
 class Method(StrEnum):
-    """How a TMCD split is searched for."""
-
     ANNEALING = "annealing"
     GREEDY = "greedy"
 
@@ -91,9 +89,8 @@ class TmcdSettings:
     @property
     def goal(self) -> Goal:
         bound = 1.0 if self.max_atom_divergence is None else self.max_atom_divergence
-        if self.target_divergence is None:
-            return Goal(atom_bound=bound)
-        return Goal(self.target_divergence, self.tolerance, bound)
+        aim = {} if self.target_divergence is None else {"aim": self.target_divergence, "tolerance": self.tolerance}
+        return Goal(**aim, atom_bound=bound)
 
 
 class Arrangement(NamedTuple):
@@ -106,7 +103,6 @@ class Arrangement(NamedTuple):
 
 
 def arrangement(data: Decomposed, train: Int64Array, test: Int64Array) -> Arrangement:
-    """The examples at `train` and `test`, counted."""
     compounds = tally(data.compounds, train, test, COMPOUND_ALPHA)
     return Arrangement(train, test, compounds, tally(data.atoms, train, test, ATOM_ALPHA))
 
@@ -124,7 +120,6 @@ def shortcoming(arrangement: Arrangement, goal: Goal) -> tuple[float, float]:
 
 @kernel
 def gap_after_swap(compounds: Tally, goal: Goal, leaving: int, entering: int) -> float:
-    """How far the compound divergence would be from the aim after a swap that is not made yet."""
     return abs(goal.aim - outcome_of_swap(compounds, leaving, entering).divergence)
 
 
@@ -249,8 +244,7 @@ def typical_change(arrangement: Arrangement, samples: int, randomness: np.random
     return change / samples
 
 
-LEAST_GAIN = 1e-12
-"""Smaller gains are rounding errors, and could be made for ever."""
+LEAST_GAIN = 1e-12  # smaller ones are rounding errors, and could be made for ever
 
 
 @kernel
@@ -271,18 +265,11 @@ def hill_climb(arrangement: Arrangement, goal: Goal, place: Int64Array, weighing
 
 
 Clock = Callable[[], float]
-
-STEPS = 100
-"""Temperatures of one annealing."""
-
+STEPS = 100  # temperatures of one annealing
+# First and last temperature, in units of the change that a random swap makes at the start. On GeoQuery and Spider the
+# divergence rises between 3 and 1 of these units; below 0.2 next to nothing moves.
 HOT, COLD = 3.0, 0.2
-"""First and last temperature, in units of the change that a random swap makes at the start.
-
-On GeoQuery and Spider the divergence rises between 3 and 1 of these units; below 0.2 next to nothing moves.
-"""
-
-SAMPLES = 10_000
-"""Swaps that the unit of temperature is measured on."""
+SAMPLES = 10_000  # swaps that the unit of temperature is measured on
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +299,7 @@ class SearchStep:
     divergence: float
 
 
-ArrangementSearch = Generator[SearchStep, None, Arrangement]
-"""Steps on the way, and at the end the best arrangement that was found."""
+ArrangementSearch = Generator[SearchStep, None, Arrangement]  # which returns the best that was found
 
 
 def greedy_search(
@@ -372,8 +358,7 @@ def _annealing(
         share = max(step / STEPS, (clock() - begun) / max(deadline - begun, 1e-9))
         if share >= 1:
             return
-        temperature = unit * HOT * (COLD / HOT) ** share
-        anneal(current, goal, temperature, budget.moves // STEPS + 1, randomness)
+        anneal(current, goal, unit * HOT * (COLD / HOT) ** share, budget.moves // STEPS + 1, randomness)
         refresh(current.compounds)
         refresh(current.atoms)
         yield share
@@ -393,12 +378,8 @@ def _hill_climbing(found: Arrangement, goal: Goal, weighings: int) -> Iterator[i
 
 MOVES_PER_EXAMPLE = 1_000
 USUAL_MOVES = 25_000_000
-MOST_RESTARTS = 15
-"""Small datasets have many local optima and are started from often; one annealing of a large one is enough."""
-
-DRAWS = 100
-"""Dev sets to choose from."""
-
+MOST_RESTARTS = 15  # small datasets have many local optima; one annealing of a large one is enough
+DRAWS = 100  # dev sets to choose from
 DEFAULT_SETTINGS = TmcdSettings()
 
 
@@ -423,8 +404,7 @@ def tmcd_split(
         try:
             step = next(search)
         except StopIteration as end:
-            found: Split = end.value
-            return found
+            return end.value  # type: ignore[no-any-return]
         progress(f"start {step.start}: compound divergence {step.divergence:.3f}", int(100 * step.done), 100)
 
 
