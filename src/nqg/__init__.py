@@ -7,7 +7,7 @@ by type checkers as they are, only note in which module a name is found.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import SimpleNamespace
@@ -22,13 +22,7 @@ def _noted_imports() -> Iterator[None]:
     """Within the block, an import by this file notes the module of each name in `_MODULES` instead of loading it."""
     load = builtins.__import__
 
-    def note(
-        module: str,
-        scope: Mapping[str, object] | None = None,
-        local: Mapping[str, object] | None = None,
-        names: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> Any:
+    def note(module: str, scope: Any = None, local: Any = None, names: Any = (), level: int = 0) -> Any:
         if scope is not globals():  # another thread imports something else meanwhile
             return load(module, scope, local, names or (), level)
         _MODULES.update(dict.fromkeys(names or (), module))

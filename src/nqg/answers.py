@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from nqg.data.examples import Tsv, format_of, tsv_columns
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import numbered_lines, strict_json
 from nqg.grammar.derivation import Derivation, Tokens
@@ -95,27 +96,18 @@ class Answer:
         from nqg.grammar.pictures import Markup, derivation_picture, element, in_notebook
 
         if self.target is None:
-            shown = element(
-                "p",
-                "No answer to ",
-                element("q", " ".join(self.source_tokens)),
-                f": {self.reason}.",
-                class_="abstention",
-            )
+            sentence = element("q", " ".join(self.source_tokens))
+            shown = element("p", "No answer to ", sentence, f": {self.reason}.", class_="abstention")
         elif self.reading is None:
             shown = element("p", element("code", self.target), f" by the {self.system}")
         else:
             sure = element("p", f"probability {self.reading.probability:.4g}")
             shown = element("div", derivation_picture(self.reading.derivation, self.reading.scores), sure)
-        rows = (
-            element(
-                "tr",
-                element("td", f"{reading.probability:.4g}"),
-                element("td", element("code", " ".join(reading.target))),
-                element("td", "" if reading.is_legal else "not a legal program"),
-            )
-            for reading in self.readings
-        )
+        rows = []
+        for reading in self.readings:
+            program = element("code", " ".join(reading.target))
+            cells = f"{reading.probability:.4g}", program, "" if reading.is_legal else "not a legal program"
+            rows.append(element("tr", *(element("td", cell) for cell in cells)))
         head = element("tr", *(element("th", name, scope="col") for name in ("probability", "program", "")))
         table = element("table", element("thead", head), element("tbody", *rows)) if self.readings else Markup("")
         return in_notebook(element("div", shown, table))
@@ -126,7 +118,6 @@ class System(Protocol):
 
     def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
         """An answer to each sentence, in their order."""
-        ...
 
 
 def program_tokens(program: str) -> Tokens:
@@ -162,13 +153,11 @@ class PredictionFile:
     def read(cls, path: Path | str, *, refuses_unknown: bool = False) -> PredictionFile:
         """The predictions of a `.tsv` file (source, tab, prediction) or a `.jsonl` file, plain or `.gz`."""
         path = Path(path)
-        extension = Path(path.name.removesuffix(".gz")).suffix
-        if extension not in (".tsv", ".jsonl"):
-            raise FormatError(f"expected the extension .tsv or .jsonl (or either with .gz), found '{extension}'", path)
-        prediction = _tsv_prediction if extension == ".tsv" else _jsonl_prediction
+        is_tsv = format_of(path) is Tsv
         targets: dict[str, str | None] = {}
         for place, line in numbered_lines(path):
-            source, target = (" ".join(text.split()) for text in prediction(line, place))
+            columns = tsv_columns(line, place, "prediction") if is_tsv else _jsonl_prediction(line, place)
+            source, target = (" ".join(text.split()) for text in columns)
             if not source:
                 raise FormatError("the source is empty", place)
             if targets.setdefault(source, target or None) != (target or None):
@@ -176,21 +165,12 @@ class PredictionFile:
         return cls(path, targets, refuses_unknown)
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        """What the file says of each sentence."""
         for sentence in sentences:
             source = " ".join(sentence.split())
             if self.refuses_unknown and source not in self.targets:
                 raise NqgError(f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence")
             target = self.targets.get(source)
             yield Answer(sentence, target, system=self.path.name, reason="no prediction" if target is None else "")
-
-
-def _tsv_prediction(line: str, place: Place) -> tuple[str, str]:
-    columns = line.split("\t")
-    if len(columns) != 2:
-        found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if line else "an empty line"
-        raise FormatError(f"expected 'source<TAB>prediction', found {found}", place)
-    return columns[0], columns[1]
 
 
 def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:

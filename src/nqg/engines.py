@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from multiprocessing.connection import Connection
 from threading import Thread
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from nqg.errors import MissingExtra, NqgError, SettingsError
 
@@ -31,17 +31,13 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 Job = Callable[[], Callable[[Part], Result]]
 """Called once in every worker: it loads what the work needs, and returns the work."""
-
 ATTEMPTS = 3  # at a part, before the work is given up
 AHEAD = 2  # parts a worker that are begun or done before the first of them is asked for
 
 
 class Engine(Protocol):
-    """Whoever can do a job part by part."""
-
     def map(self, job: Job[Part, Result], parts: Iterable[Part]) -> Iterator[Result]:
         """The results of the parts, in their order, as they are asked for."""
-        ...
 
 
 def engine_named(name: str, *, workers: int | None = None, gpus: int = 0) -> Engine:
@@ -106,7 +102,6 @@ class Worker:
 
 
 def _result(reply: bytes, number: int) -> Any:
-    outcome: Literal["done", "refused", "failed"]
     outcome, value = pickle.loads(reply)
     if outcome == "done":
         return value
@@ -132,8 +127,6 @@ class Attempt(Generic[Part]):
 
 @dataclass(frozen=True, slots=True)
 class ProcessPool:
-    """Workers in processes of their own, which share the machine's cores."""
-
     workers: int
 
     def map(self, job: Job[Part, Result], parts: Iterable[Part]) -> Iterator[Result]:
@@ -160,9 +153,8 @@ class ProcessPool:
             for task in [tasks[0]] if any(task.failures for task in tasks) else tasks:
                 if task.reply is None:
                     task.reply = pool.submit(_reply, task.part)
-            reply = tasks[0].reply
-            assert reply is not None
-            finished = reply.result()
+            assert tasks[0].reply is not None
+            finished = tasks[0].reply.result()  # a task whose worker was killed stays in the queue
             yield _result(finished, tasks.popleft().number)
 
     @contextmanager

@@ -24,8 +24,7 @@ class Place:
         return f"{self.path}:{self.line}"
 
 
-FAILED, MISUSED = 1, 2
-"""How the command line ends: the work could not be done, or something else should have been asked for."""
+FAILED, MISUSED = 1, 2  # how the command line ends: the work could not be done, or was asked for in a wrong way
 
 
 class NqgError(Exception):
@@ -47,7 +46,6 @@ class FormatError(NqgError):
         self.place = place
 
     def at(self, place: Place | Path) -> FormatError:
-        """The same complaint, with the place where the text was found."""
         return FormatError(self.reason, place)
 
 

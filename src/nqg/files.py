@@ -42,12 +42,9 @@ def _opened(path: Path) -> Iterator[BufferedIOBase]:
             yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FormatError(f"damaged gzip file ({error})", path) from error
-    except FileNotFoundError as error:
-        raise NqgError(f"{path}: no such file") from error
-    except IsADirectoryError as error:
-        raise NqgError(f"{path}: expected a file, found a folder") from error
     except OSError as error:
-        raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
+        reasons = {FileNotFoundError: "no such file", IsADirectoryError: "expected a file, found a folder"}
+        raise NqgError(f"{path}: {reasons.get(type(error), f'cannot be read ({error.strerror})')}") from error
 
 
 def decoded(raw: bytes, place: Place) -> str:

@@ -44,8 +44,7 @@ def folder_written_atomically(folder: Path) -> Iterator[Path]:
             part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
             held.enter_context(locked(part))
             held.callback(shutil.rmtree, part, ignore_errors=True)
-        new = part / NEW
-        new.mkdir()
+        (new := part / NEW).mkdir()
         yield new
         for path in new.rglob("*"):  # on the disk before their folder is seen
             if path.is_file():
@@ -152,7 +151,6 @@ def check_replaceable(folder: Path) -> None:
 
 
 def index_bytes(folder: Path) -> bytes:
-    """The index of a model folder as it is now."""
     try:
         return (folder / INDEX).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -169,12 +167,11 @@ def read_manifest(folder: Path, index: bytes, kind: str, version: int) -> dict[s
         raise FormatError(f"expected an object with 'kind': '{kind}'", folder / INDEX)
     found = manifest.get("version")
     if found != version:
-        is_newer = isinstance(found, int) and found > version
         way_out = "train again with this nqg, or use the version of nqg that wrote it"
-        raise NqgError(
-            f"{folder} was written in version {found} of the format; this nqg reads version {version}: "
-            + ("use the nqg that wrote it, or a newer one" if is_newer else way_out)
-        )
+        if isinstance(found, int) and found > version:
+            way_out = "use the nqg that wrote it, or a newer one"
+        versions = f"was written in version {found} of the format; this nqg reads version {version}"
+        raise NqgError(f"{folder} {versions}: {way_out}")
     return manifest
 
 
@@ -194,7 +191,6 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def checksum(path: Path) -> str:
-    """The SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -268,8 +264,7 @@ def check_shapes(model: nn.Module, shapes: Shapes, path: Path) -> None:
     """Refuse weights in a file that are not just those of a model, which may have no memory yet."""
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     for name in [*wanted, *shapes]:
-        there, here = shapes.get(name), wanted.get(name)
-        if there != here:
+        if (there := shapes.get(name)) != (here := wanted.get(name)):
             raise FormatError(f"the weights '{name}' have the shape {there}, expected {here}", path)
 
 
@@ -284,8 +279,7 @@ def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
 
 def check_vocabulary(vocabulary: Mapping[str, int], known: int, place: Path) -> None:
     """Refuse a tokenizer with subwords that the model, which has so many vectors, has none for."""
-    highest = max(vocabulary.values(), default=0)
-    if highest >= known:
+    if (highest := max(vocabulary.values(), default=0)) >= known:
         raise FormatError(f"the tokenizer has a subword {highest}, the model has vectors for {known}", place)
 
 

@@ -12,8 +12,7 @@ from nqg.errors import MissingExtra, NqgError
 from nqg.files import written_atomically
 
 FORMATS = (".png", ".svg")
-Draw = Callable[[Any], Any]
-"""Makes a figure with the class that it is given, Matplotlib's `Figure`."""
+Draw = Callable[[Any], Any]  # makes a figure with the class that it is given, Matplotlib's `Figure`
 
 
 def check_picture(path: Path | None) -> None:

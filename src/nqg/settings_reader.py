@@ -136,7 +136,6 @@ _NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or 
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

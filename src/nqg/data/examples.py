@@ -80,7 +80,6 @@ def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
 
 
 def format_of(path: Path) -> type[LineFormat]:
-    """The format that the extension of a file names."""
     extension = Path(path.name.removesuffix(".gz")).suffix
     if extension not in FORMATS:
         found = f"found '{extension}'" if extension else "found none"
@@ -121,16 +120,21 @@ class LineFormat(Protocol):
     def line(example: Example, place: Place) -> str: ...
 
 
+def tsv_columns(text: str, place: Place, second: str) -> list[str]:
+    """The source and the `second` column of a line."""
+    columns = text.split("\t")
+    if len(columns) != 2:
+        found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
+        raise FormatError(f"expected 'source<TAB>{second}', found {found}", place)
+    return columns
+
+
 class Tsv:
     """`source<TAB>target`."""
 
     @staticmethod
     def read(text: str, place: Place) -> Example:
-        columns = text.split("\t")
-        if len(columns) != 2:
-            found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
-            raise FormatError(f"expected 'source<TAB>target', found {found}", place)
-        return _checked(Example(*columns), place)
+        return _checked(Example(*tsv_columns(text, place, "target")), place)
 
     @staticmethod
     def line(example: Example, place: Place) -> str:
@@ -157,8 +161,6 @@ class Jsonl:
 
 
 FORMATS: dict[str, type[LineFormat]] = {".tsv": Tsv, ".jsonl": Jsonl}
-
-
 BLOCK = 1 << 24  # bytes that are searched for line ends at once
 LINE_FEED = ord("\n")
 
