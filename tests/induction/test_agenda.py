@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nqg.induction.agenda import Agenda, DataTerm, Replacement
 from nqg.induction.corpus import Mask
 from nqg.induction.description_length import LabelRule
+from nqg.induction.search import Agenda, DataTerm, Replacement
 from nqg.induction.settings import InductionSettings
 
 RULES = [LabelRule((number,), (number,)) for number in range(6)]  # 16 bits each

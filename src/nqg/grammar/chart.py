@@ -10,7 +10,7 @@ import numpy as np
 from nqg.errors import LimitExceeded
 from nqg.grammar.arrays import FloatArray, Int32Array
 from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
-from nqg.grammar.encoding import GrammarArrays
+from nqg.grammar.encoding import GrammarArrays, firsts_of, flat
 from nqg.grammar.goal_kernels import EncodedPairs, count_workspace, fill_counts, fill_goals, goal_workspace
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated
@@ -42,6 +42,10 @@ class EncodedBatch:
             return f"'{' '.join(sentence[:SHOWN_TOKENS])}{more}' ({len(sentence)} tokens)"
 
         return cls(*grammar.encoded.collate(sentences), described)
+
+    @classmethod
+    def of_labels(cls, sentences: Sequence[Sequence[int]]) -> EncodedBatch:
+        return cls(firsts_of(sentences), flat(sentences))
 
     def __len__(self) -> int:
         return len(self.first_token) - 1

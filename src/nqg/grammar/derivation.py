@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import TypeVar
+from typing import cast
 
 from nqg.errors import FormatError, LimitExceeded
 from nqg.grammar.grammar import NonTerminal, Rule, Symbols
 from nqg.grammar.hypergraph import Span
 
 Tokens = tuple[str, ...]
-Value = TypeVar("Value")
 MOST_TOKENS = 1_000_000  # repeated non-terminals double a target at every level: 200 levels would fill the universe
 _LINE = re.compile(r"(?P<indent>(?:  )*)\[(?P<start>\d+):(?P<end>\d+)\] (?P<rule>.+)")
 
@@ -46,7 +45,24 @@ class Derivation:
     hyperedges: tuple[Hyperedge, ...]
 
     def __post_init__(self) -> None:
-        self._folded(self._checked_span)
+        pending: list[Span] = []
+        for hyperedge in reversed(self.hyperedges):
+            rule, position = hyperedge.rule, hyperedge.span.start
+            if len(pending) < rule.arity:
+                raise FormatError(f"'{hyperedge}' has {len(pending)} children, its rule asks for {rule.arity}")
+            for symbol in rule.source:  # its tokens and its children's spans must tile its span
+                if isinstance(symbol, NonTerminal):
+                    child = pending.pop()
+                    if child.start != position:
+                        raise FormatError(f"'{hyperedge}' expects {symbol} at {position}, found it at {child}")
+                    position = child.end
+                else:
+                    position += 1
+            if position != hyperedge.span.end:
+                raise FormatError(f"'{hyperedge}' covers tokens up to {position}, not {hyperedge.span.end}")
+            pending.append(hyperedge.span)
+        if len(pending) != 1:
+            raise FormatError(f"expected one root, found {len(pending)}")
 
     @property
     def root(self) -> Hyperedge:
@@ -56,14 +72,14 @@ class Derivation:
     @property
     def source(self) -> Tokens:
         """The tokens that it reads."""
-        return self._folded(lambda number, children: substituted(self.hyperedges[number].rule.source, children))
+        return self._substituted([each.rule.source for each in self.hyperedges])
 
     @property
     def target(self) -> Tokens:
         """The tokens that it yields."""
         if (length := self.target_length) > MOST_TOKENS:
             raise LimitExceeded(f"the derivation yields a target of {length:,} tokens, more than {MOST_TOKENS:,}")
-        return self._folded(lambda number, children: substituted(self.hyperedges[number].rule.target, children))
+        return self._substituted([each.rule.target for each in self.hyperedges])
 
     @property
     def target_length(self) -> int:
@@ -87,54 +103,32 @@ class Derivation:
     def child_numbers(self) -> list[list[int]]:
         """For every hyperedge the numbers of those directly under it, left to right in the source."""
         children: list[list[int]] = [[] for _ in self.hyperedges]
-
-        def noted(number: int, below: list[int]) -> int:
-            children[number] = below
-            return number
-
-        self._folded(noted)
+        pending: list[int] = []
+        for number in reversed(range(len(children))):
+            children[number] = [pending.pop() for _ in range(self.hyperedges[number].rule.arity)]
+            pending.append(number)
         return children
 
     def target_lengths(self) -> list[int]:
         """For every hyperedge how many tokens it yields."""
         lengths = [0] * len(self.hyperedges)
-
-        def noted(number: int, below: list[int]) -> int:
+        for number, below in reversed(list(enumerate(self.child_numbers()))):
             target = self.hyperedges[number].rule.target
-            lengths[number] = sum(below[each.index - 1] if isinstance(each, NonTerminal) else 1 for each in target)
-            return lengths[number]
-
-        self._folded(noted)
+            parts = [1 if isinstance(each, str) else lengths[below[each.index - 1]] for each in target]
+            lengths[number] = sum(parts)
         return lengths
 
-    def _folded(self, combine: Callable[[int, list[Value]], Value]) -> Value:
-        """Combine values from the leaves to the root; `combine` gets a hyperedge's number and its children's values."""
-        values: list[Value] = []
-        for number in reversed(range(len(self.hyperedges))):
-            hyperedge = self.hyperedges[number]
-            arity = hyperedge.rule.arity
-            if len(values) < arity:
-                raise FormatError(f"'{hyperedge}' has {len(values)} children, its rule asks for {arity}")
-            values.append(combine(number, [values.pop() for _ in range(arity)]))
-        if len(values) != 1:
-            raise FormatError(f"expected one root, found {len(values)}")
-        return values[0]
-
-    def _checked_span(self, number: int, children: list[Span]) -> Span:
-        """The hyperedge's span, which its tokens and its children's spans must tile."""
-        hyperedge = self.hyperedges[number]
-        position, remaining = hyperedge.span.start, iter(children)
-        for symbol in hyperedge.rule.source:
-            if isinstance(symbol, NonTerminal):
-                child = next(remaining)
-                if child.start != position:
-                    raise FormatError(f"'{hyperedge}' expects {symbol} at {position}, found it at {child}")
-                position = child.end
-            else:
-                position += 1
-        if position != hyperedge.span.end:
-            raise FormatError(f"'{hyperedge}' covers tokens up to {position}, not {hyperedge.span.end}")
-        return hyperedge.span
+    def _substituted(self, sides: Sequence[Symbols]) -> Tokens:
+        """The sides of the hyperedges put together, the children's tokens in place of the non-terminals."""
+        pending: list[Tokens] = []
+        for hyperedge, side in zip(reversed(self.hyperedges), reversed(sides), strict=True):
+            if not hyperedge.rule.arity:
+                pending.append(cast(Tokens, side))
+                continue
+            below = [pending.pop() for _ in range(hyperedge.rule.arity)]
+            parts = [(each,) if isinstance(each, str) else below[each.index - 1] for each in side]
+            pending.append(tuple(chain.from_iterable(parts)))
+        return pending[0]
 
     def __str__(self) -> str:
         pairs = zip(self.depths(), self.hyperedges, strict=True)
@@ -162,12 +156,6 @@ class Derivation:
             if found != 2 * depth:
                 raise FormatError(f"'{line.strip()}' is indented by {found} spaces, expected {2 * depth}")
         return derivation
-
-
-def substituted(side: Symbols, children: Sequence[Tokens]) -> Tokens:
-    """One side of a rule with the children's tokens in place of its non-terminals."""
-    parts = (children[each.index - 1] if isinstance(each, NonTerminal) else (each,) for each in side)
-    return tuple(chain.from_iterable(parts))
 
 
 @dataclass(frozen=True, slots=True)

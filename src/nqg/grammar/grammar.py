@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +97,7 @@ class Rule:
 
     source: Symbols
     target: Symbols
+    arity: int = field(init=False, repr=False, compare=False)  # how many non-terminals the source has
 
     def __post_init__(self) -> None:
         check_terminals(self.source + self.target)
@@ -110,11 +111,7 @@ class Rule:
         used = sorted({symbol.index for symbol in self.target if isinstance(symbol, NonTerminal)})
         if used != indices:
             raise FormatError(f"the source has {_listed(indices)} but the target {_listed(used)}; expected the same")
-
-    @property
-    def arity(self) -> int:
-        """How many non-terminals the source has."""
-        return sum(isinstance(symbol, NonTerminal) for symbol in self.source)
+        object.__setattr__(self, "arity", len(indices))
 
     @classmethod
     def parse(cls, text: str) -> Rule:

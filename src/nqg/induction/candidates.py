@@ -26,14 +26,14 @@ from typing import NamedTuple
 import numpy as np
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, EncodedBatch, encoded_charts, more_room
-from nqg.grammar.chart_kernels import NOTHING, Graphs
+from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, OUTPUT_ROOM, EncodedBatch, encoded_charts, more_room
+from nqg.grammar.chart_kernels import NOTHING, Graphs, ints
 from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, firsts_of, flat, successor
 from nqg.grammar.goal_kernels import EncodedPairs, GoalWorkspace, find_goals, goal_workspace, pick_first, pick_next
+from nqg.induction.corpus import find_run
 from nqg.induction.description_length import LabelRule, Labels, rule_of_leaves
 
 NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut out
-OUTPUT_ROOM = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +175,6 @@ class CandidateWorkspace(NamedTuple):
 
 def candidate_workspace(longest: int, max_arity: int, room: int) -> CandidateWorkspace:
     """Scratch arrays for rules with at most `longest` source symbols, with `room` for pairs, states and findings."""
-
-    def ints(*shape: int) -> Int32Array:
-        return np.empty(shape, dtype=np.int32)
-
     return CandidateWorkspace(
         used=np.zeros(4, dtype=np.int64),
         cells=ints(longest + 1, longest + 1),
@@ -280,19 +276,6 @@ def _hole_place(
 
 
 @inlined
-def _first_occurrence(place: int, length: int, target: Int32Array) -> int:
-    for candidate in range(place):
-        same = True
-        for offset in range(length):
-            if target[candidate + offset] != target[place + offset]:
-                same = False
-                break
-        if same:
-            return candidate
-    return place
-
-
-@inlined
 def _solve(
     rule: int,
     hole: int,
@@ -312,7 +295,7 @@ def _solve(
         if length != NOTHING:
             place = _hole_place(rule, hole, length, work.pairs[pair, 2], target, grammar, goals)
             if place != NOTHING:
-                first = _first_occurrence(place, length, target)
+                first = find_run(target[place : place + length], target, 0) - length
                 _need(work.spans[2 * hole], work.spans[2 * hole + 1], first, length, work)
         more = pick_next(arity, goals)
 

@@ -6,7 +6,6 @@ import heapq
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +14,12 @@ from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
 from nqg.grammar.chart import EncodedBatch, charts, goal_charts
-from nqg.grammar.encoding import NT, firsts_of, flat
+from nqg.grammar.encoding import NT
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_ROOT, ranges
 from nqg.induction.description_length import LabelRule, Labels
 
 Mask = NDArray[np.bool_]
-
-
-class Rank(NamedTuple):
-    """How good an example is for a search, the best the largest: short before long, then early before late."""
-
-    negative_length: int
-    negative_position: int
 
 
 def shortest_first(examples: Iterable[Example], count: int | None = None) -> list[Example]:
@@ -38,11 +30,10 @@ def shortest_first(examples: Iterable[Example], count: int | None = None) -> lis
     """
     most = math.inf if count is None else count
     kept: dict[object, Example] = {}
-    worst_first: list[tuple[Rank, object]] = []
+    worst_first: list[tuple[tuple[int, int], object]] = []  # rank and pair
     for position, example in enumerate(examples):
-        source = example.source_tokens
-        rank = Rank(-len(source), -position)
-        pair = (source, example.target_tokens)
+        pair = (example.source_tokens, example.target_tokens)
+        rank = (-len(example.source_tokens), -position)
         if not all(pair):
             raise NqgError(f"{example} has an empty side; a rule needs words on both")
         if pair in kept or (len(kept) >= most and rank < worst_first[0][0]):
@@ -96,7 +87,7 @@ class EncodedExamples:
     @classmethod
     def of(cls, pairs: Sequence[LabelRule]) -> EncodedExamples:
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        return cls(EncodedBatch(firsts_of(sources), flat(sources)), EncodedBatch(firsts_of(targets), flat(targets)))
+        return cls(EncodedBatch.of_labels(sources), EncodedBatch.of_labels(targets))
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -105,8 +96,7 @@ class EncodedExamples:
         """The examples in whose derivations one of `rules` could take part: its words stand there in that order."""
         touched = np.zeros(len(self), dtype=np.bool_)
         for rule in rules:
-            pattern = np.array(rule.source, dtype=np.int32)
-            _mark_matches(pattern, self.sources.first_token, self.sources.tokens, touched)
+            _mark_matches(np.array(rule.source, np.int32), self.sources.first_token, self.sources.tokens, touched)
         return touched
 
     def select(self, numbers: Int64Array) -> tuple[EncodedBatch, EncodedBatch]:
@@ -122,15 +112,13 @@ def _select(batch: EncodedBatch, numbers: Int64Array) -> EncodedBatch:
 
 
 @inlined
-def _find_run(run: Int32Array, sentence: Int32Array, position: int) -> int:
+def find_run(run: Int32Array, sentence: Int32Array, position: int) -> int:
     """The position behind the first occurrence of `run` from `position` on, or -1."""
     for start in range(position, len(sentence) - len(run) + 1):
-        same = True
         for offset in range(len(run)):
             if sentence[start + offset] != run[offset]:
-                same = False
                 break
-        if same:
+        else:
             return start + len(run)
     return -1
 
@@ -147,7 +135,7 @@ def _matches(pattern: Int32Array, sentence: Int32Array) -> bool:
         while stop < len(pattern) and pattern[stop] != NT:
             stop += 1
         if at < stop:
-            position = _find_run(pattern[at:stop], sentence, position)
+            position = find_run(pattern[at:stop], sentence, position)
             at = stop
         if position > len(sentence) or position < 0:
             return False

@@ -31,7 +31,6 @@ class LabelRule(NamedTuple):
 
     @property
     def arity(self) -> int:
-        """How many non-terminals the source has."""
         return self.source.count(NT)
 
     def leaf_source(self) -> Labels:
@@ -54,9 +53,8 @@ def rule_of_leaves(source: Sequence[int], target: Sequence[int]) -> LabelRule | 
     if set(leaves) != {label for label in target if label <= LEAF}:
         return None
     index = {leaf: -number for number, leaf in enumerate(leaves, start=1)}
-    return LabelRule(
-        tuple(NT if label <= LEAF else label for label in source), tuple(index.get(label, label) for label in target)
-    )
+    labels = tuple(NT if label <= LEAF else label for label in source)
+    return LabelRule(labels, tuple(index.get(label, label) for label in target))
 
 
 @dataclass(frozen=True)

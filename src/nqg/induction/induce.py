@@ -38,10 +38,7 @@ class Induction:
     """
 
     def __init__(
-        self,
-        examples: Iterable[Example],
-        settings: InductionSettings | None = None,
-        seed_rules: Iterable[Rule] = (),
+        self, examples: Iterable[Example], settings: InductionSettings | None = None, seed_rules: Iterable[Rule] = ()
     ) -> None:
         self.settings = settings or InductionSettings()
         self._examples = examples if isinstance(examples, Sequence) else list(examples)
@@ -66,11 +63,7 @@ class Induction:
         ]
         new = pairs[len(pairs) - len(examples) :]
         identities = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
-        first_rules = [
-            *new,
-            *(LabelRule(string, string) for string in identities),
-            *map(vocabulary.label_rule, rules),
-        ]
+        first_rules = [*new, *(LabelRule(string, string) for string in identities), *map(vocabulary.label_rule, rules)]
         numbers, absent = vocabulary.numbers, len(vocabulary.numbers)  # neither a terminal's nor a non-terminal's
         brackets = [pair for pair in BRACKETS if settings.balanced and numbers.keys() & set(pair)]
         splits = SplitSettings(

@@ -79,18 +79,9 @@ class Header:
 
     @classmethod
     def of(cls, config: RunConfig, rules: int, length: DescriptionLength) -> Header:
-        return cls(
-            KIND,
-            VERSION,
-            config.nqg_version,
-            config.data.examples,
-            config.data.fingerprint,
-            config.settings,
-            tuple(config.extra["seed_rules"]),
-            rules,
-            length.grammar_bits,
-            length.data_bits,
-        )
+        data, seeds = (config.data.examples, config.data.fingerprint), tuple(config.extra["seed_rules"])
+        bits = (length.grammar_bits, length.data_bits)
+        return cls(KIND, VERSION, config.nqg_version, *data, config.settings, seeds, rules, *bits)
 
     @property
     def config(self) -> RunConfig:
@@ -132,18 +123,10 @@ class TracedStep:
         {"step": 1, "phase": "splitting", "added": ["NT_1 twice ### NT_1 NT_1"], "removed": ["jump twice ###
         """
         step = self.step
-        line = StepLine(
-            self.number,
-            step.phase,
-            tuple(map(str, step.added)),
-            tuple(map(str, step.removed)),
-            step.saved.grammar_bits,
-            step.saved.data_bits,
-            step.rules,
-            step.length.grammar_bits,
-            step.length.data_bits,
-            round(self.seconds, 6),
-        )
+        rules = (tuple(map(str, step.added)), tuple(map(str, step.removed)))
+        saved = (step.saved.grammar_bits, step.saved.data_bits)
+        length = (step.length.grammar_bits, step.length.data_bits)
+        line = StepLine(self.number, step.phase, *rules, *saved, step.rules, *length, round(self.seconds, 6))
         return json.dumps(asdict(line)) + "\n"
 
     @classmethod
@@ -153,17 +136,12 @@ class TracedStep:
         if line.step != place.line - 1:
             raise FormatError(f"expected step {place.line - 1}, found step {line.step}", place)
         try:
-            step = InductionStep(
-                line.phase,
-                tuple(map(Rule.parse, line.added)),
-                tuple(map(Rule.parse, line.removed)),
-                DescriptionLength(line.saved_grammar_bits, line.saved_data_bits),
-                line.rules,
-                DescriptionLength(line.grammar_bits, line.data_bits),
-            )
+            changed = (tuple(map(Rule.parse, line.added)), tuple(map(Rule.parse, line.removed)))
         except FormatError as error:
             raise error.at(place) from error
-        return cls(line.step, step, line.seconds)
+        saved = DescriptionLength(line.saved_grammar_bits, line.saved_data_bits)
+        length = DescriptionLength(line.grammar_bits, line.data_bits)
+        return cls(line.step, InductionStep(line.phase, *changed, saved, line.rules, length), line.seconds)
 
 
 @dataclass(frozen=True, slots=True)
