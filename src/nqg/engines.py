@@ -53,9 +53,8 @@ def engine_named(name: str, *, workers: int | None = None, gpus: int = 0) -> Eng
     if name == "ray" or name.startswith("ray://"):
         return RayEngine(None if name == "ray" else name, workers, gpus)
     if name != "local":
-        raise SettingsError(
-            f"no engine '{name}'; expected local, ray, or the address of a Ray cluster, ray://HOST:PORT"
-        )
+        expected = "local, ray, or the address of a Ray cluster, ray://HOST:PORT"
+        raise SettingsError(f"no engine '{name}'; expected {expected}")
     return Here() if workers in (None, 1) else ProcessPool(workers)
 
 

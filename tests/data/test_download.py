@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from local_server import LocalServer, serving
-from nqg.data.download import Cache, Marks, Mirror, RemoteFile, file_store
+from nqg.data.download import Cache, Mirror, RemoteFile, file_store
 from nqg.errors import DataUnavailable, FormatError
 
 CONTENT = b"<example id=1><example id=2>" * 1000
@@ -40,7 +40,7 @@ def checksummed(server: LocalServer) -> RemoteFile:
 
 @pytest.fixture
 def marked(server: LocalServer) -> RemoteFile:
-    return RemoteFile("geo/corpus.xml", server.address("corpus.xml"), marks=Marks(b"<example", 2000))
+    return RemoteFile("geo/corpus.xml", server.address("corpus.xml"), marks=(b"<example", 2000))
 
 
 def test_a_file_is_downloaded_once_and_then_found(cache: Cache, server: LocalServer, checksummed: RemoteFile) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nqg.data import scan
 from nqg.data.dataset import Dataset, Split, read_split
-from nqg.data.download import FileStore, Marks, RemoteFile, file_store
+from nqg.data.download import FileStore, RemoteFile, file_store
 from nqg.data.examples import Example
 from nqg.data.geoquery import load_geoquery
 from nqg.data.schema import Schema, read_schemas
@@ -35,7 +35,6 @@ def load_spider_schemas(mirror: Path | str | None = None, progress: Progress = s
 
 
 def entry_named(name: str) -> Entry:
-    """The entry of the catalogue, or an error with the nearest name."""
     if name not in CATALOGUE:
         raise UnknownName("dataset", name, CATALOGUE)
     return CATALOGUE[name]
@@ -107,7 +106,7 @@ _CORPUS = RemoteFile(
     "geoquery/corpus.xml",
     "http://www.cs.utexas.edu/~ml/wasp/geo-funql/corpus.xml",
     919_140,
-    marks=Marks(b"<example id=", 880),  # no checksum: the bytes at the public address may differ
+    marks=(b"<example id=", 880),  # no checksum: the bytes at the public address may differ
 )
 _GEOBASE = RemoteFile(
     "geoquery/geobase",
@@ -145,8 +144,7 @@ def _mcd(name: str, sha256: str) -> NamedSplit:
 
 def _xsp_split(examples: Sequence[Example]) -> Split:
     made_by = {"dataset": "spider-xsp", "split": "standard", "rule": "train: train_spider.json; test: dev.json"}
-    train_size = 7_000
-    return Split(train=tuple(range(train_size)), test=tuple(range(train_size, len(examples))), made_by=made_by)
+    return Split(train=tuple(range(7_000)), test=tuple(range(7_000, len(examples))), made_by=made_by)
 
 
 _SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"

@@ -19,8 +19,6 @@ Provenance = Mapping[str, str | int | float | bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The examples of a split."""
-
     train: list[Example]
     dev: list[Example]
     test: list[Example]
@@ -40,12 +38,10 @@ class Split:
 
     def __post_init__(self) -> None:
         train, test, dev = set(self.train), set(self.test), set(self.dev)
-        shared = sorted((train & test) | (train & dev) | (test & dev))
-        if shared:
-            raise FormatError(f"position {shared[0]} stands in more than one part of the split")
-        negative = [position for position in train | test | dev if position < 0]
-        if negative:
-            raise FormatError(f"position {min(negative)} is negative; positions count from 0")
+        if shared := (train & test) | (train & dev) | (test & dev):
+            raise FormatError(f"position {min(shared)} stands in more than one part of the split")
+        if (first := min(train | test | dev, default=0)) < 0:
+            raise FormatError(f"position {first} is negative; positions count from 0")
 
     def fitting(self, size: int) -> Split:
         """This split, or an error where it points past the end of a dataset of `size` examples.
@@ -123,8 +119,7 @@ class McdSplit:
 
 def read_split(path: Path | str, size: int | None = None) -> Split:
     """The split in a file, ours or one of those published; given the dataset's `size`, it must fit that."""
-    path = Path(path)
-    values = read_json(path)
+    path, values = Path(path), read_json(Path(path))
     try:
         if isinstance(values, dict) and "trainIdxs" in values:
             published = read_dataclass(McdSplit, values, "the split")

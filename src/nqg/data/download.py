@@ -26,32 +26,24 @@ CHUNK_SIZE = 1 << 16  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """What a whole file holds, for files whose bytes may differ: `text`, this many times."""
-
-    text: bytes
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
 class RemoteFile:
     """A file of a dataset: its path in a mirror or cache, its public address, and how to tell that it is whole.
 
     A file `by_hand` has no address that a program can fetch: `address` is the web page where a person gets it.
-    A file with an `archive` is the member of that name in it.
+    A file with an `archive` is the member of that name in it. One whose bytes may differ has `marks`, a text and how
+    often it occurs, in place of a checksum.
     """
 
     path: str
     address: str
     size: int | None = None
     sha256: str | None = None
-    marks: Marks | None = None
+    marks: tuple[bytes, int] | None = None
     archive: RemoteFile | None = None
     by_hand: bool = False
 
     @property
     def name(self) -> str:
-        """The file's name without its folder."""
         return PurePosixPath(self.path).name
 
     def is_whole_at(self, place: Path) -> bool:
@@ -60,7 +52,10 @@ class RemoteFile:
             return False
         if self.sha256:
             return hashlib.sha256(place.read_bytes()).hexdigest() == self.sha256
-        return self.by_hand if self.marks is None else place.read_bytes().count(self.marks.text) == self.marks.times
+        if self.marks is None:
+            return self.by_hand
+        text, times = self.marks
+        return place.read_bytes().count(text) == times
 
 
 class FileStore(Protocol):
@@ -138,10 +133,8 @@ class Cache:
             reason = f"{file.address} has another file than the published one (its contents do not check)"
             raise DataUnavailable(f"{reason}. {advice}") from error
         except ftplib.all_errors as error:  # with OSError among them, and so the errors of requests
-            cause = str(error).partition(" (Caused by")[0]
-            raise DataUnavailable(
-                f"{file.path} could not be downloaded from {file.address} ({cause}). {advice}"
-            ) from error
+            reason = f"{file.path} could not be downloaded from {file.address}"
+            raise DataUnavailable(f"{reason} ({str(error).partition(' (Caused by')[0]}). {advice}") from error
         return place
 
     def _download(self, file: RemoteFile, place: Path) -> None:

@@ -21,8 +21,8 @@ from nqg.grammar.target_grammar import TargetGrammar
 
 Item = TypeVar("Item")
 
+# Programs nested deeper are refused, so that walks over a tree may recurse; GeoQuery's deepest has 16 levels.
 MAX_DEPTH = 100
-"""Programs nested deeper are refused, so that walks over a tree may recurse; GeoQuery's deepest has 16 levels."""
 
 
 class EntityKind(StrEnum):
@@ -69,8 +69,6 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A literal number."""
-
     value: Decimal
 
     def __str__(self) -> str:
@@ -89,8 +87,6 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A predicate applied to its arguments."""
-
     predicate: str
     arguments: tuple[Term, ...]
 
@@ -123,11 +119,11 @@ def spaced_text(term: Term) -> str:
 
 def leaves(term: Term) -> Iterator[Leaf]:
     """Entities, placeholders, numbers and bare names of `term`, from left to right."""
-    if not isinstance(term, Call):
+    if isinstance(term, Call):
+        for argument in term.arguments:
+            yield from leaves(argument)
+    else:
         yield term
-        return
-    for argument in term.arguments:
-        yield from leaves(argument)
 
 
 def with_leaves(term: Term, change: Callable[[Leaf], Term]) -> Term:
@@ -198,7 +194,6 @@ class Token:
         return self.text[1:-1].replace("''", "'")
 
     def refused(self, expected: str) -> FormatError:
-        """The error to raise where something else is expected."""
         found = self.text if self.kind in ("text", "end") else f"'{self.text}'"
         reason = f"found {found}, expected {expected}"
         if isinstance(self.place, Place):
@@ -219,7 +214,6 @@ class Tokens:
         return token
 
     def expect(self, kind: str, expected: str) -> Token:
-        """The next token, which must be of this kind."""
         token = self.take()
         if token.kind != kind:
             raise token.refused(expected)
@@ -341,11 +335,9 @@ def is_well_typed(target: str, entities: Sequence[Entity]) -> bool:
     """Whether a target in the converted form makes sense once `entities[i]` stands for its placeholder `m{i}`."""
 
     def kind(leaf: Leaf) -> Leaf:
-        match leaf:
-            case Placeholder(index) if index < len(entities):
-                return Name(entities[index].kind)
-            case _:
-                return leaf
+        if isinstance(leaf, Placeholder) and leaf.index < len(entities):
+            return Name(entities[leaf.index].kind)
+        return leaf
 
     target_of_kinds = spaced_text(with_leaves(parse_funql(target), kind))
     return funql_target_grammar(allows_kinds=True).accepts(target_of_kinds.split())

@@ -119,8 +119,6 @@ class River:
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """A state and its neighbours."""
-
     state: str
     state_abbreviation: str
     neighbours: tuple[str, ...]

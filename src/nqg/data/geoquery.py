@@ -61,8 +61,6 @@ def read_corpus(path: Path) -> list[CorpusExample]:
 
 
 class CorpusReader:
-    """Listens to the XML parser and collects one example at a time."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.examples: dict[str, CorpusExample] = {}
@@ -109,14 +107,12 @@ class CorpusReader:
         raise FormatError(f"found {found}", Place(self.path, self.parser.CurrentLineNumber))
 
 
+# What sentences call a country, by its name in geobase; every other entity goes by its own name.
 COUNTRY_NAMES = {
     "usa": ("usa", "us", "america", "country", "united states", "united states of america", "continental us"),
 }
-"""What sentences call a country, by its name in geobase; every other entity goes by its own name."""
-
+# States that must be spelled out after a city: "portland or seattle" does not mention Portland, Oregon.
 ABBREVIATIONS_THAT_ARE_WORDS = frozenset({"in", "or", "me", "hi", "oh", "ok"})
-"""States that must be spelled out after a city: "portland or seattle" does not mention Portland, Oregon."""
-
 Words = tuple[str, ...]
 
 
@@ -147,9 +143,6 @@ class Mention:
     start: int
     stop: int
     readings: tuple[Entity, ...]
-
-    def __len__(self) -> int:
-        return self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +218,6 @@ class AnonymisedExample:
     example: Example
     entities: tuple[Entity, ...]
 
-    @property
-    def original_program(self) -> str:
-        """The program as the corpus writes it."""
-        return restored(self.example.target, self.entities)
-
 
 @dataclass(frozen=True, slots=True)
 class AnonymisedSentence:
@@ -274,8 +262,7 @@ def anonymised_example(
     named = tuple(dict.fromkeys(leaf for leaf in leaves(tree) if isinstance(leaf, Entity)))
     replaced = _replaced(source, list(_settled(names.mentions(source, named.__contains__), named)))
     entities = tuple(reading for (reading,) in replaced.readings)
-    missing = [entity for entity in named if entity not in entities]
-    if missing:
+    if missing := [entity for entity in named if entity not in entities]:
         raise FormatError(f"the program names {missing[0]}, which the sentence '{' '.join(source)}' does not mention")
     numbers: dict[Leaf, Term] = {entity: Placeholder(index) for index, entity in enumerate(entities)}
     target = spaced_text(with_leaves(expanded(tree), lambda leaf: numbers.get(leaf, leaf)))
@@ -310,11 +297,9 @@ def _checked_words(sentence: str) -> Words:
     source = words(sentence)
     if not source:
         raise FormatError(f"found no word in the sentence {sentence!r}, expected at least one")
-    reserved = [word for word in source if re.fullmatch(r"m[0-9]+", word)]
-    if reserved:
-        raise FormatError(
-            f"found the word '{reserved[0]}' in a sentence; it is reserved for placeholders, write a name"
-        )
+    if reserved := [word for word in source if re.fullmatch(r"m[0-9]+", word)]:
+        word = reserved[0]
+        raise FormatError(f"found the word '{word}' in a sentence; it is reserved for placeholders, write a name")
     return source
 
 
@@ -322,8 +307,7 @@ def _settled(mentions: Sequence[Mention], named: Sequence[Entity]) -> Iterator[M
     """The mentions with one reading each; a name that several named entities share means each in turn."""
     taken: set[Entity] = set()
     for mention in mentions:
-        untaken = [entity for entity in mention.readings if entity not in taken]
-        entity = min(untaken or mention.readings, key=named.index)
+        entity = min(mention.readings, key=lambda entity: (entity in taken, named.index(entity)))
         taken.add(entity)
         yield replace(mention, readings=(entity,))
 
@@ -338,5 +322,6 @@ def _replaced(source: Words, mentions: Sequence[Mention]) -> AnonymisedSentence:
     tokens = list(source)
     for index, same in enumerate(numbered):
         for mention in same:
-            tokens[mention.start : mention.stop] = [str(Placeholder(index))] + [""] * (len(mention) - 1)
+            blanks = [""] * (mention.stop - mention.start - 1)
+            tokens[mention.start : mention.stop] = [str(Placeholder(index)), *blanks]
     return AnonymisedSentence(" ".join(filter(None, tokens)), tuple(same[0].readings for same in numbered))

@@ -59,8 +59,7 @@ def read_scan_file(path: Path) -> list[Example]:
     """The examples of a published SCAN file, lines of the form `IN: jump OUT: I_JUMP`."""
     examples = []
     for place, text in numbered_lines(path):
-        line = _LINE.fullmatch(text)
-        if line is None:
+        if (line := _LINE.fullmatch(text)) is None:
             raise FormatError(f"expected 'IN: command OUT: actions', found '{text}'", place)
         examples.append(Example(line[1], line[2]))
     return examples

@@ -16,14 +16,11 @@ from nqg.data.schema import Schema, read_entries
 from nqg.data.sql import sql_tokens, text_tokens
 from nqg.errors import FormatError, UnknownName
 
-SSP_MIN_EXAMPLES = 50
-"""A database takes part in SSP when train_spider.json has this many examples of it."""
+SSP_MIN_EXAMPLES = 50  # in train_spider.json, for a database to take part in SSP
 
 
 @dataclass(frozen=True, slots=True)
 class SpiderEntry:
-    """A question as Spider's files have it."""
-
     db_id: str
     question: str
     query: str
@@ -87,9 +84,7 @@ def nqg_target(sql: str) -> str:
 
 def nqg_examples(examples: Iterable[Example]) -> list[Example]:
     """The examples as grammars are induced from them."""
-    return [
-        replace(example, source=nqg_source(example.source), target=nqg_target(example.target)) for example in examples
-    ]
+    return [replace(each, source=nqg_source(each.source), target=nqg_target(each.target)) for each in examples]
 
 
 def with_schemas(examples: Iterable[Example], schemas: Mapping[str, Schema]) -> list[Example]:

@@ -16,12 +16,12 @@ from nqg.errors import FormatError
 SPACE = "▁"
 """The token for white space inside a string where one would not expect it: beside a punctuation mark, or repeated."""
 
+# Words (in lower case) that cannot be a name, unless a dot stands before them.
 _RESERVED = """
     all and as asc between by cross desc distinct except exists from full group having in inner intersect is join left
     like limit natural not null on or order outer right select union where
 """
 RESERVED = frozenset(_RESERVED.split())
-"""Words (in lower case) that cannot be a name, unless a dot stands before them."""
 
 QUOTES = ('"', "'")
 _NUMBER = r"\d+(?:\.\d+)?(?!\w)"

@@ -420,16 +420,13 @@ def tmcd_search(
     search = greedy_search if settings.method is Method.GREEDY else annealing_search
     goal = settings.goal
     found = yield from search(Problem(data, sizes.train, goal), usual_budget(settings, sizes.total), rng)
-    if (atoms := tallied_divergence(found.atoms)) > goal.atom_bound:
-        raise NqgError(
-            f"no split with an atom divergence of at most {settings.max_atom_divergence} was found, the nearest has "
-            f"{atoms:.4f}; allow more, or search longer"
-        )
+    atoms, compounds = tallied_divergence(found.atoms), tallied_divergence(found.compounds)
+    if atoms > goal.atom_bound:
+        missed = f"no split with an atom divergence of at most {goal.atom_bound} was found"
+        raise NqgError(f"{missed}, the nearest has {atoms:.4f}; allow more, or search longer")
     if settings.target_divergence is not None and gap(found, goal) > settings.tolerance:
-        raise NqgError(
-            f"no split with a compound divergence of {settings.target_divergence} was found, the nearest has "
-            f"{tallied_divergence(found.compounds):.4f}; ask for one nearer to that, or search longer"
-        )
+        missed = f"no split with a compound divergence of {goal.aim} was found"
+        raise NqgError(f"{missed}, the nearest has {compounds:.4f}; ask for one nearer to that, or search longer")
     held_out = sorted(found.test.tolist())
     draws = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(DRAWS if sizes.dev else 1)]
     tests = [np.setdiff1d(held_out, dev) for dev in draws]
