@@ -59,8 +59,6 @@ class RemoteFile:
 
 
 class FileStore(Protocol):
-    """A folder that files of datasets come from."""
-
     def has(self, file: RemoteFile) -> bool:
         """Whether the file is there already."""
 

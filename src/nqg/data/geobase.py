@@ -246,7 +246,6 @@ class Geography:
 
     @classmethod
     def of(cls, geobase: Geobase) -> Geography:
-        """What the facts of `geobase` say."""
         # Geobase lists `mckinley` as a mountain and `mount mckinley` as a highest point.
         highest = {each.highest_point for each in geobase.all(HighLow)}
         full_names = ((each.name, f"mount {each.name}") for each in geobase.all(Mountain))

@@ -147,8 +147,6 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class EntityNames:
-    """All names of the entities of a geobase."""
-
     entities: dict[Words, tuple[Entity, ...]]
     state_abbreviations: dict[Words, str]
     cities_of_states: frozenset[tuple[str, str]]

@@ -132,8 +132,7 @@ class SqlConstants:
         SqlConstants(numbers=('3',), inside_strings=('x', 'y'))
         """
         words = {word for query in queries for word in sql_words(query)}
-        strings = [sql_tokens(word)[1:-1] for word in words if word[0] in QUOTES]
-        inside = {token for tokens in strings for token in tokens}
+        inside = {token for word in words if word[0] in QUOTES for token in sql_tokens(word)[1:-1]}
         return cls(tuple(sorted(filter(is_number, words))), tuple(sorted(inside)))
 
 

@@ -318,7 +318,6 @@ class SqlParser:
         return self.predicate(left) if self.at("in", "between", "is", *COMPARISONS) else left
 
     def predicate(self, left: Tree) -> Tree:
-        """What is said about `left`."""
         if self.take("in"):
             return Tree("in", (left, *self.bracketed(self.members)))
         if self.take("between"):
