@@ -75,7 +75,6 @@ class TargetStatistics:
         )
 
     def is_longer(self, target: str) -> bool:
-        """Whether a target is longer than every one seen."""
         return len(program_tokens(target)) > self.longest
 
     def knows_trigram(self, target: str, place: int) -> bool:
@@ -105,8 +104,7 @@ class Cause(StrEnum):
     OTHER = "none of these"
 
 
-ABSTENTIONS = {TOO_LONG: Cause.TOO_LONG, ILLEGAL: Cause.ILLEGAL_TARGET}
-"""Reasons that a parser gives, where the sentence has a derivation."""
+ABSTENTIONS = {TOO_LONG: Cause.TOO_LONG, ILLEGAL: Cause.ILLEGAL_TARGET}  # though the sentence has a derivation
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,6 @@ class Finding:
         return self.traits[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding for a line of JSON."""
         return {
             **({} if self.example.id is None else {"id": self.example.id}),
             "source": self.example.source,
@@ -169,7 +166,6 @@ class Breakdown:
     findings: tuple[Finding, ...]
 
     def errors(self, by: str) -> int:
-        """How many answers of a system are wrong or missing."""
         return sum(finding.answer.system == by for finding in self.findings)
 
     def table(self) -> list[CauseCount]:
@@ -211,9 +207,7 @@ def breakdown(
     statistics = TargetStatistics.of(example.target for example in train)
     pairs = list(zip(examples, answers, strict=True))
     first = [(example, answer.first) for example, answer in pairs]
-    second = [
-        (example, other) for example, answer in pairs if answer.first.target is None for other in answer.parts[1:]
-    ]
+    second = [(example, part) for example, answer in pairs if answer.first.target is None for part in answer.parts[1:]]
 
     def errors(said: Iterable[tuple[Example, Answer]]) -> list[tuple[Example, Answer]]:
         return [pair for pair in said if pair[1].target is None or not judge.is_right(pair[1].target, pair[0])]
@@ -262,21 +256,9 @@ def sequence_finding(example: Example, answer: Answer, statistics: TargetStatist
 
 
 RIGHT, RIGHT_COLOUR = "right", "#dddddd"
-COLOURS = {
-    Cause.UNKNOWN_WORD: "#223b66",
-    Cause.UNKNOWN_CONSTRUCTION: "#4477aa",
-    Cause.TOO_LONG: "#88aacc",
-    Cause.ILLEGAL_TARGET: "#66ccee",
-    Cause.WITHHELD: "#aaddee",
-    Cause.GOLD_NOT_DERIVABLE: "#228833",
-    Cause.WRONG_DERIVATION: "#88bb66",
-    Cause.NO_ANSWER: "#777788",
-    Cause.LONGER_TARGET: "#aa3377",
-    Cause.UNSEEN_ATOM: "#882255",
-    Cause.UNSEEN_TRIGRAM: "#ee6677",
-    Cause.RARE_ATOM: "#ffaabb",
-    Cause.OTHER: "#ccbb44",
-}
+BLUES, GREENS, GREY = ("#223b66", "#4477aa", "#88aacc", "#66ccee", "#aaddee"), ("#228833", "#88bb66"), "#777788"
+REDS, YELLOW = ("#aa3377", "#882255", "#ee6677", "#ffaabb"), "#ccbb44"
+COLOURS = dict(zip(Cause, (*BLUES, *GREENS, GREY, *REDS, YELLOW), strict=True))
 
 
 def write_plot(path: Path, breakdowns: Mapping[str, Breakdown]) -> None:

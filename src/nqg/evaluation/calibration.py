@@ -19,6 +19,7 @@ from nqg.answers import Answer, System, exact_match
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, distinct_pairs
 from nqg.errors import NqgError
+from nqg.evaluation.metrics import Match
 from nqg.inference.hybrid import DECIMALS, NEVER, Calibration, Gate, Hybrid
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
@@ -26,8 +27,6 @@ from nqg.splits.partition import length_split, random_split, sizes_for, template
 SHARE = 0.25  # of the examples are held out
 
 Wanted = TypeVar("Wanted")
-Correctness = Callable[[str, str], bool]
-"""Whether a prediction is as good as the program that was wanted."""
 
 
 class HeldOut(StrEnum):
@@ -67,7 +66,6 @@ class Trial:
         return cls(None if own.target is None else own.probability, *rights)
 
     def is_right(self, gate: Gate) -> bool:
-        """Whether the hybrid with `gate` is."""
         by_grammar = self.probability is not None and gate.lets_pass(self.probability)
         return self.grammar_is_right if by_grammar else self.fallback_is_right
 
@@ -102,13 +100,12 @@ def calibrated_gate(trials: Sequence[Trial]) -> Gate:
 
 
 def trials(
-    parser: System, fallback: System, examples: Sequence[Example], is_right: Correctness = exact_match
+    parser: System, fallback: System, examples: Sequence[Example], is_right: Match = exact_match
 ) -> Iterator[Trial]:
     """How both parts do on `examples`, each asked about all of them."""
     answers = Hybrid(parser, fallback, asks_both=True).answers(example.source for example in examples)
     for example, answer in zip(examples, answers, strict=True):
-        own, other = answer.parts
-        yield Trial.of(own, other, example.target, is_right)
+        yield Trial.of(*answer.parts, example.target, is_right)
 
 
 def cross_fitted(
@@ -116,7 +113,7 @@ def cross_fitted(
     split: Split,
     trained_parser: Callable[[Sequence[Example]], System],
     trained_fallback: Callable[[Sequence[Example]], System],
-    is_right: Correctness = exact_match,
+    is_right: Match = exact_match,
 ) -> Gate:
     """The gate that is best on the test part of `split` for two parts of a hybrid that are fitted to its train part."""
     parts = split.parts(distinct_pairs(examples))

@@ -60,6 +60,9 @@ class Parameter(StrEnum):
     MEASURE = "the name of a measure"
 
 
+P = Parameter
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """A predicate: its parameters, and the function of a geography and its arguments that it stands for."""
@@ -114,14 +117,13 @@ def _check_kinds(name: str, things: Things) -> None:
 def by_measure(geography: Geography, measure: str, things: Things, *, sign: int) -> Things:
     """The one of `things` with the largest (sign 1) or the smallest (sign -1) measure."""
     amounts = measured(geography, things, measure=measure).members
-    return _first((sign * amount.value, amount.of) for amount in amounts if amount.of)
+    return _first((sign * each.value, each.of) for each in amounts if each.of)
 
 
 def superlative(geography: Geography, value: Value, *, measure: str, sign: int) -> Value:
     """The most extreme of several things by a measure, or of several numbers."""
     if isinstance(value, Amounts):
-        numbers = value.values
-        return Amounts(frozenset(Amount(number) for number in (numbers[-1:] if sign > 0 else numbers[:1])))
+        return Amounts(frozenset(map(Amount, value.values[-1:] if sign > 0 else value.values[:1])))
     return by_measure(geography, measure, value, sign=sign)
 
 
@@ -144,17 +146,14 @@ def _first(ranked: Iterable[tuple[float, Entity]]) -> Things:
 
 def beyond(geography: Geography, things: Things, *, measure: str, among: str, sign: int) -> Things:
     """What of a class is higher (longer) or, with sign -1, lower than any one of `things`."""
-    bounds = [sign * value for value in measured(geography, things, measure=measure).values]
+    least = min((sign * value for value in measured(geography, things, measure=measure).values), default=math.inf)
     others = measured(geography, geography.classes[among], measure=measure).members
-    least = min(bounds, default=math.inf)
     return frozenset(other.of for other in others if other.of and sign * other.value > least)
 
 
 def at_elevation(geography: Geography, heights: Amounts) -> Things:
-    """The places that lie at one of these heights."""
-    wanted = frozenset(heights.values)
     places = measured(geography, geography.classes["place"], measure="elevation_1").members
-    return frozenset(place.of for place in places if place.of and place.value in wanted)
+    return frozenset(place.of for place in places if place.of and place.value in heights.values)
 
 
 def number(value: float) -> Amounts:
@@ -162,7 +161,6 @@ def number(value: float) -> Amounts:
     return Amounts(frozenset({Amount(value)}))
 
 
-P = Parameter
 OPERATIONS: dict[str, Operation] = {
     "intersection": Operation((P.THINGS, P.THINGS), lambda _, left, right: left & right),
     "exclude": Operation((P.THINGS, P.THINGS), lambda _, left, right: left - right),
@@ -196,12 +194,10 @@ def executed(program: Term, geography: Geography) -> Value:
     match program:
         case Call("answer", (argument,)):
             return value_of(argument, geography)
-        case _:
-            raise NotExecutable(f"found {_shown(program)}, expected 'answer ( … )'")
+    raise NotExecutable(f"found {_shown(program)}, expected 'answer ( … )'")
 
 
 def value_of(term: Term, geography: Geography) -> Value:
-    """What a part of a program means."""
     match term:
         case Entity():
             return geography.named(term)
@@ -223,26 +219,23 @@ def value_of(term: Term, geography: Geography) -> Value:
 def operation_named(name: str, geography: Geography) -> Operation:
     """The predicate with a name: a relation, a measure, or one of `OPERATIONS`."""
     if name in geography.relations:
-        return Operation((Parameter.THINGS,), partial(related, relation=name))
+        return Operation((P.THINGS,), partial(related, relation=name))
     if name in geography.measures:
-        return Operation((Parameter.THINGS,), partial(measured, measure=name))
+        return Operation((P.THINGS,), partial(measured, measure=name))
     known = OPERATIONS.keys() | geography.relations.keys() | geography.measures.keys()
     return OPERATIONS[_known(name, "predicate", known)]
 
 
 def _argument(predicate: str, argument: Term, kind: Parameter, geography: Geography) -> Value | str:
-    names: dict[Parameter, Collection[str]] = {
-        Parameter.CLASS: geography.classes,
-        Parameter.RELATION: geography.relations,
-        Parameter.MEASURE: geography.measures,
-    }
+    names: dict[Parameter, Collection[str]]
+    names = {P.CLASS: geography.classes, P.RELATION: geography.relations, P.MEASURE: geography.measures}
     if kind in names:
         if not isinstance(argument, Name):
             raise NotExecutable(f"'{predicate}' takes {kind}, found {_shown(argument)}")
         return _known(argument.name, kind.removeprefix("the name of a "), names[kind])
     value = value_of(argument, geography)
-    found = Parameter.NUMBER if isinstance(value, Amounts) else Parameter.THINGS
-    if kind not in (found, Parameter.VALUE):
+    found = P.NUMBER if isinstance(value, Amounts) else P.THINGS
+    if kind not in (found, P.VALUE):
         raise NotExecutable(f"'{predicate}' takes {kind}, found {found}: {_shown(argument)}")
     return value
 
@@ -292,10 +285,9 @@ def denotation(program: str, geography: Geography) -> Denotation:
 def target_denotation(target: str, entities: Sequence[Entity], geography: Geography) -> Denotation:
     """What a target of the converted form answers when `entities[0]` stands for its `m0`."""
     try:
-        program = restored(target, entities)
+        return denotation(restored(target, entities), geography)
     except NqgError as error:
         return Denotation(failure=str(error))
-    return denotation(program, geography)
 
 
 def denotation_matches(prediction: str, gold: str, entities: Sequence[Entity], geography: Geography) -> bool:

@@ -28,8 +28,6 @@ METRICS = ("exact", "spider", "denotation")
 
 
 class Judge(Protocol):
-    """Decides what is right."""
-
     def is_right(self, prediction: str, example: Example) -> bool:
         """Whether `prediction` is as good as the example's own target."""
         ...
@@ -53,9 +51,8 @@ class SpiderJudge:
         database = database_of(example.source)
         if database not in self.schemas:
             raise UnknownName("database", database, self.schemas)
-        predicted = None if prediction is None else as_sql(prediction)
         try:
-            return spider_match(predicted, as_sql(example.target), self.schemas[database])
+            return spider_match(prediction and as_sql(prediction), as_sql(example.target), self.schemas[database])
         except FormatError as error:
             raise NqgError(f"the reference '{example.target}' cannot be read: {error}") from error
 
@@ -88,7 +85,6 @@ class DenotationJudge:
 
     @classmethod
     def read(cls, corpus: Path, geobase: Path) -> DenotationJudge:
-        """From the published files."""
         entities: dict[object, Sequence[Entity]] = {}
         for each in load_anonymised(corpus, geobase):
             pair = (each.example.source, each.example.target)
@@ -100,9 +96,8 @@ class DenotationJudge:
         pair = (example.source, example.target)
         known = self.entities.get((example.id, *pair), self.entities.get(pair))
         if known is None:
-            raise NqgError(
-                f"'{example.source}' with '{example.target}' is not an example of GeoQuery; use --metric exact"
-            )
+            shown = f"'{example.source}' with '{example.target}'"
+            raise NqgError(f"{shown} is not an example of GeoQuery; use --metric exact")
         return denotation_matches(prediction, example.target, known, self.geography)
 
 
@@ -158,7 +153,6 @@ class Evaluation:
         return SpiderReport.of([self.judge.verdict(answer.target, example) for answer, example in pairs])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the single predictions, for JSON."""
         return {
             "systems": {name: scores.to_dict() for name, scores in self.systems.items()},
             "gain_95": [self.gain.low, self.gain.high] if self.gain else None,

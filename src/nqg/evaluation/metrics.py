@@ -74,9 +74,7 @@ def bootstrap_interval(values: Sequence[float], *, seed: int = 0, resamples: int
     return Interval(float(low), float(high))
 
 
-Match = Callable[[str, str], bool]
-"""Whether a prediction is as good as the reference."""
-UNDEFINED = "undefined"
+Match = Callable[[str, str], bool]  # whether a prediction is as good as the reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +132,7 @@ class Scores:
         return {**counts, "accuracy": self.accuracy, "coverage": self.coverage, "precision": self.precision, **ranges}
 
     def __str__(self) -> str:
-        shares = (percent(self.accuracy), percent(self.coverage), percent(self.precision))
-        return "accuracy {}, coverage {}, precision {}".format(*shares)
+        return ", ".join(f"{name} {percent(getattr(self, name))}" for name in ("accuracy", "coverage", "precision"))
 
 
 def percent(share: float | None) -> str:
@@ -144,7 +141,7 @@ def percent(share: float | None) -> str:
     >>> percent(0.625), percent(None)
     ('62.5 %', 'undefined')
     """
-    return UNDEFINED if share is None else f"{share:.1%}".replace("%", " %")
+    return "undefined" if share is None else f"{share:.1%}".replace("%", " %")
 
 
 def score(predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match) -> Scores:

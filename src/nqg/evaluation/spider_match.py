@@ -15,7 +15,7 @@ from typing import Any
 from nqg.data.schema import Schema
 from nqg.errors import FormatError
 from nqg.evaluation.metrics import Scores
-from nqg.evaluation.spider_parser import Branch, Condition, Query, Unit, parse_query
+from nqg.evaluation.spider_parser import Branch, Condition, Query, Unit, parse_query, plain_tables
 
 
 def normalised(query: Query, schema: Schema) -> Query:
@@ -24,7 +24,7 @@ def normalised(query: Query, schema: Schema) -> Query:
     Values go from conditions at every level. `distinct` and foreign keys are seen to in the outermost query and its
     branches alone, and derived tables stay as they are: that is what the official program does.
     """
-    representatives, tables = representative_columns(schema), frozenset(query.plain_tables)
+    representatives, tables = representative_columns(schema), frozenset(plain_tables(query.tables))
 
     def plain(unit: Unit) -> Unit:
         column = representatives.get(unit.column, unit.column) if unit.table in tables else unit.column
@@ -40,13 +40,11 @@ def representative_columns(schema: Schema) -> Mapping[str, str]:
     column the later one decides, as in the official program.
     """
     groups: list[set[str]] = []
-    for key in schema.foreign_keys:
-        ends = {key.column, key.refers_to}
-        group = next((group for group in groups if group & ends), None)
-        if group is None:
-            groups.append(ends)
-        else:
+    for ends in ({key.column, key.refers_to} for key in schema.foreign_keys):
+        if group := next((group for group in groups if group & ends), None):
             group |= ends
+        else:
+            groups.append(ends)
     order = {column: number for number, column in enumerate(schema.columns)}
     return {column: min(group, key=order.__getitem__) for group in groups for column in group}
 
@@ -68,8 +66,6 @@ def without_values(query: Query) -> Query:
 
 
 def without_distinct(query: Query, plain: Callable[[Unit], Unit]) -> Query:
-    """The query and its branches with plain units."""
-
     def changed(condition: Condition) -> Condition:
         return replace(condition, left=condition.left.with_units(plain))
 
@@ -88,8 +84,6 @@ def without_distinct(query: Query, plain: Callable[[Unit], Unit]) -> Query:
 
 
 class Hardness(StrEnum):
-    """Spider's levels, the easiest first."""
-
     EASY = "easy"
     MEDIUM = "medium"
     HARD = "hard"
@@ -98,13 +92,13 @@ class Hardness(StrEnum):
 
 def hardness(query: Query) -> Hardness:
     """The level of a query, from the number of its clauses, sub-queries and repeated parts."""
-    present = (query.where, query.group, query.order, query.limit is not None)
+    present = sum(map(bool, (query.where, query.group, query.order, query.limit is not None)))
     joins = max(len(query.tables) - 1, 0)
     either = sum(clause.connectors.count("or") for clause in (query.on, query.where, query.having))
     likes = sum(condition.operator == "like" for condition in query.conditions())
-    clauses = sum(map(bool, present)) + joins + either + likes
+    clauses = present + joins + either + likes
     nested = sum(len(list(condition.subqueries())) for condition in query.conditions()) + (query.branch is not None)
-    sizes = (aggregates(query), len(query.items), len(query.where.parts), len(query.group))
+    sizes = aggregates(query), len(query.items), len(query.where.parts), len(query.group)
     repeated = sum(size > 1 for size in sizes)
     if nested:
         return Hardness.HARD if nested == 1 and clauses <= 1 and repeated == 0 else Hardness.EXTRA
@@ -171,7 +165,6 @@ def differences(predicted: Query, gold: Query) -> tuple[str, ...]:
 
 
 def present(query: Query) -> tuple[str, ...]:
-    """The names of the components that a query has."""
     return tuple(name for name, content in COMPONENTS.items() if content(query))
 
 
@@ -206,7 +199,10 @@ weaker than their namesakes and only tell more about a query that does not match
 
 @dataclass(frozen=True, slots=True)
 class ComponentScores:
-    """In how many predictions and golds a component is, and how often both have it and agree."""
+    """In how many predictions and golds a component is, and how often both have it and agree.
+
+    A figure is undefined where there is nothing to divide by.
+    """
 
     name: str
     predicted: int
@@ -215,17 +211,14 @@ class ComponentScores:
 
     @property
     def precision(self) -> float | None:
-        """The share that is right where predictions have the component."""
         return self.right / self.predicted if self.predicted else None
 
     @property
     def recall(self) -> float | None:
-        """The share that is right where golds have the component."""
         return self.right / self.gold if self.gold else None
 
     @property
     def f1(self) -> float | None:
-        """The harmonic mean of the two; undefined where neither side has the component."""
         return 2 * self.right / (self.predicted + self.gold) if self.predicted + self.gold else None
 
 
@@ -239,11 +232,10 @@ class SpiderReport:
     @classmethod
     def of(cls, verdicts: Sequence[SpiderVerdict]) -> SpiderReport:
         """The report on verdicts; a prediction that could not be read counts as none."""
-        by_level = {level: [each for each in verdicts if each.hardness == level] for level in Hardness}
         levels = {
-            level: Scores.of([None if each.reason else each.is_match for each in found])
-            for level, found in by_level.items()
-            if found
+            level: Scores.of([None if each.reason else each.is_match for each in verdicts if each.hardness == level])
+            for level in Hardness
+            if any(each.hardness == level for each in verdicts)
         }
         components = (
             ComponentScores(
@@ -257,11 +249,6 @@ class SpiderReport:
         return cls(levels, tuple(components))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        return {
-            "hardness": {str(level): scores.to_dict() for level, scores in self.levels.items()},
-            "components": {
-                each.name: {"precision": each.precision, "recall": each.recall, "f1": each.f1}
-                for each in self.components
-            },
-        }
+        figures = {each.name: {f: getattr(each, f) for f in ("precision", "recall", "f1")} for each in self.components}
+        levels = {str(level): scores.to_dict() for level, scores in self.levels.items()}
+        return {"hardness": levels, "components": figures}

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 from nqg.data.schema import Schema
 from nqg.errors import FormatError
 
 _MARK = r"[()\[\]{}<>;@#$%&?!*]|`+|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>\s]*$)"
-_STRING = r'"[^"]*"'
-_WORD = re.compile(rf'{_MARK}|(?:{_STRING}|(?!{_MARK})[^\s"])+')
-_ONE_STRING = re.compile(_STRING)
+_STRING = re.compile(r'"[^"]*"')
+_WORD = re.compile(rf'{_MARK}|(?:{_STRING.pattern}|(?!{_MARK})[^\s"])+')
 
 
 def spider_words(sql: str) -> tuple[str, ...]:
@@ -44,10 +44,7 @@ def is_string(word: str) -> bool:
     >>> is_string('"a b"'), is_string('"a""b"'), is_string('name="a"')
     (True, False, False)
     """
-    return _ONE_STRING.fullmatch(word) is not None
-
-
-STAR = "*"
+    return _STRING.fullmatch(word) is not None
 
 
 class Names:
@@ -71,14 +68,12 @@ class Names:
 
     def column(self, word: str, tables: Iterable[str]) -> str:
         """The column that a word names, as `table.column`; a bare name is that of the first table which has it."""
-        if word == STAR:
-            return STAR
-        qualifier, dot, name = word.partition(".")
-        owners = [self.table(qualifier)] if dot else tables
-        wanted = name if dot else word
-        for table in owners:
-            if wanted in self.columns[table]:
-                return f"{table}.{wanted}"
+        if word == "*":
+            return word
+        *qualifier, name = word.split(".", 1)
+        for table in map(self.table, qualifier) if qualifier else tables:
+            if name in self.columns[table]:
+                return f"{table}.{name}"
         raise FormatError(f"expected a column, found '{word}'")
 
 
@@ -92,7 +87,6 @@ class Unit:
 
     @property
     def table(self) -> str:
-        """The table of the column; that of `*` has no name."""
         return self.column.rpartition(".")[0]
 
 
@@ -136,7 +130,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions and the words between them, in turn; a forgotten word shifts what follows into the wrong turn."""
+    """Conditions and the words between them, in turn; a forgotten word shifts what follows into the wrong turn.
+
+    So `in_turn` may hold words, and `connectors` conditions.
+    """
 
     parts: tuple[Condition | str, ...] = ()
 
@@ -145,12 +142,10 @@ class Conditions:
 
     @property
     def in_turn(self) -> tuple[Condition | str, ...]:
-        """What stands where conditions belong."""
         return self.parts[::2]
 
     @property
     def connectors(self) -> tuple[Condition | str, ...]:
-        """What stands where `and` and `or` belong."""
         return self.parts[1::2]
 
     def __iter__(self) -> Iterator[Condition]:
@@ -191,17 +186,15 @@ class Query:
     branch: Branch | None = None
     is_distinct: bool = False
 
-    @property
-    def plain_tables(self) -> tuple[str, ...]:
-        return tuple(table for table in self.tables if isinstance(table, str))
-
     def conditions(self) -> Iterator[Condition]:
-        """Those of `on`, `where` and `having`."""
-        for clause in (self.on, self.where, self.having):
-            yield from clause
+        return chain(self.on, self.where, self.having)
 
 
 Value = str | float | Unit | Query | None
+
+
+def plain_tables(tables: Iterable[str | Query]) -> list[str]:
+    return [table for table in tables if isinstance(table, str)]
 
 
 SET_OPERATORS = ("intersect", "union", "except")
@@ -282,7 +275,7 @@ class QueryReader:
         """One `select` with its clauses, without its branch."""
         start = self.place
         tables, on = self.tables()
-        names = [table for table in tables if isinstance(table, str)]
+        names = plain_tables(tables)
         behind, self.place = self.place, start
         is_distinct, items = self.take("distinct"), self.items(names)
         self.place = behind
@@ -303,8 +296,7 @@ class QueryReader:
             bracket = self.take("(")
             tables.append(self.query() if self.at("select") else self.table())
             if self.take("on"):
-                names = [table for table in tables if isinstance(table, str)]
-                on += ["and"] * bool(on) + list(self.conditions(names).parts)
+                on += ["and"] * bool(on) + list(self.conditions(plain_tables(tables)).parts)
             if bracket:
                 self.expect(")")
             if self.at(*CLAUSE_WORDS, ")", ";"):

@@ -37,7 +37,6 @@ class SystemPlan:
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def values(self, weights: str) -> dict[str, Any]:
-        """What a training from `weights` sets."""
         return {**self.training, **self.others.get(Path(weights).name, {})}
 
     def settings(self, kind: type[Settings], weights: str, seed: int, name: str) -> Settings:
@@ -150,8 +149,7 @@ class UsedWeights:
 
     def asked(self, system: SystemName) -> str:
         """The weights that the recipe names, written like a label."""
-        names = UsedWeights(self.recipe, self.recipe.nqg.weights, self.recipe.seq2seq.weights)
-        return names.label(system)
+        return UsedWeights(self.recipe, self.recipe.nqg.weights, self.recipe.seq2seq.weights).label(system)
 
 
 def used_weights(
@@ -183,7 +181,6 @@ def is_available(name: str) -> bool:
     if isinstance(try_to_load_from_cache(name, "config.json"), str):
         return True
     try:
-        HfApi().model_info(name, timeout=HUB_TIMEOUT)
+        return bool(HfApi().model_info(name, timeout=HUB_TIMEOUT))
     except Exception:  # whatever keeps the hub from answering, the stand-in is used and says so
         return False
-    return True

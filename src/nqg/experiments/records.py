@@ -34,7 +34,6 @@ class Cell:
 
     @property
     def file(self) -> Path:
-        """Where its record lies in a folder of results."""
         return Path(self.recipe) / f"{self.stem}.json"
 
     @property
@@ -71,7 +70,6 @@ class Record:
         return self.fingerprint == recipe.fingerprint(self.cell.system, self.cell.weights)
 
     def write(self, folder: Path) -> Path:
-        """Write the record to its place in a folder of results."""
         path = folder / self.cell.file
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps({"kind": KIND, "version": VERSION, **asdict(self)}, indent=1) + "\n")
@@ -124,16 +122,13 @@ class Results:
 
     @classmethod
     def collected(cls, records: Iterable[Record]) -> Results:
-        """Records in whatever order."""
         return cls(tuple(sorted(records, key=lambda record: (record.cell.recipe, record.cell.stem))))
 
     def series(self, recipes: Sequence[str]) -> list[Series]:
-        """The series that have a record of one of the recipes: in the order of systems."""
         found = {Series(each.cell.system, each.cell.weights) for each in self.records if each.cell.recipe in recipes}
         return sorted(found, key=lambda series: (SYSTEMS.index(series.system), series.weights))
 
     def of(self, recipe: str, series: Series) -> list[Record]:
-        """The records of a series, one a seed."""
         wanted = (recipe, series.system, series.weights)
         return [each for each in self.records if (each.cell.recipe, each.cell.system, each.cell.weights) == wanted]
 

@@ -67,16 +67,13 @@ class Runner:
         return (self.record(self.cell(system, seed)) for seed in seeds for system in systems)
 
     def cell(self, system: SystemName, seed: int) -> Cell:
-        """The cell of a system, with the weights that are used."""
         return Cell(self.recipe.name, system, self.weights.label(system), seed)
 
     def finished(self, cell: Cell) -> Record | None:
         """The record of a cell that was run as the recipe is now, on the same data."""
-        path = self.results / cell.file
-        if not path.exists():
-            return None
-        record = read_record(path)
-        return record if record.is_of(self.recipe) and record.data == self.data.fingerprint else None
+        record = read_record(path) if (path := self.results / cell.file).exists() else None
+        is_current = record and record.is_of(self.recipe) and record.data == self.data.fingerprint
+        return record if is_current else None
 
     def record(self, cell: Cell) -> Record:
         """The record of a cell; where another process is at work on it, that one's."""
@@ -138,8 +135,7 @@ class Runner:
 
     def _join(self, cell: Cell, gate: Gate, figures: Mapping[str, float]) -> RunResult:
         """The answers of both parts as the hybrid's; one whose answers are missing, as git has none, is run again."""
-        seconds: dict[str, float] = {}
-        parts = []
+        seconds, parts = dict[str, float](), []
         with timed(seconds, "training and predicting of the parts"):
             for part in (self.cell(system, cell.seed) for system in PARTS):
                 self.record(part)
@@ -147,8 +143,7 @@ class Runner:
                     with held(self._unfinished(part), wait=True):
                         self._run(part)
                 parts.append(read_answers(self._answers_file(part), self.data.test))
-        answers = tuple(combine(own, other, gate) for own, other in zip(*parts, strict=True))
-        return RunResult(answers, figures, {}, seconds)
+        return RunResult(tuple(combine(*both, gate) for both in zip(*parts, strict=True)), figures, {}, seconds)
 
     def _calibrate(self, cell: Cell) -> Gate:
         """The gate that is best on examples held out from training, of which neither part has seen the templates.
@@ -168,8 +163,7 @@ class Runner:
                     shutil.rmtree(folder, ignore_errors=True)
             parts.append(read_answers(path, data.test))
         is_right = next(iter(data.judges.values())).is_right
-        asked = zip(*parts, data.test, strict=True)
-        return calibrated_gate([Trial.of(own, other, example, is_right) for own, other, example in asked])
+        return calibrated_gate([Trial.of(*asked, is_right) for asked in zip(*parts, data.test, strict=True)])
 
     def _answers_file(self, cell: Cell) -> Path:
         return self.results / ".replies" / cell.recipe / f"{cell.stem}.jsonl"

@@ -67,18 +67,25 @@ def accuracies(results: Results, number: int, title: str, names: Sequence[str]) 
     if not recipes:
         return None
     systems = dict.fromkeys(system for recipe in recipes for system in recipe.paper.accuracy)
-    theirs = [
-        (f"paper: {system}", *(_number(recipe.paper.accuracy.get(system)) for recipe in recipes)) for system in systems
-    ]
-    rows = (*our_rows(results, recipes, "accuracy", results.series(names)), *theirs)
-    header = ("system", *(recipe.title for recipe in recipes))
-    return ResultTable(number, title, header, rows, stand_ins(results, recipes, "nqg", "seq2seq"))
+    rows = our_rows(results, recipes, "accuracy", results.series(names))
+    for system in systems:
+        rows.append((f"paper: {system}", *(_number(recipe.paper.accuracy.get(system)) for recipe in recipes)))
+    notes = stand_ins(results, recipes, "nqg", "seq2seq")
+    return ResultTable(number, title, header("system", recipes), tuple(rows), notes)
+
+
+def header(first: str, recipes: Iterable[Recipe]) -> Row:
+    return (first, *(recipe.title for recipe in recipes))
 
 
 def our_rows(results: Results, recipes: Sequence[Recipe], name: str, series: Iterable[Series]) -> list[Row]:
     """A figure of each series, a column for each recipe; series that have none are left out."""
     rows = [(each.title, *(_share(results.figure(recipe.name, each, name)) for recipe in recipes)) for each in series]
-    return [row for row in rows if any(value != UNKNOWN for value in row[1:])]
+    return list(filter(is_known, rows))
+
+
+def is_known(row: Row) -> bool:
+    return any(value != UNKNOWN for value in row[1:])
 
 
 def stand_ins(results: Results, recipes: Sequence[Recipe], *systems: str) -> tuple[str, ...]:
@@ -94,21 +101,22 @@ def stand_ins(results: Results, recipes: Sequence[Recipe], *systems: str) -> tup
 
 
 def coverage_and_precision(results: Results) -> ResultTable | None:
-    """Table 5."""
     recipes = [recipe for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER)) if recipe.paper.nqg]
-    rows = nqg_measures(results, recipes, ("coverage", "precision"))
-    header = ("measure", *(recipe.title for recipe in recipes))
-    notes = stand_ins(results, recipes, "nqg")
-    return ResultTable(5, "NQG coverage and precision", header, rows, notes) if recipes else None
+    rows, notes = nqg_measures(results, recipes, ("coverage", "precision")), stand_ins(results, recipes, "nqg")
+    title = "NQG coverage and precision"
+    return ResultTable(5, title, header("measure", recipes), rows, notes) if recipes else None
 
 
 def best_legal(results: Results) -> ResultTable | None:
     """What NQG reaches if it looks on where its best derivation is illegal; the paper's abstains."""
     recipes = recipes_run(results, GEOQUERY)
     rows = nqg_measures(results, recipes, ("accuracy", "coverage", "precision"), f"{BEST_LEGAL}_")
-    header = ("measure", *(recipe.title for recipe in recipes))
-    is_run = any(not row[0].startswith("paper") for row in rows)
-    return ResultTable(None, "NQG that takes its best legal derivation", header, rows) if is_run else None
+    title = "NQG that takes its best legal derivation"
+    return ResultTable(None, title, header("measure", recipes), rows) if is_run(rows) else None
+
+
+def is_run(rows: Iterable[Row]) -> bool:
+    return any(not row[0].startswith("paper") for row in rows)
 
 
 def nqg_measures(results: Results, recipes: Sequence[Recipe], names: Sequence[str], way: str = "") -> tuple[Row, ...]:
@@ -138,44 +146,38 @@ def splits(results: Results) -> ResultTable | None:
         ours = [(each.weights, _share(results.figure(recipe.name, each, "accuracy"))) for each in fallbacks]
         theirs = _number(paper.accuracy.get("T5-Base"))
         rows += [(*split, *each, theirs) for each in ours or [(UNKNOWN, UNKNOWN)]]
-    header = ("split", "unseen atoms %", "paper", "divergence", "paper", "our T5", "accuracy", "paper: T5-Base")
+    columns = ("split", "unseen atoms %", "paper", "divergence", "paper", "our T5", "accuracy", "paper: T5-Base")
     title = "Splits: unseen atoms, compound divergence, accuracy of T5"
-    return ResultTable(6, title, header, tuple(rows)) if rows else None
+    return ResultTable(6, title, columns, tuple(rows)) if rows else None
 
 
 def grammar_sizes(results: Results) -> ResultTable | None:
-    """Table 8."""
     rows = []
     for recipe in recipes_run(results, SIZES):
         series = next((each for each in results.series([recipe.name]) if each.system == "nqg"), None)
-        rules, examples = (
-            results.figure(recipe.name, series, name) if series else None for name in ("rules", "train_examples")
-        )
+        rules = series and results.figure(recipe.name, series, "rules")
+        examples = series and results.figure(recipe.name, series, "train_examples")
         if rules and examples:
             ratio = f"{examples.mean / rules.mean:,.1f}"
             paper = _number(recipe.paper.nqg.get("rules"), 0)
             rows.append((recipe.title, f"{examples.mean:,.0f}", f"{rules.mean:,.0f}", ratio, paper))
-    header = ("dataset", "examples", "induced rules", "examples per rule", "paper: rules")
-    return ResultTable(8, "Sizes of induced grammars", header, tuple(rows)) if rows else None
+    columns = ("dataset", "examples", "induced rules", "examples per rule", "paper: rules")
+    return ResultTable(8, "Sizes of induced grammars", columns, tuple(rows)) if rows else None
 
 
 def deviations(results: Results) -> ResultTable | None:
-    """Table 9."""
     recipes = recipes_run(results, GEOQUERY)
     rows = []
     for series in results.series(GEOQUERY):
         for name in ("accuracy", "coverage", "precision") if series.system == "nqg" else ("accuracy",):
             figures = [results.figure(recipe.name, series, name) for recipe in recipes]
-            known = [figure.deviation if figure else None for figure in figures]
-            shares = [_number(None if deviation is None else 100 * deviation) for deviation in known]
-            rows.append((f"{series.title} {name}", *shares))
+            shares = [100 * each.deviation if each and each.deviation is not None else None for each in figures]
+            rows.append((f"{series.title} {name}", *map(_number, shares)))
     for name in ("NQG-T5-Base", "NQG", "coverage", "precision"):
         label = f"paper: NQG {name}" if name in ("coverage", "precision") else f"paper: {name} accuracy"
         rows.append((label, *(_number(recipe.paper.deviation.get(name)) for recipe in recipes)))
-    shown = tuple(row for row in rows if any(value != UNKNOWN for value in row[1:]))
-    header = ("measure", *(recipe.title for recipe in recipes))
-    is_run = any(not row[0].startswith("paper") for row in shown)
-    return ResultTable(9, "Standard deviation over seeds for GeoQuery", header, shown) if is_run else None
+    shown, title = tuple(filter(is_known, rows)), "Standard deviation over seeds for GeoQuery"
+    return ResultTable(9, title, header("measure", recipes), shown) if is_run(shown) else None
 
 
 def runs(results: Results) -> ResultTable | None:
@@ -199,9 +201,8 @@ def runs(results: Results) -> ResultTable | None:
                     ", ".join(sorted({record.commit for record in records})),
                 )
             )
-    command = "command, after `nqg reproduce`"
-    header = (command, "seeds", "accuracy", "same answers", "hardware", "seconds a seed", "commit")
-    return ResultTable(None, "Runs", header, tuple(rows)) if rows else None
+    figures = ("seeds", "accuracy", "same answers", "hardware", "seconds a seed", "commit")
+    return ResultTable(None, "Runs", ("command, after `nqg reproduce`", *figures), tuple(rows)) if rows else None
 
 
 def _share(figure: Spread | None) -> str:
@@ -298,8 +299,7 @@ def _drawn(results: Results, figure_class: Any) -> Any:
             whisker = {"xerr": 100 * accuracy.deviation} if accuracy.deviation else {}
             bar = panel.barh(place, 100 * accuracy.mean, color=COLOURS[series.system], height=0.75, **whisker)
             panel.bar_label(bar, fmt="%.1f", padding=4, fontsize=7)
-            paper = recipe.paper.accuracy.get(PAPER[series.system])
-            if paper is not None:
+            if (paper := recipe.paper.accuracy.get(PAPER[series.system])) is not None:
                 panel.plot([paper, paper], [place - 0.42, place + 0.42], color="black", linewidth=2)
         panel.set_yticks(range(len(drawn)), [series.title for series, _ in drawn])
         panel.set_title(recipe.title, fontsize=9, loc="left")

@@ -51,7 +51,6 @@ class RecipeData:
 
     @classmethod
     def load(cls, recipe: Recipe, mirror: Path | str | None = None, progress: Progress = silent) -> RecipeData:
-        """The data of a recipe, downloaded or taken from a mirror."""
         dataset = load_dataset(recipe.dataset, mirror, progress)
         if recipe.random_train_size is None:
             split = dataset.positions(recipe.split)
@@ -69,7 +68,6 @@ class RecipeData:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the examples, train before test."""
         return Dataset(self.recipe.name, (*self.train, *self.test)).fingerprint
 
     def for_grammar(self, examples: Iterable[Example]) -> list[Example]:
@@ -78,9 +76,7 @@ class RecipeData:
 
     def for_seq2seq(self, examples: Sequence[Example]) -> list[Example]:
         """Examples as T5 reads them: questions about a database with its whole schema, which the model may cut."""
-        if not self.schemas:
-            return list(examples)
-        return with_schemas(examples, self.schemas)
+        return with_schemas(examples, self.schemas) if self.schemas else list(examples)
 
     @property
     def target_grammar(self) -> TargetGrammar | None:
@@ -122,7 +118,6 @@ class RunResult:
 
 @contextmanager
 def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Note how long a block takes."""
     begun = time.perf_counter()
     try:
         yield
@@ -131,7 +126,6 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-    """What NQG with an encoder of the given weights makes of a recipe's data."""
     seconds: dict[str, float] = {}
     recipe, settings = data.recipe, training_settings(data.recipe, weights, seed)
     train, test = data.for_grammar(data.train), data.for_grammar(data.test)
@@ -148,12 +142,11 @@ def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> R
         )
         for step in training.steps(context.folder / "nqg.safetensors", SAVE_EVERY):
             context.progress(f"training, loss {step.loss:.4f}", step.number, settings.steps)
+    parser, others = Parser(training.model), {}
     with timed(seconds, "parsing"):
-        parser = Parser(training.model)
         answers = nqg_answers(data, parser, test, DecodeOptions())
-    others = {}
     if data.target_grammar:
-        others = {BEST_LEGAL: nqg_answers(data, parser, test, DecodeOptions(only_legal=True))}
+        others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(only_legal=True))
     figures = {"rules": float(len(grammar)), "train_examples": float(len(data.train))}
     return RunResult(answers, figures, asdict(settings) | {"induction": dict(recipe.induction)}, seconds, others)
 
@@ -170,7 +163,6 @@ def nqg_answers(data: RecipeData, parser: Parser, test: list[Example], options: 
 
 
 def run_seq2seq(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-    """What a sequence-to-sequence model that begins with the given weights makes of a recipe's data."""
     seconds: dict[str, float] = {}
     settings = fine_tuning_settings(data.recipe, weights, seed)
     train, test = data.for_seq2seq(data.train), data.for_seq2seq(data.test)
@@ -185,12 +177,10 @@ def run_seq2seq(data: RecipeData, weights: str, seed: int, context: RunContext) 
 
 
 def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettings:
-    """How the recipe trains the parser."""
     return recipe.nqg.settings(TrainingSettings, weights, seed, f"[nqg] of {recipe.name}")
 
 
 def fine_tuning_settings(recipe: Recipe, weights: str, seed: int) -> FineTuningSettings:
-    """How the recipe fine-tunes the sequence-to-sequence model."""
     return recipe.seq2seq.settings(FineTuningSettings, weights, seed, f"[seq2seq] of {recipe.name}")
 
 

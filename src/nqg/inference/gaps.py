@@ -28,12 +28,10 @@ class Gaps:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the grammar derives the sentence, so that there is no gap."""
         return self.islands == (Span(0, len(self.source)),)
 
     @property
     def unknown_tokens(self) -> Tokens:
-        """The tokens that no rule knows, each once."""
         return tuple(dict.fromkeys(self.source[place] for place in self.unknown))
 
     @property
@@ -50,8 +48,7 @@ class Gaps:
         'NT_1 and NT_2'
         """
         starts = {island.start: NonTerminal(number) for number, island in enumerate(self.islands, start=1)}
-        shown = sorted([*starts, *self.uncovered])
-        return " ".join(spelled(starts.get(place, self.source[place])) for place in shown)
+        return " ".join(spelled(starts.get(at, self.source[at])) for at in sorted([*starts, *self.uncovered]))
 
     def __str__(self) -> str:
         if self.is_whole:

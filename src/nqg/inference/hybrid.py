@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -50,8 +50,7 @@ class Hybrid:
         """The answer to each sentence of a stream, in their order."""
         stream = iter(sentences)
         while window := list(islice(stream, WINDOW)):
-            own = list(self.parser.answers(window))
-            pairs = list(zip(window, own, strict=True))
+            pairs = list(zip(window, self.parser.answers(window), strict=True))
             asked = dict.fromkeys(sentence for sentence, each in pairs if self.asks_both or objection(each, self.gate))
             others = dict(zip(asked, self._fallbacks_answers(list(asked)), strict=True))
             for sentence, each in pairs:
@@ -63,10 +62,9 @@ class Hybrid:
         found = list(self.fallback.answers(sentences)) if sentences else []
         if len(found) != len(sentences):
             raise NqgError(f"the fallback was asked about {len(sentences)} sentences and gave {len(found)} answers")
-        targets = [" ".join(each.target.split()) or None if each.target else None for each in found]
-        return [
-            replace(each, target=target, system=self.fallback_name) for each, target in zip(found, targets, strict=True)
-        ]
+        targets = [" ".join((each.target or "").split()) or None for each in found]
+        pairs = zip(found, targets, strict=True)
+        return [replace(each, target=target, system=self.fallback_name) for each, target in pairs]
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None, *, is_free: bool = False) -> Hybrid:
@@ -82,8 +80,7 @@ class Hybrid:
             raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
         free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.target_grammar
         fallback = legal_decoding.LegalSeq2seq(free, legal) if legal and not is_free else free
-        gate = folder / GATE
-        return cls(parser, fallback, Gate.read(gate) if gate.exists() else None)
+        return cls(parser, fallback, Gate.read(folder / GATE) if (folder / GATE).exists() else None)
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""
@@ -206,6 +203,6 @@ class Calibration:
             raise SettingsError(f"expected at least one trial in the calibration, found {self.trials}")
 
     def __str__(self) -> str:
-        ways = [field.name for field in fields(self)[1:]]
-        shares = (f"{way.replace('_', ' ')} {getattr(self, way) / self.trials:.1%}" for way in ways)
+        _, *ways = asdict(self).items()
+        shares = (f"{way.replace('_', ' ')} {right / self.trials:.1%}" for way, right in ways)
         return f"right on {self.trials:,} held-out examples: {', '.join(shares)}"

@@ -154,7 +154,6 @@ class Parser:
         return [found[number] for number in range(len(sentences))]
 
     def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
-        """Sentences as the encoder reads them."""
         return tokenize(self.model.tokenizer, sources) if sources else []
 
     def scored(self, sentences: Sequence[Subwords], full: Hypergraph) -> ScoredCharts:
@@ -197,7 +196,6 @@ class ScoredCharts:
         return replace(self, full=self.full.select(sentences), scores=np.concatenate(scores))
 
     def answers(self, sentences: Sequence[str], options: DecodeOptions) -> Iterator[Answer]:
-        """The grammar's answer to each sentence."""
         best = self.readings(self.best(), options)
         for number, (sentence, first) in enumerate(zip(sentences, best, strict=True)):
             searched = options.readings * DERIVATIONS_A_READING
@@ -213,7 +211,6 @@ class ScoredCharts:
                 yield Answer(sentence, target, reading.probability, GRAMMAR, reading=reading, readings=others)
 
     def best(self) -> list[Derivation]:
-        """The best derivation of each sentence."""
         found = best_derivations(self.grammar, self.full, self.scores)
         return [each.derivation for each in found if each is not None]
 
@@ -259,7 +256,6 @@ class ScoredCharts:
         return chances
 
     def hyperedge_scores(self, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:
-        """For a derivation of each sentence the scores of its hyperedges, in their order."""
         return _cut(self.scores[self._places(derivations)], derivations)
 
     def hyperedge_marginals(self, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:

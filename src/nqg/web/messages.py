@@ -72,7 +72,6 @@ def cell_picture(span: Span, cell: ChartSpan | None, words: int, width: float) -
 
 
 def chart_table(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
-    """The derivable spans, one a row."""
     head = element("tr", *(element("th", name, scope="col") for name in ("words", "best rule", "score", "share")))
     rows = (
         element(

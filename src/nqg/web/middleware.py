@@ -53,9 +53,7 @@ class Limits:
     client_timeout: float = 10.0  # seconds for a body to arrive, for a client to take its answer, or to ask again
 
     def check_length(self, sentence: str, place: str = "") -> None:
-        """Refuse a sentence of too many tokens."""
-        found = len(sentence.split())
-        if found > self.tokens:
+        if (found := len(sentence.split())) > self.tokens:
             raise HTTPError(422, f"{place}the sentence has {found} tokens; at most {self.tokens} are read")
 
 
@@ -67,7 +65,6 @@ class HTTPError(NqgError):
         self.status = status
 
     def response(self) -> Response:
-        """What the client is sent."""
         # Where the rest of the body is not wanted, the connection cannot be used again.
         headers = {"Connection": "close"} if self.status in (408, 413) else {}
         return JSONResponse({"error": str(self)}, self.status, headers)
@@ -81,7 +78,6 @@ class Busy(HTTPError):
         self.retry_after = retry_after
 
     def response(self) -> Response:
-        """What the client is sent, with the time to wait."""
         return JSONResponse({"error": str(self)}, self.status, {"Retry-After": str(self.retry_after)})
 
 
@@ -89,8 +85,7 @@ class BodyLimitMiddleware:
     """Reads a request's body within the limits of size and time, and gives the routes a time limit."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
-        self._app = app
-        self._limits = limits
+        self._app, self._limits = app, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -176,7 +171,6 @@ class Access:
         return self.token is not None and _equal(text, self.token)
 
     def is_session(self, cookies: str) -> bool:
-        """Whether a Cookie header holds the session's value."""
         try:
             found = SimpleCookie(cookies).get(COOKIE)
         except CookieError:
@@ -188,9 +182,8 @@ class Access:
         host = headers.get("host", "")
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
         if name not in self.names and not (self.addresses and _is_address(name)):
-            raise HTTPError(
-                421, f"this server does not answer for the host '{name[:80]}'; start it with --name to allow it"
-            )
+            reason = f"this server does not answer for the host '{name[:80]}'; start it with --name to allow it"
+            raise HTTPError(421, reason)
         # Only browsers send the header.
         if scope["method"] == "POST" and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise HTTPError(403, "requests from pages of other sites are not answered")
@@ -199,9 +192,8 @@ class Access:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         has_token = scheme.lower() == "bearer" and self.is_token(given.strip())
         if not has_token and not self.is_session(headers.get("cookie", "")):
-            raise HTTPError(
-                401, "this server asks for its token: send 'Authorization: Bearer TOKEN', or log in at /login"
-            )
+            reason = "this server asks for its token: send 'Authorization: Bearer TOKEN', or log in at /login"
+            raise HTTPError(401, reason)
 
 
 def is_loopback(host: str) -> bool:
@@ -217,8 +209,7 @@ class AuthMiddleware:
     """Refuses requests that `access` does not let in, and adds the security headers to every answer."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app = app
-        self._access = access
+        self._app, self._access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

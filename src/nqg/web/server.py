@@ -47,7 +47,6 @@ class Server:
 
     @property
     def address(self) -> str:
-        """The URL for a browser."""
         host, port = self._socket.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -56,7 +55,7 @@ class Server:
         self._server.run([self._socket])
 
     def stop(self) -> None:
-        """Ask the server to stop, from a signal handler or another thread."""
+        """May be called from a signal handler or another thread."""
         self._server.should_exit = True
 
 

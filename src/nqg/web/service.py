@@ -61,7 +61,6 @@ class Batcher(Generic[Query, Result]):
         self._thread.shutdown()
 
     async def ask(self, question: Query) -> Result:
-        """The answer to one question."""
         return (await self.ask_all([question]))[0]
 
     async def ask_all(self, questions: Sequence[Query]) -> list[Result]:
@@ -129,12 +128,8 @@ class UsageCounter:
         self._uses = {rule: RuleUsage(number, rule) for number, rule in enumerate(grammar)}
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
-        """Count the rules in the grammar's best derivation."""
-        reading = answer.first.reading
-        if reading is None:
-            return
         sentence = " ".join(answer.source_tokens)
-        for hyperedge in reading.derivation.hyperedges:
+        for hyperedge in answer.first.reading.derivation.hyperedges if answer.first.reading else ():
             usage = self._uses[hyperedge.rule]
             usage.count += 1
             if is_example and len(usage.examples) < EXAMPLES_A_RULE and sentence not in usage.examples:
@@ -170,7 +165,6 @@ class GeobaseLookup:
 
     @classmethod
     def read(cls, path: Path) -> GeobaseLookup:
-        """From a published geobase file."""
         geobase = read_geobase(path)
         return cls(EntityNames.of(geobase), Geography.of(geobase))
 
@@ -226,10 +220,7 @@ class Service:
         parser = model.parser if isinstance(model, Hybrid) else model
         if not isinstance(parser, Parser):
             raise NqgError(f"the page shows the rules of a Parser, found {type(parser).__name__}")
-        self.name = name
-        self.parser = parser
-        self.geobase = geobase
-        self.limits = limits
+        self.name, self.parser, self.geobase, self.limits = name, parser, geobase, limits
         self.usage = UsageCounter(parser.grammar)
         self.has_fallback = isinstance(model, Hybrid)
         self.suggestions: list[str] = []
@@ -253,13 +244,11 @@ class Service:
         self.suggestions = [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(count)]
 
     async def stop(self) -> None:
-        """Finish what was asked, then stop."""
         if self._counting is not None:
             self._counting.cancel()
         await self._started().stop()
 
     async def explained(self, question: Question) -> Explained:
-        """The answer to one question."""
         self.limits.check_length(question.sentence)
         found = await self._started().ask(question)
         self.usage.count(found.answer)
