@@ -105,7 +105,8 @@ def trials(
     """How both parts do on `examples`, each asked about all of them."""
     answers = Hybrid(parser, fallback, asks_both=True).answers(example.source for example in examples)
     for example, answer in zip(examples, answers, strict=True):
-        yield Trial.of(*answer.parts, example.target, is_right)
+        own, other = answer.parts
+        yield Trial.of(own, other, example.target, is_right)
 
 
 def cross_fitted(

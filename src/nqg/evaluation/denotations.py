@@ -71,25 +71,16 @@ class Operation:
     compute: Callable[..., Value]
 
 
-KINDS = {
-    "loc_1": (K.STATE, K.CITY, K.RIVER, K.PLACE),
-    "loc_2": (K.STATE, K.CITY, K.COUNTRY),
-    "traverse_1": (K.RIVER,),
-    "traverse_2": (K.STATE, K.CITY, K.COUNTRY),
-    "next_to_1": (K.STATE,),
-    "next_to_2": (K.STATE, K.RIVER),
-    "capital_1": (K.STATE,),
+KINDS: dict[str, tuple[EntityKind, ...]] = {
+    **dict.fromkeys(("loc_2", "traverse_2", "population_1", "density_1"), (K.STATE, K.CITY, K.COUNTRY)),
+    **dict.fromkeys(("next_to_1", "capital_1", "high_point_1", "low_point_1"), (K.STATE,)),
+    **dict.fromkeys(("high_point_2", "low_point_2", "elevation_1"), (K.PLACE,)),
+    **dict.fromkeys(("traverse_1", "len"), (K.RIVER,)),
     "capital_2": (K.CITY,),
-    "high_point_1": (K.STATE,),
-    "high_point_2": (K.PLACE,),
-    "low_point_1": (K.STATE,),
-    "low_point_2": (K.PLACE,),
-    "population_1": (K.STATE, K.CITY, K.COUNTRY),
+    "next_to_2": (K.STATE, K.RIVER),
+    "loc_1": (K.STATE, K.CITY, K.RIVER, K.PLACE),
     "area_1": (K.STATE, K.CITY, K.COUNTRY, K.PLACE),
-    "density_1": (K.STATE, K.CITY, K.COUNTRY),
     "size": (K.STATE, K.CITY, K.COUNTRY, K.RIVER, K.PLACE),
-    "len": (K.RIVER,),
-    "elevation_1": (K.PLACE,),
 }
 """The kinds of things that a relation or a measure is about; things of other kinds have none, known or not."""
 
@@ -140,8 +131,8 @@ def by_count(geography: Geography, members: str, relation: str, things: Things, 
 
 def _first(ranked: Iterable[tuple[float, Entity]]) -> Things:
     """The thing of the highest rank, the first by name among equals; nothing if there is nothing."""
-    best = min(ranked, key=lambda pair: (-pair[0], pair[1].name, pair[1].state or ""), default=None)
-    return NOTHING if best is None else frozenset({best[1]})
+    order = sorted(ranked, key=lambda pair: (-pair[0], pair[1].name, pair[1].state or ""))
+    return frozenset(thing for _, thing in order[:1])
 
 
 def beyond(geography: Geography, things: Things, *, measure: str, among: str, sign: int) -> Things:

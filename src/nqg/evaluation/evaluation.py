@@ -34,8 +34,6 @@ class Judge(Protocol):
 
 
 class ExactJudge:
-    """Right is what has the same tokens."""
-
     def is_right(self, prediction: str, example: Example) -> bool:
         return exact_match(prediction, example.target)
 
@@ -146,7 +144,6 @@ class Evaluation:
 
     @cached_property
     def spider(self) -> SpiderReport | None:
-        """The tables of Spider's metric, where it is the judge."""
         if not isinstance(self.judge, SpiderJudge):
             return None
         pairs = zip(self.answers, self.examples, strict=True)
@@ -160,7 +157,6 @@ class Evaluation:
         }
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Every prediction, for lines of JSON."""
         for example, answer, verdict in zip(self.examples, self.answers, self.verdicts, strict=True):
             yield {
                 **({} if example.id is None else {"id": example.id}),

@@ -155,7 +155,6 @@ def spider_match(predicted: str | None, gold: str, schema: Schema) -> SpiderVerd
 
 
 def differences(predicted: Query, gold: Query) -> tuple[str, ...]:
-    """The names of the components in which two normalised queries differ."""
     unequal = {name for name, content in COMPONENTS.items() if content(predicted) != content(gold)}
     if predicted.branch and gold.branch and differences(predicted.branch.query, gold.branch.query):
         unequal.add("set operators")

@@ -272,7 +272,6 @@ class QueryReader:
         return replace(query, branch=branch)
 
     def selection(self) -> Query:
-        """One `select` with its clauses, without its branch."""
         start = self.place
         tables, on = self.tables()
         names = plain_tables(tables)

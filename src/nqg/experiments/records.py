@@ -77,7 +77,6 @@ class Record:
 
 
 def read_record(path: Path) -> Record:
-    """The record in a file; anything else is refused with the reason."""
     try:
         values = strict_json(path.read_text(encoding="utf-8"), Place(path, 1))
     except OSError as error:
@@ -116,8 +115,6 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All records of a folder, by recipe and series."""
-
     records: tuple[Record, ...]
 
     @classmethod

@@ -143,7 +143,8 @@ class Runner:
                     with held(self._unfinished(part), wait=True):
                         self._run(part)
                 parts.append(read_answers(self._answers_file(part), self.data.test))
-        return RunResult(tuple(combine(*both, gate) for both in zip(*parts, strict=True)), figures, {}, seconds)
+        answers = tuple(combine(own, other, gate) for own, other in zip(*parts, strict=True))
+        return RunResult(answers, figures, {}, seconds)
 
     def _calibrate(self, cell: Cell) -> Gate:
         """The gate that is best on examples held out from training, of which neither part has seen the templates.
@@ -163,7 +164,8 @@ class Runner:
                     shutil.rmtree(folder, ignore_errors=True)
             parts.append(read_answers(path, data.test))
         is_right = next(iter(data.judges.values())).is_right
-        return calibrated_gate([Trial.of(*asked, is_right) for asked in zip(*parts, data.test, strict=True)])
+        asked = zip(*parts, data.test, strict=True)
+        return calibrated_gate([Trial.of(own, other, example, is_right) for own, other, example in asked])
 
     def _answers_file(self, cell: Cell) -> Path:
         return self.results / ".replies" / cell.recipe / f"{cell.stem}.jsonl"
@@ -174,8 +176,6 @@ class Runner:
 
 @dataclass(frozen=True)
 class Plan:
-    """A recipe, with which weights it is to be run, and where."""
-
     recipe: Recipe
     weights: UsedWeights
     systems: tuple[SystemName, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,22 +41,16 @@ class ResultTable:
 
 def tables(results: Results) -> list[ResultTable]:
     """Every table of the paper for which something was run, and a table of the runs."""
-    makers: list[Callable[[Results], ResultTable | None]] = [
-        lambda found: accuracies(found, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
-        lambda found: accuracies(found, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
-        lambda found: accuracies(found, 4, "Accuracy (exact set match) on Spider-XSP", ("spider-xsp",)),
-        coverage_and_precision,
-        best_legal,
-        splits,
-        grammar_sizes,
-        deviations,
-        runs,
+    made = [
+        accuracies(results, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
+        accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
+        accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", ("spider-xsp",)),
+        *(table(results) for table in (coverage_and_precision, best_legal, splits, grammar_sizes, deviations, runs)),
     ]
-    return [table for make in makers if (table := make(results)) is not None]
+    return [table for table in made if table is not None]
 
 
 def recipes_run(results: Results, names: Iterable[str]) -> list[Recipe]:
-    """The recipes among `names` of which there is a record."""
     known = {record.cell.recipe for record in results.records}
     return [read_recipe(name) for name in names if name in known]
 
@@ -279,17 +273,10 @@ def pictures(results: Results) -> list[str]:
 
 def _drawn(results: Results, figure_class: Any) -> Any:
     """A panel for each recipe, its first series on top; whiskers are standard deviations over seeds."""
-    bars = [
-        (
-            recipe,
-            [
-                (series, accuracy)
-                for series in results.series([recipe.name])
-                if (accuracy := results.figure(recipe.name, series, "accuracy"))
-            ],
-        )
-        for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER))
-    ]
+    bars = []
+    for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER)):
+        found = ((each, results.figure(recipe.name, each, "accuracy")) for each in results.series([recipe.name]))
+        bars.append((recipe, [(series, accuracy) for series, accuracy in found if accuracy]))
     sizes = [len(drawn) for _, drawn in bars]
     figure = figure_class(figsize=(9, 1 + 0.35 * len(bars) + 0.22 * sum(sizes)), layout="constrained")
     ratios = [size + 1 for size in sizes] or [1]

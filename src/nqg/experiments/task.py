@@ -107,8 +107,6 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The answers to the test sentences, and figures of the run."""
-
     answers: tuple[Answer, ...]
     figures: Mapping[str, float]
     settings: Mapping[str, Any]
@@ -202,7 +200,6 @@ def write_answers(path: Path, examples: Sequence[Example], answers: Iterable[Ans
 
 
 def read_answers(path: Path, examples: Sequence[Example]) -> tuple[Answer, ...]:
-    """The answers in a file to just these examples."""
     lines = [(place, strict_json(line, place)) for place, line in numbered_lines(path)]
     if len(lines) != len(examples):
         raise FormatError(f"expected {len(examples)} answers, found {len(lines)}", path)

@@ -112,7 +112,6 @@ def combine(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
 
 
 def load_model(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
-    """What a model folder holds: a hybrid, or a parser without a fallback."""
     return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
 
 
@@ -123,7 +122,6 @@ def grammar_of(system: System) -> Grammar | None:
 
 
 def has_fallback(folder: Path | str) -> bool:
-    """Whether a model folder holds a hybrid."""
     return (Path(folder) / FALLBACK).is_dir()
 
 

@@ -92,11 +92,7 @@ class Parser:
         return cls(load_model(Path(folder), device or best_device()))
 
     def save(
-        self,
-        folder: Path | str,
-        *,
-        provenance: Provenance | None = None,
-        also: Callable[[Path], object] | None = None,
+        self, folder: Path | str, *, provenance: Provenance | None = None, also: Callable[[Path], object] | None = None
     ) -> None:
         """Write everything that `load` needs into a folder, whole or not at all.
 
@@ -229,7 +225,6 @@ class ScoredCharts:
         return list(found.values())
 
     def readings(self, derivations: Sequence[Derivation], options: DecodeOptions) -> list[Reading]:
-        """A derivation of each chart with all that is known of it."""
         targets, legal = [derivation.target for derivation in derivations], self.target_grammar
         columns = zip(
             targets,

@@ -30,15 +30,10 @@ def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
     spans = [Span(start, start + size) for size in range(words, 0, -1) for start in range(words - size + 1)]
     known = {cell.span: cell for cell in cells}
     fits = int((width - 4) / CHARACTER_WIDTH)
+    shown = (word if columns(word) <= fits else f"{word[: fits - 1]}…" for word in source)
     labels = (
-        element(
-            "text",
-            word if columns(word) <= fits else f"{word[: fits - 1]}…",
-            x=width * (at + 0.5),
-            y=ROW_HEIGHT * words + 18,
-            class_="word",
-        )
-        for at, word in enumerate(source)
+        element("text", word, x=width * (at + 0.5), y=ROW_HEIGHT * words + 18, class_="word")
+        for at, word in enumerate(shown)
     )
     picture = element(
         "svg",
@@ -51,8 +46,7 @@ def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
         role="img",
         aria_label=f"Chart: the grammar derives {len(cells)} of {len(spans)} spans",
     )
-    scroll = element("div", picture, class_="scroll")
-    return element("div", scroll, chart_table(source, cells), class_="nqg-chart")
+    return element("div", element("div", picture, class_="scroll"), chart_table(source, cells), class_="nqg-chart")
 
 
 def cell_picture(span: Span, cell: ChartSpan | None, words: int, width: float) -> Markup:
@@ -96,13 +90,8 @@ def gaps_picture(gaps: Gaps) -> Markup:
         Markup(element("span", " ".join(gaps.source[start:end]), class_=kind, title=titles[kind]) + " ")
         for start, end, kind in sorted(parts)
     )
-    reason = str(gaps)
-    return element(
-        "div",
-        element("p", *spans, class_="sentence"),
-        element("p", f"{reason[:1].upper()}{reason[1:]}."),
-        class_="nqg-gaps",
-    )
+    reason = element("p", f"{str(gaps)[:1].upper()}{str(gaps)[1:]}.")
+    return element("div", element("p", *spans, class_="sentence"), reason, class_="nqg-gaps")
 
 
 def without_surrogates(text: str) -> str:
@@ -286,7 +275,6 @@ class BatchRow(Message):
 
     @classmethod
     def of(cls, line: BatchLine, answer: Answer) -> BatchRow:
-        is_right = exact_match(answer.target, line.expected or "")
         return cls(
             sentence=line.sentence,
             expected=line.expected,
@@ -294,7 +282,7 @@ class BatchRow(Message):
             answered_by=answer.answered_by,
             probability=answer.first.probability,
             reason=answer.reason,
-            is_right=None if line.expected is None else is_right,
+            is_right=None if line.expected is None else exact_match(answer.target, line.expected),
         )
 
 

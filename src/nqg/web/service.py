@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -44,8 +44,7 @@ class Batcher(Generic[Query, Result]):
     def __init__(
         self, answer: Callable[[Sequence[Query]], Sequence[Result]], *, batch_size: int = 64, queue_size: int = 512
     ) -> None:
-        self._answer = answer
-        self._batch_size = batch_size
+        self._answer, self._batch_size = answer, batch_size
         self._queue: asyncio.Queue[tuple[Query, asyncio.Future[Result]]] = asyncio.Queue(queue_size)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nqg-parser")
         self._worker: asyncio.Task[None] | None = None
@@ -84,7 +83,7 @@ class Batcher(Generic[Query, Result]):
                 await asyncio.sleep(BATCH_DELAY)
             while len(batch) < self._batch_size and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
-            if waiting := [(question, future) for question, future in batch if not future.done()]:
+            if waiting := [asked for asked in batch if not asked[1].done()]:
                 questions = [question for question, _ in waiting]
                 results = await asyncio.get_running_loop().run_in_executor(self._thread, self._results, questions)
                 for (_, future), result in zip(waiting, results, strict=True):
@@ -107,16 +106,6 @@ class Batcher(Generic[Query, Result]):
             return [result for question in questions for result in self._results([question])]
 
 
-@dataclass(slots=True)
-class RuleUsage:
-    """A rule, its place in the grammar, and its uses so far."""
-
-    number: int
-    rule: Rule
-    count: int = 0
-    examples: list[str] = field(default_factory=list)
-
-
 class UsageCounter:
     """How often each rule was part of a best derivation.
 
@@ -125,41 +114,39 @@ class UsageCounter:
     """
 
     def __init__(self, grammar: Grammar) -> None:
-        self._uses = {rule: RuleUsage(number, rule) for number, rule in enumerate(grammar)}
+        self._rules, self._counts, self._examples = list(grammar), Counter[Rule](), defaultdict[Rule, list[str]](list)
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
         sentence = " ".join(answer.source_tokens)
         for hyperedge in answer.first.reading.derivation.hyperedges if answer.first.reading else ():
-            usage = self._uses[hyperedge.rule]
-            usage.count += 1
-            if is_example and len(usage.examples) < EXAMPLES_A_RULE and sentence not in usage.examples:
-                usage.examples.append(sentence)
+            self._counts[hyperedge.rule] += 1
+            examples = self._examples[hyperedge.rule]
+            if is_example and len(examples) < EXAMPLES_A_RULE and sentence not in examples:
+                examples.append(sentence)
 
     def search(self, text: str, order: RuleOrder, offset: int, limit: int) -> RulesResponse:
         """The rules that have every word of `text`, in the grammar's order or the most used first."""
         words = text.lower().split()
-        found = [usage for rule, usage in self._uses.items() if all(word in str(rule).lower() for word in words)]
+        found = [each for each in enumerate(self._rules) if all(word in str(each[1]).lower() for word in words)]
         if order == "uses":
-            found.sort(key=lambda usage: -usage.count)
+            found.sort(key=lambda each: -self._counts[each[1]])
         rules = [
             RuleFound(
-                number=usage.number,
-                source=" ".join(map(spelled, usage.rule.source)),
-                target=" ".join(map(spelled, usage.rule.target)),
-                arity=usage.rule.arity,
-                uses=usage.count,
-                examples=list(usage.examples),
-                drawing=rule_picture(usage.rule),
+                number=number,
+                source=" ".join(map(spelled, rule.source)),
+                target=" ".join(map(spelled, rule.target)),
+                arity=rule.arity,
+                uses=self._counts[rule],
+                examples=self._examples.get(rule, []),
+                drawing=rule_picture(rule),
             )
-            for usage in found[offset : offset + limit]
+            for number, rule in found[offset : offset + limit]
         ]
         return RulesResponse(found=len(found), offset=offset, rules=rules)
 
 
 @dataclass(frozen=True)
 class GeobaseLookup:
-    """The names and the facts of a geobase."""
-
     names: EntityNames
     geography: Geography
 
@@ -180,10 +167,8 @@ class GeobaseLookup:
         if math.prod(map(len, sentence.readings)) > MOST_MEANINGS:
             return None
         try:
-            program = next(sentence.programs(target), None)
-        except NqgError:
-            return None
-        if program is None:
+            program = next(sentence.programs(target))
+        except (NqgError, StopIteration):
             return None
         return GeobaseAnswer(program=program, answer=str(denotation(program, self.geography)))
 
@@ -230,7 +215,6 @@ class Service:
 
     @classmethod
     def load(cls, folder: Path, device: str | None = None, geobase: GeobaseLookup | None = None) -> Service:
-        """The service of a model folder, with its fallback where it has one."""
         return cls(folder.resolve().name, load_model(folder, device), geobase=geobase)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
