@@ -150,6 +150,7 @@ class Parser:
         return [found[number] for number in range(len(sentences))]
 
     def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
+        """Sentences as the encoder reads them."""
         return tokenize(self.model.tokenizer, sources) if sources else []
 
     def scored(self, sentences: Sequence[Subwords], full: Hypergraph) -> ScoredCharts:
