@@ -115,8 +115,7 @@ def induction(place: Place) -> dict[str, Any]:
 def forests(place: Place) -> dict[str, Any]:
     from nqg.data.examples import MappedExamples
     from nqg.grammar.grammar import Grammar
-    from nqg.model.forest_storage import ForestFolder, build_folder
-    from nqg.model.forests import build_forests
+    from nqg.model.forests import ForestFolder, build_folder, build_forests
 
     grammar, examples = Grammar.read(place.grammar), MappedExamples.of(place.corpus)
     build_forests(grammar, examples[:10])
@@ -129,7 +128,7 @@ def training(place: Place) -> dict[str, Any]:
     from nqg.data.examples import MappedExamples
     from nqg.grammar.grammar import Grammar
     from nqg.inference.parser import Parser
-    from nqg.model.forest_storage import ForestFolder
+    from nqg.model.forests import ForestFolder
     from nqg.model.settings import TrainingSettings
 
     examples, grammar = MappedExamples.of(place.corpus), Grammar.read(place.grammar)

@@ -22,10 +22,9 @@ from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTraining
 
 from nqg.data.examples import read_examples
 from nqg.model_folder import quiet_transformers
-from nqg.seq2seq.checkpoint import load_pretrained
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.objective import SubwordPair
-from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.seq2seq import Seq2seq, load_pretrained
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
 

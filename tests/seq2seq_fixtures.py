@@ -12,9 +12,8 @@ from torch import nn
 from transformers import T5Config, T5ForConditionalGeneration
 
 from nqg.model_folder import quiet_transformers
-from nqg.seq2seq.checkpoint import word_tokenizer
 from nqg.seq2seq.fine_tuning import FineTuning
-from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.seq2seq import Seq2seq, word_tokenizer
 from nqg.seq2seq.settings import FineTuningSettings
 from seq2seq_examples import EXAMPLES, SMALL
 

@@ -15,7 +15,7 @@ from nqg.data.scan import scan_examples
 from nqg.engines import AHEAD, ATTEMPTS
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import WINDOW
-from nqg.model.forest_storage import PAIRS
+from nqg.model.forests import PAIRS
 
 PAGE = PROJECT / "docs" / "scale.md"
 

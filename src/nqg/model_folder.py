@@ -40,7 +40,7 @@ def folder_written_atomically(folder: Path) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         with locked(folder.parent):
-            remove_dead_parts(folder)
+            _remove_dead_parts(folder)
             part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
             held.enter_context(locked(part))
             held.callback(shutil.rmtree, part, ignore_errors=True)
@@ -53,7 +53,7 @@ def folder_written_atomically(folder: Path) -> Iterator[Path]:
         with locked(folder.parent):
             if not folder.exists():
                 os.rename(new, folder)
-            elif not is_exchanged(new, folder):
+            elif not exchange(new, folder):
                 os.rename(folder, part / OLD)
                 try:
                     os.rename(new, folder)
@@ -64,26 +64,26 @@ def folder_written_atomically(folder: Path) -> Iterator[Path]:
 
 def bring_back(folder: Path) -> None:
     """Put `folder` back where a process was killed while it replaced it; otherwise do nothing."""
-    if not folder.exists() and any((part / OLD).exists() for part in parts_of(folder)):
+    if not folder.exists() and any((part / OLD).exists() for part in _parts(folder)):
         with suppress(OSError), locked(folder.parent):
-            remove_dead_parts(folder)
+            _remove_dead_parts(folder)
 
 
-def parts_of(folder: Path) -> list[Path]:
+def _parts(folder: Path) -> list[Path]:
     """The parts beside a folder; the random letters are counted, lest those of `a.b` be taken for those of `a`."""
     return sorted(folder.parent.glob(f".{glob.escape(folder.name)}.????????.part"))
 
 
-def remove_dead_parts(folder: Path) -> None:
+def _remove_dead_parts(folder: Path) -> None:
     """Remove what killed processes left beside a folder, and put back the folder where they had moved it away."""
-    for part in parts_of(folder):
+    for part in _parts(folder):
         with suppress(BlockingIOError, FileNotFoundError), locked(part, wait=False):  # held, or removed just now
             if not folder.exists() and (part / OLD).exists():
                 os.rename(part / OLD, folder)
             shutil.rmtree(part, ignore_errors=True)
 
 
-def is_exchanged(one: Path, other: Path) -> bool:
+def exchange(one: Path, other: Path) -> bool:
     """Swap two folders in one step; False where the system or the disk cannot."""
     if sys.platform not in ("linux", "darwin"):
         return False

@@ -30,7 +30,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace, recorded_settings
 from nqg.inference.hybrid import Gate
-from nqg.model.forest_storage import PartFiles, read_forests
+from nqg.model.forests import PartFiles, read_forests
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.splits.compounds import sql_compounds

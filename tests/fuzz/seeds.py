@@ -170,7 +170,7 @@ def _built() -> Forests:
 @cache
 def forests() -> bytes:
     """A file of forests."""
-    from nqg.model.forest_storage import write_forests
+    from nqg.model.forests import write_forests
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "forests.npz"
@@ -181,7 +181,7 @@ def forests() -> bytes:
 @cache
 def forest_part(file: str) -> bytes:
     """One of the two files of a part of forests."""
-    from nqg.model.forest_storage import PartFiles
+    from nqg.model.forests import PartFiles
 
     with tempfile.TemporaryDirectory() as folder:
         PartFiles(Path(folder), 0).write(_built(), "f" * 64)

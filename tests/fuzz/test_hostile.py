@@ -19,7 +19,7 @@ from nqg.data.geoquery import read_corpus
 from nqg.errors import FormatError, Place
 from nqg.files import LONGEST_LINE, strict_json
 from nqg.induction.trace import SETTINGS_MARK, recorded_settings
-from nqg.model.forest_storage import read_forests
+from nqg.model.forests import read_forests
 
 LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(12))
 

@@ -11,8 +11,7 @@ import pytest
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
-from nqg.model.forest_storage import ForestCache, fingerprint
-from nqg.model.forests import Forests, build_forests
+from nqg.model.forests import ForestCache, Forests, build_forests, fingerprint
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [Example("jump twice", "J J"), Example("walk after jump after walk", "W J W")]
@@ -64,7 +63,7 @@ def test_another_grammar_or_other_examples_are_not_found(
     assert cache.find(GRAMMAR, EXAMPLES) is not None
 
 
-@pytest.mark.parametrize("name", ["nqg.__version__", "nqg.model.forest_storage.VERSION"])
+@pytest.mark.parametrize("name", ["nqg.__version__", "nqg.model.forests.VERSION"])
 def test_another_version_makes_another_fingerprint(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     before = fingerprint(GRAMMAR, EXAMPLES)
     monkeypatch.setattr(name, "9.9.9")

@@ -257,7 +257,7 @@ def test_a_failing_rename_puts_the_old_model_back(
         rename(old, new)
 
     with monkeypatch.context() as patched:
-        patched.setattr(folders, "is_exchanged", lambda *_: False)
+        patched.setattr(folders, "exchange", lambda *_: False)
         patched.setattr(os, "rename", fails_for_the_new_one)
         with pytest.raises(NqgError, match="cannot be written"):
             trained(seed=1).save(folder)

@@ -48,7 +48,7 @@ def test_a_new_folder_takes_the_place_of_an_old_one(
     tmp_path: Path, in_one_step: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not in_one_step:
-        monkeypatch.setattr(folders, "is_exchanged", lambda *_: False)
+        monkeypatch.setattr(folders, "exchange", lambda *_: False)
     for text in ("one", "two", "three"):
         write(tmp_path / "model", text)
         assert texts(tmp_path / "model") == {text}
@@ -58,8 +58,8 @@ def test_a_new_folder_takes_the_place_of_an_old_one(
 def test_folders_change_places_in_one_step_on_this_system(tmp_path: Path) -> None:
     write(tmp_path / "a", "a")
     write(tmp_path / "b", "b")
-    assert folders.is_exchanged(tmp_path / "a", tmp_path / "b") is (sys.platform in ("linux", "darwin"))
-    assert not folders.is_exchanged(tmp_path / "a", tmp_path / "nothing")
+    assert folders.exchange(tmp_path / "a", tmp_path / "b") is (sys.platform in ("linux", "darwin"))
+    assert not folders.exchange(tmp_path / "a", tmp_path / "nothing")
 
 
 def test_when_writing_fails_nothing_changes(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ rename = os.rename
 def rename_once(old, new):
     rename(old, new)
     os.kill(os.getpid(), 9)
-folders.is_exchanged = lambda *_: False
+folders.exchange = lambda *_: False
 os.rename = rename_once
 write("two")
 """
@@ -140,7 +140,7 @@ def test_folders_whose_names_begin_alike_are_not_confused(tmp_path: Path) -> Non
 @pytest.mark.parametrize("in_one_step", [True, False], ids=["exchange", "two renames"])
 def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path: Path, in_one_step: bool) -> None:
     folder = tmp_path / "model"
-    clumsy = "" if in_one_step else "folders.is_exchanged = lambda *_: False\n"
+    clumsy = "" if in_one_step else "folders.exchange = lambda *_: False\n"
     program = f"{clumsy}for turn in range(40):\n    write(sys.argv[2] + str(turn))"
     writers = [started(program, folder, name) for name in ("a", "b", "c")]
     assert [writer.wait() for writer in writers] == [0, 0, 0]

@@ -16,9 +16,8 @@ from nqg.data.scan import scan_examples
 from nqg.engines import ProcessPool
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
-from nqg.model import forest_storage as folder_module
-from nqg.model.forest_storage import ForestFolder, PartFiles, build_folder
-from nqg.model.forests import Forests, build_forests
+from nqg.model import forests as folder_module
+from nqg.model.forests import ForestFolder, Forests, PartFiles, build_folder, build_forests
 
 GRAMMAR = Grammar.parse(
     "walk ### I_WALK\nrun ### I_RUN\nleft ### I_TURN_LEFT\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2\n"

@@ -15,8 +15,7 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import derivation_counts
 from nqg.model import forests as build
-from nqg.model.forest_storage import read_forests, write_forests
-from nqg.model.forests import Forests, build_forests, forest_parts
+from nqg.model.forests import Forests, build_forests, forest_parts, read_forests, write_forests
 from oracles import all_derivations, forest_derivations
 from strategies import grammars, sentences
 
@@ -145,7 +144,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_forests_of_another_version_are_refused_with_both_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nqg.model.forest_storage.VERSION", 7)
+    monkeypatch.setattr("nqg.model.forests.VERSION", 7)
     write_forests(tmp_path / "new", build_forests(GRAMMAR, EXAMPLES))
     monkeypatch.undo()
     with pytest.raises(FormatError, match="written in version 7 of the format; this nqg reads version 2"):

@@ -12,9 +12,9 @@ from nqg.data.scan import scan_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
-from nqg.model import forest_storage as folder_module
+from nqg.model import forests as folder_module
 from nqg.model.forest_crf import StreamedData
-from nqg.model.forest_storage import ForestFolder, build_folder
+from nqg.model.forests import ForestFolder, build_folder
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.subwords import word_tokenizer
 from nqg.training.parser_training import ParserTraining

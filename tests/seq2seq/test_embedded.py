@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from nqg.seq2seq.checkpoint import small_t5, word_tokenizer
+from nqg.seq2seq.seq2seq import small_t5, word_tokenizer
 from nqg.seq2seq.settings import SmallT5Settings
 
 SETTINGS = SmallT5Settings(width=16, layers=2, heads=2)

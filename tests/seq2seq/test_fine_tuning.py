@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from nqg.errors import NqgError
-from nqg.seq2seq.checkpoint import load_pretrained
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.objective import IGNORED, SubwordCorpus
-from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.seq2seq import Seq2seq, load_pretrained
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.training.processes import Processes
 from nqg.training.records import DevScores

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
 
 from nqg.errors import MissingExtra, NqgError
-from nqg.seq2seq.checkpoint import load_pretrained, merged, with_lora
+from nqg.seq2seq.seq2seq import load_pretrained, merged, with_lora
 from nqg.seq2seq.settings import LoraSettings
 
 pytest_plugins = ["seq2seq_fixtures"]

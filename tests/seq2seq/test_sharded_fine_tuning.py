@@ -13,9 +13,8 @@ import torch
 import seq2seq_sharded
 from launched_processes import launched
 from nqg.errors import SettingsError
-from nqg.seq2seq.checkpoint import small_t5
 from nqg.seq2seq.fine_tuning import check_divisible, with_weights
-from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.seq2seq import Seq2seq, small_t5
 from nqg.seq2seq.settings import SmallT5Settings
 from nqg.training.processes import Processes
 from seq2seq_examples import EXAMPLES

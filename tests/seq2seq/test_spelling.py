@@ -15,7 +15,7 @@ from transformers import AutoTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
 from nqg.data.examples import read_examples
 from nqg.data.spider import load_spider_ssp, nqg_examples
 from nqg.errors import NqgError
-from nqg.seq2seq.checkpoint import word_tokenizer
+from nqg.seq2seq.seq2seq import word_tokenizer
 from nqg.seq2seq.spelling import Spelling, lost, normalised, round_trips, spelling_for
 
 pytest_plugins = ["seq2seq_fixtures"]

@@ -45,8 +45,7 @@ from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.hybrid import Gate, write_fallback
 from nqg.inference.parser import Parser
 from nqg.model.checkpoint import Measurement, Provenance
-from nqg.model.forest_storage import ForestCache, ForestFolder, build_folder
-from nqg.model.forests import PART_SIZE, Forests, forest_parts, joined
+from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model_folder import held
 from nqg.plotting import check_picture

@@ -73,7 +73,6 @@ class Provenance:
 
     @classmethod
     def of(cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()) -> Provenance:
-        """The provenance of a model that was fitted to `examples`."""
         return cls(DataFingerprint.of(examples), asdict(training), tuple(records))
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,12 +81,10 @@ class Provenance:
 
 
 def record_lines(records: Iterable[Record]) -> str:
-    """Records as `training.jsonl` has them, one a line."""
     return "".join(f"{json.dumps(dict(record))}\n" for record in records)
 
 
 def read_records(path: Path) -> tuple[Record, ...]:
-    """The records in a file."""
     records = []
     for place, line in numbered_lines(path):
         record = strict_json(line, place)
@@ -158,23 +155,18 @@ class ModelCard:
 
     def markdown(self) -> str:
         """The card; whatever comes from a user stands in it as code, so that nothing is taken for markup."""
-        provenance, sizes = self.provenance, self.settings.embedded
-        folder = Path(self.settings.encoder)
-        encoder = f"{as_code(folder.name if folder.is_absolute() else self.settings.encoder)}, fine-tuned"
+        provenance, sizes, folder = self.provenance, self.settings.embedded, Path(self.settings.encoder)
+        encoder = f"{_as_code(folder.name if folder.is_absolute() else self.settings.encoder)}, fine-tuned"
         if self.settings.encoder == EMBEDDED:
             size = f"layers: {sizes.layers}, width: {sizes.hidden_size}"
             encoder = f"a small BERT ({size}), trained from scratch with this model"
-        training = [f"- {as_code(name)}: {as_code(value)}" for name, value in provenance.training.items()]
+        training = [f"- {_as_code(name)}: {_as_code(value)}" for name, value in provenance.training.items()]
         if provenance.records:
             training.append(f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`")
-        scores = [
-            ", ".join(f"{as_code(name)} {as_code(value)}" for name, value in each.scores.items())
-            for each in provenance.measurements
-        ]
-        measured = [
-            f"- {line}, on {data_in_words(each.data)}"
-            for line, each in zip(scores, provenance.measurements, strict=True)
-        ]
+        measured = []
+        for each in provenance.measurements:
+            scores = ", ".join(f"{_as_code(name)} {_as_code(value)}" for name, value in each.scores.items())
+            measured.append(f"- {scores}, on {_described(each.data)}")
         shortest = sorted(self.rules, key=lambda rule: (len(rule), rule))[:SHOWN_RULES]
         return CARD_TEXT.format(
             rules=f"{len(self.rules):,}",
@@ -183,22 +175,22 @@ class ModelCard:
             max_length=f"{self.max_length:,}",
             parameters=f"{self.parameters:,}",
             shown="\n".join(f"    {rule}" for rule in shortest),
-            data="not recorded" if provenance.data is None else data_in_words(provenance.data),
+            data="not recorded" if provenance.data is None else _described(provenance.data),
             training="".join(f"\n{line}" for line in training),
             scores="\n".join(measured) or "None were measured when the model was saved.",
             versions=", ".join(f"{name} {version}" for name, version in self.versions.items()),
         )
 
 
-def data_in_words(data: DataFingerprint) -> str:
-    name = f"{as_code(data.name)}, " if data.name else ""
+def _described(data: DataFingerprint) -> str:
+    name = f"{_as_code(data.name)}, " if data.name else ""
     return f"{name}{data.examples:,} examples, SHA-256 `{data.fingerprint}`"
 
 
-def as_code(value: object) -> str:
+def _as_code(value: object) -> str:
     """A value as Markdown code, whatever is in it.
 
-    >>> print(as_code("dev.tsv"), as_code("<b>`x`"), as_code(0.98765432))
+    >>> print(_as_code("dev.tsv"), _as_code("<b>`x`"), _as_code(0.98765432))
     `dev.tsv` `` <b>`x` `` `0.987654`
     """
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -229,7 +221,6 @@ class SavedModel:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return next(self.scorer.parameters()).device
 
     @property
@@ -247,7 +238,7 @@ def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] |
     check_replaceable(folder)
     try:
         with folder_written_atomically(folder) as part:
-            write_files(part, model)
+            _write_files(part, model)
             if also is not None:
                 also(part)
             for index in sorted(folder.glob(f"*/{INDEX}")):
@@ -265,8 +256,7 @@ def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] |
         raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
 
 
-def write_files(folder: Path, model: SavedModel) -> None:
-    """Write all files of a model but the index."""
+def _write_files(folder: Path, model: SavedModel) -> None:
     model.grammar.write(folder / "grammar.txt")
     if model.target_grammar is not None:
         model.target_grammar.write(folder / "target.grammar")
@@ -322,7 +312,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     check_config(folder / "config.json", shapes)
     with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    scorer = read_scorer(folder, shapes, len(grammar), settings)
+    scorer = _read_scorer(folder, shapes, len(grammar), settings)
     model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance)
     with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
         check_vocabulary(tokenizer.get_vocab(), scorer.encoder.vocab_size, folder / "tokenizer.json")
@@ -337,15 +327,12 @@ class SkipInit(TorchFunctionMode):
     """A block in which new modules get no first weights: drawing them for "meta" loads torch's compiler, a second."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """The outcome of a function of torch, but what `nn.init` would fill stays as it is."""
         if getattr(func, "__module__", None) == "torch.nn.init":
             return (args or tuple(kwargs.values()))[0]
         return func(*args, **(kwargs or {}))
 
 
-def read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSettings) -> Scorer:
-    """The scorer in a folder, whose weights must be those that its config asks for."""
-
+def _read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSettings) -> Scorer:
     def new() -> Scorer:
         with refused_with("the encoder cannot be made", folder / "config.json"):
             return Scorer(read_encoder(folder / "config.json"), rules, settings.dimension)

@@ -41,7 +41,7 @@ class Encoder(nn.Module):
         raise NotImplementedError("an encoder computes vectors in a class of its own")
 
     def config_json(self) -> str:
-        """What `read_encoder` needs to make another of its kind."""
+        """Its config as Hugging Face writes it, by which `read_encoder` makes another of its kind."""
         raise NotImplementedError("an encoder has the config of its own class")
 
 
@@ -72,7 +72,6 @@ class BertConfig:
         return cls(**{each.name: config[each.name] for each in fields(cls) if each.name in config})
 
     def to_dict(self) -> dict[str, Any]:
-        """The config as Hugging Face writes it."""
         return {"model_type": "bert", "hidden_act": "gelu", **asdict(self)}
 
 
@@ -94,7 +93,6 @@ class Bert(Encoder):
                 nn.init.zeros_(module.bias)
 
     def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
-        """The vectors of the subwords in some rows of the batch: (E, D)."""
         vectors = self.embeddings(sentences)  # (M, D)
         *layers, last = cast(nn.ModuleList, self.encoder["layer"])
         for layer in layers:
@@ -103,7 +101,6 @@ class Bert(Encoder):
         return cast(Tensor, last(vectors, sentences, wanted).index_select(0, places))
 
     def config_json(self) -> str:
-        """Its config, as Hugging Face's BERT has it."""
         return json.dumps(self.config.to_dict(), indent=1) + "\n"
 
 
@@ -119,10 +116,9 @@ class BertEmbeddings(nn.Module):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, sentences: SubwordBatch) -> Tensor:
-        """The vectors of all subwords of a batch: (M, D)."""
         others = self.position_embeddings.weight + self.token_type_embeddings.weight[0]
         positions = functional.embedding(sentences.places % sentences.width, others)
-        return cast(Tensor, self.dropout(self.LayerNorm(self.word_embeddings(sentences.ids) + positions)))
+        return cast(Tensor, self.dropout(self.LayerNorm(self.word_embeddings(sentences.ids) + positions)))  # (M, D)
 
 
 class BertLayer(nn.Module):
@@ -141,8 +137,6 @@ class BertLayer(nn.Module):
 
 
 class BertAttention(nn.Module):
-    """Attention within sentences."""
-
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         width = config.hidden_size
@@ -172,19 +166,15 @@ class BertAttention(nn.Module):
 
     def attend_padded(self, packed: Tensor, sentences: SubwordBatch, p: float) -> Tensor:
         """The same of all sentences at once: more products, but fewer operations for a GPU to begin."""
-        rows = packed.view(len(packed), 3, self.heads, -1)
-        query, key, value = sentences.padded(rows).permute(2, 0, 3, 1, 4)
+        query, key, value = sentences.padded(packed.view(len(packed), 3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         mask = sentences.mask()[:, None, None]
         context = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
-        return (
-            context.transpose(1, 2)
-            .reshape(len(sentences.lengths) * sentences.width, -1)
-            .index_select(0, sentences.places)
-        )
+        rows = context.transpose(1, 2).reshape(len(sentences.lengths) * sentences.width, -1)
+        return rows.index_select(0, sentences.places)
 
 
 class BertOutput(nn.Module):
-    """A linear layer whose output is added to vectors of the same rows."""
+    """A linear layer whose output is added to vectors of the same rows, and the sum normalised."""
 
     def __init__(self, inputs: int, config: BertConfig) -> None:
         super().__init__()
@@ -193,8 +183,7 @@ class BertOutput(nn.Module):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, inputs: Tensor, vectors: Tensor) -> Tensor:
-        """The sums, normalised: (M, D)."""
-        return cast(Tensor, self.LayerNorm(self.dropout(self.dense(inputs), vectors)))
+        return cast(Tensor, self.LayerNorm(self.dropout(self.dense(inputs), vectors)))  # (M, D)
 
 
 class Dropout(nn.Module):
@@ -229,13 +218,11 @@ class TransformersEncoder(Encoder):
         self.max_length = int(model.config.model_max_length)
 
     def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
-        """The vectors of the subwords in some rows of the batch: (E, D)."""
         ids = sentences.padded(sentences.ids, self.model.config.pad_token_id or 0)
         vectors = self.model(input_ids=ids, attention_mask=sentences.mask().long()).last_hidden_state
         return cast(Tensor, vectors.flatten(0, 1).index_select(0, sentences.places.index_select(0, rows)))
 
     def config_json(self) -> str:
-        """Its config, as Hugging Face has it."""
         return cast(str, self.model.config.to_json_string())
 
 

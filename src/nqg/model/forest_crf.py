@@ -21,8 +21,7 @@ from nqg.errors import NqgError
 from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.hypergraph import starts_of
 from nqg.grammar.semirings import add_log_partitions
-from nqg.model.forest_storage import ForestFolder
-from nqg.model.forests import Forests
+from nqg.model.forests import ForestFolder, Forests
 from nqg.model.scorer import Scorer
 from nqg.model.spans import Anchors, AnchorTable, Pairs, PairTable
 from nqg.model.subwords import SubwordBatch, Subwords, SubwordTable, tokenize
@@ -67,12 +66,18 @@ def losses_and_gradient(
     return losses, gradient
 
 
-NOTHING_TO_LEARN = "the grammar derives none of the training pairs: there is nothing to learn from"
+def _derivable(examples: Sequence[Example], forests: Forests | ForestFolder) -> Int64Array:
+    if len(forests) != len(examples):
+        raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
+    derivable = np.delete(np.arange(len(examples)), forests.underivable())
+    if not len(derivable):
+        raise NqgError("the grammar derives none of the training pairs: there is nothing to learn from")
+    return derivable
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """Sentences as subwords, their forests, and tables from which a batch is selected."""
+    """Sentences as subwords, their forests, and tables from which a batch is selected, all of it in memory."""
 
     sentences: tuple[Subwords, ...]
     forests: Forests
@@ -82,13 +87,8 @@ class TrainingData:
 
     @classmethod
     def of(cls, examples: Sequence[Example], forests: Forests, tokenizer: Tokenizer) -> TrainingData:
-        """Everything that training needs of examples and grammar; pairs that no derivation yields are left out."""
-        if len(forests) != len(examples):
-            raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
-        bad = set(forests.underivable())
-        good = [number for number in range(len(examples)) if number not in bad]
-        if not good:
-            raise NqgError(NOTHING_TO_LEARN)
+        """The data of `examples`; pairs that no derivation yields are left out."""
+        good = _derivable(examples, forests).tolist()
         sentences = tuple(tokenize(tokenizer, [examples[number].source_tokens for number in good]))
         kept = forests.select(good)
         return cls(sentences, kept, SubwordTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
@@ -97,11 +97,9 @@ class TrainingData:
         return len(self.sentences)
 
     def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
-        """Data that holds a batch, and the batch in terms of it: everything is in memory already."""
         return self, batch
 
     def collate(self, batch: Sequence[int], device: torch.device) -> Batch:
-        """The examples of a batch on a device."""
         numbers = np.asarray(batch, dtype=np.int64)
         sentences, spans = self.subwords.select(numbers, device), self.spans.select(numbers, device)
         return Batch(self, numbers, sentences, spans, sentences.rows(spans), self.pairs.select(numbers, device))
@@ -110,9 +108,8 @@ class TrainingData:
         """Refuse sentences that the encoder cannot read whole."""
         most = max(len(sentence.ids) for sentence in self.sentences)
         if most > longest:
-            raise NqgError(
-                f"a training sentence has {most} subwords; the encoder reads at most {longest}: leave the sentence out"
-            )
+            limit = f"the encoder reads at most {longest}: leave the sentence out"
+            raise NqgError(f"a training sentence has {most} subwords; {limit}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +143,7 @@ class StreamedData:
 
     @classmethod
     def of(cls, examples: Sequence[Example], forests: ForestFolder, tokenizer: Tokenizer, longest: int) -> StreamedData:
-        """What training reads of `examples`; pairs that no derivation yields are left out."""
-        if len(forests) != len(examples):
-            raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
-        derivable = np.delete(np.arange(len(examples)), forests.underivable())
-        if not len(derivable):
-            raise NqgError(NOTHING_TO_LEARN)
-        return cls(examples, forests, tokenizer, longest, derivable)
+        return cls(examples, forests, tokenizer, longest, _derivable(examples, forests))
 
     def __len__(self) -> int:
         return len(self.derivable)

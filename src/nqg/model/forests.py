@@ -1,23 +1,39 @@
-"""Full and goal forests: what the parsing model sums over (section 4.1.2 of the paper).
+"""Full and goal forests: what the parsing model sums over (section 4.1.2 of the paper), in memory and on disk.
 
 The full forest of a source holds every derivation of it with any target; the goal forest of a pair holds those that
-yield the target. Both are hypergraphs in topological order, and only what the root leads to is in them.
+yield the target. Both are hypergraphs in topological order, and only what the root leads to is in them. Those of a
+dataset are kept in one file, those of a large corpus in a folder of mapped parts.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from nqg.data.download import CACHE_VARIABLE
 from nqg.data.examples import Example
-from nqg.errors import FormatError, SettingsError
+from nqg.engines import Engine, Here
+from nqg.errors import FormatError, NqgError, SettingsError
+from nqg.files import read_json, write_text, written_atomically
+from nqg.grammar.arrays import Int64Array
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.hypergraph import Hypergraph, concatenated
+from nqg.grammar.hypergraph import Hypergraph, concatenated, starts_of
+from nqg.model_folder import checksum
+from nqg.run_config import RunConfig
+from nqg.settings_reader import read_dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +52,6 @@ class Forests:
 
     @property
     def nbytes(self) -> int:
-        """The memory that they take."""
         return self.full.nbytes + self.goal.nbytes
 
     def select(self, pairs: Sequence[int]) -> Forests:
@@ -49,7 +64,6 @@ class Forests:
 
 
 def joined(parts: Iterable[Forests]) -> Forests:
-    """Several lists of forests as one."""
     parts = list(parts)
     return Forests(concatenated(part.full for part in parts), concatenated(part.goal for part in parts))
 
@@ -82,3 +96,293 @@ def _part(grammar: Grammar, examples: Sequence[Example], limit: int | None) -> F
     full = charts(grammar, [example.source_tokens for example in examples], limit=limit)
     goal = goal_charts(grammar, full, [example.target_tokens for example in examples], limit=limit)
     return Forests(full, goal)
+
+
+KIND = "nqg forests"
+VERSION = 2
+
+
+def write_forests(path: Path | str, forests: Forests) -> None:
+    """Write forests to one file, atomically."""
+    header = np.frombuffer(json.dumps({"kind": KIND, "version": VERSION}).encode(), dtype=np.uint8)
+    with written_atomically(Path(path)) as file:
+        np.savez(file, allow_pickle=False, header=header, **_named_arrays(forests))
+
+
+def _named_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
+    sides = (("full", forests.full), ("goal", forests.goal))
+    return {f"{side}.{name}": array for side, graph in sides for name, array in graph.arrays().items()}
+
+
+def read_forests(path: Path | str) -> Forests:
+    """The forests in a file that `write_forests` wrote; anything else is refused with the reason."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            if sum(member.file_size for member in archive.zip.infolist()) > path.stat().st_size:
+                raise ValueError("its arrays claim to be larger than the file")  # we never compress: a bomb
+            arrays: dict[str, Any] = {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise NqgError(f"{path}: no such file") from None
+    except Exception as error:  # zipfile and NumPy raise a dozen kinds about damaged bytes
+        raise FormatError(f"not a file of forests, or a damaged one ({error})", path) from error
+    try:
+        header = json.loads(bytes(arrays.pop("header", b"")))
+    except (ValueError, TypeError):
+        header = {}
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        raise FormatError(f"expected a file of forests ('{KIND}'), found something else", path)
+    if (found := header.get("version")) != VERSION:
+        raise FormatError(f"written in version {found} of the format; this nqg reads version {VERSION}", path)
+    try:
+        return Forests(_graph(arrays, "full"), _graph(arrays, "goal"))
+    except FormatError as error:
+        raise error.at(path) from None
+
+
+def _graph(arrays: dict[str, NDArray[Any]], side: str) -> Hypergraph:
+    named = {name.removeprefix(f"{side}."): array for name, array in arrays.items() if name.startswith(f"{side}.")}
+    wanted = set(Hypergraph.__slots__) - (set() if side == "goal" else {"target_starts", "target_lengths"})
+    if set(named) != wanted:
+        raise FormatError(f"the {side} forests have arrays {sorted(named)}, expected {sorted(wanted)}")
+    graph = Hypergraph(**named)
+    graph.check()
+    return graph
+
+
+@dataclass(frozen=True, slots=True)
+class ForestCache:
+    """A folder of files of forests, named by what they were made of and by their checksums."""
+
+    folder: Path
+
+    @classmethod
+    def of_this_machine(cls) -> ForestCache:
+        """The one beside the downloaded datasets: in NQG_DATA_CACHE, or where the system keeps caches."""
+        import pooch
+
+        return cls(Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("nqg")) / "forests")
+
+    def find(self, grammar: Grammar, examples: Sequence[Example]) -> Forests | None:
+        """The forests of `examples`, if they are there; a damaged entry is removed."""
+        for path in sorted(self.folder.glob(f"{fingerprint(grammar, examples)}.*.npz")):
+            if path.name.split(".")[1] == checksum(path):
+                return read_forests(path)
+            path.unlink(missing_ok=True)
+        return None
+
+    def add(self, grammar: Grammar, examples: Sequence[Example], forests: Forests) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self.folder, prefix=".part.") as part:
+                path = Path(part) / "forests.npz"
+                write_forests(path, forests)
+                os.replace(path, self.folder / f"{fingerprint(grammar, examples)}.{checksum(path)}.npz")
+        except OSError as error:
+            raise NqgError(f"{self.folder}: forests cannot be kept there ({error.strerror})") from error
+
+
+def fingerprint(grammar: Grammar, examples: Sequence[Example]) -> str:
+    """SHA-256 of all that forests are made of: rules in their order, examples in theirs, and the code's versions."""
+    return RunConfig.of("forests", examples, grammar=str(grammar), format=VERSION).fingerprint
+
+
+PART_KIND = "nqg forests, a part"
+BLOCK = 64  # bytes; arrays begin at multiples of it
+LARGEST = 1 << 40  # of all sizes in a header, so that no sum of two of them is too large for a file
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPlace:
+    """Where an array lies among the arrays of its part."""
+
+    first_byte: int
+    shape: tuple[int, ...]
+
+    def view(self, whole: NDArray[np.uint8], name: str) -> NDArray[Any]:
+        kind = np.dtype(np.int64 if name.partition(".")[2].startswith("first_") else np.int32)
+        size = math.prod(self.shape) * kind.itemsize
+        return whole[self.first_byte : self.first_byte + size].view(kind).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class PartHeader:
+    """What is known of a part without a look at its arrays."""
+
+    fingerprint: str  # of the grammar and the examples
+    sha256: str  # of the arrays
+    pairs: int
+    underivable: tuple[int, ...]  # pairs whose target no derivation yields
+    columns: Mapping[str, ArrayPlace]
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """The two files of a part, which may not be there yet."""
+
+    folder: Path
+    number: int
+
+    @property
+    def arrays(self) -> Path:
+        return self.folder / f"part-{self.number:06}.arrays"
+
+    @property
+    def header(self) -> Path:
+        return self.folder / f"part-{self.number:06}.json"
+
+    def write(self, forests: Forests, fingerprint: str) -> None:
+        """Write forests, each file whole or not at all."""
+        digest, columns, at = hashlib.sha256(), {}, 0
+        with written_atomically(self.arrays) as file:
+            for name, array in _named_arrays(forests).items():
+                raw = array.tobytes()
+                raw += bytes(-len(raw) % BLOCK)
+                columns[name], at = ArrayPlace(at, array.shape), at + len(raw)
+                file.write(raw)
+                digest.update(raw)
+        header = PartHeader(fingerprint, digest.hexdigest(), len(forests), tuple(forests.underivable()), columns)
+        write_text(self.header, json.dumps({"kind": PART_KIND, "version": VERSION, **asdict(header)}) + "\n")
+
+    def read_header(self) -> PartHeader:
+        """The header; anything else is refused with the reason."""
+        values = read_json(self.header)
+        expected = {"kind": PART_KIND, "version": VERSION}
+        if not isinstance(values, dict) or {name: values.pop(name, None) for name in expected} != expected:
+            reason = f"expected the header of '{PART_KIND}' in version {VERSION}, found something else"
+            raise FormatError(reason, self.header)
+        try:
+            header = read_dataclass(PartHeader, values, "the header", complete=True)
+            places = (number for column in header.columns.values() for number in (column.first_byte, *column.shape))
+            for number in (header.pairs, *header.underivable, *places):
+                if not 0 <= number <= LARGEST:
+                    raise FormatError(f"{number!r:.50} is not a size")
+        except FormatError as error:
+            raise FormatError(f"damaged header ({error}); build the forests again", self.header) from error
+        return header
+
+    def mapped(self, header: PartHeader) -> Forests:
+        """The forests, of which the operating system reads what is looked at; checksum and numbers are checked first.
+
+        For that they are read once as plain bytes: pages that are looked at in a map would count as memory of ours.
+        """
+        try:
+            raw = self.arrays.read_bytes()
+        except OSError as error:
+            raise FormatError(f"cannot be read ({error.strerror}); build the forests again", self.arrays) from error
+        if hashlib.sha256(raw).hexdigest() != header.sha256:
+            raise FormatError("damaged: another checksum than in its header; build the forests again", self.arrays)
+        try:
+            for graph in _graphs(header, np.frombuffer(raw, np.uint8)):
+                graph.check()
+            return Forests(*_graphs(header, np.memmap(self.arrays, np.uint8, "r")))
+        except (KeyError, TypeError, ValueError, FormatError) as error:
+            raise FormatError(f"no forests ({error}); build them again", self.arrays) from error
+
+
+def _graphs(header: PartHeader, whole: NDArray[np.uint8]) -> list[Hypergraph]:
+    sides: dict[str, dict[str, NDArray[Any]]] = {"full": {}, "goal": {}}
+    for name, column in header.columns.items():
+        side, _, array = name.partition(".")
+        sides[side][array] = column.view(whole, name)
+    return [Hypergraph(**arrays) for arrays in sides.values()]
+
+
+PAIRS = 8192  # in a part: what a worker has in memory at once
+
+
+@dataclass(frozen=True)
+class ForestFolder:
+    """The forests of a list of pairs, in its order, on disk."""
+
+    folder: Path
+    headers: tuple[PartHeader, ...] = field(repr=False)
+    firsts: Int64Array = field(repr=False)  # the number of each part's first pair, and of all pairs
+    _parts: dict[int, Forests] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def open(cls, folder: Path | str) -> ForestFolder:
+        """The forests in a folder that `build_folder` wrote."""
+        folder = Path(folder)
+        count = len(list(folder.glob("part-*.json")))
+        if not count:
+            raise NqgError(f"{folder}: there are no forests in this folder")
+        headers = tuple(PartFiles(folder, number).read_header() for number in range(count))
+        return cls(folder, headers, starts_of(np.array([header.pairs for header in headers])))
+
+    def __len__(self) -> int:
+        return int(self.firsts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(PartFiles(self.folder, number).arrays.stat().st_size for number in range(len(self.headers)))
+
+    def part(self, number: int) -> Forests:
+        """One part; it is checked when it is first asked for."""
+        if number not in self._parts:
+            self._parts[number] = PartFiles(self.folder, number).mapped(self.headers[number])
+        return self._parts[number]
+
+    def select(self, pairs: Sequence[int]) -> Forests:
+        """The forests of some pairs, read into memory, in the order asked for."""
+        asked = np.asarray(pairs, dtype=np.int64)
+        if asked.size and not 0 <= asked.min() <= asked.max() < len(self):
+            raise NqgError(f"there are forests of {len(self):,} pairs; pair {asked.max():,} was asked for")
+        owners = np.searchsorted(self.firsts, asked, side="right") - 1
+        numbers = np.unique(owners).tolist() or [0]
+        picked = [np.flatnonzero(owners == number) for number in numbers]
+        found = [
+            self.part(number).select((asked[places] - self.firsts[number]).tolist())
+            for number, places in zip(numbers, picked, strict=True)
+        ]
+        return joined(found).select(np.argsort(np.concatenate(picked)).tolist())
+
+    def underivable(self) -> list[int]:
+        """The pairs whose target no derivation yields: training cannot use them."""
+        firsts = self.firsts[:-1].tolist()
+        return [first + pair for first, part in zip(firsts, self.headers, strict=True) for pair in part.underivable]
+
+
+def build_folder(
+    folder: Path | str, grammar: Grammar, examples: Sequence[Example], engine: Engine | None = None
+) -> Iterator[int]:
+    """Build the forests of `examples` in a folder, part by part; yields how many pairs are done.
+
+    Parts of the same grammar and examples that are there already are left as they are, so a build that was interrupted
+    goes on. Workers on several machines must all see the folder.
+    """
+    folder, engine = Path(folder), engine or Here()
+    count = -(-len(examples) // PAIRS)
+    if not count:
+        raise NqgError("there are no examples to build forests of")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("part-*.json"):  # another corpus may have left more parts behind
+        number = path.stem.removeprefix("part-")
+        if not number.isdecimal() or int(number) >= count:
+            path.unlink()
+            path.with_suffix(".arrays").unlink(missing_ok=True)
+    threads = None if isinstance(engine, Here) else 1
+    parts = ((number, list(examples[number * PAIRS : (number + 1) * PAIRS])) for number in range(count))
+    done = 0
+    for pairs in engine.map(partial(_part_builder, folder, grammar, threads), parts):
+        done += pairs
+        yield done
+
+
+def _part_builder(
+    folder: Path, grammar: Grammar, threads: int | None
+) -> Callable[[tuple[int, Sequence[Example]]], int]:
+    def build(part: tuple[int, Sequence[Example]]) -> int:
+        number, examples = part
+        files, made_from = PartFiles(folder, number), fingerprint(grammar, examples)
+        try:
+            header = files.read_header()
+            files.mapped(header)
+            is_there = header.fingerprint == made_from
+        except NqgError:
+            is_there = False
+        if not is_there:
+            files.write(build_forests(grammar, examples, workers=threads), made_from)
+        return len(examples)
+
+    return build

@@ -34,9 +34,8 @@ class EncoderSettings:
     def __post_init__(self) -> None:
         _check_positive(self, "hidden_size", "layers", "heads", "longest")
         if self.hidden_size % self.heads:
-            raise SettingsError(
-                f"hidden_size is {self.hidden_size}; expected a multiple of heads, which is {self.heads}"
-            )
+            expected = f"expected a multiple of heads, which is {self.heads}"
+            raise SettingsError(f"hidden_size is {self.hidden_size}; {expected}")
 
 
 @dataclass(frozen=True, slots=True)

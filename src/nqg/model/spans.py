@@ -23,7 +23,7 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[int]]) -> Ragged:
-        """The rows end to end.
+        """Rows of any lengths.
 
         >>> Ragged.of([(7, 8), (), (9,)]).first
         array([0, 2, 2, 3])
@@ -85,7 +85,6 @@ class BoundaryTable:
 
     @classmethod
     def of(cls, full: Hypergraph, tokens: Int32Array) -> BoundaryTable:
-        """The boundaries of the nodes of full forests, given the token of each."""
         width = int(tokens.max(initial=0)) + 1
         sentences = sentence_numbers(full)
         keys, of_spans = np.unique(sentences * width + tokens, return_inverse=True)
@@ -93,7 +92,7 @@ class BoundaryTable:
         return cls(Ragged(first, keys % width), Ragged(full.first_node, of_spans - first[sentences]))
 
     def select(self, batch: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """The columns of `Boundaries` for the sentences of a batch."""
+        """The columns of `Boundaries`."""
         sizes = self.tokens.sizes(batch)
         sentences = np.repeat(np.arange(len(batch)), sizes)
         return sentences, self.tokens.select(batch), self.of_spans.select(batch, starts_of(sizes)[:-1])
@@ -108,18 +107,15 @@ class AnchorTable:
 
     @classmethod
     def of(cls, full: Hypergraph) -> AnchorTable:
-        """The spans of full forests; in them every node is a span."""
-        return cls(BoundaryTable.of(full, full.starts), BoundaryTable.of(full, full.ends - 1))
+        return cls(BoundaryTable.of(full, full.starts), BoundaryTable.of(full, full.ends - 1))  # every node is a span
 
     def select(self, batch: Int64Array, device: torch.device | str) -> Anchors:
-        """The spans of the sentences of a batch, on a device."""
         starts, ends = self.starts.select(batch), self.ends.select(batch)
         of_starts, of_ends = to_device([starts[2], ends[2]], device)
         return Anchors(Boundaries(*starts[:2], of_starts), Boundaries(*ends[:2], of_ends))
 
 
 def anchors(full: Hypergraph, device: torch.device | str) -> Anchors:
-    """The spans of a batch of full forests."""
     return AnchorTable.of(full).select(np.arange(len(full)), device)
 
 
@@ -162,11 +158,11 @@ class PairTable:
 
     @classmethod
     def of(cls, forests: Forests) -> PairTable:
-        """The pairs of forests; whatever a goal forest has is also in the full one."""
         full, goal = forests.full, forests.goal
         rules = int(full.rules.max(initial=0)) + 1
-        keys, of_full = np.unique(pair_keys(full, full, rules), return_inverse=True)
-        of_goal = np.searchsorted(keys, pair_keys(goal, full, rules))
+        in_full, in_goal = (span_numbers(each, full)[each.owners()] * rules + each.rules for each in (full, goal))
+        keys, of_full = np.unique(in_full, return_inverse=True)
+        of_goal = np.searchsorted(keys, in_goal)  # whatever a goal forest has is also in the full one
         spans, first = keys // rules, np.searchsorted(keys, full.first_node * rules)
         own = np.repeat(full.first_node[:-1], np.diff(first))
         return cls(
@@ -178,11 +174,5 @@ class PairTable:
         )
 
     def select(self, batch: Int64Array, device: torch.device | str) -> Pairs:
-        """The pairs of the sentences of a batch, on a device."""
         spans = self.first_span[batch + 1] - self.first_span[batch]
         return Pairs(*to_device([self.spans.select(batch, starts_of(spans)[:-1]), self.rules.select(batch)], device))
-
-
-def pair_keys(graph: Hypergraph, full: Hypergraph, rules: int) -> Int64Array:
-    """A number for the span and the rule of each hyperedge: (A,)."""
-    return span_numbers(graph, full)[graph.owners()] * rules + graph.rules

@@ -73,7 +73,6 @@ class SubwordBatch:
 
     @property
     def width(self) -> int:
-        """The length of the longest sentence."""
         return self.lengths[-1]
 
     def rows(self, spans: Anchors) -> Tensor:
@@ -81,8 +80,7 @@ class SubwordBatch:
         starts, ends = spans.starts, spans.ends
         first = self.first_row[self.first_token[starts.sentences] + starts.tokens]
         last = self.last_row[self.first_token[ends.sentences] + ends.tokens]
-        (rows,) = to_device([np.concatenate([first, last])], self.ids.device)
-        return rows
+        return to_device([np.concatenate([first, last])], self.ids.device)[0]
 
     def padded(self, rows: Tensor, padding: float = 0) -> Tensor:
         """Rows as a table with one line for each sentence: (M, ...) to (B, width, ...)."""
@@ -104,12 +102,10 @@ class SubwordTable:
 
     @classmethod
     def of(cls, sentences: Sequence[Subwords]) -> SubwordTable:
-        """The subwords of sentences end to end."""
         columns = ([getattr(each, name) for each in sentences] for name in ("ids", "first", "last"))
         return cls(*map(Ragged.of, columns))
 
     def select(self, batch: Int64Array, device: torch.device | str) -> SubwordBatch:
-        """The sentences of a batch on a device."""
         lengths = self.ids.sizes(batch)
         order = np.argsort(lengths, kind="stable")
         begin = starts_of(lengths[order])
@@ -124,5 +120,4 @@ class SubwordTable:
 
 
 def collate(sentences: Sequence[Subwords], device: torch.device | str) -> SubwordBatch:
-    """Sentences as one batch on a device."""
     return SubwordTable.of(sentences).select(np.arange(len(sentences)), device)

@@ -18,9 +18,8 @@ from nqg.data.examples import Example
 from nqg.errors import NqgError, SettingsError
 from nqg.run_config import DataFingerprint, RunConfig
 from nqg.seq2seq.adafactor import Adafactor
-from nqg.seq2seq.checkpoint import load_pretrained, merged, small_t5, with_lora, word_tokenizer
 from nqg.seq2seq.objective import Seq2seqObjective, SubwordCorpus, SubwordPair
-from nqg.seq2seq.seq2seq import Seq2seq, tokenize_sources
+from nqg.seq2seq.seq2seq import Seq2seq, load_pretrained, merged, small_t5, tokenize_sources, with_lora, word_tokenizer
 from nqg.seq2seq.settings import EMBEDDED, FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import spelling_for, tokenize_targets
 from nqg.training.processes import Processes, best_device, gathered

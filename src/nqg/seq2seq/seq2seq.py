@@ -1,28 +1,156 @@
-"""The sequence-to-sequence model as others use it: trained, saved, loaded, and asked for the targets of sources."""
+"""The sequence-to-sequence model: pre-trained or small and new, saved and loaded, asked for the targets of sources.
+
+A saved folder holds weights, tokenizer, spelling and settings, nothing executable, and needs nothing else. `nqg.json`
+is its index, with the checksum of every file. Weights and tokenizer are there as transformers writes them, so that the
+folder can be used without nqg as well.
+"""
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from nqg.answers import Answer, exact_match
 from nqg.data.examples import Example
-from nqg.model_folder import refused_with
-from nqg.seq2seq.checkpoint import read_folder, write_folder
-from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
+from nqg.errors import FormatError, MissingExtra, NqgError, Place
+from nqg.files import strict_json, write_text
+from nqg.model_folder import (
+    INDEX,
+    bring_back,
+    check_config,
+    check_contents,
+    check_finite,
+    check_replaceable,
+    check_vocabulary,
+    checksums,
+    folder_written_atomically,
+    index_bytes,
+    quiet_transformers,
+    read_manifest,
+    refused_with,
+    weight_shapes,
+)
+from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling, decode
+from nqg.settings_reader import read_dataclass
 from nqg.training.processes import best_device
 
+KIND, VERSION = "nqg seq2seq", 1
+NEEDED = ("config.json", "tokenizer_config.json")
 SEQ2SEQ = "seq2seq"  # how its answers call the system
 BATCH_SUBWORDS = 2**15  # of sources that are read at once, padding included
 BATCH_LOGITS = 2**27  # that are kept at once when probabilities are computed
+
+
+def load_pretrained(name: str) -> tuple[Any, Any]:
+    """A pre-trained encoder-decoder and its tokenizer; one that lacks weights is refused, never filled up at random."""
+    try:
+        with quiet_transformers():
+            if not AutoConfig.from_pretrained(name, trust_remote_code=False).is_encoder_decoder:
+                raise NqgError(
+                    f"'{name}' is not an encoder-decoder and cannot write targets; choose one, for instance "
+                    "google/flan-t5-small, t5-base or google/byt5-small"
+                )
+            tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+            model, report = AutoModelForSeq2SeqLM.from_pretrained(
+                name, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
+            )
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise NqgError(f"cannot load the sequence-to-sequence model '{name}': {reason}") from error
+    if missing := sorted(report["missing_keys"]):
+        raise NqgError(f"the weights of '{name}' are incomplete: {len(missing)} are missing, first {missing[0]}")
+    return model, tokenizer
+
+
+def with_lora(model: Any, settings: LoraSettings, seed: int) -> Any:
+    """The model with its weights frozen and small trainable ones beside its attention (package peft)."""
+    try:
+        from peft import LoraConfig, TaskType, get_peft_model
+    except ImportError as error:
+        raise MissingExtra("fine-tuning with LoRA", "lora") from error
+    config = LoraConfig(
+        task_type=TaskType.SEQ_2_SEQ_LM,
+        r=settings.rank,
+        lora_alpha=round(settings.scale * settings.rank),
+        lora_dropout=settings.dropout,
+        target_modules="all-linear",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return get_peft_model(model, config)
+
+
+def merged(model: Any) -> Any:
+    """The model with its low-rank updates added to its weights, if it has any."""
+    if not hasattr(model, "merge_and_unload"):
+        return model
+    with warnings.catch_warnings():  # peft is surprised by a head that never was tied to the embeddings
+        warnings.filterwarnings("ignore", message="Input and output embeddings are no longer tied")
+        return model.merge_and_unload()
+
+
+def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer whose subwords are the words of `texts`.
+
+    >>> tokenizer = word_tokenizer(["jump twice", "JUMP JUMP"])
+    >>> tokenizer.decode(tokenizer("jump JUMP")["input_ids"])
+    'jump JUMP </s>'
+    """
+    words = sorted({word for text in texts for word in text.split()})
+    special = ["<pad>", "</s>", "<unk>"]
+    for number in range(len(special)):
+        while any(special[number] in word for word in words):  # it would be found inside the word too
+            special[number] = f"<{special[number]}>"
+    padding, end, unknown = special
+    vocabulary = {word: number for number, word in enumerate([*special, *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=unknown))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, 1)])
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer, pad_token=padding, eos_token=end, unk_token=unknown
+    )
+
+
+def small_t5(settings: SmallT5Settings, words: int, seed: int) -> T5ForConditionalGeneration:
+    """A T5 with new weights, which `seed` alone decides."""
+    config = T5Config(
+        vocab_size=words,
+        d_model=settings.width,
+        d_kv=settings.width // settings.heads,
+        d_ff=4 * settings.width,
+        num_layers=settings.layers,
+        num_heads=settings.heads,
+        dropout_rate=settings.dropout,
+        pad_token_id=0,
+        eos_token_id=1,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = T5ForConditionalGeneration(config)
+    for place in (model.config, model.generation_config):
+        place.decoder_start_token_id = config.pad_token_id
+    return model
 
 
 @dataclass(frozen=True)
@@ -45,7 +173,7 @@ class Seq2seq:
         device: str | None = None,
     ) -> Seq2seq:
         """A model fine-tuned on `examples`; with `dev`, the weights that did best on them."""
-        from nqg.seq2seq.fine_tuning import FineTuning  # which makes models, and so imports this module
+        from nqg.seq2seq.fine_tuning import FineTuning  # which imports this module
 
         fine_tuning = FineTuning(examples, settings, training, dev=dev, device=device)
         for _ in fine_tuning.steps():
@@ -54,22 +182,54 @@ class Seq2seq:
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> Seq2seq:
-        """The model in a folder."""
-        model, tokenizer, spelling, settings = read_folder(Path(folder))
+        """The model in a folder; one that is not a model, or is damaged, is refused with the reason."""
+        folder = Path(folder)
+        bring_back(folder)
+        place, config = folder / INDEX, folder / "config.json"
+        manifest = read_manifest(folder, index_bytes(folder), KIND, VERSION)
+        with refused_with("its files cannot be checked", place):
+            check_contents(folder, manifest.get("files"), NEEDED)
+        settings = read_dataclass(Seq2seqSettings, manifest.get("settings"), "'settings'", place, complete=True)
+        spelling = read_dataclass(Spelling, manifest.get("spelling"), "'spelling'", place, complete=True)
+        generation = folder / "generation_config.json"
+        with refused_with("damaged", generation):  # which transformers would pass over in silence
+            if generation.exists():
+                GenerationConfig.from_dict(strict_json(generation.read_text(encoding="utf-8"), Place(generation, 1)))
+        check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
+        with refused_with("the model cannot be made", config):
+            model, tokenizer = load_pretrained(str(folder))
+            check_finite(model.state_dict(), folder)
+            check_vocabulary(tokenizer.get_vocab(), model.get_input_embeddings().num_embeddings, config)
+            if tokenizer.pad_token_id is None:
+                raise FormatError("the tokenizer has no subword for padding", config)
         loaded = cls(model.to(device or best_device()).eval(), tokenizer, spelling, settings)
-        with refused_with("the model cannot write a target", Path(folder)):
+        with refused_with("the model cannot write a target", folder):
             replace(loaded, settings=replace(settings, longest_target=1)).predict(["a sentence"])
         return loaded
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""
-        write_folder(Path(folder), self.model, self.tokenizer, self.spelling, self.settings)
+        folder = Path(folder)
+        check_replaceable(folder)
+        try:
+            with folder_written_atomically(folder) as part, quiet_transformers():
+                self.model.save_pretrained(part)
+                self.tokenizer.save_pretrained(part)
+                manifest = {
+                    "kind": KIND,
+                    "version": VERSION,
+                    "settings": asdict(self.settings),
+                    "spelling": {"stand_ins": dict(self.spelling.stand_ins), "space": self.spelling.space},
+                    "files": checksums(part),
+                }
+                write_text(part / INDEX, json.dumps(manifest, indent=1) + "\n")
+        except OSError as error:
+            raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        device: torch.device = self.model.device
-        return device
+        return torch.device(self.model.device)
 
     def too_long(self, sources: Sequence[str]) -> list[int]:
         """The positions of the sources whose ends the model does not read."""
@@ -107,14 +267,14 @@ class Seq2seq:
             eos_token_id=own.eos_token_id,
             pad_token_id=own.pad_token_id,
         )
-        processors = LogitsProcessorList([allowed] if allowed else [])
+        rules = LogitsProcessorList([allowed] if allowed else [])
         subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=True)
         found: dict[int, tuple[str, float | None]] = {}
         for positions in batches_by_length(subwords):
             ids = [subwords[position] for position in positions]
             padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
             batch = {name: padded[name] for name in ("input_ids", "attention_mask")}
-            rows = self.model.generate(**batch, generation_config=config, logits_processor=processors)
+            rows = self.model.generate(**batch, generation_config=config, logits_processor=rules)
             targets = [self.spelling.read(text) for text in decode(self.tokenizer, rows.tolist())]
             probabilities = self._probabilities(batch, rows) if is_scored else [None] * len(targets)
             found.update(zip(positions, zip(targets, probabilities, strict=True), strict=True))

@@ -23,8 +23,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import SavedModel
 from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import Batch, StreamedData, TrainingData, batch_loss
-from nqg.model.forest_storage import ForestFolder
-from nqg.model.forests import Forests, build_forests
+from nqg.model.forests import ForestFolder, Forests, build_forests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.subwords import tokenize
