@@ -24,8 +24,6 @@ data = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=
 
 
 class FileFormat(StrEnum):
-    """How examples are written."""
-
     tsv = "tsv"
     jsonl = "jsonl"
 
@@ -96,8 +94,7 @@ def prepare(
     sizes = {part: len(examples) for part, examples in parts.items()}
     addresses = list(entry.addresses(split))
     if as_json:
-        files = [str(path) for path in written]
-        made = {"addresses": addresses, "as_published": is_published, "parts": sizes, "files": files}
+        made = {"addresses": addresses, "as_published": is_published, "parts": sizes, "files": list(map(str, written))}
         out.print_json(data=_summary(entry) | made)
     else:
         shown = ", ".join(f"{size:,} {part}" for part, size in sizes.items()) if split else ""

@@ -104,10 +104,7 @@ def _search_table(induction: Induction) -> Table:
 
 def _say(text: str) -> None:
     """Print whole words on each line of a terminal; elsewhere, lines as they are."""
-    if out.is_terminal:
-        out.print(text, soft_wrap=False)
-    else:
-        out.print(text)
+    out.print(text, soft_wrap=not out.is_terminal)
 
 
 def _arrowed(rule: Rule) -> str:
@@ -136,7 +133,6 @@ def init(folder: Path = FOLDER, as_json: bool = JSON) -> None:
 
 
 def commands(folder: Path) -> list[str]:
-    """What a newcomer types next."""
     return [
         f"nqg train {folder}/train.tsv --settings {folder}/nqg.toml -o {folder}/model",
         f"nqg evaluate {folder}/model {folder}/test.tsv --breakdown",

@@ -85,16 +85,12 @@ def evaluate(
     files = [path for path in (predictions_from, fallback) if path]
     system, grammar, is_parser = _system(model, files, checked_device(device), only_legal)
     if needs_causes and train is None and not is_parser:
-        raise typer.BadParameter(
-            "errors of a system without a grammar are explained by what its training data lacked; "
-            "name the training examples",
-            param_hint="--train",
-        )
+        reason = "errors of a system without a grammar are explained by what its training data lacked"
+        raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--train")
     answers = tracked(system.answers(example.source for example in examples), "answering", len(examples))
     found = Evaluation(judge, examples, list(answers))
-    causes = None
+    known, causes = read_examples(train) if train else [], None
     if needs_causes:
-        known = read_examples(train) if train else []
         causes = breakdown(examples, found.answers, train=known, grammar=grammar, judge=judge)
     if as_json:
         out.print_json(data={"metric": metric, **found.to_dict(), **(_causes_to_dict(causes) if causes else {})})
@@ -157,9 +153,8 @@ def _print_scores(found: Evaluation) -> None:
 
 def _cells(scores: Scores) -> Iterator[str]:
     """A share and its interval for each column."""
-    intervals = scores.intervals()
     for name in SHOWN:
-        interval = intervals[name]
+        interval = scores.intervals()[name]
         yield percent(getattr(scores, name)) + (f" ({interval})" if interval else "")
 
 

@@ -20,16 +20,7 @@ from rich.live import Live
 from rich.text import Text
 
 from nqg.cli.settings import LIKE, SETTINGS, in_words, induction_settings, read_settings, setting_option
-from nqg.cli.terminal import (
-    EXAMPLES,
-    JSON,
-    STOPPED,
-    complain,
-    detail,
-    err,
-    out,
-    report_written,
-)
+from nqg.cli.terminal import EXAMPLES, JSON, STOPPED, complain, detail, err, out, report_written
 from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
 from nqg.files import write_text
@@ -203,8 +194,7 @@ def run(
             if past:
                 _replay(induction, past)
                 started = time.monotonic() - past.seconds
-            found = induction.steps()
-            is_finished = False
+            found, is_finished = induction.steps(), False
             while not is_finished and not stop.is_set():
                 step = next(found, None)
                 is_finished = step is None
@@ -214,10 +204,9 @@ def run(
                     steps.append(TracedStep(len(steps) + 1, step, seconds))
                     if file:
                         file.add(steps[-1])
-        grammar = induction.grammar
-        length = description_length(grammar, examples, settings)
+        length = description_length(induction.grammar, examples, settings)
         whole = Trace(header, tuple(steps), size=0, is_cut=False)
-        return Induced(grammar, length, config, whole, time.monotonic() - started, is_finished)
+        return Induced(induction.grammar, length, config, whole, time.monotonic() - started, is_finished)
 
 
 def _past(path: Path, config: RunConfig) -> Trace:
@@ -261,8 +250,7 @@ def stop_requests() -> Iterator[Event]:
 def search_line(stop: Event) -> Iterator[SearchLine]:
     """A line that follows a search; nothing is drawn if stderr is not a terminal."""
     line = SearchLine(stop)
-    live = Live(line, console=err, refresh_per_second=8, transient=True) if err.is_terminal else nullcontext()
-    with live:
+    with Live(line, console=err, refresh_per_second=8, transient=True) if err.is_terminal else nullcontext():
         yield line
 
 

@@ -49,7 +49,6 @@ COMMANDS = {
 
 
 def load_command(name: str) -> Any:
-    """Import the module of a command and build the command."""
     found = getattr(import_module(f"nqg.cli.{COMMANDS[name].module}"), name)
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -67,12 +66,10 @@ class LazyCommands(TyperGroup):
             self.add_command(TyperCommand(name, help=entry.help, rich_help_panel=entry.panel))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The name, the command and the arguments left for it."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(args[0]), rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:

@@ -97,8 +97,6 @@ def parse(
 
 
 class Sentence(NamedTuple):
-    """A sentence to parse, and its id if it has one."""
-
     text: str
     id: str | None = None
 
@@ -117,11 +115,9 @@ class Style:
 def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Sentence]], list[str]]:
     """Load a model; the result turns sentences into texts to print."""
     keep_large_blocks_apart()
-    system = load_model(model, device).with_options(
-        DecodeOptions(style.readings, style.only_legal, marginals=style.explain)
-    )
-    is_hybrid, grammar = isinstance(system, Hybrid), grammar_of(system)
-    parts = count(1)
+    options = DecodeOptions(style.readings, style.only_legal, marginals=style.explain)
+    system = load_model(model, device).with_options(options)
+    is_hybrid, grammar, parts = isinstance(system, Hybrid), grammar_of(system), count(1)
 
     def texts(part: Sequence[Sentence]) -> list[str]:
         if next(parts) % TIDY_EVERY == 0:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import typer
 
 from nqg.cli.terminal import JSON, make_folder, out, progress_bar, report_written
 from nqg.data.dataset import Dataset, Split, read_split, write_split
-from nqg.data.examples import Example, read_examples, write_examples
+from nqg.data.examples import read_examples, write_examples
 from nqg.errors import NqgError
 from nqg.splits.audit import audit_text, audits, write_plot
 from nqg.splits.compounds import LANGUAGES, language_of
@@ -44,10 +43,7 @@ LANGUAGE = target_option(
     "--language", metavar="NAME", help=f"One of: {', '.join(LANGUAGES)}.", show_default="guessed from the targets"
 )
 BLANK = target_option(
-    "--blank",
-    metavar="REGEX",
-    help="A template is the target without what this matches.",
-    show_default="by language",
+    "--blank", metavar="REGEX", help="A template is the target without what this matches.", show_default="by language"
 )
 
 search_option = partial(typer.Option, rich_help_panel="Search")
@@ -80,9 +76,7 @@ def by_chance(
 
     Example: nqg split random pairs.tsv --test-size 0.2 --dev-size 0.1
     """
-    examples = read_examples(data)
-    made = divide(examples, "random", seed=seed, **_sizes(train, test, dev))
-    _write_parts(data, examples, made, folder, as_json)
+    _divide_file(data, folder, as_json, "random", seed=seed, **_sizes(train, test, dev))
 
 
 @split.command("length")
@@ -99,9 +93,7 @@ def by_length(
 
     Example: nqg split length pairs.tsv --by target
     """
-    examples = read_examples(data)
-    made = divide(examples, "length", by=by, **_sizes(train, test, dev))
-    _write_parts(data, examples, made, folder, as_json)
+    _divide_file(data, folder, as_json, "length", by=by, **_sizes(train, test, dev))
 
 
 @split.command("template")
@@ -120,10 +112,8 @@ def by_template(
 
     Example: nqg split template pairs.tsv --language sql
     """
-    examples = read_examples(data)
     sizes = _sizes(train, test, dev)
-    made = divide(examples, "template", seed=seed, language=language, blank=blank, **sizes)
-    _write_parts(data, examples, made, folder, as_json)
+    _divide_file(data, folder, as_json, "template", seed=seed, language=language, blank=blank, **sizes)
 
 
 @split.command("tmcd")
@@ -151,7 +141,6 @@ def by_compounds(
     Atoms are the symbols of programs; compounds are the ways in which they are
     combined (section 3 of the paper).
     """
-    examples = read_examples(data)
     settings = TmcdSettings(
         method=method,
         target_divergence=target_divergence,
@@ -163,17 +152,11 @@ def by_compounds(
     )
     sizes = _sizes(train, test, dev)
     with progress_bar() as progress:
-        made = divide(examples, "tmcd", seed=seed, language=language, settings=settings, progress=progress, **sizes)
-    _write_parts(data, examples, made, folder, as_json)
+        options = {"seed": seed, "language": language, "settings": settings, "progress": progress}
+        _divide_file(data, folder, as_json, "tmcd", **options, **sizes)
 
 
-class PartSizes(TypedDict):
-    train: Amount | None
-    test: Amount | None
-    dev: Amount
-
-
-def _sizes(train: str | None, test: str | None, dev: str) -> PartSizes:
+def _sizes(train: str | None, test: str | None, dev: str) -> dict[str, Amount | None]:
     def amount(text: str, option: str) -> Amount:
         try:
             return float(text) if "." in text else int(text)
@@ -188,8 +171,10 @@ def _sizes(train: str | None, test: str | None, dev: str) -> PartSizes:
     }
 
 
-def _write_parts(data: Path, examples: Sequence[Example], made: Split, folder: Path | None, as_json: bool) -> None:
+def _divide_file(data: Path, folder: Path | None, as_json: bool, method: str, **options: Any) -> None:
     """Write the split file and its parts, in the format of the data, and report them."""
+    examples = read_examples(data)
+    made = divide(examples, method, **options)
     source = {"data": data.name, "data_sha256": Dataset(data.name, examples).fingerprint}
     made = replace(made, made_by={**made.made_by, **source})
     extension = "".join(data.suffixes[-2:] if data.suffix == ".gz" else data.suffixes[-1:])
@@ -205,9 +190,8 @@ def _write_parts(data: Path, examples: Sequence[Example], made: Split, folder: P
     write_split(folder / "split.json", made)
     sizes = {part: len(held) for part, held in parts.items()}
     if as_json:
-        out.print_json(
-            data={"sizes": sizes, "made_by": dict(made.made_by), "files": [str(path) for path in files.values()]}
-        )
+        written = [str(path) for path in files.values()]
+        out.print_json(data={"sizes": sizes, "made_by": dict(made.made_by), "files": written})
     else:
         reached = made.made_by.get("compound_divergence")
         divergence = "" if reached is None else f"; compound divergence {reached:.4f}"

@@ -322,9 +322,8 @@ class TrainingRun:
             restore(state, trainer)
             err.print(f"{state}: continuing after step {trainer.made:,}")
         first, started, dev = trainer.made, time.monotonic(), ""
-        writer: Any = None
-        if self.curves and self.processes.is_main:
-            writer = summary_writer()(self.curves, purge_step=first + 1)
+        draws = self.curves and self.processes.is_main
+        writer: Any = summary_writer()(self.curves, purge_step=first + 1) if draws else None
         with progress_bar() as progress, writer or nullcontext():
             for step in saved_steps(trainer, state, self.save_every):
                 speed = (step.number - first) * settings.batch_size / max(time.monotonic() - started, 1e-9)
@@ -405,8 +404,7 @@ class FallbackOptions:
             seq2seq = self._fine_tuned(examples, task.device, apart.folder)
             return LegalSeq2seq(seq2seq, task.target_grammar) if task.target_grammar else seq2seq
 
-        split = held_out(task.examples, kind, seed=self.training.seed)
-        gate = cross_fitted(task.examples, split, parser, fallback)
+        gate = cross_fitted(task.examples, held_out(task.examples, kind, seed=self.training.seed), parser, fallback)
         err.print(f"{gate}; {gate.calibration}")
         return gate
 
@@ -425,8 +423,7 @@ def _save(
         answers = parser.answers(example.source for example in task.dev)
         scores = score([answer.target for answer in answers], [example.target for example in task.dev])
         shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
-        measured = Measurement(DataFingerprint.of(task.dev, dev.name), shares)
-        provenance = replace(provenance, measurements=(measured,))
+        provenance = replace(provenance, measurements=(Measurement(DataFingerprint.of(task.dev, dev.name), shares),))
     parser.save(output, provenance=provenance, also=write_more)
     return scores
 

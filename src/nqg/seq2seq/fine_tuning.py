@@ -40,9 +40,8 @@ class Truncation:
     first: str | None = None
 
     def __str__(self) -> str:
-        return (
-            f"{self.sources} sources and {self.targets} targets are longer than the model reads, first {self.first!r}"
-        )
+        cut = f"{self.sources} sources and {self.targets} targets"
+        return f"{cut} are longer than the model reads, first {self.first!r}"
 
 
 class FineTuning:
@@ -75,7 +74,11 @@ class FineTuning:
         self.model = self.shards.model if self.shards else model.to(self.device)
         self.spelling = spelling_for(self.tokenizer, (example.target for example in examples))
         subwords, self.truncation = self._tokenize(examples)
-        corpus = SubwordCorpus(subwords, self.tokenizer.pad_token_id, start_of_targets(model), self.device)
+        start = model.generation_config.decoder_start_token_id
+        start = getattr(model.config, "decoder_start_token_id", None) if start is None else start
+        if start is None:
+            raise NqgError("the model does not say which subword its targets begin with (decoder_start_token_id)")
+        corpus = SubwordCorpus(subwords, self.tokenizer.pad_token_id, start, self.device)
         self.trainer = Trainer(
             Seq2seqObjective(self.model, corpus, training, processes, is_sharded),
             new_optimizer(trainable(self.model).values(), training, training.rate(settings.model)),
@@ -135,8 +138,7 @@ class FineTuning:
 def new_model(settings: Seq2seqSettings, training: FineTuningSettings, examples: Sequence[Example]) -> tuple[Any, Any]:
     """The model that fine-tuning begins with, and its tokenizer."""
     if settings.model == EMBEDDED:
-        texts = [text for example in examples for text in (settings.prefix + example.source, example.target)]
-        tokenizer = word_tokenizer(texts)
+        tokenizer = word_tokenizer(f"{settings.prefix}{example.source} {example.target}" for example in examples)
         model: Any = small_t5(settings.embedded, len(tokenizer), training.seed)
     else:
         model, tokenizer = load_pretrained(settings.model)
@@ -147,18 +149,7 @@ def new_model(settings: Seq2seqSettings, training: FineTuningSettings, examples:
     return model, tokenizer
 
 
-def start_of_targets(model: Any) -> int:
-    """The subword that decoding begins with."""
-    start = model.generation_config.decoder_start_token_id
-    if start is None:
-        start = getattr(model.config, "decoder_start_token_id", None)
-    if start is None:
-        raise NqgError("the model does not say which subword its targets begin with (decoder_start_token_id)")
-    return int(start)
-
-
 def new_optimizer(weights: Iterable[Tensor], settings: FineTuningSettings, rate: float) -> torch.optim.Optimizer:
-    """The optimizer that the settings name."""
     weights = list(weights)
     if settings.optimizer == "adafactor":
         return Adafactor(weights, rate, scale_by_weights=settings.scale_by_weights, decay=settings.weight_decay)

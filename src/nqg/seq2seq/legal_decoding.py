@@ -150,22 +150,19 @@ class LegalTargets:
         return None
 
     def allowed(self, state: DecodingState) -> Int64Array:
-        """The subwords that may follow."""
         if state.is_unopened:
             return np.array([self.vocabulary.opening])
         found = [np.array([], dtype=np.int64)]
         for ended in self.vocabulary.by_ended:
             reached = self._after_ends(state, ended)
             if reached is not None:
-                expected = reached.node.expected
-                is_any, named = expected.any_token, expected.tokens
+                is_any, named = reached.node.expected.any_token, reached.node.expected.tokens
                 found.append(self.any_token[ended] if is_any else self._beginnings(ended, named, reached.begun))
         if self.is_complete(state):
             found.append(np.array([self.vocabulary.end]))
         return np.concatenate(found)
 
     def is_complete(self, state: DecodingState) -> bool:
-        """Whether the text is a whole legal target."""
         last = state.node.then(self.spelling.read(state.begun)) if state.begun else None
         return last is not None and last.expected.end
 

@@ -51,7 +51,6 @@ class SubwordPairBatch:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """All of it, in the order of the constructor."""
         return self.sources, self.mask, self.inputs, self.labels
 
 
@@ -82,7 +81,6 @@ class SubwordCorpus:
 
 
 def rounded(length: int) -> int:
-    """The next multiple of `ROUND`."""
     return -(-length // ROUND) * ROUND
 
 
@@ -100,8 +98,7 @@ def planned_steps(sizes: Sequence[tuple[int, int]], settings: FineTuningSettings
     Every epoch comes in a new order. As many examples as fill `pool` batches are sorted by size and cut into batches,
     which come in any order. A pool is at most an eighth of an epoch, so small data stay as they come.
     """
-    rng = random.Random(settings.seed)
-    count = len(sizes)
+    rng, count = random.Random(settings.seed), len(sizes)
     size = min(settings.batch_size, count)
     pool = size * max(1, min(settings.pool, count // (POOLS * size)))
     queue: list[int] = []
@@ -180,8 +177,8 @@ class CudaGraphs:
             self.graphs[shape] = None
             return self.cross_entropy.backward(batch, subwords)
         if (found := self.graphs[shape]) is None:
-            graph, kept = torch.cuda.CUDAGraph(), SubwordPairBatch(*(tensor.clone() for tensor in batch.tensors))
-            count = subwords.clone()
+            graph, count = torch.cuda.CUDAGraph(), subwords.clone()
+            kept = SubwordPairBatch(*(tensor.clone() for tensor in batch.tensors))
             with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):  # runs nothing: gradients stay
                 loss = self.cross_entropy.backward(kept, count)
             found = self.graphs[shape] = CudaGraph(graph, kept, count, loss)
@@ -211,7 +208,7 @@ class StepShare:
 
 @dataclass(frozen=True)
 class Seq2seqObjective:
-    """Fine-tuning as the training loop sees it."""
+    """The `Objective` of `nqg.training.trainer` for fine-tuning."""
 
     model: Any
     corpus: SubwordCorpus

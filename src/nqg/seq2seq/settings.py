@@ -11,8 +11,6 @@ EMBEDDED = "embedded"  # the name of the small T5 that is trained from scratch
 Optimizer = Literal["adafactor", "adamw"]
 Schedule = Literal["constant", "linear"]
 Precision = Literal["auto", "bf16", "float32"]
-
-
 MOST = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}  # lest a model folder ask for days
 
 

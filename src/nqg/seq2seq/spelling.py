@@ -42,12 +42,10 @@ class Spelling:
             raise SettingsError("a stand-in should be one character for one character")
 
     def spelled(self, target: str) -> str:
-        """A target as the model writes it."""
         words = target.translate({ord(old): new for old, new in self.stand_ins.items()}).split()
         return (" " if self.space is None else f" {self.space} ").join(words)
 
     def read(self, text: str) -> str:
-        """A target that the model wrote."""
         words = text.split() if self.space is None else "".join(text.split()).split(self.space)
         return " ".join(words).translate({ord(new): old for old, new in self.stand_ins.items()})
 
@@ -116,9 +114,8 @@ class StandInSearch:
         signs = [text for text in texts if len(text) == 1 and unicodedata.category(text)[0] in "LNPS"]
         unused = [sign for sign in dict.fromkeys(signs) if sign not in used]
         damaged = set(self.damaged({}, unused))
-        self.free = sorted(
-            (sign for sign in unused if sign not in damaged), key=lambda sign: (sign.isalnum(), sign.isascii())
-        )
+        survivors = (sign for sign in unused if sign not in damaged)
+        self.free = sorted(survivors, key=lambda sign: (sign.isalnum(), sign.isascii()))
 
     def stand_ins(self) -> dict[str, str]:
         """Stand-ins for all characters that are lost alone, then for those that are lost beside others."""

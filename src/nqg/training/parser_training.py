@@ -171,7 +171,7 @@ def batches(examples: int, settings: TrainingSettings) -> Iterator[list[int]]:
         while len(queue) < min(settings.batch_size, examples):
             epoch = list(range(examples))
             rng.shuffle(epoch)
-            queue.extend(epoch)
+            queue += epoch
         yield queue[: settings.batch_size]
         del queue[: settings.batch_size]
 
@@ -188,7 +188,6 @@ class DevSet:
 
     @classmethod
     def of(cls, model: SavedModel, examples: Sequence[Example], system: System, batch_size: int) -> DevSet:
-        """Everything that evaluations on `examples` need."""
         lengths = [len(each.ids) for each in tokenize(model.tokenizer, [example.source_tokens for example in examples])]
         short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.max_length]
         forests = build_forests(model.grammar, short)
@@ -208,6 +207,5 @@ class DevSet:
         model.scorer.eval()
         for start in range(0, len(self.data), self.batch_size):
             batch = range(start, min(start + self.batch_size, len(self.data)))
-            loss = batch_loss(model.scorer, self.data.collate(batch, model.device))
-            total += len(batch) * float(loss)
+            total += len(batch) * float(batch_loss(model.scorer, self.data.collate(batch, model.device)))
         return DevScores(share, total / len(self.data))

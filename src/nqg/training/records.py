@@ -26,7 +26,7 @@ class DevScores:
     loss: float | None = None  # None where nothing has a loss, as where the grammar derives no dev example
 
     def is_better_than(self, other: DevScores) -> bool:
-        """Whether more is right, or as much with a lower loss."""
+        """More is right, or as much with a lower loss."""
         if self.exact_match != other.exact_match or self.loss is None or other.loss is None:
             return self.exact_match > other.exact_match
         return self.loss < other.loss
@@ -47,9 +47,8 @@ class TrainingStep:
 
     def to_dict(self) -> dict[str, int | float | None]:
         """The step as a line of `training.jsonl`."""
-        values = {"step": self.number, "loss": self.loss, "learning_rate": self.learning_rate}
         scores = {"dev_exact_match": self.dev.exact_match, "dev_loss": self.dev.loss} if self.dev else {}
-        return {**values, **scores}
+        return {"step": self.number, "loss": self.loss, "learning_rate": self.learning_rate, **scores}
 
 
 def columns_of(records: Sequence[TrainingStep]) -> dict[str, list[float]]:
@@ -64,7 +63,6 @@ def columns_of(records: Sequence[TrainingStep]) -> dict[str, list[float]]:
 
 
 def steps_in(columns: Mapping[str, Sequence[float]]) -> list[TrainingStep]:
-    """The records that `columns_of` made into columns."""
     scores = [
         None if math.isnan(exact_match) else DevScores(exact_match, None if math.isnan(loss) else loss)
         for exact_match, loss in zip(columns["dev_exact_match"], columns["dev_loss"], strict=True)
@@ -107,9 +105,8 @@ def write_plot(path: Path, steps: Sequence[TrainingStep]) -> None:
         _draw_losses(panels[0], steps)
         title = f"{steps[-1].number:,} steps, loss {steps[-1].loss:.4f} in the last"
         if evaluated:
-            panels[1].plot(
-                *zip(*((number, 100 * dev.exact_match) for number, dev in evaluated), strict=True), **DEV_LINE
-            )
+            percents = [100 * dev.exact_match for _, dev in evaluated]
+            panels[1].plot([number for number, _ in evaluated], percents, **DEV_LINE)
             panels[1].set_ylim(0, 100)
             panels[1].set_ylabel("dev examples right, per cent", fontsize=9)
             title += f"; at best {max(dev.exact_match for _, dev in evaluated):.1%} of the dev examples right"

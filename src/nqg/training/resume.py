@@ -25,7 +25,6 @@ from nqg.training.records import TrainingStep, columns_of, steps_in
 from nqg.training.trainer import Best, Diverged, Trainer, assign
 
 KIND, OLD_KINDS = "nqg training state", ("nqg training", "nqg fine-tuning")
-START_OVER = "delete {} to start over"
 WEIGHTS, BEST, OPTIMIZER, RECORDS = "weights.", "best.", "optimizer.", "records."
 
 
@@ -84,7 +83,7 @@ def save_state(path: Path, trainer: Trainer) -> None:
 
 def restore(path: Path, trainer: Trainer) -> None:
     """Put a training into the state at `path`; that of another training is refused."""
-    way_out = START_OVER.format(path)
+    way_out = f"delete {path} to start over"
     with refused_with("damaged", path, way_out), safe_open(path, framework="pt") as file:
         header = file.metadata() or {}
         if (kind := header.get("kind")) in OLD_KINDS:
@@ -111,8 +110,7 @@ def restore(path: Path, trainer: Trainer) -> None:
         state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in part(OPTIMIZER).items():
             number, _, value = name.partition(".")
-            weight = weights[int(number)]
-            like_weight = sharded_like(weight, tensor) if OPTIMIZER + name in sharded else tensor
+            like_weight = sharded_like(weights[int(number)], tensor) if OPTIMIZER + name in sharded else tensor
             state.setdefault(int(number), {})[value] = like_weight
         assign(trainer.weights, part(WEIGHTS))
         trainer.optimizer.load_state_dict({**trainer.optimizer.state_dict(), "state": state})

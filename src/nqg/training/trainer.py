@@ -124,7 +124,6 @@ class Trainer:
 
     @property
     def made(self) -> int:
-        """How many steps were made."""
         return len(self.records)
 
     @property
@@ -134,8 +133,7 @@ class Trainer:
         waited = self.made // every - self.best.step // every if self.best and every else 0
         return self.made >= self.settings.steps or waited >= self.settings.patience
 
-    def learning_rate(self, step: int) -> float:
-        """The learning rate of a step, counted from 0."""
+    def learning_rate(self, step: int) -> float:  # steps are counted from 0
         return self.rate * scheduled(self.schedule, step, self.settings.steps, self.settings.warm_up)
 
     def steps(self) -> Iterator[TrainingStep]:
@@ -144,9 +142,8 @@ class Trainer:
         Whoever takes no more steps before that has the weights of the last step taken.
         """
         self._synchronise()
-        left = prefetch(
-            lambda batch: (batch, self.objective.collate(batch)), islice(self.objective.batches(), self.made, None)
-        )
+        batches = islice(self.objective.batches(), self.made, None)
+        left = prefetch(lambda batch: (batch, self.objective.collate(batch)), batches)
         while not self.is_finished:
             every = self.settings.evaluate_every or self.settings.steps
             pause = min((self.made // period + 1) * period for period in (self.record_every, every))
@@ -268,7 +265,6 @@ def copied(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def assign(weights: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-    """Give weights the values of a copy."""
     if weights.keys() != values.keys():
         raise ValueError(f"expected values for the weights {', '.join(weights)}; found {', '.join(values)}")
     for name, weight in weights.items():
