@@ -159,7 +159,7 @@ def test_half_a_character_in_an_index_is_refused_in_words_that_can_be_printed(mo
     index = json.loads((model / INDEX).read_text())
     index["files"]["\ud800.json"] = ""
     (model / INDEX).write_text(json.dumps(index))
-    with pytest.raises(FormatError, match=r"nqg\.json:1: a string holds U\+D800, which is no text"):
+    with pytest.raises(FormatError, match=r"nqg\.json:1: a string holds U\+D800, which is not text"):
         Parser.load(model, "cpu")
 
 
