@@ -25,8 +25,9 @@ from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
 from nqg.grammar.grammar import Grammar
 from nqg.induction.corpus import underivable
+from nqg.induction.description_length import grammar_bits
 from nqg.induction.induce import induce
-from nqg.induction.inspection import coverage, grammar_bits
+from nqg.induction.inspection import coverage
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace
 from typed_commands import typed

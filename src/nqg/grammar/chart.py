@@ -34,8 +34,6 @@ class EncodedBatch:
 
     @classmethod
     def of(cls, grammar: Grammar, sentences: Sequence[Tokens]) -> EncodedBatch:
-        """Sentences in the numbers of a grammar's vocabulary."""
-
         def described(number: int) -> str:
             sentence = sentences[number]
             more = " …" if len(sentence) > SHOWN_TOKENS else ""
@@ -52,7 +50,6 @@ class EncodedBatch:
 
     @property
     def longest(self) -> int:
-        """The number of tokens of the longest sentence."""
         return int(np.diff(self.first_token).max(initial=0))
 
 
@@ -75,28 +72,26 @@ def encoded_charts(
     arrays: GrammarArrays, batch: EncodedBatch, *, prune: bool = True, limit: int | None = None
 ) -> Hypergraph:
     """`charts` of sentences that are numbers already."""
-    max_arity = int(arrays.arities.max(initial=0))
 
     def fill(begin: int, room: int, out: Graphs) -> int:
-        work = workspace(batch.longest, len(arrays.over_nt), max_arity, room)
+        work = workspace(batch.longest, len(arrays.over_nt), arrays.max_arity, room)
         return fill_charts(batch.first_token, batch.tokens, begin, prune, arrays, work, out)
 
-    return _filled(fill, batch, max_arity, limit, goals=False)
+    return _filled(fill, batch, arrays.max_arity, limit, goals=False)
 
 
 def encoded_goals(
     arrays: GrammarArrays, sources: Hypergraph, targets: EncodedBatch, *, limit: int | None = None
 ) -> Hypergraph:
     """`goal_charts` of targets that are numbers already."""
-    max_arity = int(arrays.arities.max(initial=0))
     most_nodes = int(np.diff(sources.first_node).max(initial=0))
     full = Graphs.of(sources)
 
     def fill(begin: int, room: int, out: Graphs) -> int:
-        work = goal_workspace(most_nodes, targets.longest, max_arity, room)
+        work = goal_workspace(most_nodes, targets.longest, arrays.max_arity, room)
         return fill_goals(targets.first_token, targets.tokens, begin, arrays, full, work, out)
 
-    return _filled(fill, targets, max_arity, limit, goals=True)
+    return _filled(fill, targets, arrays.max_arity, limit, goals=True)
 
 
 def _filled(
@@ -129,8 +124,7 @@ def log_counts(arrays: GrammarArrays, sources: EncodedBatch, targets: EncodedBat
     """For every pair the logarithm of the number of the source's derivations, and of those that yield the target."""
     pairs = EncodedPairs(sources.first_token, sources.tokens, targets.first_token, targets.tokens)
     everything, right = np.zeros(len(sources)), np.zeros(len(sources))
-    max_arity, longest = int(arrays.arities.max(initial=0)), sources.longest
-    begin, room = 0, FIRST_ROOM
+    begin, room, longest, max_arity = 0, FIRST_ROOM, sources.longest, arrays.max_arity
     while begin < len(sources):
         work = workspace(longest, len(arrays.over_nt), max_arity, room)
         goals = goal_workspace(longest * (longest + 1) // 2, targets.longest, max_arity, room)

@@ -55,7 +55,6 @@ class Workspace(NamedTuple):
 
 
 def ints(*shape: int) -> Int32Array:
-    """An array that is not filled yet."""
     return np.empty(shape, dtype=np.int32)
 
 

@@ -114,8 +114,7 @@ class Derivation:
         lengths = [0] * len(self.hyperedges)
         for number, below in reversed(list(enumerate(self.child_numbers()))):
             target = self.hyperedges[number].rule.target
-            parts = [1 if isinstance(each, str) else lengths[below[each.index - 1]] for each in target]
-            lengths[number] = sum(parts)
+            lengths[number] = sum([1 if isinstance(each, str) else lengths[below[each.index - 1]] for each in target])
         return lengths
 
     def _substituted(self, sides: Sequence[Symbols]) -> Tokens:
@@ -183,10 +182,8 @@ def alignment(derivation: Derivation) -> Alignment:
     for number, children in reversed(list(enumerate(derivation.child_numbers()))):
         lasts[number] = max((lasts[child] for child in children), default=number)
         heights[number] = max((heights[child] + 1 for child in children), default=0)
-        parts = (
-            tokens[children[each.index - 1]] if isinstance(each, NonTerminal) else (number,)
-            for each in hyperedges[number].rule.target
-        )
+        target = hyperedges[number].rule.target
+        parts = ((number,) if isinstance(each, str) else tokens[children[each.index - 1]] for each in target)
         tokens[number] = tuple(chain.from_iterable(parts))
         for child in children:
             tokens[child] = ()  # parents hold them now
@@ -212,9 +209,8 @@ def target_spans(derivation: Derivation) -> list[Span]:
     lengths = derivation.target_lengths()
     starts = [0] * len(lengths)
     for number, children in enumerate(derivation.child_numbers()):
-        at, target = starts[number], derivation.hyperedges[number].rule.target
-        placed: set[int] = set()
-        for symbol in target:
+        at, placed = starts[number], set[int]()
+        for symbol in derivation.hyperedges[number].rule.target:
             if isinstance(symbol, NonTerminal):
                 child = children[symbol.index - 1]
                 starts[child] = starts[child] if child in placed else at

@@ -196,9 +196,7 @@ def _doubled(array: Int32Array) -> Int32Array:
 @kernel
 def is_complete(tables: Tables, chart: Chart) -> bool:
     """Whether the start symbol derives exactly the tokens read."""
-    start = len(tables.completes)
-    column = chart.column
-    return bool(column.slots[_slot(column, start, 0)] != NONE)
+    return bool(chart.column.slots[_slot(chart.column, len(tables.completes), 0)] != NONE)
 
 
 @kernel
@@ -233,15 +231,13 @@ class Expected:
     end: bool
 
     def allows(self, token: str) -> bool:
-        """Whether `token` may come next."""
         return self.any_token or token in self.tokens
 
     def __str__(self) -> str:
         named = ["any token"] if self.any_token else [f"'{token}'" for token in self.tokens]
         hidden = len(named) - _SHOWN_TOKENS
-        parts = [*named[:_SHOWN_TOKENS], *(["the end"] if self.end else [])]
-        if hidden > 0:
-            parts.append(f"{hidden} more")
+        end, more = ["the end"] if self.end else [], [f"{hidden} more"] if hidden > 0 else []
+        parts = [*named[:_SHOWN_TOKENS], *end, *more]
         return " or ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
 
 
@@ -255,7 +251,6 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether the whole target is legal."""
         return self.legal_tokens == len(self.tokens) and self.expected.end
 
     def __str__(self) -> str:
@@ -283,12 +278,10 @@ class Prefix:
 
     @property
     def length(self) -> int:
-        """How many tokens have been read."""
         return self.chart.position
 
     @property
     def expected(self) -> Expected:
-        """What may come next."""
         return self.recogniser.expected_after(self.chart)
 
 
@@ -327,17 +320,14 @@ class Recogniser:
         return cls(terminals, labels, tables, empty_chart(tables))
 
     def accepts(self, tokens: Sequence[str]) -> bool:
-        """Whether `tokens` are a legal target."""
         chart = self._read(self.begin, tokens)
         return chart.position == len(tokens) and bool(is_complete(self.tables, chart))
 
     def explain(self, tokens: Sequence[str]) -> Verdict:
-        """How far `tokens` are legal, and what may follow there."""
         chart = self._read(self.begin, tokens)
         return Verdict(tuple(tokens), chart.position, self.expected_after(chart))
 
     def prefix(self, tokens: Sequence[str]) -> Prefix | None:
-        """The prefix `tokens`; None where no legal target starts with them."""
         return self.extended(Prefix(self, self.begin), tokens)
 
     def extended(self, prefix: Prefix, tokens: Sequence[str]) -> Prefix | None:
@@ -346,7 +336,6 @@ class Recogniser:
         return Prefix(self, chart) if chart.position == prefix.length + len(tokens) else None
 
     def expected_after(self, chart: Chart) -> Expected:
-        """What may follow the tokens that `chart` has read."""
         legal = legal_labels(self.tables, chart.column, len(self.terminals))
         return Expected(
             tokens=tuple(self.terminals[label] for label in np.flatnonzero(legal[:-1])),

@@ -89,7 +89,6 @@ def firsts_of(sequences: Sequence[Sequence[object]]) -> Int32Array:
 
 
 def flat(sequences: Iterable[Iterable[int]]) -> Int32Array:
-    """Sequences of labels end to end."""
     return np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
 
 
@@ -153,6 +152,10 @@ class GrammarArrays(NamedTuple):
     first_target: Int32Array  # (R + 1,) target of rule r is targets[first_target[r]:first_target[r + 1]]
     targets: Int32Array
 
+    @property
+    def max_arity(self) -> int:
+        return int(self.arities.max(initial=0))
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedGrammar:
@@ -160,11 +163,9 @@ class EncodedGrammar:
 
     vocabulary: Mapping[str, int]
     arrays: GrammarArrays
-    max_arity: int
 
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> EncodedGrammar:
-        """The encoded form of `rules`; rule r keeps its position as its number."""
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
         terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
         vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
@@ -172,7 +173,7 @@ class EncodedGrammar:
             [[vocabulary[each] if isinstance(each, str) else NT for each in rule.source] for rule in rules],
             [[vocabulary[each] if isinstance(each, str) else -each.index for each in rule.target] for rule in rules],
         )
-        return cls(vocabulary, arrays, int(arrays.arities.max(initial=0)))
+        return cls(vocabulary, arrays)
 
     def collate(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
         """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""
@@ -191,5 +192,4 @@ def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[
     starts_with_nt = trie.labels[first_edges] == NT  # edges are sorted and NT is the smallest label
     over_nt[inner[starts_with_nt]] = trie.successors[first_edges[starts_with_nt]]
     arities = np.diff(np.concatenate([[0], np.cumsum(labels == NT)])[firsts]).astype(np.int32)
-    everything = np.ones(len(sources), dtype=np.bool_)
-    return GrammarArrays(trie, over_nt, everything, arities, firsts_of(targets), flat(targets))
+    return GrammarArrays(trie, over_nt, np.ones(len(sources), np.bool_), arities, firsts_of(targets), flat(targets))

@@ -44,10 +44,7 @@ GOALS, GOAL_HYPEREDGES, NO_ROOM_FOR_GOALS = range(3)  # what GoalWorkspace.used 
 
 
 class EncodedPairs(NamedTuple):
-    """Sources and targets in numbers, end to end.
-
-    Those of pair i begin at first_source[i] and first_target[i].
-    """
+    """Sources and targets in numbers, end to end; those of pair i begin at first_source[i] and first_target[i]."""
 
     first_source: Int32Array
     sources: Int32Array
@@ -131,10 +128,7 @@ def _lies_at(place: int, rule: int, target: Int32Array, grammar: GrammarArrays, 
 def _find_yield(
     rule: int, whole: bool, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace
 ) -> tuple[int, int]:
-    """Where in `target` the rule's yield over the picked goals occurs first, or NOTHING, and its length.
-
-    If `whole`, only all of the target will do.
-    """
+    """Where in `target` (if `whole`, as all of it) the rule's yield occurs first, or NOTHING, and its length."""
     length = 0
     for at in range(grammar.first_target[rule], grammar.first_target[rule + 1]):
         symbol = grammar.targets[at]

@@ -72,7 +72,6 @@ class Hypergraph:
         return {name: array for name, array in named if array is not None}
 
     def span(self, node: NodeId) -> Span:
-        """The part of the source that `node` covers."""
         return Span(int(self.starts[node]), int(self.ends[node]))
 
     def node_ids(self) -> Iterator[NodeId]:
@@ -89,8 +88,7 @@ class Hypergraph:
 
     def roots(self) -> Int64Array:
         """For every sentence the node that covers it all, or NO_ROOT where it has no derivation: (B,)."""
-        empty = np.diff(self.first_node) == 0
-        return np.where(empty, NO_ROOT, self.first_node[1:] - 1)
+        return np.where(np.diff(self.first_node) == 0, NO_ROOT, self.first_node[1:] - 1)
 
     def owners(self) -> Int32Array:
         """For every hyperedge the node that it belongs to: (A,)."""
@@ -103,11 +101,9 @@ class Hypergraph:
             if array.dtype != wanted or array.ndim != (2 if name == "children" else 1):
                 found = f"type {array.dtype} and {array.ndim} dimensions"
                 raise FormatError(f"array {name} has {found}, expected {wanted.__name__}")
-        groups = (
-            ("first_node", self.first_node, self.nodes),
-            ("first_hyperedge", self.first_hyperedge, self.hyperedges),
-        )
-        for name, firsts, members in groups:
+        groups = {"first_node": self.nodes, "first_hyperedge": self.hyperedges}
+        for name, members in groups.items():
+            firsts = getattr(self, name)
             if len(firsts) == 0 or firsts[0] != 0 or firsts[-1] != members or np.any(np.diff(firsts) < 0):
                 raise FormatError(f"array {name} does not divide {members} members into groups")
         columns = (self.starts, self.ends, self.target_starts, self.target_lengths)
@@ -121,7 +117,6 @@ class Hypergraph:
             raise FormatError("a hyperedge has a child that does not come before it in its own graph")
 
     def __getitem__(self, sentence: int) -> Hypergraph:
-        """The graph of one sentence alone."""
         return self.select([sentence])
 
     def __iter__(self) -> Iterator[Hypergraph]:

@@ -68,7 +68,7 @@ def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
     return TreeLayout(boxes, words, word_line, edges[-1] + MARGIN, word_line + 24)
 
 
-def shortened_side(side: Symbols, longest: int = LONGEST_SIDE) -> str:
+def shortened_side(side: Symbols) -> str:
     """A side of a rule in few characters.
 
     >>> from nqg.grammar.grammar import Rule
@@ -76,7 +76,7 @@ def shortened_side(side: Symbols, longest: int = LONGEST_SIDE) -> str:
     '② ①'
     """
     text = " ".join(map(symbol_text, side))
-    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+    return text if len(text) <= LONGEST_SIDE else f"{text[: LONGEST_SIDE - 1].rstrip()}…"
 
 
 def symbol_text(symbol: str | NonTerminal) -> str:
@@ -140,7 +140,6 @@ MOST_RULES = 200  # of a grammar that a notebook shows
 
 
 def style() -> str:
-    """The style sheet of all pictures."""
     return files("nqg.grammar").joinpath("pictures.css").read_text(encoding="utf-8")
 
 
@@ -196,8 +195,7 @@ def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -
 
 def _edge(box: Box, x: float, y: float, number: int) -> Markup:
     """A line that bends in the gap under `box` and then goes straight down, so that it crosses no other box."""
-    top = box.y + BOX_HEIGHT
-    turn = min(y, box.y + LEVEL)
+    top, turn = box.y + BOX_HEIGHT, min(y, box.y + LEVEL)
     middle = (top + turn) / 2
     path = f"M{box.x:.1f} {top:.1f}C{box.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {turn:.1f}V{y:.1f}"
     return element("path", d=path, class_=f"hue-{number % HUES}", data_node=number)
@@ -224,8 +222,7 @@ def _box(number: int, hyperedge: Hyperedge, box: Box, last: int, note: str) -> M
 
 def derivation_outline(derivation: Derivation) -> Markup:
     """The derivation as nested lists, for reading aloud."""
-    parts: list[str] = []
-    depth = -1
+    parts, depth = list[str](), -1
     for level, hyperedge in zip(derivation.depths(), derivation.hyperedges, strict=True):
         parts += ["<ul><li>" * (level - depth)] if level > depth else ["</li></ul>" * (depth - level), "</li><li>"]
         words = " ".join(derivation.source[hyperedge.span.start : hyperedge.span.end])

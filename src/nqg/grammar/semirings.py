@@ -206,20 +206,14 @@ def inside(
     """The inside pass over any values: `times` gives that of a hyperedge from its children's, `plus` that of a node."""
     values: list[Value] = []
     for node in graph.node_ids():
-        terms = (
-            times(each, [values[child] for child in graph.children_of(each)]) for each in graph.hyperedges_of(node)
-        )
-        values.append(plus(terms))
+        below = ((each, [values[child] for child in graph.children_of(each)]) for each in graph.hyperedges_of(node))
+        values.append(plus(times(each, children) for each, children in below))
     return values
 
 
 def derivation_counts(graph: Hypergraph) -> list[int]:
     """How many derivations each sentence of a pruned graph has, exactly; 0 where it has none."""
-
-    def plus(counts: Iterator[int]) -> int:
-        return sum(counts)
-
-    counts = inside(graph, lambda _, children: prod(children), plus)
+    counts: list[int] = inside(graph, lambda _, children: prod(children), lambda terms: sum(terms))
     return [0 if root == NO_ROOT else counts[root] for root in graph.roots()]
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,8 @@ class Category:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise FormatError(
-                f"'<{self.name}>' is not a non-terminal: its name needs a letter or a digit, and no blanks"
-            )
+            reason = "its name needs a letter or a digit, and no blanks"
+            raise FormatError(f"'<{self.name}>' is not a non-terminal: {reason}")
 
     def __str__(self) -> str:
         return f"<{self.name}>"
@@ -117,7 +117,6 @@ def read_symbol(text: str) -> TargetSymbol:
 
 
 def spelled_all(symbols: Iterable[TargetSymbol]) -> str:
-    """The symbols as they are written in a file, side by side."""
     return " ".join(map(spelled, symbols))
 
 
@@ -153,8 +152,7 @@ class TargetGrammar:
     def parse(cls, text: str) -> TargetGrammar:
         """The grammar that `text` spells."""
         source = Path("<text>")
-        lines = enumerate(text.split("\n"), start=1)
-        return _grammar(source, ((Place(source, number), line) for number, line in lines))
+        return _grammar(source, ((Place(source, at), line) for at, line in enumerate(text.split("\n"), start=1)))
 
     @classmethod
     def read(cls, path: Path | str) -> TargetGrammar:
@@ -214,7 +212,6 @@ class TargetGrammar:
 
     @cached_property
     def recogniser(self) -> Recogniser:
-        """The grammar as arrays for the chart, made on first use."""
         from nqg.grammar.earley import Recogniser  # loads Numba
 
         return Recogniser.of(self)
@@ -246,18 +243,12 @@ def _productions(line: str) -> Iterator[Production]:
     middle = words.index(DEFINES)
     left = read_symbol(words[0]) if middle == 1 else None
     if not isinstance(left, Category):
-        found = " ".join(words[:middle])
-        raise FormatError(f"expected one non-terminal <name> before '{DEFINES}', found '{found}'")
+        raise FormatError(f"expected one non-terminal <name> before '{DEFINES}', found '{' '.join(words[:middle])}'")
     if DEFINES in words[middle + 1 :]:
         raise FormatError(f"expected one '{DEFINES}' a line, found more; the token is written '\\{DEFINES}'")
-    alternatives: list[list[str]] = [[]]
-    for word in words[middle + 1 :]:
-        if word == OR:
-            alternatives.append([])
-        else:
-            alternatives[-1].append(word)
-    for alternative in alternatives:
-        yield Production(left, tuple(map(read_symbol, alternative)))
+    bars = [at for at, word in enumerate(words) if word == OR and at > middle]
+    for begin, end in pairwise([middle, *bars, len(words)]):
+        yield Production(left, tuple(map(read_symbol, words[begin + 1 : end])))
 
 
 class _BadProduction(FormatError):

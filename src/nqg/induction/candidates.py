@@ -107,7 +107,7 @@ def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: Spl
     sources, targets = [rule.leaf_source() for rule in rules], [rule.leaf_target() for rule in rules]
     sides = EncodedPairs(firsts_of(sources), flat(sources), firsts_of(targets), flat(targets))
     charts = encoded_charts(grammar, EncodedBatch(sides.first_source, sides.sources), prune=False)
-    view, max_arity = Graphs.of(charts), int(grammar.arities.max(initial=0))
+    view, max_arity = Graphs.of(charts), grammar.max_arity
     longest, longest_target = max(map(len, sources), default=0), max(map(len, targets), default=0)
     most_nodes = int(np.diff(charts.first_node).max(initial=0))
     found: list[set[LabelRule]] = []

@@ -123,12 +123,16 @@ def label_bits(rule: LabelRule, settings: InductionSettings) -> float:
     return settings.non_terminal_bits * (symbols - terminals) + settings.terminal_bits * terminals
 
 
+def grammar_bits(grammar: Grammar, settings: InductionSettings) -> float:
+    return sum(rule_bits(rule, settings) for rule in grammar)
+
+
 def description_length(grammar: Grammar, examples: Sequence[Example], settings: InductionSettings) -> DescriptionLength:
     """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
     pairs = list(dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples))
     sources, targets = (EncodedBatch.of(grammar, [pair[side] for pair in pairs]) for side in (0, 1))
-    bits = sum(rule_bits(rule, settings) for rule in grammar)
-    return DescriptionLength(bits, float(data_bits(grammar.encoded.arrays, sources, targets).sum()))
+    bits = data_bits(grammar.encoded.arrays, sources, targets)
+    return DescriptionLength(grammar_bits(grammar, settings), float(bits.sum()))
 
 
 def data_bits(grammar: GrammarArrays, sources: EncodedBatch, targets: EncodedBatch) -> FloatArray:

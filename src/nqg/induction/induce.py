@@ -95,8 +95,7 @@ class Induction:
                     rules=self.searched_rules,
                     length=self.length,
                 )
-            widening = self._widen()
-            if widening is None:
+            if (widening := self._widen()) is None:
                 return
             yield widening
 

@@ -19,7 +19,7 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.semirings import derivation_counts, log_derivation_counts
-from nqg.induction.description_length import rule_bits
+from nqg.induction.description_length import grammar_bits
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import Trace
@@ -69,11 +69,6 @@ def rules_by_arity(grammar: Grammar) -> dict[int, int]:
 def longest_rules(grammar: Grammar, count: int) -> list[Rule]:
     """The rules with most symbols, the longest first; equally long ones by their text."""
     return sorted(grammar, key=lambda rule: (-len(rule.source) - len(rule.target), str(rule)))[:count]
-
-
-def grammar_bits(grammar: Grammar, settings: InductionSettings) -> float:
-    """Bits to write the grammar down."""
-    return sum(rule_bits(rule, settings) for rule in grammar)
 
 
 def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
@@ -158,8 +153,7 @@ class Report:
     def __str__(self) -> str:
         paragraphs = [self._size()]
         if self.top and self.grammar.rules:
-            longest = longest_rules(self.grammar, self.top)
-            paragraphs.append("\n  ".join(["longest rules:", *map(str, longest)]))
+            paragraphs.append("\n  ".join(["longest rules:", *map(str, longest_rules(self.grammar, self.top))]))
         if self.coverage:
             paragraphs += self._fit(self.coverage)
         if trace := self.trace:
@@ -192,14 +186,12 @@ class Report:
 
     def _fit(self, found: Coverage) -> Iterator[str]:
         """How the grammar fits the examples, and the rules that their derivations use."""
-        shares = [
-            f"{100 * count / found.examples:5.1f} % ({count:,})" for count in (found.with_derivation, found.with_target)
-        ]
-        lines = [
-            f"on the {found.examples:,} examples of the data:",
-            f"{shares[0]}  sources with a derivation",
-            f"{shares[1]}  examples whose target is among the derivations",
-        ]
+        parts = {
+            "sources with a derivation": found.with_derivation,
+            "examples whose target is among the derivations": found.with_target,
+        }
+        shares = (f"{100 * count / found.examples:5.1f} % ({count:,})  {part}" for part, count in parts.items())
+        lines = [f"on the {found.examples:,} examples of the data:", *shares]
         if found.median and found.largest:
             middle, most = (
                 f"{count:,}" if count < 10**9 else f"{count:.1e}"  # a number that can be astronomical

@@ -173,11 +173,10 @@ class CandidateGrammar:
         return rule in self._numbers
 
     def switch(self, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> None:
-        """Put rules in force, and others out of force."""
         self.arrays = self.switched(added, removed)
 
     def switched(self, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> GrammarArrays:
-        """The arrays as `switch` would leave them."""
+        """The arrays with some rules put in force, and others out of force."""
         active = self.arrays.active.copy()
         active[[self._numbers[rule] for rule in added]] = True
         active[[self._numbers[rule] for rule in removed]] = False
@@ -279,7 +278,6 @@ class Search:
             self._phase, self._has_pruned = NEXT_PHASE[self._phase], False
 
     def make(self, move: Move) -> None:
-        """Change the grammar as `move` says."""
         if move.phase is not self._phase:
             self._phase, self._has_pruned = move.phase, False
         self._has_pruned |= move.phase is Phase.PRUNING
@@ -357,8 +355,7 @@ class Search:
         added, removed = candidate.added, list(candidate.replaces)
         around = [rule for rule in self._index.around(added) if rule not in candidate.replaces]
         self._encode(added)
-        also = superfluous(around, self._grammar.switched(added, removed))
-        if also:
+        if also := superfluous(around, self._grammar.switched(added, removed)):
             examples = candidate.outcome.examples
             if self.settings.sample is None:  # those rules may touch examples that the candidate does not
                 examples = examples | self.corpus.touched_by(also)

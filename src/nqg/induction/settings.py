@@ -39,8 +39,7 @@ class InductionSettings:
             if not getattr(self, name) > 0:  # so that NaN is refused too
                 raise SettingsError(f"{name} is {getattr(self, name)}; expected more than 0")
         for name in ("shortest", "sample", "max_non_terminals"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
+            if (value := getattr(self, name)) is not None and value < 1:
                 raise SettingsError(f"{name} is {value}; expected 1 or more")
         for name in ("minimum_gain", "data_weight", "stages"):
             if not getattr(self, name) >= 0:
