@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 from transformers import Adafactor as TheirAdafactor
 
-from nqg.seq2seq import adafactor
-from nqg.seq2seq.adafactor import Adafactor, stacks
-from nqg.seq2seq.fine_tuning import new_optimizer
+from nqg.seq2seq import fine_tuning
+from nqg.seq2seq.fine_tuning import Adafactor, new_optimizer, stacks
 from nqg.seq2seq.settings import FineTuningSettings
 
 one_by_one: Any = TheirAdafactor
@@ -42,7 +41,7 @@ def trajectory(optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter],
 def test_stacks_take_the_steps_that_single_weights_take(
     monkeypatch: pytest.MonkeyPatch, scaled: bool, decay: float, together: int
 ) -> None:
-    monkeypatch.setattr(adafactor, "MAX_STACKED", together)
+    monkeypatch.setattr(fine_tuning, "MAX_STACKED", together)
     ours, theirs = weights(), weights()
     expected = trajectory(
         one_by_one(theirs, lr=0.01, scale_parameter=scaled, relative_step=False, weight_decay=decay), theirs
@@ -74,7 +73,7 @@ def test_an_optimizer_goes_on_from_its_saved_state() -> None:
 
 
 def test_weights_of_one_shape_are_stacked_and_stacks_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adafactor, "MAX_STACKED", 24)
+    monkeypatch.setattr(fine_tuning, "MAX_STACKED", 24)
     alike = [torch.zeros(3, 4) for _ in range(5)]
     assert [len(stack) for stack in stacks([*alike, torch.zeros(100), torch.zeros(100)])] == [2, 2, 1, 1, 1]
 
