@@ -12,9 +12,8 @@ from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.web.app import create_app
+from nqg.web.app import Server, create_app
 from nqg.web.middleware import Access, Limits
-from nqg.web.server import Server
 from nqg.web.service import Service
 
 HOSTILE = "<script>alert(1)</script>"

@@ -105,7 +105,7 @@ def test_a_folder_that_is_no_model_is_an_error(tmp_path: Path) -> None:
 
 def test_without_the_web_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "nqg.cli.serve", raising=False)
-    monkeypatch.setitem(sys.modules, "nqg.web.server", None)
+    monkeypatch.setitem(sys.modules, "nqg.web.app", None)
     error = failure("nowhere")
     assert isinstance(error, MissingExtra)
     assert str(error) == "nqg serve needs an optional part of nqg: pip install 'nqg[web]'"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from conftest import PROJECT
+from nqg.web.app import HEAD_BYTES
 from nqg.web.messages import MOST_READINGS
 from nqg.web.middleware import SHORTEST_TOKEN, Limits
-from nqg.web.server import HEAD_BYTES
 
 PAGE = (PROJECT / "docs" / "serving.md").read_text(encoding="utf-8")
 

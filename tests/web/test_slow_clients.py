@@ -14,8 +14,8 @@ import pytest
 
 from nqg.errors import NqgError
 from nqg.inference.parser import Parser
+from nqg.web.app import Server
 from nqg.web.middleware import Access, Limits
-from nqg.web.server import Server
 from nqg.web.service import Explained, Question, Service
 from web_service import running
 

@@ -12,8 +12,8 @@ from nqg.data.examples import read_examples
 from nqg.errors import MissingExtra
 
 try:
+    from nqg.web.app import Server
     from nqg.web.middleware import Access
-    from nqg.web.server import Server
     from nqg.web.service import GeobaseLookup, Service
 except ModuleNotFoundError as error:
     raise MissingExtra("nqg serve", "web") from error
