@@ -26,7 +26,7 @@ from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
 
 UNLIMITED = 1 << 20  # subwords of a sentence, where neither encoder nor tokenizer has a limit
-CHANCES = 1 << 16  # values of 16 random bits
+CHANCES = 1 << 8  # values of 8 random bits
 
 
 class Encoder(nn.Module):
@@ -187,7 +187,7 @@ class BertOutput(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Dropout; on a CPU from 16 random bits a value, because the draws of torch's own take an eighth of a step."""
+    """Dropout; on a CPU from 8 random bits a value, because the draws of torch's own take an eighth of a step."""
 
     def __init__(self, p: float) -> None:
         super().__init__()
@@ -199,8 +199,8 @@ class Dropout(nn.Module):
             dropped = functional.dropout(vectors, self.p, self.training)
             return dropped if added is None else dropped + added
         lost = round(self.p * CHANCES)
-        words = torch.empty(-(-vectors.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
-        bits = words.view(torch.int16)[: vectors.numel()].view_as(vectors)
+        words = torch.empty(-(-vectors.numel() // 8), dtype=torch.int64).random_(-(1 << 63), None)
+        bits = words.view(torch.int8)[: vectors.numel()].view_as(vectors)
         mask = (bits >= lost - CHANCES // 2).to(vectors.dtype).mul_(CHANCES / (CHANCES - lost))
         return vectors * mask if added is None else torch.addcmul(added, vectors, mask)
 
