@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -49,7 +50,12 @@ COMMANDS = {
 
 
 def load_command(name: str) -> Any:
-    found = getattr(import_module(f"nqg.cli.{COMMANDS[name].module}"), name)
+    gc.disable()  # imports make no garbage, and looking for some takes a seventh of the time of `nqg parse`
+    try:
+        found = getattr(import_module(f"nqg.cli.{COMMANDS[name].module}"), name)
+    finally:
+        gc.freeze()
+        gc.enable()
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
         app.command(name)(found)
