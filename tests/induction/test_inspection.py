@@ -16,7 +16,7 @@ from nqg.data.examples import Example
 from nqg.errors import MissingExtra, NqgError
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.induction.description_length import description_length
+from nqg.induction.description_length import description_length, grammar_bits
 from nqg.induction.induce import Induction, induce
 from nqg.induction.inspection import (
     PART_SIZE,
