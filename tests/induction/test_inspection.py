@@ -22,7 +22,6 @@ from nqg.induction.inspection import (
     PART_SIZE,
     Report,
     coverage,
-    grammar_bits,
     longest_rules,
     rules_by_arity,
     write_plot,
