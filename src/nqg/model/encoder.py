@@ -187,7 +187,10 @@ class BertOutput(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Dropout; on a CPU from 8 random bits a value, because the draws of torch's own take an eighth of a step."""
+    """Dropout; on a CPU from 8 random bits a value, because the draws of torch's own take an eighth of a step.
+
+    The rate is then a multiple of 1/256.
+    """
 
     def __init__(self, p: float) -> None:
         super().__init__()
@@ -201,7 +204,7 @@ class Dropout(nn.Module):
         lost = round(self.p * CHANCES)
         words = torch.empty(-(-vectors.numel() // 8), dtype=torch.int64).random_(-(1 << 63), None)
         bits = words.view(torch.int8)[: vectors.numel()].view_as(vectors)
-        mask = (bits >= lost - CHANCES // 2).to(vectors.dtype).mul_(CHANCES / (CHANCES - lost))
+        mask = torch.ge(bits, lost - CHANCES // 2, out=torch.empty_like(vectors)).mul_(CHANCES / (CHANCES - lost))
         return vectors * mask if added is None else torch.addcmul(added, vectors, mask)
 
 
