@@ -285,7 +285,7 @@ def deterministic_sums(device: torch.device) -> Iterator[None]:
     """On a CPU, add gradients in the same order every time, where torch would let its threads race."""
     options: Any = torch.utils.deterministic
     asked, fills = torch.are_deterministic_algorithms_enabled(), options.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(asked or (device.type == "cpu" and torch.get_num_threads() > 1))
+    torch.use_deterministic_algorithms(asked or device.type == "cpu")
     options.fill_uninitialized_memory = fills and asked  # it would take time and change nothing
     try:
         yield
