@@ -21,7 +21,8 @@ from nqg.grammar.hypergraph import Span
 from nqg.settings_reader import read_value
 
 GRAMMAR = "grammar"  # how the answers of a parser call their system
-NO_DERIVATION, ILLEGAL, TOO_LONG = "no derivation", "illegal target", "too long"  # why a parser abstains
+# why a parser abstains
+NO_DERIVATION, ILLEGAL, TOO_LONG, LONG_TARGET = "no derivation", "illegal target", "too long", "target too long"
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 

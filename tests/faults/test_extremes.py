@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 from faults.kills import run
-from nqg.answers import NO_DERIVATION, TOO_LONG
+from nqg.answers import LONG_TARGET, NO_DERIVATION, TOO_LONG
 from nqg.cli.main import app
 from nqg.data.examples import Example, read_examples, write_examples
 from nqg.errors import NqgError
@@ -18,7 +18,7 @@ from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.induce import induce
-from nqg.inference.parser import Parser
+from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 
 TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
@@ -76,6 +76,54 @@ def test_a_sentence_of_a_hundred_words_with_astronomically_many_derivations_is_p
 def test_what_cannot_be_read_is_an_abstention(ambiguous: Parser, sentence: str, reason: str) -> None:
     parse = ambiguous.parse(sentence)
     assert (parse.target, parse.reason) == (None, reason)
+
+
+@pytest.fixture(scope="module")
+def copying(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose targets double with every word."""
+    grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1")
+    folder = tmp_path_factory.mktemp("models") / "copying"
+    trained(grammar, Example("walk twice", "W W")).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("twice", [20, 90], ids=["a million tokens", "more than there are atoms"])
+def test_a_target_too_long_to_write_is_an_abstention_and_the_rest_of_the_file_is_answered(
+    copying: Path, tmp_path: Path, twice: int
+) -> None:
+    sentences = ["walk", "walk" + " twice" * twice, "walk twice"]
+    (tmp_path / "in.txt").write_text("".join(f"{sentence}\n" for sentence in sentences))
+    said = CliRunner().invoke(app, ["parse", str(copying), str(tmp_path / "in.txt"), "--device", "cpu"])
+    assert said.exit_code == 0, said.output
+    assert [line.split("\t")[1:] for line in said.stdout.splitlines()] == [
+        ["W", "1"],
+        ["", f"abstained: {LONG_TARGET}"],
+        ["W W", "1"],
+    ]
+
+
+def test_a_target_too_long_to_write_is_a_miss_with_a_cause_when_a_model_is_evaluated(
+    copying: Path, tmp_path: Path
+) -> None:
+    write_examples(tmp_path / "test.tsv", [Example("walk", "W"), Example("walk" + " twice" * 90, "W")])
+    words = ["evaluate", str(copying), str(tmp_path / "test.tsv"), "--breakdown", "--json", "--device", "cpu"]
+    said = CliRunner().invoke(app, words)
+    assert said.exit_code == 0, said.output
+    assert [(each["cause"], each["errors"]) for each in json.loads(said.stdout)["causes"] if each["errors"]] == [
+        ("long_target", 1)
+    ]
+
+
+def test_readings_of_more_tokens_than_allowed_are_left_out_and_the_next_best_is_taken_if_asked_for() -> None:
+    grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 twice ### NT_1 !")
+    parser = trained(grammar, Example("walk twice", "W W"))
+    lengths = {len(each.target) for each in parser.parse("walk" + " twice" * 3, readings=10).readings}
+    for most in range(1, 9):
+        options = DecodeOptions(readings=10, only_legal=True, most_tokens=most)
+        (answer,) = parser.with_options(options).answers(["walk" + " twice" * 3])
+        assert {len(each.target) for each in answer.readings} == {length for length in lengths if length <= most}
+        assert (answer.target is None) == (not answer.readings)
+        assert answer.reason == ("" if answer.readings else LONG_TARGET)
 
 
 def test_a_single_word_is_parsed(ambiguous: Parser) -> None:

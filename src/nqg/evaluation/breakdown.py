@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from nqg.answers import ILLEGAL, TOO_LONG, Answer, program_tokens
+from nqg.answers import ILLEGAL, LONG_TARGET, TOO_LONG, Answer, program_tokens
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.evaluation.evaluation import ExactJudge, Judge
@@ -93,6 +93,7 @@ class Cause(StrEnum):
     UNKNOWN_CONSTRUCTION = "no derivation: known parts, no rule to join them"
     TOO_LONG = "the sentence is too long for the encoder"
     ILLEGAL_TARGET = "illegal target"
+    LONG_TARGET = "the best derivation yields too long a program"
     WITHHELD = "the answer was withheld"
     GOLD_NOT_DERIVABLE = "the grammar cannot derive the right program"
     WRONG_DERIVATION = "the wrong derivation was preferred"
@@ -104,7 +105,8 @@ class Cause(StrEnum):
     OTHER = "none of these"
 
 
-ABSTENTIONS = {TOO_LONG: Cause.TOO_LONG, ILLEGAL: Cause.ILLEGAL_TARGET}  # though the sentence has a derivation
+# though the sentence has a derivation
+ABSTENTIONS = {TOO_LONG: Cause.TOO_LONG, ILLEGAL: Cause.ILLEGAL_TARGET, LONG_TARGET: Cause.LONG_TARGET}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,11 @@ def sequence_finding(example: Example, answer: Answer, statistics: TargetStatist
 
 
 RIGHT, RIGHT_COLOUR = "right", "#dddddd"
-BLUES, GREENS, GREY = ("#223b66", "#4477aa", "#88aacc", "#66ccee", "#aaddee"), ("#228833", "#88bb66"), "#777788"
+BLUES, GREENS, GREY = (
+    ("#223b66", "#4477aa", "#88aacc", "#66ccee", "#77bbdd", "#aaddee"),
+    ("#228833", "#88bb66"),
+    "#777788",
+)
 REDS, YELLOW = ("#aa3377", "#882255", "#ee6677", "#ffaabb"), "#ccbb44"
 COLOURS = dict(zip(Cause, (*BLUES, *GREENS, GREY, *REDS, YELLOW), strict=True))
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from nqg.answers import GRAMMAR, ILLEGAL, NO_DERIVATION, TOO_LONG, Answer, ChartSpan, Reading
+from nqg.answers import GRAMMAR, ILLEGAL, LONG_TARGET, NO_DERIVATION, TOO_LONG, Answer, ChartSpan, Reading
 from nqg.data.examples import Example
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
 from nqg.grammar.chart import charts, goal_charts
-from nqg.grammar.derivation import Derivation, Tokens
+from nqg.grammar.derivation import MOST_TOKENS, Derivation, Tokens
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals, max_inside
@@ -45,7 +45,8 @@ class DecodeOptions:
     `readings` asks for that many of the most probable targets: those found among four times as many best derivations.
     The paper's parser abstains if the best target is illegal; with `only_legal` the most probable legal target of the
     80 (or, if there is none, 320) best derivations is taken instead. `marginals` asks for those of every hyperedge,
-    `chart` for every derivable span. `limit` bounds the entries of any one sentence's chart.
+    `chart` for every derivable span. `limit` bounds the entries of any one sentence's chart; a target of more than
+    `most_tokens` is not written down, and the parser abstains.
     """
 
     readings: int = 0
@@ -53,6 +54,7 @@ class DecodeOptions:
     marginals: bool = False
     chart: bool = False
     limit: int | None = None
+    most_tokens: int = MOST_TOKENS
 
 
 @dataclass(frozen=True)
@@ -193,16 +195,18 @@ class ScoredCharts:
         return replace(self, full=self.full.select(sentences), scores=np.concatenate(scores))
 
     def answers(self, sentences: Sequence[str], options: DecodeOptions) -> Iterator[Answer]:
-        best = self.readings(self.best(), options)
-        for number, (sentence, first) in enumerate(zip(sentences, best, strict=True)):
+        best = {at: each for at, each in enumerate(self.best()) if each.target_length <= options.most_tokens}
+        firsts = dict(zip(best, self.select(list(best)).readings(list(best.values()), options), strict=True))
+        for number, sentence in enumerate(sentences):
+            first = firsts.pop(number, None)
             searched = options.readings * DERIVATIONS_A_READING
             others = self.most_probable(number, searched, options)[: options.readings] if searched else ()
-            reading = first if first.is_legal else None
+            reading = first if first and first.is_legal else None
             if reading is None and options.only_legal:
                 found = (each for count in SEARCHED for each in self.most_probable(number, count, options))
                 reading = next((each for each in found if each.is_legal), None)
             if reading is None:
-                yield Answer(sentence, system=GRAMMAR, reason=ILLEGAL, readings=others)
+                yield Answer(sentence, system=GRAMMAR, reason=ILLEGAL if first else LONG_TARGET, readings=others)
             else:
                 target = " ".join(reading.target)
                 yield Answer(sentence, target, reading.probability, GRAMMAR, reading=reading, readings=others)
@@ -213,16 +217,17 @@ class ScoredCharts:
 
     def most_probable(self, sentence: int, searched: int, options: DecodeOptions) -> tuple[Reading, ...]:
         """The targets of one sentence's best derivations, the most probable first."""
-        derivations = self.select([sentence]).best_of_targets(searched)
+        derivations = self.select([sentence]).best_of_targets(searched, options.most_tokens)
         readings = self.select([sentence] * len(derivations)).readings(derivations, options)
         return tuple(sorted(readings, key=lambda reading: (-reading.probability, reading.target)))
 
-    def best_of_targets(self, count: int) -> list[Derivation]:
-        """For every target among the `count` best derivations of one sentence the best that yields it."""
+    def best_of_targets(self, count: int, most_tokens: int = MOST_TOKENS) -> list[Derivation]:
+        """For every target among the `count` best derivations of a sentence the best one, unless it is too long."""
         (ranked,) = k_best_derivations(self.grammar, self.full, self.scores, count)
         found: dict[Tokens, Derivation] = {}
         for each in ranked:
-            found.setdefault(each.derivation.target, each.derivation)
+            if each.derivation.target_length <= most_tokens:
+                found.setdefault(each.derivation.target, each.derivation)
         return list(found.values())
 
     def readings(self, derivations: Sequence[Derivation], options: DecodeOptions) -> list[Reading]:
