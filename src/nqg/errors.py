@@ -76,6 +76,10 @@ class LimitExceeded(NqgError):
     """Work that would grow past a limit that the caller gave."""
 
 
+class DamagedModel(NqgError):
+    """A model that was loaded but cannot be computed with; nothing that is asked of it can be answered."""
+
+
 class DataUnavailable(NqgError):
     """A file that is neither cached nor reachable; the message says what to put where."""
 

@@ -255,6 +255,8 @@ def check_config(path: Path, shapes: Shapes) -> None:
             left.extend(value.items())
         elif isinstance(value, list):
             left.extend((name, each) for each in value)
+        if isinstance(value, int | float) and value < 0 and name.endswith(("eps", "epsilon")):
+            raise FormatError(f"'{name}' is {value}, expected 0 or more", path)
         most = len(shapes) if any(part in name for part in ("layer", "group", "block")) else LARGEST
         if isinstance(value, int) and abs(value) > most:
             raise FormatError(f"'{name}' is {value}, expected {most:,} at most", path)

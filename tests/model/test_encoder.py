@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoModel, RobertaConfig, RobertaModel
+from transformers import AutoModel, BartConfig, BartModel, RobertaConfig, RobertaModel
 
 from encoders import save_bert, tiny_bert, wrapped
 from nqg.errors import NqgError
@@ -201,3 +201,20 @@ def test_a_name_that_no_encoder_has_is_refused_by_name(monkeypatch: pytest.Monke
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(NqgError, match="the encoder 'no such/encoder at all' could not be loaded"):
         load_encoder("no such/encoder at all")
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
+def test_a_model_that_does_not_encode_sentences_is_refused_as_an_encoder(tmp_path: Path, kind: str) -> None:
+    tokenizer = word_tokenizer(SOURCES)
+    if kind == "decoder":
+        saved: Any = tiny_bert(tokenizer.get_vocab_size(), is_decoder=True)
+    else:
+        config = BartConfig(
+            vocab_size=tokenizer.get_vocab_size(), d_model=8, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=8,
+            decoder_ffn_dim=8, encoder_attention_heads=2, decoder_attention_heads=2, pad_token_id=0,
+        )  # fmt: skip
+        saved = BartModel(config)
+    saved.save_pretrained(tmp_path)
+    wrapped(tokenizer).save_pretrained(tmp_path)
+    with pytest.raises(NqgError, match=rf"cannot be used: it is an? {kind}, .*; choose an encoder, for instance bert"):
+        load_encoder(str(tmp_path))

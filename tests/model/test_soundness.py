@@ -11,9 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from fuzz.model_readers import write_model, write_seq2seq
-from nqg.errors import FormatError, NqgError
+from encoders import tiny_bert, wrapped
+from fuzz.model_readers import BRIEF, GRAMMAR, write_model, write_seq2seq
+from fuzz.seeds import EXAMPLES
+from nqg.errors import DamagedModel, FormatError, NqgError
 from nqg.inference.parser import Parser
+from nqg.model.settings import ModelSettings
+from nqg.model.subwords import word_tokenizer
 from nqg.model_folder import INDEX, RUST_PANIC, checksums, refused_with
 from nqg.seq2seq.seq2seq import Seq2seq
 
@@ -21,6 +25,17 @@ from nqg.seq2seq.seq2seq import Seq2seq
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     write_model(tmp_path)
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def relu(tmp_path: Path) -> Path:
+    """A model whose encoder is run by transformers."""
+    tokenizer = word_tokenizer([example.source_tokens for example in EXAMPLES])
+    tiny_bert(tokenizer.get_vocab_size(), hidden_act="relu").save_pretrained(tmp_path / "encoder")
+    wrapped(tokenizer).save_pretrained(tmp_path / "encoder")
+    settings = ModelSettings(encoder=str(tmp_path / "encoder"), dimension=4)
+    Parser.train(GRAMMAR, EXAMPLES, model=settings, training=BRIEF, device="cpu").save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -85,6 +100,88 @@ def test_weights_that_are_no_numbers_are_refused(model: Path, value: float) -> N
         Parser.load(model, "cpu")
 
 
+def rewrite_weights(folder: Path, change: Callable[[str, torch.Tensor], torch.Tensor]) -> None:
+    weights = {name: change(name, weight) for name, weight in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    seal(folder)
+
+
+PRECISIONS = ["float16", "bfloat16", "float64"]
+
+
+@pytest.mark.parametrize("kind", ["model", "relu"])
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_whatever_precision_a_config_names_the_model_is_run_in_that_of_training(
+    request: pytest.FixtureRequest, kind: str, dtype: str
+) -> None:
+    folder: Path = request.getfixturevalue(kind)
+    before = Parser.load(folder, "cpu").parse("jump twice", readings=3)
+    for key in ("dtype", "torch_dtype"):
+        change(folder / "config.json", **{key: dtype})
+        assert Parser.load(folder, "cpu").parse("jump twice", readings=3) == before
+
+
+@pytest.mark.parametrize("kind", ["model", "relu"])
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_weights_of_another_precision_are_converted(request: pytest.FixtureRequest, kind: str, dtype: str) -> None:
+    folder: Path = request.getfixturevalue(kind)
+    before = Parser.load(folder, "cpu").parse("jump twice")
+    rewrite_weights(folder, lambda _, weight: weight.to(getattr(torch, dtype)))
+    parser = Parser.load(folder, "cpu")
+    assert {weight.dtype for weight in parser.model.scorer.parameters()} == {torch.float32}
+    assert parser.parse("jump twice").probability == pytest.approx(before.probability, abs=0.1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "complex64"])
+def test_weights_that_are_not_floats_are_refused(model: Path, dtype: str) -> None:
+    rewrite_weights(model, lambda name, weight: weight.to(getattr(torch, dtype)) if name == "rules" else weight)
+    with pytest.raises(FormatError, match=f"the weights 'rules' are torch.{dtype}, expected floats"):
+        Parser.load(model, "cpu")
+
+
+@pytest.mark.parametrize("kind", ["model", "relu"])
+def test_weights_so_large_that_scores_are_no_numbers_are_refused(request: pytest.FixtureRequest, kind: str) -> None:
+    folder: Path = request.getfixturevalue(kind)
+    rewrite_weights(folder, lambda name, weight: weight * 1e38 if "network" in name or name == "rules" else weight)
+    with pytest.raises(FormatError, match=r"model\.safetensors: the scores of a sentence are not all numbers"):
+        Parser.load(folder, "cpu")
+
+
+def test_scores_that_are_no_numbers_for_one_sentence_alone_are_an_error_and_never_an_answer(model: Path) -> None:
+    parser = Parser.load(model, "cpu")
+    number = parser.model.tokenizer.token_to_id("run")
+
+    def spoil(name: str, weight: torch.Tensor) -> torch.Tensor:
+        if name == "encoder.embeddings.word_embeddings.weight":
+            weight[number] = torch.tensor([3e38, 0, 3e38, 0])
+        return weight
+
+    rewrite_weights(model, spoil)
+    damaged = Parser.load(model, "cpu")
+    assert damaged.parse("jump") == parser.parse("jump")
+    with pytest.raises(DamagedModel, match="the model gives scores that are not numbers: its weights are damaged"):
+        damaged.parse("run twice")
+
+
+@pytest.mark.parametrize("kind", ["model", "relu"])
+def test_a_negative_epsilon_is_refused(request: pytest.FixtureRequest, kind: str) -> None:
+    folder: Path = request.getfixturevalue(kind)
+    change(folder / "config.json", layer_norm_eps=-1e-3)
+    with pytest.raises(FormatError, match=r"config\.json: 'layer_norm_eps' is -0\.001, expected 0 or more"):
+        Parser.load(folder, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [("is_decoder", "decoder"), ("add_cross_attention", "decoder"), ("is_encoder_decoder", "encoder-decoder")],
+)
+def test_a_model_that_is_not_an_encoder_is_refused_instead_of_run_as_one(model: Path, setting: str, kind: str) -> None:
+    change(model / "config.json", **{setting: True})
+    words = rf"config\.json: the encoder cannot be used: it is an? {kind}, .*; choose an encoder"
+    with pytest.raises(FormatError, match=words):
+        Parser.load(model, "cpu")
+
+
 def test_a_grammar_with_more_rules_than_the_weights_is_refused(model: Path) -> None:
     with (model / "grammar.txt").open("a") as file:
         file.write("walk ### W\n")
@@ -132,6 +229,13 @@ def test_a_fallback_that_cannot_begin_a_target_is_refused(seq2seq: Path) -> None
     change(seq2seq / "generation_config.json", decoder_start_token_id=None, bos_token_id=None)
     change(seq2seq / "config.json", decoder_start_token_id=None, bos_token_id=None)
     with pytest.raises(FormatError, match="the model cannot write a target"):
+        Seq2seq.load(seq2seq, "cpu")
+
+
+def test_a_fallback_whose_probabilities_are_no_numbers_is_refused(seq2seq: Path) -> None:
+    factors = {"decoder.final_layer_norm.weight": 1e38, "shared.weight": 1e6}
+    rewrite_weights(seq2seq, lambda name, weight: weight * factors.get(name, 1.0))
+    with pytest.raises(NqgError, match="the model gives logits that are not numbers: its weights are damaged"):
         Seq2seq.load(seq2seq, "cpu")
 
 

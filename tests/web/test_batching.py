@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pytest
@@ -69,6 +70,41 @@ def test_questions_that_come_together_are_answered_together_and_no_batch_is_too_
 
     within(batcher, ask_many())
     assert [len(batch) for batch in squares.batches] == [8, 8, 4]
+
+
+def test_trouble_is_a_failure_that_is_not_the_questions_fault_until_something_is_answered_again() -> None:
+    def answer(questions: Sequence[int]) -> list[int]:
+        if -2 in questions:
+            raise RuntimeError("the worker is broken")
+        return Squares()(questions)
+
+    batcher = Batcher[int, int](answer)
+
+    async def told() -> list[str]:
+        troubles = []
+        for question in (1, -1, -2, 3):
+            with suppress(NqgError, RuntimeError):
+                await batcher.ask(question)
+            troubles.append(batcher.trouble(answer_timeout=60))
+        return troubles
+
+    assert within(batcher, told()) == ["", "", "the last question that was worked on failed", ""]
+
+
+def test_a_batch_that_does_not_end_is_trouble() -> None:
+    gate = threading.Event()
+    batcher = Batcher[int, int](Squares(gate))
+
+    async def told() -> tuple[str, str]:
+        tasks = await waiting(batcher, [1])
+        while not (stuck := batcher.trouble(answer_timeout=0)):
+            await asyncio.sleep(0.001)
+        patient = batcher.trouble(answer_timeout=60)
+        gate.set()
+        await asyncio.gather(*tasks)
+        return stuck, patient
+
+    assert within(batcher, told()) == ("a batch has been worked on for more than 0 s", "")
 
 
 def test_a_question_beyond_the_waiting_room_is_turned_away_at_once() -> None:

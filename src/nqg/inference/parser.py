@@ -17,6 +17,7 @@ import torch
 
 from nqg.answers import GRAMMAR, ILLEGAL, LONG_TARGET, NO_DERIVATION, TOO_LONG, Answer, ChartSpan, Reading
 from nqg.data.examples import Example
+from nqg.errors import DamagedModel
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.derivation import MOST_TOKENS, Derivation, Tokens
@@ -176,6 +177,8 @@ class Parser:
         with torch.inference_mode():
             table = model.scorer(batch, anchors(full, model.device))  # (S, R)
             scores: FloatArray = table[tuple(places)].double().cpu().numpy()
+        if not np.isfinite(scores).all():
+            raise DamagedModel("the model gives scores that are not numbers: its weights are damaged; train it again")
         return scores
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
@@ -29,6 +30,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.encoder import read_encoder
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
+from nqg.model.spans import Anchors, Boundaries
 from nqg.model.subwords import collate, tokenize
 from nqg.model_folder import (
     CARD,
@@ -319,7 +321,10 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     with refused_with("the encoder cannot read a sentence", folder / "config.json"), torch.inference_mode():
         sentence = ("a", *(str(symbol) for rule in grammar.rules[:1] for symbol in rule.source))
         batch = collate(tokenize(tokenizer, [sentence]), model.device)
-        scorer.eval().encoder(batch, torch.arange(len(batch.ids), device=model.device))
+        first = Boundaries(np.zeros(1, np.int64), np.zeros(1, np.int64), torch.zeros(1, dtype=torch.int64).to(device))
+        scores = scorer.eval()(batch, Anchors(first, replace(first, tokens=np.array([len(sentence) - 1]))))
+        if not scores.isfinite().all():
+            raise FormatError("the scores of a sentence are not all numbers", folder / WEIGHTS)
     return model
 
 
@@ -342,7 +347,13 @@ def _read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSettin
     check_shapes(scorer, shapes, folder / WEIGHTS)
     if any(True for _ in scorer.buffers()):  # whose values are not in the file
         scorer = new()
-    # clones, because the file may change where a system maps it into memory
-    scorer.load_state_dict({name: weight.clone() for name, weight in load_file(folder / WEIGHTS).items()}, assign=True)
+    kinds, weights = {name: own.dtype for name, own in scorer.state_dict().items()}, load_file(folder / WEIGHTS)
+    for name, weight in weights.items():
+        if weight.is_floating_point() != kinds[name].is_floating_point:
+            found, expected = weight.dtype, "floats" if kinds[name].is_floating_point else "integers"
+            raise FormatError(f"the weights '{name}' are {found}, expected {expected}", folder / WEIGHTS)
+    # copies, because the file may change where a system maps it into memory
+    copies = {name: weight.to(kinds[name], copy=True) for name, weight in weights.items()}
+    scorer.load_state_dict(copies, assign=True)
     check_finite(scorer.state_dict(), folder / WEIGHTS)
     return scorer

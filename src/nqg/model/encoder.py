@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nqg.errors import NqgError
+from nqg.errors import FormatError, NqgError
 from nqg.model.settings import EMBEDDED, ModelSettings
 from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
@@ -67,7 +67,7 @@ class BertConfig:
         """The config of a model that `Bert` computes as its authors do; None for any other."""
         is_bert = config.get("model_type") == "bert" and config.get("hidden_act", "gelu") == "gelu"
         is_absolute = config.get("position_embedding_type") in (None, "absolute")
-        if not is_bert or not is_absolute or config.get("is_decoder") or config.get("add_cross_attention"):
+        if not is_bert or not is_absolute or objection(config):
             return None
         return cls(**{each.name: config[each.name] for each in fields(cls) if each.name in config})
 
@@ -229,6 +229,15 @@ class TransformersEncoder(Encoder):
         return cast(str, self.model.config.to_json_string())
 
 
+def objection(config: Mapping[str, Any]) -> str:
+    """Why a model of this config cannot be an encoder here; nothing where it can."""
+    if config.get("is_encoder_decoder"):
+        return "it is an encoder-decoder, whose vectors are those of what it writes; choose an encoder"
+    if config.get("is_decoder") or config.get("add_cross_attention"):
+        return "it is a decoder, which does not see what follows a word; choose an encoder"
+    return ""
+
+
 def new_encoder(settings: ModelSettings, sentences: Sequence[Tokens]) -> tuple[Encoder, Tokenizer]:
     """The encoder that `settings` name and its tokenizer; the embedded one reads just the words of `sentences`."""
     if settings.encoder != EMBEDDED:
@@ -257,6 +266,8 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise NqgError(f"the encoder '{name}' could not be loaded: {error}") from error
+    if reason := objection(model.config.to_dict()):
+        raise NqgError(f"the encoder '{name}' cannot be used: {reason}, for instance bert-base-uncased")
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise NqgError(
             f"the tokenizer of the encoder '{name}' does not say which word a subword belongs to: try another"
@@ -278,11 +289,15 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
 
 def read_encoder(config: Path) -> Encoder:
     """An encoder by its `config.json`, its weights not yet set; code that a config may name is never run."""
-    bert = BertConfig.from_dict(json.loads(config.read_text(encoding="utf-8")))
+    values = json.loads(config.read_text(encoding="utf-8"))
+    if reason := objection(values):
+        raise FormatError(f"the encoder cannot be used: {reason}", config)
+    bert = BertConfig.from_dict(values)
     if bert is not None:
         return Bert(bert)
     from transformers import AutoConfig, AutoModel
 
     with quiet_transformers():
         found = AutoConfig.from_pretrained(config.parent, trust_remote_code=False)
-        return TransformersEncoder(AutoModel.from_config(found, trust_remote_code=False))  # type: ignore[no-untyped-call]
+        model = AutoModel.from_config(found, dtype=torch.float32, trust_remote_code=False)  # type: ignore[no-untyped-call]
+        return TransformersEncoder(model)

@@ -32,7 +32,7 @@ from transformers import (
 
 from nqg.answers import Answer, exact_match
 from nqg.data.examples import Example
-from nqg.errors import FormatError, MissingExtra, NqgError, Place
+from nqg.errors import DamagedModel, FormatError, MissingExtra, NqgError, Place
 from nqg.files import strict_json, write_text
 from nqg.model_folder import (
     INDEX,
@@ -204,7 +204,7 @@ class Seq2seq:
                 raise FormatError("the tokenizer has no subword for padding", config)
         loaded = cls(model.to(device or best_device()).eval(), tokenizer, spelling, settings)
         with refused_with("the model cannot write a target", folder):
-            replace(loaded, settings=replace(settings, longest_target=1)).predict(["a sentence"])
+            replace(loaded, settings=replace(settings, longest_target=1)).answers(["a sentence"])
         return loaded
 
     def save(self, folder: Path | str) -> None:
@@ -288,6 +288,10 @@ class Seq2seq:
             part = rows[start : start + size]
             sources = {name: ids[start : start + size] for name, ids in batch.items()}
             logits = self.model(**sources, decoder_input_ids=part[:, :-1]).logits.float()
+            if not logits.isfinite().all():
+                raise DamagedModel(
+                    "the model gives logits that are not numbers: its weights are damaged; train it again"
+                )
             unused = self.model.generation_config.pad_token_id
             losses = cross_entropy(logits.transpose(1, 2), part[:, 1:], ignore_index=unused, reduction="none")
             found += (-losses.sum(1)).exp().tolist()

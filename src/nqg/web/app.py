@@ -21,7 +21,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from nqg import __version__
-from nqg.errors import NqgError
+from nqg.errors import DamagedModel, NqgError
 from nqg.grammar.pictures import style
 from nqg.web.messages import (
     BatchRequest,
@@ -144,7 +144,9 @@ async def docs() -> FileResponse:
 
 
 @pages.get("/health")
-async def health() -> dict[str, str]:
+async def health(service: Served) -> dict[str, str]:
+    if trouble := service.trouble():
+        raise HTTPError(503, trouble)
     return {"status": "ok"}
 
 
@@ -170,7 +172,9 @@ async def log_in(request: Request) -> Response:
 
 
 async def our_error(request: Request, error: NqgError) -> Response:
-    return (error if isinstance(error, HTTPError) else HTTPError(422, str(error))).response()
+    if isinstance(error, HTTPError):
+        return error.response()
+    return HTTPError(500 if isinstance(error, DamagedModel) else 422, str(error)).response()
 
 
 async def validation_error(request: Request, error: RequestValidationError) -> Response:

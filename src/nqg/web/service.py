@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from typing import Generic, Literal, TypeVar
 from nqg.answers import Answer
 from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
-from nqg.errors import FormatError, NqgError
+from nqg.errors import DamagedModel, FormatError, NqgError
 from nqg.evaluation.denotations import denotation
 from nqg.grammar.grammar import Grammar, Rule, spelled
 from nqg.grammar.pictures import rule_picture
@@ -48,9 +49,17 @@ class Batcher(Generic[Query, Result]):
         self._queue: asyncio.Queue[tuple[Query, asyncio.Future[Result]]] = asyncio.Queue(queue_size)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nqg-parser")
         self._worker: asyncio.Task[None] | None = None
+        self._busy_since: float | None = None
+        self._last_failed = False
 
     async def start(self) -> None:
         self._worker = asyncio.create_task(self._work())
+
+    def trouble(self, answer_timeout: float) -> str:
+        """Why questions are not being answered; nothing where they are."""
+        if self._busy_since is not None and time.monotonic() - self._busy_since > answer_timeout:
+            return f"a batch has been worked on for more than {answer_timeout:g} s"
+        return "the last question that was worked on failed" if self._last_failed else ""
 
     async def stop(self) -> None:
         """Answer what was asked, then stop."""
@@ -85,7 +94,9 @@ class Batcher(Generic[Query, Result]):
                 batch.append(self._queue.get_nowait())
             if waiting := [asked for asked in batch if not asked[1].done()]:
                 questions = [question for question, _ in waiting]
+                self._busy_since = time.monotonic()
                 results = await asyncio.get_running_loop().run_in_executor(self._thread, self._results, questions)
+                self._busy_since, self._last_failed = None, is_failure(results[-1])
                 for (_, future), result in zip(waiting, results, strict=True):
                     if future.done():
                         continue
@@ -104,6 +115,11 @@ class Batcher(Generic[Query, Result]):
             if len(questions) == 1:
                 return [error]
             return [result for question in questions for result in self._results([question])]
+
+
+def is_failure(result: object) -> bool:
+    """Whether a result is an error that is not the question's fault."""
+    return isinstance(result, Exception) and not (isinstance(result, NqgError) and not isinstance(result, DamagedModel))
 
 
 class UsageCounter:
@@ -231,6 +247,10 @@ class Service:
         if self._counting is not None:
             self._counting.cancel()
         await self._started().stop()
+
+    def trouble(self) -> str:
+        """Why sentences are not being answered; nothing where they are."""
+        return self._started().trouble(self.limits.answer_timeout)
 
     async def explained(self, question: Question) -> Explained:
         self.limits.check_length(question.sentence)
