@@ -55,8 +55,9 @@ def _matched(
         return languages[symbol]
     if isinstance(symbol, str):
         return {(symbol,)}
-    lengths = range(1, 2 if symbol is Wildcard.ONE_TOKEN else longest + 1)
-    return {string for length in lengths for string in product(alphabet, repeat=length)}
+    lengths = range(1, longest + 1 if symbol is Wildcard.TOKENS else 2)
+    matched = list(filter(symbol.matches, alphabet))
+    return {string for length in lengths for string in product(matched, repeat=length)}
 
 
 def derives_target(productions: Iterable[Production], start: Category, tokens: Sequence[str]) -> bool:
@@ -73,7 +74,9 @@ def derives_target(productions: Iterable[Production], start: Category, tokens: S
     def covers_one(symbol: TargetSymbol, begin: int, end: int) -> bool:
         if isinstance(symbol, Category):
             return (symbol, begin, end) in found
-        return symbol is Wildcard.TOKENS or (end - begin == 1 and symbol in (Wildcard.ONE_TOKEN, tokens[begin]))
+        if symbol is Wildcard.TOKENS or end - begin != 1:
+            return symbol is Wildcard.TOKENS
+        return symbol.matches(tokens[begin]) if isinstance(symbol, Wildcard) else symbol == tokens[begin]
 
     for length in range(1, len(tokens) + 1):
         for begin in range(len(tokens) - length + 1):
@@ -497,7 +500,7 @@ def is_legal_beginning(grammar: TargetGrammar, text: str) -> bool:
     """Whether some legal target, written with single spaces and perhaps one before it, begins with `text`."""
     *whole, begun = text.removeprefix(" ").split(" ")
     named = {symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)}
-    last = {token for token in named if token.startswith(begun)} | {begun or "unknown"}
+    last = {token for token in named if token.startswith(begun)} | {begun or "unknown", f"{begun}7"}
     cut = prefix_productions(grammar.productions)
     return all(whole) and any(derives_target(cut, cut[0].left, [*whole, token]) for token in sorted(last))
 

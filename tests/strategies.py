@@ -23,7 +23,7 @@ from nqg.splits.compounds import Tree
 def tokens() -> st.SearchStrategy[str]:
     """Any token that a sentence can hold, with a liking for those that formats must escape."""
     tricky = st.sampled_from(
-        ["|", "::=", "<a>", "<.>", "<...>", "<..>", "#", "#x", "<", "<>", "\\", "é", "NT_1", "###"]
+        ["|", "::=", "<a>", "<.>", "<...>", "<#>", "<'>", "<..>", "#", "#x", "<", "<>", "\\", "é", "NT_1", "###"]
     )
     escaped = st.builds(lambda slashes, token: "\\" * slashes + token, st.integers(0, 3), tricky)
     anything = st.text(min_size=1, max_size=5).filter(lambda text: text.split() == [text] and "\0" not in text)
@@ -78,7 +78,8 @@ def random_target(grammar: TargetGrammar, size: int, rng: random.Random) -> list
             stack.extend(reversed(chosen.right))
             size -= 1
         elif isinstance(symbol, Wildcard):
-            target += rng.choices("abx", k=1 if symbol is Wildcard.ONE_TOKEN else rng.randint(1, 3))
+            tokens = [token for token in ("a", "b", "x", "7", "'") if symbol.matches(token)]
+            target += rng.choices(tokens, k=rng.randint(1, 3) if symbol is Wildcard.TOKENS else 1)
         else:
             target.append(symbol)
     return target

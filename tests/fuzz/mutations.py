@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 ODD_WORDS = """
-    NT_1 NT_2 NT_3 NT_9999 \\NT_1 ### # \\### <query> <.> <...> ::= | < > ( ) , ' " '' "" -1 0 007 1979-05-27 1e999 NaN
-    Infinity
+    NT_1 NT_2 NT_3 NT_9999 \\NT_1 ### # \\### <query> <.> <...> <#> <'> ::= | < > ( ) , ' " '' "" -1 0 007 1979-05-27
+    1e999 NaN Infinity
     null true [ ] { } [] {} : ; = . .. ../x /etc/passwd m0 m99 _ select from where and not all stateid cityid answer
     <!ENTITY &lt; &a; <![CDATA[ ]]> <example <nl <?xml % /* */ \\ \\u0000 \\ud800 🏳️‍🌈 é\u0301
     \u202e \u2028 \u200b \ufeff

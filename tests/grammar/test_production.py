@@ -15,7 +15,7 @@ def test_every_token_can_be_spelled_as_a_terminal(token: str) -> None:
     assert read_symbol(spelled(token)) == token
 
 
-@pytest.mark.parametrize("symbol", [Category("set"), Category("a.b"), Wildcard.ONE_TOKEN, Wildcard.TOKENS], ids=str)
+@pytest.mark.parametrize("symbol", [Category("set"), Category("a.b"), *Wildcard], ids=str)
 def test_categories_and_wildcards_are_spelled_in_angle_brackets(symbol: Category | Wildcard) -> None:
     assert spelled(symbol) == str(symbol)
     assert read_symbol(str(symbol)) == symbol
@@ -44,7 +44,7 @@ def test_brackets_around_no_name_are_refused_with_the_way_to_write_the_token(tex
     with pytest.raises(FormatError) as refusal:
         read_symbol(text)
     assert str(refusal.value) == (
-        f"'{text}' is neither <name> nor a wildcard (<.>, <...>); the token is written '\\{text}'"
+        f"'{text}' is neither <name> nor a wildcard (<.>, <...>, <#>, <'>); the token is written '\\{text}'"
     )
 
 

@@ -73,8 +73,7 @@ def test_the_empty_chart_predicts_every_category_that_may_come_first() -> None:
 
 def _chart(grammar: TargetGrammar, tokens: list[str]) -> Chart:
     recogniser = grammar.recogniser
-    unknown = len(recogniser.terminals)
-    labels = np.array([recogniser.labels.get(token, unknown) for token in tokens], dtype=np.int32)
+    labels = np.array([recogniser.label(token) for token in tokens], dtype=np.int32)
     return read(recogniser.tables, empty_chart(recogniser.tables), labels)
 
 

@@ -71,7 +71,7 @@ def test_tokens_that_only_resemble_the_notation_are_plain_terminals(token: str) 
     assert TargetGrammar.parse(f"<s> ::= {token}").accepts([token])
 
 
-@pytest.mark.parametrize("token", ["|", "::=", "<s>", "<.>", "<...>", "#", "#5", "\\|", "<=>"])
+@pytest.mark.parametrize("token", ["|", "::=", "<s>", "<.>", "<...>", "<#>", "<'>", "#", "#5", "\\|", "<=>"])
 def test_tokens_of_the_notation_are_terminals_after_a_backslash(token: str) -> None:
     grammar = TargetGrammar.parse(f"<s> ::= x \\{token}")
     assert grammar.accepts(["x", token])
@@ -104,7 +104,10 @@ MALFORMED = {
     "bar at the end": ("<a> ::= x |", "<a> has an empty alternative; expected at least one symbol"),
     "two definitions": ("<a> ::= x <b> ::= y", r"expected one '::=' a line, found more; the token is written '\::='"),
     "trailing comment": ("<a> ::= x # why", r"comments stand on lines of their own; the token '#' is written '\#'"),
-    "two dots": ("<a> ::= <..>", r"'<..>' is neither <name> nor a wildcard (<.>, <...>); the token is written '\<..>'"),
+    "two dots": (
+        "<a> ::= <..>",
+        r"'<..>' is neither <name> nor a wildcard (<.>, <...>, <#>, <'>); the token is written '\<..>'",
+    ),
     "undefined": ("<a> ::= <sett>", "no non-terminal 'sett'; did you mean 'set'? Known: a, set"),
     "circle": ("<a> ::= x <a>", "<a> derives no target: each of its alternatives leads round in a circle"),
     "unary circle": ("<a> ::= <a>", "<a> derives no target: each of its alternatives leads round in a circle"),

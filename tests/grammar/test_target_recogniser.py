@@ -24,7 +24,7 @@ FUNQL = """
   # two relations
 <relation> ::= loc_1 | loc_2
 """
-ALPHABET = ("a", "b", "unknown")
+ALPHABET = ("a", "b", "unknown", "7", "'")
 BRACKETS = TargetGrammar.parse("<s> ::= ( ) | ( <s> ) | <s> <s>")
 
 
@@ -103,6 +103,15 @@ def test_a_wildcard_for_one_token_takes_one() -> None:
     assert not grammar.accepts(["x", "new", "new", "y"])
 
 
+def test_numbers_and_tokens_that_are_not_quotation_marks_have_wildcards() -> None:
+    grammar = TargetGrammar.parse("<s> ::= limit <#> | ' <t> '\n<t> ::= <'> | <t> <'>")
+    assert grammar.accepts(_words("limit -1.5"))
+    assert str(grammar.explain(_words("limit where"))).endswith("expected a number, found 'where'")
+    assert grammar.accepts(_words("' st . 7 '"))
+    assert not grammar.accepts(_words("' a ' and b = ' c '"))
+    assert str(grammar.explain(_words("' a"))).endswith("expected ''' or any token but a quotation mark")
+
+
 def test_a_unary_cycle_ends() -> None:
     grammar = TargetGrammar.parse("<a> ::= <b>\n<b> ::= <c> | x\n<c> ::= <a> | <a> <a>")
     assert grammar.accepts(["x"] * 7)
@@ -128,7 +137,7 @@ def test_legal_and_expected_tokens_equal_brute_force(grammar: TargetGrammar) -> 
         following = {token for token in ALPHABET if (*string[:legal], token) in prefixes}
         assert verdict.legal_tokens == legal
         assert {token for token in ALPHABET if verdict.expected.allows(token)} == following
-        assert verdict.expected.any_token == ("unknown" in following)
+        assert verdict.expected.any_token == (following == set(ALPHABET))
         assert verdict.expected.end == (string[:legal] in language)
 
 

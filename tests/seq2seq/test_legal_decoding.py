@@ -32,8 +32,8 @@ from oracles import is_legal_beginning, target_languages
 from strategies import random_target, target_grammars
 
 PAD, END, UNKNOWN = 0, 1, 2
-LETTERS = ("a", "b", " ")
-TOKENS = ("a", "b", "ab", "abb", "ba")
+LETTERS = ("a", "b", "7", "-", "'", " ")
+TOKENS = ("a", "b", "ab", "abb", "ba", "7", "'")
 CALLS = TargetGrammar.parse("<s> ::= f ( <s> ) | near ( <s> , <s> ) | x_1 | x_2")
 
 
@@ -67,14 +67,14 @@ class FakeTokenizer:
 
 def vocabularies() -> st.SearchStrategy[FakeTokenizer]:
     """Every letter and the space alone, so that every text can be written, and some longer pieces."""
-    longer = st.lists(st.text("ab ", min_size=2, max_size=4), max_size=12)
+    longer = st.lists(st.text("ab7-' ", min_size=2, max_size=4), max_size=12)
     return longer.map(lambda pieces: FakeTokenizer.of([*LETTERS, *pieces]))
 
 
 def poor_vocabularies() -> st.SearchStrategy[FakeTokenizer]:
     """All tokens as whole words, and some pieces after which there may be no way to the end of a token."""
     whole = [f" {token}" for token in TOKENS]
-    some = st.lists(st.text("ab ", min_size=1, max_size=3), max_size=8)
+    some = st.lists(st.text("ab7-.' ", min_size=1, max_size=3), max_size=8)
     return some.map(lambda pieces: FakeTokenizer.of(["x", *whole, *pieces]))
 
 
@@ -342,7 +342,7 @@ def test_a_piece_that_every_text_opens_with_comes_first(beams: int) -> None:
 
 def test_a_row_is_known_by_its_pieces_not_by_its_number() -> None:
     tokenizer = FakeTokenizer.of(LETTERS)
-    a, b, space = (tokenizer.pieces.index(letter) for letter in LETTERS)
+    a, b, space = (tokenizer.pieces.index(letter) for letter in "ab ")
     process = LegalContinuations(LegalTargets(TargetGrammar.parse("<s> ::= a b | b"), tokenizer, Spelling()))
     scores = torch.zeros(2, len(tokenizer))
 

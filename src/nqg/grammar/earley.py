@@ -19,11 +19,12 @@ from nqg.grammar.arrays import Int32Array, inlined, kernel
 from nqg.grammar.encoding import NOWHERE, Trie, TrieArrays, successor
 from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
 
-# Labels of edges: terminals count up from 0, categories down from FIRST_CATEGORY.
-ONE_TOKEN = -1
-TOKENS = -2
-FIRST_CATEGORY = -3
+# Labels of edges: terminals count up from 0, wildcards down from -1 in the order of `Wildcard`, then categories.
+WILDCARDS = tuple(Wildcard)
+TOKENS = -1 - WILDCARDS.index(Wildcard.TOKENS)
+FIRST_CATEGORY = -1 - len(WILDCARDS)
 NONE = -1
+UNKNOWN = ("unknown", "0", "'")  # kinds of tokens that no production names, one for each set of wildcards that match
 
 
 class Tables(NamedTuple):
@@ -33,6 +34,7 @@ class Tables(NamedTuple):
     entries: Int32Array  # category -> its node below the root
     completes: Int32Array  # node -> the category that is complete there, or NONE
     absorbs: NDArray[np.bool_]  # node -> whether <...> leads into it, which takes further tokens
+    matches: NDArray[np.bool_]  # (label of a token, wildcard) -> whether the wildcard takes the token
 
 
 class EarleySet(NamedTuple):
@@ -97,8 +99,9 @@ def _scanned(tables: Tables, column: EarleySet, token: int) -> EarleySet:
         if trie_node >= len(tables.completes):
             continue
         moved = _moved(tables, moved, trie_node, origin, token)
-        moved = _moved(tables, moved, trie_node, origin, ONE_TOKEN)
-        moved = _moved(tables, moved, trie_node, origin, TOKENS)
+        for wildcard in range(tables.matches.shape[1]):
+            if tables.matches[token, wildcard]:
+                moved = _moved(tables, moved, trie_node, origin, -1 - wildcard)
         if tables.absorbs[trie_node]:
             moved = _with_item(moved, trie_node, origin)
     return moved
@@ -201,43 +204,49 @@ def is_complete(tables: Tables, chart: Chart) -> bool:
 
 @kernel
 def legal_labels(tables: Tables, column: EarleySet, terminals: int) -> NDArray[np.bool_]:
-    """For each terminal whether it may follow by name, and in the last place whether any token may."""
-    legal = np.zeros(terminals + 1, dtype=np.bool_)
+    """Whether each terminal may follow by name and, from the last place backwards, whether each wildcard may."""
+    legal = np.zeros(terminals - FIRST_CATEGORY - 1, dtype=np.bool_)
     for item in range(column.size):
         trie_node = column.trie_nodes[item]
         if trie_node >= len(tables.completes):
             continue
-        legal[terminals] |= tables.absorbs[trie_node]
+        legal[TOKENS] |= tables.absorbs[trie_node]
         for edge in range(tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]):
             label = tables.trie.labels[edge]
             if label > FIRST_CATEGORY:
-                legal[label if label >= 0 else terminals] = True
+                legal[label] = True
     return legal
 
 
 _SHOWN_TOKENS = 8
+_KINDS = {Wildcard.NUMBER: "a number", Wildcard.UNQUOTED: "any token but a quotation mark"}
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What may follow a prefix: one of `tokens`, any token at all, the end of the target.
+    """What may follow a prefix: one of `tokens`, a token that one of `wildcards` matches, the end of the target.
 
-    >>> print(Expected((")", ","), any_token=False, end=False))
-    ')' or ','
+    >>> print(Expected((")", ","), (Wildcard.NUMBER,), end=False))
+    ')', ',' or a number
     """
 
     tokens: tuple[str, ...]
-    any_token: bool
+    wildcards: tuple[Wildcard, ...]
     end: bool
 
+    @property
+    def any_token(self) -> bool:
+        return Wildcard.ONE_TOKEN in self.wildcards or Wildcard.TOKENS in self.wildcards
+
     def allows(self, token: str) -> bool:
-        return self.any_token or token in self.tokens
+        return token in self.tokens or any(wildcard.matches(token) for wildcard in self.wildcards)
 
     def __str__(self) -> str:
         named = ["any token"] if self.any_token else [f"'{token}'" for token in self.tokens]
         hidden = len(named) - _SHOWN_TOKENS
+        kinds = [_KINDS[wildcard] for wildcard in self.wildcards if not self.any_token]
         end, more = ["the end"] if self.end else [], [f"{hidden} more"] if hidden > 0 else []
-        parts = [*named[:_SHOWN_TOKENS], *end, *more]
+        parts = [*named[:_SHOWN_TOKENS], *kinds, *end, *more]
         return " or ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
 
 
@@ -305,7 +314,7 @@ class Recogniser:
             if isinstance(symbol, Category):
                 return FIRST_CATEGORY - numbers[symbol]
             if isinstance(symbol, Wildcard):
-                return ONE_TOKEN if symbol is Wildcard.ONE_TOKEN else TOKENS
+                return -1 - WILDCARDS.index(symbol)
             return labels[symbol]
 
         trie = Trie.of([[label(each.left), *map(label, each.right)] for each in grammar.productions])
@@ -316,7 +325,8 @@ class Recogniser:
         absorbs = np.zeros(len(trie), dtype=np.bool_)
         absorbs[arrays.successors[arrays.labels == TOKENS]] = True
         entries = np.array([trie.node([label(category)]) for category in numbers], dtype=np.int32)
-        tables = Tables(arrays, entries, completes, absorbs)
+        matches = [[wildcard.matches(token) for wildcard in WILDCARDS] for token in (*terminals, *UNKNOWN)]
+        tables = Tables(arrays, entries, completes, absorbs, np.array(matches))
         return cls(terminals, labels, tables, empty_chart(tables))
 
     def accepts(self, tokens: Sequence[str]) -> bool:
@@ -338,14 +348,19 @@ class Recogniser:
     def expected_after(self, chart: Chart) -> Expected:
         legal = legal_labels(self.tables, chart.column, len(self.terminals))
         return Expected(
-            tokens=tuple(self.terminals[label] for label in np.flatnonzero(legal[:-1])),
-            any_token=bool(legal[-1]),
+            tokens=tuple(self.terminals[label] for label in np.flatnonzero(legal[: len(self.terminals)])),
+            wildcards=tuple(wildcard for at, wildcard in enumerate(WILDCARDS) if legal[-1 - at]),
             end=bool(is_complete(self.tables, chart)),
         )
 
     def _read(self, chart: Chart, tokens: Sequence[str]) -> Chart:
         if isinstance(tokens, str):
             raise FormatError(f"expected a sequence of tokens, found the string {tokens!r}; split it first")
-        unknown = len(self.terminals)  # no edge bears this label, so only wildcards match
-        labels = [self.labels.get(token, unknown) for token in tokens]
-        return read(self.tables, chart, np.array(labels, dtype=np.int32))
+        return read(self.tables, chart, np.array([self.label(token) for token in tokens], dtype=np.int32))
+
+    def label(self, token: str) -> int:
+        """The number of a token in kernels; no edge bears the numbers of unknown ones, so only wildcards match them."""
+        if token in self.labels:
+            return self.labels[token]
+        kind = 1 if Wildcard.NUMBER.matches(token) else 0 if Wildcard.UNQUOTED.matches(token) else 2
+        return len(self.terminals) + kind

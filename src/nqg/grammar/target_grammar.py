@@ -4,9 +4,9 @@
     <query> ::= answer ( <set> )
     <set>   ::= state ( all ) | capital ( <set> ) | cityid ( ' <...> ' , <.> )
 
-The first left side is the start symbol. `<.>` stands for any one token, `<...>` for one or more; a token that looks
-like one of the signs is written with a backslash before it. Whether a target is legal is decided by
-`nqg.grammar.earley`, which is loaded when first asked.
+The first left side is the start symbol. `<.>` stands for any one token, `<...>` for one or more, `<#>` for a number,
+`<'>` for a token that is not a quotation mark; a token that looks like one of the signs is written with a backslash
+before it. Whether a target is legal is decided by `nqg.grammar.earley`, which is loaded when first asked.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 DEFINES = "::="
 OR = "|"
+QUOTES = ('"', "'")
 _LINE_WIDTH = 100
 _BRACKETED = re.compile(r"<[^\s<>]+>")
 _NAME = re.compile(r"[^\s<>]*\w[^\s<>]*")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _MISREAD = re.compile(r"\\*(<[^\s<>]+>|\||::=|#.*)", flags=re.DOTALL)
 
 
@@ -60,6 +62,22 @@ class Wildcard(Enum):
 
     ONE_TOKEN = "<.>"
     TOKENS = "<...>"
+    NUMBER = "<#>"
+    UNQUOTED = "<'>"
+
+    def matches(self, token: str) -> bool:
+        """Whether the wildcard takes `token`; all but `<...>` take exactly one.
+
+        >>> [token for token in ("-1.5", "limit", '"') if Wildcard.NUMBER.matches(token)]
+        ['-1.5']
+        """
+        match self:
+            case Wildcard.NUMBER:
+                return _NUMBER.fullmatch(token) is not None
+            case Wildcard.UNQUOTED:
+                return token not in QUOTES
+            case _:
+                return True
 
     def __str__(self) -> str:
         return self.value
@@ -112,7 +130,8 @@ def read_symbol(text: str) -> TargetSymbol:
     if not _BRACKETED.fullmatch(text):
         return text[1:] if text.startswith("\\") and _MISREAD.fullmatch(text) else text
     if not _NAME.fullmatch(text[1:-1]):
-        raise FormatError(f"'{text}' is neither <name> nor a wildcard (<.>, <...>); the token is written '\\{text}'")
+        signs = ", ".join(wildcard.value for wildcard in Wildcard)
+        raise FormatError(f"'{text}' is neither <name> nor a wildcard ({signs}); the token is written '\\{text}'")
     return Category(text[1:-1])
 
 

@@ -24,11 +24,12 @@ from nqg.answers import Answer
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int64Array
 from nqg.grammar.earley import Expected, Prefix
-from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol
+from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
 
 Ended = tuple[str, ...]
+_DIGITS = "0123456789"
 DAMAGED = "\N{REPLACEMENT CHARACTER}"  # what tokenizers write for a part of a character
 
 
@@ -118,15 +119,16 @@ class LegalTargets:
         self.spelling = spelling
         self.vocabulary = SubwordVocabulary.of(tokenizer, spelling)
         self.spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
-        self.finishes = {text: self.vocabulary.can_finish(text) for text in self.spelled.values()}
-        after_separator, writable = self.vocabulary.by_ended.get(("",), {}), set()
-        for token, text in self.spelled.items():
+        self.finishes = {text: self.vocabulary.can_finish(text) for text in (*self.spelled.values(), *_DIGITS)}
+        self.digit = next((digit for digit in _DIGITS if self.finishes[digit][0]), "")  # that may continue a token
+        after_separator, writable = self.vocabulary.by_ended.get(("",), {}), set[str]()
+        for token, text in (self.spelled | {digit: digit for digit in _DIGITS}).items():
             finishes = self.finishes[text]
             as_first = self.vocabulary.may_lead or finishes[0]
             if as_first and any(can and text[:end] in after_separator for end, can in enumerate(finishes)):
                 writable.add(token)
         self.grammar = restricted(grammar, writable)
-        self.known: dict[tuple[Ended, tuple[str, ...], str], Int64Array] = {}
+        self.known: dict[tuple[Ended, Expected, str], Int64Array] = {}
 
     def start(self) -> DecodingState:
         """The state before the first subword; all that is learned of prefixes lives as long as the states after it."""
@@ -147,7 +149,7 @@ class LegalTargets:
         texts = (self.spelled[token] for token in expected.tokens)
         if expected.any_token or any(text.startswith(begun) and self.finishes[text][len(begun)] for text in texts):
             return DecodingState(reached.node, begun)
-        return None
+        return DecodingState(reached.node, begun) if self._begins_wildcard(begun, expected) else None
 
     def allowed(self, state: DecodingState) -> Int64Array:
         if state.is_unopened:
@@ -156,8 +158,10 @@ class LegalTargets:
         for ended in self.vocabulary.by_ended:
             reached = self._after_ends(state, ended)
             if reached is not None:
-                is_any, named = reached.node.expected.any_token, reached.node.expected.tokens
-                found.append(self.any_token[ended] if is_any else self._beginnings(ended, named, reached.begun))
+                expected = reached.node.expected
+                # Where a digit may continue it, even a quotation mark begins a token that is none.
+                is_any = expected.any_token or (Wildcard.UNQUOTED in expected.wildcards and self.digit)
+                found.append(self.any_token[ended] if is_any else self._beginnings(ended, expected, reached.begun))
         if self.is_complete(state):
             found.append(np.array([self.vocabulary.end]))
         return np.concatenate(found)
@@ -184,25 +188,33 @@ class LegalTargets:
                 node = state.node.then(self.spelling.read(token))
             else:
                 node = state.node if state.is_start and self.vocabulary.may_lead else None
-            if node is None or not (node.expected.tokens or node.expected.any_token):
+            if node is None or not (node.expected.tokens or node.expected.wildcards):
                 return None
             state = DecodingState(node)
         return state
 
-    def _beginnings(self, ended: Ended, tokens: tuple[str, ...], begun: str) -> Int64Array:
-        """The subwords that end `ended` and continue with one of `tokens`, of which `begun` is written already."""
-        if (key := (ended, tokens, begun)) not in self.known:
+    def _beginnings(self, ended: Ended, expected: Expected, begun: str) -> Int64Array:
+        """The subwords that end `ended` and continue with what is expected, of which `begun` is written already."""
+        if (key := (ended, expected, begun)) not in self.known:
             found, numbers = set[int](), self.vocabulary.by_ended[ended]
-            for text in (self.spelled[token] for token in tokens):
+            for text in (self.spelled[token] for token in expected.tokens):
                 for end in range(len(begun), len(text) + 1) if text.startswith(begun) else ():
                     if self.finishes[text][end]:
                         found.update(numbers.get(text[len(begun) : end], ()))
+            for text, same in numbers.items() if expected.wildcards else ():
+                if self._begins_wildcard(begun + text, expected):
+                    found.update(same)
             self.known[key] = np.array(sorted(found), dtype=np.int64)
         return self.known[key]
 
+    def _begins_wildcard(self, text: str, expected: Expected) -> bool:
+        """Whether `text` is a token that an expected wildcard matches, or becomes one with a digit (`-`, `1.`)."""
+        tokens = [self.spelling.read(each) for each in (text, text + self.digit) if each]
+        return any(wildcard.matches(token) for wildcard in expected.wildcards for token in tokens)
+
 
 def restricted(grammar: TargetGrammar, tokens: Collection[str]) -> TargetGrammar:
-    """The grammar of those targets that need no other named tokens than `tokens`.
+    """The grammar of those targets that need no other named tokens than `tokens`, nor numbers where no digit is one.
 
     >>> print(restricted(TargetGrammar.parse("<s> ::= a <t> | a <u> | a\\n<t> ::= b\\n<u> ::= c"), {"a", "c"}), end="")
     <s> ::= a <u> | a
@@ -216,6 +228,8 @@ def restricted(grammar: TargetGrammar, tokens: Collection[str]) -> TargetGrammar
                 return symbol in known
             case str():
                 return symbol in tokens
+            case Wildcard.NUMBER:
+                return any(map(symbol.matches, tokens))
             case _:
                 return True
 
