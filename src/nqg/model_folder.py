@@ -46,8 +46,10 @@ def folder_written_atomically(folder: Path) -> Iterator[Path]:
             held.callback(shutil.rmtree, part, ignore_errors=True)
         (new := part / NEW).mkdir()
         yield new
+        readable = new.stat().st_mode & 0o666  # as the umask has it; safetensors lets the owner alone read
         for path in new.rglob("*"):  # on the disk before their folder is seen
             if path.is_file():
+                path.chmod(readable)
                 with open(path, "rb") as file:
                     os.fsync(file.fileno())
         with locked(folder.parent):

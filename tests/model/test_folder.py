@@ -62,6 +62,21 @@ def test_folders_change_places_in_one_step_on_this_system(tmp_path: Path) -> Non
     assert not folders.exchange(tmp_path / "a", tmp_path / "nothing")
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002], ids=oct)
+def test_files_have_the_modes_that_the_umask_gives_them_whoever_wrote_them(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with folder_written_atomically(tmp_path / "model") as new:
+            (new / "part").mkdir()
+            for name in ("first", "part/second"):
+                (new / name).touch(mode=0o600)
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "model").rglob("*") if path.is_file()}
+    assert modes == {0o666 & ~umask}
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o777 & ~umask
+
+
 def test_when_writing_fails_nothing_changes(tmp_path: Path) -> None:
     write(tmp_path / "model", "one")
 
