@@ -153,10 +153,19 @@ def check_replaceable(folder: Path) -> None:
 
 
 def index_bytes(folder: Path) -> bytes:
+    if not (folder / INDEX).is_file():  # a pipe would be waited for
+        raise NqgError(f"{folder} is not a model folder: it has no {INDEX}")
+    check_inside(folder, folder / INDEX)
     try:
         return (folder / INDEX).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise NqgError(f"{folder} is not a model folder: it has no {INDEX}") from None
+
+
+def check_inside(folder: Path, path: Path) -> None:
+    """Refuse what a link leads to elsewhere: a model must not show its owner's other files, nor change with them."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise NqgError(f"{path} is a link that leads out of the model folder; copy what it leads to into its place")
 
 
 def read_manifest(folder: Path, index: bytes, kind: str, version: int) -> dict[str, Any]:
@@ -208,11 +217,13 @@ def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:
             raise FormatError(f"'{name}' is not the name of a file inside the model folder", index)
         if inside.suffix not in DATA_FILES:
             raise FormatError(f"'{name}' is not a file that a model holds; expected {', '.join(DATA_FILES)}", index)
+        check_inside(folder, path)
         if not path.is_file():
             raise NqgError(f"{path} is missing: the model folder is incomplete")
         if checksum(path) != expected:
             raise NqgError(f"{path} is damaged: it is not the file that was saved")
     for path in sorted(folder.iterdir()):
+        check_inside(folder, path)
         if not (path.name in files or path.name in (INDEX, CARD) or path.name.startswith(".") or path.is_dir()):
             raise NqgError(f"{path} is unknown: {INDEX} does not name it; move it out of the model folder")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
 from nqg.errors import FormatError, NqgError
-from nqg.model_folder import check_contents, checksums
+from nqg.model_folder import check_contents, checksums, index_bytes
 
 
 def fill(folder: Path, *names: str) -> None:
@@ -65,3 +66,38 @@ def test_a_checksum_that_differs_is_damage(tmp_path: Path, checksum: object) -> 
     fill(tmp_path, "a.txt")
     with pytest.raises(NqgError, match=r"a\.txt is damaged"):
         check_contents(tmp_path, {"a.txt": checksum}, ())
+
+
+LEADS_OUT = "is a link that leads out of the model folder; copy what it leads to into its place"
+
+
+@pytest.mark.parametrize("name", ["grammar.txt", "a/b.json", "a", "seq2seq", "README.md"])
+def test_a_link_that_leads_out_of_the_folder_is_refused_though_its_checksum_is_right(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "model"
+    fill(folder, "grammar.txt", "a/b.json", "nqg.json", "README.md", "seq2seq/nqg.json")
+    files = checksums(folder)
+    (folder / name).rename(tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NqgError, match=f"{name}(/b.json)? {LEADS_OUT}"):
+        check_contents(folder, files, ())
+
+
+def test_links_inside_the_folder_and_a_link_to_the_whole_folder_are_followed(tmp_path: Path) -> None:
+    fill(tmp_path / "model", "grammar.txt", "nqg.json")
+    (tmp_path / "model" / "same.txt").symlink_to("grammar.txt")
+    (tmp_path / "current").symlink_to(tmp_path / "model")
+    check_contents(tmp_path / "current", checksums(tmp_path / "model"), ("grammar.txt", "same.txt"))
+    assert index_bytes(tmp_path / "current") == b"nqg.json"
+
+
+def test_an_index_that_is_a_link_to_elsewhere_a_loop_or_a_pipe_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, "secret.json", "model/README.md")
+    index = tmp_path / "model" / "nqg.json"
+    index.symlink_to(tmp_path / "secret.json")
+    with pytest.raises(NqgError, match=LEADS_OUT):
+        index_bytes(index.parent)
+    for is_loop in (True, False):
+        index.unlink()
+        index.symlink_to(index) if is_loop else os.mkfifo(index)
+        with pytest.raises(NqgError, match=r"is not a model folder: it has no nqg\.json"):
+            index_bytes(index.parent)
