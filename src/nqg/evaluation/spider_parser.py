@@ -15,9 +15,11 @@ from typing import TypeVar
 from nqg.data.schema import Schema
 from nqg.errors import FormatError
 
-_MARK = r"[()\[\]{}<>;@#$%&?!*]|`+|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>\s]*$)"
+_MARK = r"[()\[\]{}<>;@#$%&?!*«“‘„»”’\u2012-\u2015]|``?|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>»”’ ]*\s*$)"
 _STRING = re.compile(r'"[^"]*"')
-_WORD = re.compile(rf'{_MARK}|(?:{_STRING.pattern}|(?!{_MARK})[^\s"])+')
+_PLAIN = rf'(?:{_STRING.pattern}|(?!{_MARK})[^\s"])'
+_WORD = re.compile(rf"[,:]{{2}}{_PLAIN}*|{_MARK}|{_PLAIN}+")
+_PAIR = re.compile(r"^([,:])(?=[,:])")  # the second of two commas sticks to what follows it
 
 
 def spider_words(sql: str) -> tuple[str, ...]:
@@ -30,7 +32,7 @@ def spider_words(sql: str) -> tuple[str, ...]:
     if text.count('"') % 2:
         raise FormatError("expected quotes in pairs, found an odd number of them")
     words: list[str] = []
-    for word in _WORD.findall(text):
+    for word in (part for found in _WORD.findall(text) for part in _PAIR.split(found, 1) if part):
         if word == "=" and words and words[-1] in ("!", ">", "<"):
             words[-1] += "="
         else:
