@@ -54,6 +54,10 @@ def test_words_are_cut_as_the_official_program_cuts_them(sql: str, words: str) -
     assert "|".join(spider_words(sql)) == words
 
 
+def test_a_long_gap_after_a_dot_is_looked_at_once() -> None:
+    assert spider_words("a." + " " * 1_000_000 + "b") == ("a.", "b")  # hours, if each part of the gap were tried
+
+
 def test_quotes_come_in_pairs() -> None:
     with pytest.raises(FormatError, match="expected quotes in pairs, found an odd number"):
         spider_words('select a from t where x = "O\'Brien"')

@@ -15,7 +15,7 @@ from typing import TypeVar
 from nqg.data.schema import Schema
 from nqg.errors import FormatError
 
-_MARK = r"[()\[\]{}<>;@#$%&?!*«“‘„»”’\u2012-\u2015]|``?|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>»”’ ]*\s*$)"
+_MARK = r"[()\[\]{}<>;@#$%&?!*«“‘„»”’\u2012-\u2015]|``?|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>»”’ ]*+\s*$)"
 _STRING = re.compile(r'"[^"]*"')
 _PLAIN = rf'(?:{_STRING.pattern}|(?!{_MARK})[^\s"])'
 _WORD = re.compile(rf"[,:]{{2}}{_PLAIN}*|{_MARK}|{_PLAIN}+")
