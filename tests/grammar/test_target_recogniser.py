@@ -191,6 +191,39 @@ def test_recursion_of_every_kind_goes_deep(text: str) -> None:
     assert not grammar.accepts(["a"] * 2000 + ["b"])
 
 
+RECURSIVE = {
+    "to the right": ("<s> ::= a | a <s>", "a", ""),
+    "to the left": ("<s> ::= a | <s> a", "a", ""),
+    "of a list": (
+        "<s> ::= ( <list> )\n<list> ::= <item> | <item> , <list>\n<item> ::= a | ( <list> )",
+        "a ,",
+        "( ; a )",
+    ),
+    "of conditions": (
+        "<s> ::= where <c>\n<c> ::= <p> | <p> and <c> | <p> or <c>\n<p> ::= a = b",
+        "a = b and",
+        "where ; a = b",
+    ),
+    "through others": ("<s> ::= a <t>\n<t> ::= <u>\n<u> ::= b <s> | b", "a b", ""),
+    "of two kinds": ("<s> ::= a <s> | a <t>\n<t> ::= b <t> | b", "a", "; b b"),
+}
+
+
+@pytest.mark.parametrize(("text", "part", "around"), RECURSIVE.values(), ids=RECURSIVE)
+def test_the_work_at_a_token_does_not_grow_with_the_tokens_before_it(text: str, part: str, around: str) -> None:
+    grammar = TargetGrammar.parse(text)
+    before, _, after = around.partition(";")
+    sizes = []
+    for times in (20, 400):
+        prefix = grammar.prefix([*_words(before), *_words(part) * times])
+        assert prefix is not None
+        whole = grammar.prefix([*_words(before), *_words(part) * times, *_words(after)])
+        assert whole is not None
+        assert whole.expected.end
+        sizes.append((prefix.chart.column.size, whole.chart.column.size))
+    assert sizes[0] == sizes[1]
+
+
 def test_a_grammar_may_have_thousands_of_categories_and_tokens() -> None:
     lines = [f"<c{number}> ::= t{number} <c{number + 1}> | u{number} <c{number + 1}>" for number in range(3000)]
     grammar = TargetGrammar.parse("\n".join([*lines, "<c3000> ::= end"]))

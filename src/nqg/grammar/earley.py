@@ -3,6 +3,10 @@
 All productions lie in one trie, each as its left side followed by its right side. An item is a trie node and the
 position where its production began; a completed category is an item too, at a node past the trie's last. The items of
 a position are an Earley set. `TargetGrammar` is the way in.
+
+Right recursion completes as many items at every token as there were tokens before. Where just one item waits for a
+category and is complete with it, the chain of such items is passed over to its top (Leo, 1991), which makes the usual
+grammars linear.
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ class Waiting(NamedTuple):
     origins: Int32Array
     next: Int32Array
     heads: Int32Array  # (position, category) -> the latest of its chain, or NONE
+    tops: Int32Array  # (position, category) -> the only one that its completion leads to in the end, or NONE
     size: int
 
 
@@ -70,7 +75,7 @@ def empty_chart(tables: Tables) -> Chart:
     heads = np.full((1, len(tables.entries)), NONE, dtype=np.int32)
     room = np.empty(16, dtype=np.int32)
     column = _with_item(_empty_column(16), tables.entries[0], 0)
-    return _closed(tables, Chart(0, column, Waiting(room, room.copy(), room.copy(), heads, 0)))
+    return _closed(tables, Chart(0, column, Waiting(room, room.copy(), room.copy(), heads, heads.copy(), 0)))
 
 
 @kernel
@@ -78,9 +83,10 @@ def read(tables: Tables, chart: Chart, tokens: Int32Array) -> Chart:
     """The chart after the longest legal part of `tokens`; the given chart is left as it was."""
     waiting = chart.waiting
     heads = np.full((chart.position + len(tokens) + 1, waiting.heads.shape[1]), NONE, dtype=np.int32)
+    tops = heads.copy()
     kept = min(len(heads), len(waiting.heads))  # heads past the last legal token are empty
-    heads[:kept] = waiting.heads[:kept]
-    copied = Waiting(waiting.trie_nodes.copy(), waiting.origins.copy(), waiting.next.copy(), heads, waiting.size)
+    heads[:kept], tops[:kept] = waiting.heads[:kept], waiting.tops[:kept]
+    copied = Waiting(waiting.trie_nodes.copy(), waiting.origins.copy(), waiting.next.copy(), heads, tops, waiting.size)
     chart = Chart(chart.position, chart.column, copied)
     for token in tokens:
         column = _scanned(tables, chart.column, token)
@@ -123,10 +129,12 @@ def _closed(tables: Tables, chart: Chart) -> Chart:
         trie_node, origin = column.trie_nodes[item], column.origins[item]
         item += 1
         if trie_node >= len(tables.completes):  # a complete category, for which others waited at its origin
-            entry = waiting.heads[origin, trie_node - len(tables.completes)]
+            category = trie_node - len(tables.completes)
+            top = waiting.tops[origin, category]
+            entry = waiting.heads[origin, category] if top == NONE else top
             while entry != NONE:
                 column = _with_item(column, waiting.trie_nodes[entry], waiting.origins[entry])
-                entry = waiting.next[entry]
+                entry = waiting.next[entry] if top == NONE else NONE
             continue
         if tables.completes[trie_node] != NONE:
             column = _with_item(column, len(tables.completes) + tables.completes[trie_node], origin)
@@ -136,17 +144,41 @@ def _closed(tables: Tables, chart: Chart) -> Chart:
                 break  # edges are sorted by label, so the categories come first
             column = _with_item(column, tables.entries[category], position)
             waiting = _with_waiting(waiting, tables.trie.successors[edge], origin, position, category)
+    for category in range(waiting.tops.shape[1]):
+        waiting.tops[position, category] = _top(tables, waiting, position, category)
     return Chart(position, column, waiting)
+
+
+@kernel
+def _top(tables: Tables, waiting: Waiting, position: int, category: int) -> int:
+    """The last of the items that are complete one after the other with `category`, each the only one that waits.
+
+    The start symbol's own item at position 0 ends the chain, because a target ends with it.
+    """
+    top = NONE
+    for _ in range(waiting.heads.shape[1]):  # longer ones of one position lead round in a circle
+        entry = waiting.heads[position, category]
+        if entry == NONE or waiting.next[entry] != NONE:
+            return top
+        trie_node, origin = waiting.trie_nodes[entry], waiting.origins[entry]
+        if tables.trie.first_edge[trie_node] != tables.trie.first_edge[trie_node + 1]:
+            return top
+        top, category = entry, tables.completes[trie_node]
+        if category == 0 and origin == 0:
+            return int(top)
+        if origin < position:
+            return int(top if waiting.tops[origin, category] == NONE else waiting.tops[origin, category])
+    return NONE
 
 
 @inlined
 def _with_waiting(waiting: Waiting, trie_node: int, origin: int, position: int, category: int) -> Waiting:
-    trie_nodes, origins, following, heads, size = waiting
+    trie_nodes, origins, following, heads, tops, size = waiting
     if size == len(trie_nodes):
         trie_nodes, origins, following = _doubled(trie_nodes), _doubled(origins), _doubled(following)
     trie_nodes[size], origins[size], following[size] = trie_node, origin, heads[position, category]
     heads[position, category] = size
-    return Waiting(trie_nodes, origins, following, heads, size + 1)
+    return Waiting(trie_nodes, origins, following, heads, tops, size + 1)
 
 
 @kernel
