@@ -1,11 +1,12 @@
 """Work in parts: one function over a stream of parts, here, in processes of this machine, or on Ray.
 
 An engine gives the results back in the order of the parts, takes no more parts from the stream than its workers can
-begin soon, and begins a part again whose worker was killed.
+begin soon, and begins a part again whose worker was killed. Processes that work for long keep their memory in order.
 """
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import multiprocessing
 import os
@@ -261,3 +262,23 @@ class RayEngine:
             yield ray
         finally:
             ray.shutdown()
+
+
+M_MMAP_THRESHOLD = -3  # of <malloc.h>
+LARGE = 2 * 2**20  # bytes
+
+
+def keep_large_blocks_apart() -> None:
+    """Let glibc map every large block on its own; other systems are left as they are.
+
+    By itself it moves the limit up to 32 MB when blocks are freed, and batches of ever other sizes then leave holes in
+    the heap: after 100,000 sentences a parser had taken twice the memory that it needed.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").mallopt(M_MMAP_THRESHOLD, LARGE)
+
+
+def release_holes() -> None:
+    """Give holes in glibc's heap back to the operating system; other systems are left as they are."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from nqg.cli.parse import keep_large_blocks_apart, release_holes
+from nqg.engines import keep_large_blocks_apart, release_holes
 
 PROGRAM = """
 import numpy
 from pathlib import Path
-from nqg.cli.parse import keep_large_blocks_apart
+from nqg.engines import keep_large_blocks_apart
 keep_large_blocks_apart()
 def own():
     return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
@@ -35,7 +35,7 @@ def test_large_blocks_leave_no_holes() -> None:
 
 HOLES = """
 from pathlib import Path
-from nqg.cli.parse import release_holes
+from nqg.engines import release_holes
 def own():
     return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
 blocks = [bytearray(100_000) for _ in range(800)]

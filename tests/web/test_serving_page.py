@@ -18,7 +18,10 @@ def test_the_table_of_limits_is_true() -> None:
     assert {name: int(value.replace(",", "")) for name, value in rows} == {
         "bytes of a body": limits.body_bytes,
         "tokens of a sentence": limits.tokens,
+        "tokens of a program": limits.target_tokens,
         "sentences of a batch": limits.sentences,
+        "tokens of all programs of a batch": limits.batch_tokens,
+        "batches answered at a time": limits.batches,
         "readings": MOST_READINGS,
         "rules listed at a time": limits.rules,
         "sentences waiting": limits.queue_size,

@@ -6,11 +6,9 @@ the words of the sentence; a sentence too long for that is drawn as a tree of ru
 
 from __future__ import annotations
 
-import ctypes
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, count
@@ -24,7 +22,7 @@ from rich.text import Text
 from nqg.answers import NO_DERIVATION, Answer, Reading
 from nqg.cli.terminal import DEVICE, ENGINE, MODEL, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
-from nqg.engines import Here, in_parts
+from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
 from nqg.grammar.derivation import target_spans
@@ -138,26 +136,6 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
         return "\t".join([*row, answer.answered_by or ""] if is_hybrid else row)
 
     return texts
-
-
-M_MMAP_THRESHOLD = -3  # of <malloc.h>
-LARGE = 2 * 2**20  # bytes
-
-
-def keep_large_blocks_apart() -> None:
-    """Let glibc map every large block on its own; other systems are left as they are.
-
-    By itself it moves the limit up to 32 MB when blocks are freed, and batches of ever other sizes then leave holes in
-    the heap: after 100,000 sentences a parser had taken twice the memory that it needed.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").mallopt(M_MMAP_THRESHOLD, LARGE)
-
-
-def release_holes() -> None:
-    """Give holes in glibc's heap back to the operating system; other systems are left as they are."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid: bool) -> Iterator[str]:

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -102,10 +102,12 @@ async def parse(request: ParseRequest, service: Served) -> ParseResponse:
     return ParseResponse.of(found.answer, request.explain, found.gaps, found.geobase)
 
 
-@api.post("/api/batch", summary="The programs of many sentences")
-async def batch(request: BatchRequest, service: Served) -> BatchResponse:
+@api.post("/api/batch", summary="The programs of many sentences", response_model=BatchResponse)
+async def batch(request: BatchRequest, service: Served) -> Response:
     lines = request.lines(service.limits)
-    return BatchResponse.of(lines, await service.answers([line.sentence for line in lines]))
+    parts = service.answers([line.sentence for line in lines])
+    first = await anext(parts, None)  # what is refused is refused before the answer begins
+    return StreamingResponse(BatchResponse.written(lines, first, parts), media_type="application/json")
 
 
 @api.get("/api/rules", summary="The grammar, searched")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -298,20 +298,31 @@ class BatchResponse(Message):
     exact_match: float | None
 
     @classmethod
-    def of(cls, lines: Sequence[BatchLine], answers: Sequence[Answer]) -> BatchResponse:
-        rows = [BatchRow.of(line, answer) for line, answer in zip(lines, answers, strict=True)]
-        answered = sum(row.target is not None for row in rows)
-        expected = sum(row.expected is not None for row in rows)
-        right = sum(row.is_right is True for row in rows)
-        return cls(
-            rows=rows,
-            sentences=len(rows),
+    async def written(
+        cls, lines: Sequence[BatchLine], answers: Sequence[Answer] | None, parts: AsyncIterator[Sequence[Answer]]
+    ) -> AsyncIterator[str]:
+        """The JSON of the response, from the first answers and further parts as they come; none is kept for long."""
+        rest, answered, expected, right = iter(lines), 0, 0, 0
+        separator = '{"rows":['
+        while answers is not None:
+            for answer in answers:
+                row = BatchRow.of(next(rest), answer)
+                answered += row.target is not None
+                expected += row.expected is not None
+                right += row.is_right is True
+                yield separator + row.model_dump_json()
+                separator = ","
+            answers = await anext(parts, None)
+        summary = cls(
+            rows=[],
+            sentences=len(lines),
             answered=answered,
             expected=expected,
             right=right,
-            coverage=answered / len(rows) if rows else None,
+            coverage=answered / len(lines) if lines else None,
             exact_match=right / expected if expected else None,
         )
+        yield f"{'' if lines else separator}],{summary.model_dump_json(exclude={'rows'})[1:]}"
 
 
 class RuleFound(Message):

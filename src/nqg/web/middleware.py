@@ -43,7 +43,10 @@ class Limits:
 
     body_bytes: int = 1_000_000
     tokens: int = 100  # of a sentence
+    target_tokens: int = 10_000  # of a program; rules that copy a part could write gigabytes
     sentences: int = 2_000  # of a batch request
+    batch_tokens: int = 200_000  # of all programs of a batch request
+    batches: int = 16  # batch requests that are answered at a time; further ones are refused
     rules: int = 100  # listed at a time
     chart_entries: int = 1 << 20  # of the chart of a sentence that is explained
     batch_size: int = 64  # sentences that are parsed at once
@@ -104,10 +107,19 @@ class BodyLimitMiddleware:
             async def replay() -> Message:
                 return messages.pop() if messages else await receive()
 
+            is_sent = False
+
+            async def watched(message: Message) -> None:
+                nonlocal is_sent
+                is_sent = True
+                await send(message)
+
             try:
                 async with asyncio.timeout(limits.answer_timeout):
-                    await self._app(scope, replay, send)
+                    await self._app(scope, replay, watched)
             except TimeoutError:
+                if is_sent:  # the rest is missing, and the closed connection says so
+                    raise
                 raise Busy(f"no answer within {limits.answer_timeout:g} s", retry_after=5) from None
         except HTTPError as error:
             await error.response()(scope, receive, send)

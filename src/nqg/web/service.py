@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Generic, Literal, TypeVar
 from nqg.answers import Answer
 from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
+from nqg.engines import keep_large_blocks_apart, release_holes
 from nqg.errors import DamagedModel, FormatError, NqgError
 from nqg.evaluation.denotations import denotation
 from nqg.grammar.grammar import Grammar, Rule, spelled
@@ -28,6 +29,8 @@ from nqg.web.middleware import Busy, Limits
 BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
 EXAMPLES_A_RULE = 3
 SUGGESTIONS = 4
+TIDY_EVERY = 1.0  # seconds; more often costs time
+LONG_BATCH = "the programs of the batch have too many tokens"
 MOST_MEANINGS = 4096  # combinations of what a sentence's names may mean that are tried
 
 RuleOrder = Literal["grammar", "uses"]
@@ -71,10 +74,16 @@ class Batcher(Generic[Query, Result]):
     async def ask(self, question: Query) -> Result:
         return (await self.ask_all([question]))[0]
 
-    async def ask_all(self, questions: Sequence[Query]) -> list[Result]:
-        """The answers to several questions, which wait side by side: all of them, or the first error."""
-        if self._queue.maxsize - self._queue.qsize() < len(questions):
-            raise Busy(f"{self._queue.qsize()} sentences are waiting already")
+    async def ask_all(self, questions: Sequence[Query], *, waits: bool = False) -> list[Result]:
+        """The answers to several questions, which wait side by side: all of them, or the first error.
+
+        Where too many others are waiting they are refused or, if told so, wait until there is room.
+        """
+        while self._queue.maxsize - self._queue.qsize() < len(questions):
+            busy = Busy(f"{self._queue.qsize()} sentences are waiting already")
+            if not waits:
+                raise busy
+            await asyncio.sleep(busy.retry_after)
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in questions]
         for asked in zip(questions, futures, strict=True):
@@ -225,7 +234,7 @@ class Service:
         self.usage = UsageCounter(parser.grammar)
         self.has_fallback = isinstance(model, Hybrid)
         self.suggestions: list[str] = []
-        self._model = model
+        self._model, self._tidied, self._batches = model, 0.0, 0
         self._batcher: Batcher[Question, Explained] | None = None
         self._counting: asyncio.Task[None] | None = None
 
@@ -236,6 +245,7 @@ class Service:
     async def start(self, examples: Sequence[str] = ()) -> None:
         """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested."""
         limits = self.limits
+        keep_large_blocks_apart()
         self._batcher = Batcher(self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size)
         await self._batcher.start()
         self._counting = asyncio.create_task(self._count_examples(self._batcher, examples))
@@ -258,15 +268,28 @@ class Service:
         self.usage.count(found.answer)
         return found
 
-    async def answers(self, sentences: Sequence[str]) -> list[Answer]:
-        """The answers to a batch, a part at a time so that other clients get their turn in between."""
-        answers: list[Answer] = []
-        for start in range(0, len(sentences), self.limits.batch_size):
-            part = [Question(sentence) for sentence in sentences[start : start + self.limits.batch_size]]
-            answers += [found.answer for found in await self._started().ask_all(part)]
-        for answer in answers:
-            self.usage.count(answer)
-        return answers
+    async def answers(self, sentences: Sequence[str]) -> AsyncIterator[list[Answer]]:
+        """The answers to a batch, a part at a time so that other clients get their turn in between.
+
+        Where too many others are waiting the first part is refused, and others wait. Where the programs of the batch
+        have too many tokens, the rest are withheld.
+        """
+        limits, left = self.limits, self.limits.batch_tokens
+        if self._batches >= limits.batches:
+            raise Busy(f"{self._batches} batches are being answered already")
+        self._batches += 1
+        try:
+            for start in range(0, len(sentences), limits.batch_size):
+                part = [Question(sentence) for sentence in sentences[start : start + limits.batch_size]]
+                answers = [found.answer for found in await self._started().ask_all(part, waits=start > 0)]
+                for place, answer in enumerate(answers):
+                    self.usage.count(answer)
+                    left -= len((answer.target or "").split())
+                    if left < 0:
+                        answers[place] = Answer(answer.source, system=answer.system, reason=LONG_BATCH)
+                yield answers
+        finally:
+            self._batches -= 1
 
     def _started(self) -> Batcher[Question, Explained]:
         if self._batcher is None:
@@ -296,13 +319,18 @@ class Service:
         groups: dict[DecodeOptions, list[int]] = defaultdict(list)
         for place, question in enumerate(questions):
             limit = self.limits.chart_entries if question.explain else None
-            groups[DecodeOptions(question.readings, chart=question.explain, limit=limit)].append(place)
+            most = self.limits.target_tokens
+            options = DecodeOptions(question.readings, chart=question.explain, limit=limit, most_tokens=most)
+            groups[options].append(place)
         found: dict[int, Explained] = {}
         for options, places in groups.items():
             answers = self._model.with_options(options).answers(sentences[place].source for place in places)
             for place, answer in zip(places, answers, strict=True):
                 explain = questions[place].explain
                 found[place] = self._explanation(sentences[place], answer) if explain else Explained(answer)
+        if time.monotonic() > self._tidied + TIDY_EVERY:
+            release_holes()
+            self._tidied = time.monotonic()
         return [found[place] for place in range(len(questions))]
 
     def _explanation(self, sentence: AnonymisedSentence, answer: Answer) -> Explained:

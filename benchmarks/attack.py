@@ -1,0 +1,100 @@
+"""The batch attack: a grammar that copies, batches of short lines whose programs would be gigabytes.
+
+    python benchmarks/attack.py --clients 4 --seconds 20
+
+Starts `nqg serve` with such a grammar, sends batches of 500 lines from several clients at once and asks `/health` ten
+times a second. Prints the server's memory when idle, at its peak and afterwards, how long `/health` took at most, and
+the statuses of the batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from nqg import Example, Grammar, Parser
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from serving import Running, started
+
+LINES = 500
+
+
+def copying_model(folder: Path) -> Path:
+    tiny = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+    grammar = Grammar.parse("walk ### I_WALK\nrun ### I_RUN\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
+    examples = [Example("walk twice and run", "I_WALK I_WALK I_RUN")]
+    training = TrainingSettings(steps=2, batch_size=1)
+    Parser.train(grammar, examples, model=tiny, training=training, device="cpu").save(folder / "model")
+    return folder / "model"
+
+
+def asked(server: Running, path: str, message: dict[str, object] | None = None) -> tuple[int, int]:
+    """The status of an answer and how many bytes it has."""
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+    body = None if message is None else json.dumps(message)
+    connection.request("GET" if body is None else "POST", path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    size = len(answer.read())
+    connection.close()
+    return answer.status, size
+
+
+def attack(server: Running, clients: int, seconds: float) -> None:
+    asked(server, "/api/parse", {"sentence": "walk twice"})
+    time.sleep(1)
+    idle, until = server.mebibytes(), time.monotonic() + seconds
+    statuses, most = Counter[str](), 0
+
+    def hostile(number: int) -> None:
+        nonlocal most
+        while time.monotonic() < until:
+            lines = ["walk" + " twice" * (10 + (number + at) % 15) + " and run" * (at % 3) for at in range(LINES)]
+            try:
+                status, size = asked(server, "/api/batch", {"text": "\n".join(lines)})
+                statuses[str(status)] += 1
+                most = max(most, size)
+            except (OSError, http.client.HTTPException) as error:
+                statuses[type(error).__name__] += 1
+
+    threads = [threading.Thread(target=hostile, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    memory, waits = [idle], [0.0]
+    while any(thread.is_alive() for thread in threads):
+        begin = time.monotonic()
+        status, _ = asked(server, "/health")
+        waits.append(time.monotonic() - begin)
+        statuses[f"health {status}"] += 1
+        memory.append(server.mebibytes())
+        time.sleep(0.1)
+    time.sleep(2)
+    asked(server, "/api/parse", {"sentence": "walk twice"})
+    print(f"memory     idle {idle:.0f} MiB, peak {max(memory):.0f} MiB ({max(memory) / idle:.2f} times), ", end="")
+    print(f"afterwards {server.mebibytes():.0f} MiB")
+    print(f"/health    {len(waits) - 1:,} asked, worst {1000 * max(waits):.0f} ms")
+    print(f"batches    largest answer {most:,} bytes; statuses {dict(sorted(statuses.items()))}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=20)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        server = started(copying_model(Path(folder)))
+        try:
+            attack(server, options.clients, options.seconds)
+        finally:
+            server.process.send_signal(signal.SIGINT)
+            server.process.wait()
+
+
+if __name__ == "__main__":
+    main()
