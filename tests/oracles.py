@@ -101,6 +101,59 @@ def _prefix_of(symbol: TargetSymbol) -> Any:
     return Category(f"{symbol.name}'") if isinstance(symbol, Category) else symbol
 
 
+def is_well_typed(productions: Iterable[Production], start: Category, derivation: Derivation) -> bool:
+    """Whether the target has a parse in which all that a rule yields is a run of neighbours under one node.
+
+    A `<...>` is a run of neighbours however it is cut.
+    """
+    tokens, runs = _target_and_runs(derivation)
+    productions = list(productions)
+    found: set[tuple[Category, int, int]] = set()
+
+    def fits(symbols: Sequence[TargetSymbol], cuts: Sequence[int]) -> bool:
+        places = list(zip(symbols, cuts, cuts[1:], strict=False))
+        borders = {*cuts, *(at for symbol, low, high in places if symbol is Wildcard.TOKENS for at in range(low, high))}
+        for begin, end in runs:
+            if cuts[0] <= begin and end <= cuts[-1] and not {begin, end} <= borders:
+                if not any(low <= begin and end <= high for _, low, high in places):
+                    return False
+        return all(map(covers, *zip(*places, strict=True)))
+
+    def covers(symbol: TargetSymbol, low: int, high: int) -> bool:
+        if isinstance(symbol, Category):
+            return (symbol, low, high) in found
+        if symbol is Wildcard.TOKENS or high - low != 1:
+            return symbol is Wildcard.TOKENS
+        return symbol.matches(tokens[low]) if isinstance(symbol, Wildcard) else symbol == tokens[low]
+
+    for length in range(1, len(tokens) + 1):
+        for begin in range(len(tokens) - length + 1):
+            end = begin + length
+            for _ in productions:  # unary chains are no longer than that
+                found |= {
+                    (each.left, begin, end)
+                    for each in productions
+                    for cuts in combinations(range(begin + 1, end), len(each.right) - 1)
+                    if fits(each.right, (begin, *cuts, end))
+                }
+    return (start, 0, len(tokens)) in found
+
+
+def _target_and_runs(derivation: Derivation) -> tuple[Tokens, set[tuple[int, int]]]:
+    """The target, and where in it what each rule yields stands, wherever it is repeated."""
+    children = [_target_and_runs(child) for child in derivation.children]
+    tokens: Tokens = ()
+    runs: set[tuple[int, int]] = set()
+    for symbol in derivation.root.rule.target:
+        if isinstance(symbol, NonTerminal):
+            inner, below = children[symbol.index - 1]
+            runs |= {(begin + len(tokens), end + len(tokens)) for begin, end in below}
+            tokens += inner
+        else:
+            tokens += (symbol,)
+    return tokens, {*runs, (0, len(tokens))}
+
+
 # FunQL: the twin of `funql.grammar` infers types bottom-up from a table of signatures.
 
 FUNQL_CLASSES = {

@@ -74,7 +74,7 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
 def test_a_worker_killed_in_the_middle_changes_nothing(model: str, tmp_path: Path) -> None:
     if find_spec("ray") is None:
         pytest.skip("ray is not installed (pip install 'nqg[ray]')")
-    style = Style(readings=2, only_legal=False, explain=False, as_json=True, is_single=False)
+    style = Style(readings=2, untyped=False, explain=False, as_json=True, is_single=False)
     parts = list(in_parts((Sentence(sentence) for sentence in SENTENCES[:200]), 50))
     parts[1][0] = parts[1][0]._replace(id="unlucky")
     expected = list(map(answering(Path(model), "cpu", style), parts))

@@ -10,7 +10,7 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import derivation_counts
-from nqg.model.spans import Anchors, AnchorTable, anchors, span_numbers
+from nqg.model.spans import Anchors, AnchorTable, SpanTable, anchors
 from oracles import all_derivations
 from strategies import grammars, sentences
 
@@ -33,7 +33,7 @@ def test_every_node_of_a_goal_forest_finds_its_span_in_the_full_one(
 ) -> None:
     full = charts(grammar, sources)
     goal, _ = goals(grammar, sources, full, data)
-    numbers = span_numbers(goal, full)
+    numbers = SpanTable.of(full).numbers(goal)
     for sentence in range(len(sources)):
         for node in range(goal.first_node[sentence], goal.first_node[sentence + 1]):
             assert full.first_node[sentence] <= numbers[node] < full.first_node[sentence + 1]

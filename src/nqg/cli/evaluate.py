@@ -29,8 +29,8 @@ PATHS = typer.Argument(
     metavar="[MODEL] TEST", help="A folder that `nqg train` wrote, and examples to try it on.", show_default=False
 )
 METRIC = typer.Option("exact", "--metric", metavar="NAME", help="What counts as correct: exact, spider or denotation.")
-ONLY_LEGAL = typer.Option(
-    False, "--only-legal", metavar="", help="If the best program is illegal, take the best legal one."
+UNTYPED = typer.Option(
+    False, "--untyped", metavar="", help="Parse without types, as the paper does."
 )
 other_system = partial(typer.Option, None, metavar="FILE", rich_help_panel="Other systems")
 FROM = other_system("--predictions-from", help="Score these predictions, .tsv or .jsonl, instead of a model's.")
@@ -51,7 +51,7 @@ def evaluate(
     predictions_from: Path | None = FROM,
     fallback: Path | None = FALLBACK,
     metric: str = METRIC,
-    only_legal: bool = ONLY_LEGAL,
+    untyped: bool = UNTYPED,
     device: str | None = DEVICE,
     predictions: Path | None = PREDICTIONS,
     show_causes: bool = BREAKDOWN,
@@ -83,7 +83,7 @@ def evaluate(
     if not examples:
         raise NqgError(f"{test}: expected at least one example, found none")
     files = [path for path in (predictions_from, fallback) if path]
-    system, grammar, is_parser = _system(model, files, checked_device(device), only_legal)
+    system, grammar, is_parser = _system(model, files, checked_device(device), untyped)
     if needs_causes and train is None and not is_parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
         raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--train")
@@ -111,7 +111,7 @@ def evaluate(
 
 
 def _system(
-    model: Path | None, files: Sequence[Path], device: str | None, only_legal: bool
+    model: Path | None, files: Sequence[Path], device: str | None, untyped: bool
 ) -> tuple[System, Grammar | None, bool]:
     """A model or a file of predictions, perhaps with a fallback; its grammar; whether it is a parser alone."""
     predictions = [PredictionFile.read(path, refuses_unknown=True) for path in files]
@@ -120,7 +120,7 @@ def _system(
     from nqg.inference.hybrid import Hybrid, grammar_of, load_model  # which load PyTorch
     from nqg.inference.parser import DecodeOptions, Parser
 
-    options = DecodeOptions(only_legal=only_legal)
+    options = DecodeOptions(typed=False if untyped else None)
     system: System
     if model and not files:
         system = load_model(model, device).with_options(options)

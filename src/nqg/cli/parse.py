@@ -45,8 +45,8 @@ INPUT = typer.Argument(
 )
 EXPLAIN = typer.Option(False, "--explain", metavar="", help="Draw the derivation: spans, scores, rules, yields.")
 READINGS = typer.Option(0, "--readings", metavar="K", min=0, help="Also show the K most probable programs.")
-ONLY_LEGAL = typer.Option(
-    False, "--only-legal", metavar="", help="If the best program is illegal, take the best legal one instead of none."
+UNTYPED = typer.Option(
+    False, "--untyped", metavar="", help="Parse without types, as the paper does: abstain where the best program is illegal."
 )
 JSON = typer.Option(False, "--json", metavar="", help="Print a line of JSON for each sentence.")
 
@@ -56,7 +56,7 @@ def parse(
     sentences: str = INPUT,
     explain: bool = EXPLAIN,
     readings: int = READINGS,
-    only_legal: bool = ONLY_LEGAL,
+    untyped: bool = UNTYPED,
     engine: str = ENGINE,
     workers: int | None = WORKERS,
     device: str | None = DEVICE,
@@ -85,7 +85,7 @@ def parse(
         raise NqgError(f"{path}: no such file; to parse it as a sentence, pipe it in: echo '{path}' | nqg parse …")
     else:
         stream, is_single = [Sentence(sentences)], True
-    style = Style(readings, only_legal, explain, as_json, is_single)
+    style = Style(readings, untyped, explain, as_json, is_single)
     work = Workforce.chosen(engine, workers, device)
     if explain and not as_json and not isinstance(work.engine, Here):
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
@@ -104,7 +104,7 @@ class Style:
     """What is asked of a model, and how its answers are written."""
 
     readings: int = 0
-    only_legal: bool = False
+    untyped: bool = False
     explain: bool = False
     as_json: bool = False
     is_single: bool = False  # a sentence of its own, not a file
@@ -113,7 +113,7 @@ class Style:
 def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Sentence]], list[str]]:
     """Load a model; the result turns sentences into texts to print."""
     keep_large_blocks_apart()
-    options = DecodeOptions(style.readings, style.only_legal, marginals=style.explain)
+    options = DecodeOptions(style.readings, False if style.untyped else None, marginals=style.explain)
     system = load_model(model, device).with_options(options)
     is_hybrid, grammar, parts = isinstance(system, Hybrid), grammar_of(system), count(1)
 

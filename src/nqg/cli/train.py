@@ -279,6 +279,7 @@ class TrainingRun:
             with self.processes.main_first():
                 rules = task.rules
                 grammar = rules if isinstance(rules, Grammar) else _induced(task.examples, rules, self.folder)
+                grammar = grammar.typed_by(task.target_grammar if task.model.typed else None)
                 forests = self._forests(grammar, distinct(task.examples), task.forests)
             training = Parser.training(
                 grammar,

@@ -134,7 +134,7 @@ def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> R
             grammar,
             train,
             target_grammar=data.target_grammar,
-            model=ModelSettings(encoder=weights),
+            model=ModelSettings(encoder=weights, typed=False),
             training=settings,
             device=context.device,
         )
@@ -144,7 +144,7 @@ def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> R
     with timed(seconds, "parsing"):
         answers = nqg_answers(data, parser, test, DecodeOptions())
     if data.target_grammar:
-        others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(only_legal=True))
+        others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(typed=True))
     figures = {"rules": float(len(grammar)), "train_examples": float(len(data.train))}
     return RunResult(answers, figures, asdict(settings) | {"induction": dict(recipe.induction)}, seconds, others)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from nqg.errors import LimitExceeded
 from nqg.grammar.arrays import FloatArray, Int32Array
 from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
 from nqg.grammar.encoding import GrammarArrays, firsts_of, flat
-from nqg.grammar.goal_kernels import EncodedPairs, count_workspace, fill_counts, fill_goals, goal_workspace
+from nqg.grammar.goal_kernels import EncodedPairs, count_workspace, fill_counts, fill_goals, fill_types, goal_workspace
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated
 from nqg.grammar.semirings import log_derivation_counts
+from nqg.grammar.types import Typing
 
 FIRST_ROOM = 1 << 12  # entries of scratch to begin with; four times as many whenever a sentence needs more
 MOST_ROOM = 1 << 30  # numbers of nodes and hyperedges are 32-bit integers
@@ -56,9 +57,27 @@ class EncodedBatch:
 def charts(grammar: Grammar, sources: Sequence[Tokens], *, prune: bool = True, limit: int | None = None) -> Hypergraph:
     """Every derivation of every span of the sources or, pruned, of every source as a whole.
 
-    `limit` bounds the entries (states, steps, hyperedges) of any one sentence's chart.
+    If the grammar is typed, only well-typed ones: a node for every span and every type that it has; what covers a whole
+    source has one node, that of legal targets. `limit` bounds the entries (states, steps, hyperedges) of any one
+    sentence's chart.
     """
-    return encoded_charts(grammar.encoded.arrays, EncodedBatch.of(grammar, sources), prune=prune, limit=limit)
+    batch = EncodedBatch.of(grammar, sources)
+    full = encoded_charts(grammar.encoded.arrays, batch, prune=prune, limit=limit)
+    return full if grammar.typing is None else _typed(grammar, grammar.typing, batch, full, prune, limit)
+
+
+def _typed(
+    grammar: Grammar, typing: Typing, batch: EncodedBatch, full: Hypergraph, prune: bool, limit: int | None
+) -> Hypergraph:
+    arrays, view = grammar.encoded.arrays, Graphs.of(full)
+    most_nodes = int(np.diff(full.first_node).max(initial=0))
+
+    def fill(begin: int, room: int, out: Graphs) -> int:
+        work = goal_workspace(most_nodes, len(typing.types), arrays.max_arity, room)
+        return fill_types(batch.first_token, begin, prune, arrays, typing.arrays, view, work, out)
+
+    typed = _filled(fill, batch, arrays.max_arity, limit, goals=True)
+    return replace(typed, types=typed.target_starts, target_starts=None, target_lengths=None)
 
 
 def goal_charts(

@@ -39,6 +39,7 @@ from nqg.grammar.chart_kernels import (
     numbered,
 )
 from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, successor
+from nqg.grammar.types import NO_TYPE, TypeArrays
 
 GOALS, GOAL_HYPEREDGES, NO_ROOM_FOR_GOALS = range(3)  # what GoalWorkspace.used counts
 
@@ -247,6 +248,82 @@ def find_goals(
         if work.used[NO_ROOM_FOR_GOALS]:
             return False
     return True
+
+
+@inlined
+def _type_of(rule: int, arity: int, types: TypeArrays, work: GoalWorkspace) -> int:
+    """The type of the rule over the picked goals, or NO_TYPE."""
+    place, at = types.first_place[rule], 0
+    for child in range(arity):
+        kind = types.classes[place + child, work.places[work.picked[child]]]
+        if kind == NO_TYPE:
+            return NO_TYPE
+        at = at * types.sizes[place + child] + kind
+    return int(types.results[types.first_result[rule] + at])
+
+
+@inlined
+def _find_types(
+    sentence: int, length: int, grammar: GrammarArrays, types: TypeArrays, charts: Graphs, work: GoalWorkspace
+) -> bool:
+    """Fill the workspace with the goals of one sentence, which are types here; False when its room ran out.
+
+    Of what covers the whole sentence only what is legal has a goal, and all of that has one goal together.
+    """
+    work.used[:] = 0
+    first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
+    for node in range(last - first):
+        begin = work.used[GOALS]
+        work.first_goal[node] = begin
+        is_whole = charts.starts[first + node] == 0 and charts.ends[first + node] == length
+        for hyperedge in range(charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]):
+            rule = charts.rules[hyperedge]
+            arity = grammar.arities[rule]
+            for at in range(arity):
+                work.nodes[at] = charts.children[hyperedge, at] - first
+            more = pick_first(arity, work)
+            while more and not work.used[NO_ROOM_FOR_GOALS]:
+                kind = _type_of(rule, arity, types, work)
+                if kind != NO_TYPE and is_whole:
+                    kind = len(types.is_whole) if types.is_whole[kind] else NO_TYPE
+                if kind != NO_TYPE:
+                    _record(node, kind, 0, rule, arity, work)
+                more = pick_next(arity, work)
+        _forget_places(begin, work)
+        work.first_goal[node + 1] = work.used[GOALS]
+        if work.used[NO_ROOM_FOR_GOALS]:
+            return False
+    return True
+
+
+@unmanaged_kernel
+def fill_types(
+    first_token: Int32Array,
+    begin: int,
+    prune: bool,
+    grammar: GrammarArrays,
+    types: TypeArrays,
+    charts: Graphs,
+    work: GoalWorkspace,
+    out: Graphs,
+) -> int:
+    """Typed charts of the sentences from `begin` on into `out`; returns the first that did not fit, or their number."""
+    for sentence in range(begin, len(first_token) - 1):
+        length = first_token[sentence + 1] - first_token[sentence]
+        first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
+        if first < last:
+            if not _find_types(sentence, length, grammar, types, charts, work):
+                return sentence
+            if prune:
+                kept = _keep_reachable(work.first_goal[last - first - 1], work)
+            else:
+                work.kept[: work.used[GOALS]] = 0
+                kept = numbered(work.kept[: work.used[GOALS]])
+            if not _emit(first, kept, charts, work, out):
+                return sentence
+        out.sizes[0] += 1
+        out.first_node[out.sizes[0]] = out.sizes[1]
+    return len(first_token) - 1
 
 
 @inlined

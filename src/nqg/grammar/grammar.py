@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ from nqg.files import numbered_lines, write_text
 
 if TYPE_CHECKING:
     from nqg.grammar.encoding import EncodedGrammar
+    from nqg.grammar.target_grammar import TargetGrammar
+    from nqg.grammar.types import Typing
 
 SEPARATOR = "###"
 MAX_NON_TERMINALS = 2  # the paper's bound; later work uses up to four
@@ -137,6 +139,8 @@ def _listed(indices: list[int]) -> str:
 class Grammar:
     """Rules in a fixed order; the position of a rule is its number in charts, forests and models.
 
+    With a `target_grammar` it is typed: it has only derivations whose targets are legal.
+
     >>> grammar = Grammar.parse('''
     ... # SCAN
     ... jump ### I_JUMP
@@ -148,6 +152,7 @@ class Grammar:
 
     rules: tuple[Rule, ...]
     max_non_terminals: int = MAX_NON_TERMINALS
+    target_grammar: TargetGrammar | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.rules)) < len(self.rules):
@@ -171,6 +176,17 @@ class Grammar:
         from nqg.grammar.encoding import EncodedGrammar
 
         return EncodedGrammar.of(self.rules)
+
+    @cached_property
+    def typing(self) -> Typing | None:
+        """The types of its derivations, if it is typed; made on first use."""
+        from nqg.grammar.types import Typing
+
+        return None if self.target_grammar is None else Typing.of(self.rules, self.target_grammar)
+
+    def typed_by(self, target_grammar: TargetGrammar | None) -> Grammar:
+        """The same rules, typed by `target_grammar` or, with None, untyped."""
+        return self if target_grammar == self.target_grammar else replace(self, target_grammar=target_grammar)
 
     @classmethod
     def of(cls, rules: Iterable[Rule], max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:

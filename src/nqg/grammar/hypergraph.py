@@ -38,7 +38,8 @@ class Hypergraph:
 
     Nodes are in topological order, children first, so that the last node of a sentence is its root where the graph
     is rooted. Children are numbers of nodes in this same graph. In goal graphs a node stands for a span and a part
-    of the target, which begins at `target_starts` (its first occurrence) and has `target_lengths` tokens.
+    of the target, which begins at `target_starts` (its first occurrence) and has `target_lengths` tokens. In typed
+    graphs it stands for a span and a type.
     """
 
     first_node: Int64Array  # (B + 1,)
@@ -49,6 +50,7 @@ class Hypergraph:
     children: Int32Array  # (A, K), NO_CHILD where a rule has fewer
     target_starts: Int32Array | None = None  # (N,)
     target_lengths: Int32Array | None = None  # (N,)
+    types: Int32Array | None = None  # (N,)
 
     def __len__(self) -> int:
         """How many sentences lie in it."""
@@ -106,7 +108,7 @@ class Hypergraph:
             firsts = getattr(self, name)
             if len(firsts) == 0 or firsts[0] != 0 or firsts[-1] != members or np.any(np.diff(firsts) < 0):
                 raise FormatError(f"array {name} does not divide {members} members into groups")
-        columns = (self.starts, self.ends, self.target_starts, self.target_lengths)
+        columns = (self.starts, self.ends, self.target_starts, self.target_lengths, self.types)
         if any(column is not None and len(column) != self.nodes for column in columns):
             raise FormatError("the columns of the nodes differ in length")
         if len(self.children) != self.hyperedges or self.rules.min(initial=0) < 0:
@@ -146,6 +148,7 @@ class Hypergraph:
             children=np.where(children == NO_CHILD, NO_CHILD, children + shifts[:, None]),
             target_starts=None if self.target_starts is None else self.target_starts[rows],
             target_lengths=None if self.target_lengths is None else self.target_lengths[rows],
+            types=None if self.types is None else self.types[rows],
         )
 
 
@@ -201,4 +204,5 @@ def concatenated(graphs: Iterable[Hypergraph]) -> Hypergraph:
         children=children,
         target_starts=stacked("target_starts") if are_goals else None,
         target_lengths=stacked("target_lengths") if are_goals else None,
+        types=stacked("types") if any(part.types is not None for part in parts) else None,
     )

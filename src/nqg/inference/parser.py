@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import torch
 from nqg.answers import GRAMMAR, ILLEGAL, LONG_TARGET, NO_DERIVATION, TOO_LONG, Answer, ChartSpan, Reading
 from nqg.data.examples import Example
 from nqg.errors import DamagedModel
-from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, kernel
+from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.derivation import MOST_TOKENS, Derivation, Tokens
 from nqg.grammar.grammar import Grammar
@@ -27,7 +28,7 @@ from nqg.grammar.semirings import best_derivations, k_best_derivations, log_insi
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model.spans import anchors, span_numbers
+from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
 from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import best_device
@@ -35,7 +36,6 @@ from nqg.training.processes import best_device
 WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
 BATCH = 256  # sentences that are encoded together
 TABLE = 1 << 25  # scores of spans and rules that are computed together: bounds the memory that large grammars take
-SEARCHED = (80, 320)  # best derivations among whose targets a legal one is looked for, more if there is none
 DERIVATIONS_A_READING = 4  # best derivations that are looked at for every reading that is asked for
 
 
@@ -44,14 +44,14 @@ class DecodeOptions:
     """What a parser gives beside the best reading.
 
     `readings` asks for that many of the most probable targets: those found among four times as many best derivations.
-    The paper's parser abstains if the best target is illegal; with `only_legal` the most probable legal target of the
-    80 (or, if there is none, 320) best derivations is taken instead. `marginals` asks for those of every hyperedge,
-    `chart` for every derivable span. `limit` bounds the entries of any one sentence's chart; a target of more than
-    `most_tokens` is not written down, and the parser abstains.
+    A `typed` parser has only legal derivations; the paper's, which is not, abstains if its best target is illegal.
+    Without a choice the parser does as it was trained. `marginals` asks for those of every hyperedge, `chart` for every
+    derivable span. `limit` bounds the entries of any one sentence's chart; a target of more than `most_tokens` is not
+    written down, and the parser abstains.
     """
 
     readings: int = 0
-    only_legal: bool = False
+    typed: bool | None = None
     marginals: bool = False
     chart: bool = False
     limit: int | None = None
@@ -103,18 +103,19 @@ class Parser:
         """
         save_model(Path(folder), self.model if provenance is None else replace(self.model, provenance=provenance), also)
 
-    @property
+    @cached_property
     def grammar(self) -> Grammar:
-        """The rules that it knows."""
-        return self.model.grammar
+        """The rules that it knows, typed or not."""
+        typed = self.model.settings.typed if self.options.typed is None else self.options.typed
+        return self.model.grammar.typed_by(self.model.target_grammar if typed else None)
 
     def with_options(self, options: DecodeOptions) -> Parser:
         """The same parser with other options of decoding."""
         return replace(self, options=options)
 
-    def parse(self, sentence: str, *, readings: int = 0, only_legal: bool = False, marginals: bool = False) -> Answer:
+    def parse(self, sentence: str, *, readings: int = 0, marginals: bool = False) -> Answer:
         """The answer to one sentence; see `DecodeOptions`."""
-        return next(self.with_options(DecodeOptions(readings, only_legal, marginals)).answers([sentence]))
+        return next(self.with_options(DecodeOptions(readings, marginals=marginals)).answers([sentence]))
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answer to each sentence of a stream, in their order; the stream may be endless."""
@@ -147,10 +148,17 @@ class Parser:
         for number, sentence in enumerate(sentences):
             if number not in found:
                 is_long = len(sources[number]) > longest or number in whole
-                found[number] = Answer(sentence, system=GRAMMAR, reason=TOO_LONG if is_long else NO_DERIVATION)
+                reason = TOO_LONG if is_long else self._reason(sources[number])
+                found[number] = Answer(sentence, system=GRAMMAR, reason=reason)
             if options.chart:
                 found[number] = replace(found[number], chart=spans.get(number, ()))
         return [found[number] for number in range(len(sentences))]
+
+    def _reason(self, source: Tokens) -> str:
+        """Why a sentence has no derivation: only its types may be wrong."""
+        untyped = self.grammar.typed_by(None)
+        is_typed = untyped is not self.grammar
+        return ILLEGAL if is_typed and charts(untyped, [source], limit=self.options.limit).nodes else NO_DERIVATION
 
     def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
         """Sentences as the encoder reads them."""
@@ -167,12 +175,14 @@ class Parser:
             parts[-1].append(sentence)
             spans += size
         scores = [self._scores([sentences[number] for number in part], full.select(part)) for part in parts]
-        return ScoredCharts(self.grammar, full, np.concatenate([np.empty(0), *scores]), self.model.target_grammar)
+        legal = None if self.grammar.target_grammar else self.model.target_grammar  # typed charts are legal throughout
+        return ScoredCharts(self.grammar, full, np.concatenate([np.empty(0), *scores]), legal)
 
     def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         model = self.model
-        batch = collate(sentences, model.device)
-        places = (torch.from_numpy(each.astype(np.int64)).to(model.device) for each in (full.owners(), full.rules))
+        batch, spans = collate(sentences, model.device), SpanTable.of(full).numbers(full)
+        numbers = spans[full.owners()], full.rules.astype(np.int64)
+        places = (torch.from_numpy(each).to(model.device) for each in numbers)
         model.scorer.eval()
         with torch.inference_mode():
             table = model.scorer(batch, anchors(full, model.device))  # (S, R)
@@ -204,15 +214,11 @@ class ScoredCharts:
             first = firsts.pop(number, None)
             searched = options.readings * DERIVATIONS_A_READING
             others = self.most_probable(number, searched, options)[: options.readings] if searched else ()
-            reading = first if first and first.is_legal else None
-            if reading is None and options.only_legal:
-                found = (each for count in SEARCHED for each in self.most_probable(number, count, options))
-                reading = next((each for each in found if each.is_legal), None)
-            if reading is None:
-                yield Answer(sentence, system=GRAMMAR, reason=ILLEGAL if first else LONG_TARGET, readings=others)
+            if first and first.is_legal:
+                target = " ".join(first.target)
+                yield Answer(sentence, target, first.probability, GRAMMAR, reading=first, readings=others)
             else:
-                target = " ".join(reading.target)
-                yield Answer(sentence, target, reading.probability, GRAMMAR, reading=reading, readings=others)
+                yield Answer(sentence, system=GRAMMAR, reason=ILLEGAL if first else LONG_TARGET, readings=others)
 
     def best(self) -> list[Derivation]:
         found = best_derivations(self.grammar, self.full, self.scores)
@@ -249,81 +255,72 @@ class ScoredCharts:
     def probabilities(self, targets: Sequence[Tokens]) -> FloatArray:
         """The probability of a target of each sentence, all derivations that yield it together: (B,)."""
         goal = goal_charts(self.grammar, self.full, targets)
-        width = len(self.grammar)  # a goal hyperedge has the score of the same rule over the same span
-        known = self.full.owners().astype(np.int64) * width + self.full.rules
-        asked = span_numbers(goal, self.full)[goal.owners()] * width + goal.rules
-        order = np.argsort(known, kind="stable")
-        goal_scores = self.scores[order[np.searchsorted(known[order], asked)]]
+        asked = self._table.numbers(goal)[goal.owners()] * len(self.grammar) + goal.rules
+        goal_scores = self.scores[self._hyperedges_of(asked)]
         everything = log_inside(self.full, self.scores)[self.full.roots()]
         right = np.append(log_inside(goal, goal_scores), -np.inf)[goal.roots()]
         chances: FloatArray = np.minimum(np.exp(right - everything), 1.0)  # rounding may lead past 1
         return chances
 
+    @cached_property
+    def _table(self) -> SpanTable:
+        return SpanTable.of(self.full)
+
+    @cached_property
+    def _pairs(self) -> Int64Array:
+        """For every hyperedge its pair of span and rule, which has one score wherever its children meet: (A,)."""
+        return self._table.numbers(self.full)[self.full.owners()] * len(self.grammar) + self.full.rules
+
+    @cached_property
+    def _order(self) -> Int64Array:
+        return np.argsort(self._pairs, kind="stable")
+
+    def _hyperedges_of(self, pairs: Int64Array) -> Int64Array:
+        """For every pair of span and rule the first hyperedge that has it."""
+        return self._order[np.searchsorted(self._pairs[self._order], pairs)]
+
+    def _pairs_of(self, derivations: Sequence[Derivation]) -> Int64Array:
+        """The pairs of the hyperedges of a derivation of each sentence, one derivation after the other."""
+        numbers, width = {rule: number for number, rule in enumerate(self.grammar)}, self._table.width
+        asked = [
+            ((sentence * width + each.span.start) * width + each.span.end, numbers[each.rule])
+            for sentence, derivation in enumerate(derivations)
+            for each in derivation.hyperedges
+        ]
+        spans, rules = np.array(asked, dtype=np.int64).reshape(-1, 2).T
+        return self._table.find(spans) * len(self.grammar) + rules
+
     def hyperedge_scores(self, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:
-        return _cut(self.scores[self._places(derivations)], derivations)
+        return _cut(self.scores[self._hyperedges_of(self._pairs_of(derivations))], derivations)
 
     def hyperedge_marginals(self, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:
         """For a derivation of each sentence how probable it is that its rules are applied to their spans."""
-        places = self._places(derivations)
-        owners, chances = self.full.owners(), marginals(self.full, self.scores)
-        bounds = self.full.first_hyperedge[owners[places]], self.full.first_hyperedge[owners[places] + 1]
-        together = [
-            chances[low:high][self.full.rules[low:high] == self.full.rules[place]].sum()  # wherever its children meet
-            for low, high, place in zip(*bounds, places, strict=True)
-        ]
-        return _cut(np.minimum(together, 1.0), derivations)
+        pairs, of_hyperedges = np.unique(self._pairs, return_inverse=True)
+        chances = np.bincount(of_hyperedges, marginals(self.full, self.scores), minlength=len(pairs))
+        asked = np.searchsorted(pairs, self._pairs_of(derivations))
+        return _cut(np.minimum(chances[asked], 1.0), derivations)  # rounding may lead past 1
 
     def spans(self, derivable: Collection[int]) -> Iterator[tuple[ChartSpan, ...]]:
         """The spans of each sentence, short ones first; only those of `derivable` sentences have a probability."""
-        full = self.full
+        full, of_nodes = self.full, self._table.numbers(self.full)
         best, first = max_inside(full, self.scores)
-        chances = np.bincount(full.owners(), marginals(full, self.scores), minlength=full.nodes)
+        chances = np.bincount(of_nodes[full.owners()], marginals(full, self.scores), minlength=len(self._table.starts))
         for sentence, (low, high) in enumerate(pairwise(full.first_node.tolist())):
+            found: dict[int, NodeId] = {}  # of the nodes of a span the best
+            for node in map(NodeId, range(low, high)):
+                span = int(of_nodes[node])
+                if span not in found or best[node] > best[found[span]]:
+                    found[span] = node
             spans = [
                 ChartSpan(
                     full.span(node),
                     self.grammar[int(full.rules[first[node]])],
                     float(best[node]),
-                    min(float(chances[node]), 1.0) if sentence in derivable else 0.0,  # rounding may lead past 1
+                    min(float(chances[span]), 1.0) if sentence in derivable else 0.0,
                 )
-                for node in map(NodeId, range(low, high))
+                for span, node in found.items()
             ]
             yield tuple(sorted(spans, key=lambda each: (each.span.end - each.span.start, each.span)))
-
-    def _places(self, derivations: Sequence[Derivation]) -> Int64Array:
-        """Which hyperedges of the graph those of the derivations are, one derivation after the other."""
-        numbers = {rule: number for number, rule in enumerate(self.grammar)}
-        asked = [
-            (sentence, each.span.start, each.span.end, numbers[each.rule])
-            for sentence, derivation in enumerate(derivations)
-            for each in derivation.hyperedges
-        ]
-        full = self.full
-        table = np.array(asked, dtype=np.int64).reshape(-1, 4)
-        return _places(full.first_node, full.starts, full.ends, full.first_hyperedge, full.rules, table)
-
-
-@kernel
-def _places(
-    first_node: Int64Array,
-    starts: Int32Array,
-    ends: Int32Array,
-    first_hyperedge: Int64Array,
-    rules: Int32Array,
-    asked: Int64Array,
-) -> Int64Array:
-    """For every row (sentence, start, end, rule) the first hyperedge of the rule over the span."""
-    places = np.full(len(asked), -1)
-    for row in range(len(asked)):
-        sentence, start, end, rule = asked[row]
-        node = first_node[sentence]
-        while starts[node] != start or ends[node] != end:
-            node += 1
-        hyperedge = first_hyperedge[node]
-        while rules[hyperedge] != rule:
-            hyperedge += 1
-        places[row] = hyperedge
-    return places
 
 
 def _cut(values: FloatArray, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:

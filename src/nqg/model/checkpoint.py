@@ -204,7 +204,7 @@ def _as_code(value: object) -> str:
 
 
 KIND = "nqg model"
-VERSION = 3
+VERSION = 4
 RECORDS = "training.jsonl"
 WEIGHTS = "model.safetensors"
 NEEDED = ("grammar.txt", "config.json", "tokenizer.json", WEIGHTS)
@@ -315,6 +315,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     scorer = _read_scorer(folder, shapes, len(grammar), settings)
+    grammar = grammar.typed_by(target_grammar if settings.typed else None)
     model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance)
     with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
         check_vocabulary(tokenizer.get_vocab(), scorer.encoder.vocab_size, folder / "tokenizer.json")

@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def forest_parts(
     workers = os.cpu_count() or 1 if workers is None else workers
     if workers < 1:
         raise SettingsError(f"workers is {workers}; expected 1 or more")
-    _ = grammar.encoded  # made once, before threads ask for it
+    _ = grammar.encoded, grammar.typing  # made once, before threads ask for them
     starts = range(0, len(examples), PART_SIZE)
     with ThreadPoolExecutor(workers) as pool:
         yield from pool.map(lambda start: _part(grammar, examples[start : start + PART_SIZE], limit), starts)
@@ -95,7 +95,7 @@ def build_forests(
 def _part(grammar: Grammar, examples: Sequence[Example], limit: int | None) -> Forests:
     full = charts(grammar, [example.source_tokens for example in examples], limit=limit)
     goal = goal_charts(grammar, full, [example.target_tokens for example in examples], limit=limit)
-    return Forests(full, goal)
+    return Forests(replace(full, types=None), goal)  # nobody asks for the types again
 
 
 KIND = "nqg forests"
@@ -142,7 +142,7 @@ def read_forests(path: Path | str) -> Forests:
 
 def _graph(arrays: dict[str, NDArray[Any]], side: str) -> Hypergraph:
     named = {name.removeprefix(f"{side}."): array for name, array in arrays.items() if name.startswith(f"{side}.")}
-    wanted = set(Hypergraph.__slots__) - (set() if side == "goal" else {"target_starts", "target_lengths"})
+    wanted = set(Hypergraph.__slots__) - {"types", *(() if side == "goal" else ("target_starts", "target_lengths"))}
     if set(named) != wanted:
         raise FormatError(f"the {side} forests have arrays {sorted(named)}, expected {sorted(wanted)}")
     graph = Hypergraph(**named)
@@ -184,7 +184,8 @@ class ForestCache:
 
 def fingerprint(grammar: Grammar, examples: Sequence[Example]) -> str:
     """SHA-256 of all that forests are made of: rules in their order, examples in theirs, and the code's versions."""
-    return RunConfig.of("forests", examples, grammar=str(grammar), format=VERSION).fingerprint
+    types = str(grammar.target_grammar or "")
+    return RunConfig.of("forests", examples, grammar=str(grammar), types=types, format=VERSION).fingerprint
 
 
 PART_KIND = "nqg forests, a part"

@@ -40,10 +40,14 @@ class EncoderSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Which encoder (a Hugging Face name or folder, or the embedded one), and the width of the scorer."""
+    """Which encoder (a Hugging Face name or folder, or the embedded one), and the width of the scorer.
+
+    A model with a target grammar is `typed`, unless it is to be the paper's: it has only legal derivations.
+    """
 
     encoder: str = EMBEDDED
     dimension: int = 256  # d of appendix A.3
+    typed: bool = True
     embedded: EncoderSettings = EncoderSettings()
 
     def __post_init__(self) -> None:

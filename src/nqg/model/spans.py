@@ -84,12 +84,12 @@ class BoundaryTable:
     of_spans: Ragged
 
     @classmethod
-    def of(cls, full: Hypergraph, tokens: Int32Array) -> BoundaryTable:
+    def of(cls, spans: SpanTable, tokens: Int32Array) -> BoundaryTable:
         width = int(tokens.max(initial=0)) + 1
-        sentences = sentence_numbers(full)
+        sentences = np.repeat(np.arange(len(spans.first) - 1), np.diff(spans.first))
         keys, of_spans = np.unique(sentences * width + tokens, return_inverse=True)
-        first = np.searchsorted(keys, np.arange(len(full) + 1) * width)
-        return cls(Ragged(first, keys % width), Ragged(full.first_node, of_spans - first[sentences]))
+        first = np.searchsorted(keys, np.arange(len(spans.first)) * width)
+        return cls(Ragged(first, keys % width), Ragged(spans.first, of_spans - first[sentences]))
 
     def select(self, batch: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
         """The columns of `Boundaries`."""
@@ -107,7 +107,8 @@ class AnchorTable:
 
     @classmethod
     def of(cls, full: Hypergraph) -> AnchorTable:
-        return cls(BoundaryTable.of(full, full.starts), BoundaryTable.of(full, full.ends - 1))  # every node is a span
+        spans = SpanTable.of(full)
+        return cls(BoundaryTable.of(spans, spans.starts), BoundaryTable.of(spans, spans.ends - 1))
 
     def select(self, batch: Int64Array, device: torch.device | str) -> Anchors:
         starts, ends = self.starts.select(batch), self.ends.select(batch)
@@ -124,14 +125,37 @@ def sentence_numbers(graph: Hypergraph) -> Int64Array:
     return np.repeat(np.arange(len(graph)), np.diff(graph.first_node))
 
 
-def span_numbers(graph: Hypergraph, full: Hypergraph) -> Int64Array:
-    """For each node of `graph` the number of the node of `full` with the same span."""
-    if graph is full:
-        return np.arange(full.nodes)
-    width = int(full.ends.max(initial=0)) + 1
-    known, asked = ((sentence_numbers(each) * width + each.starts) * width + each.ends for each in (full, graph))
-    order = np.argsort(known)
-    return order[np.searchsorted(known[order], asked)]
+@dataclass(frozen=True, slots=True)
+class SpanTable:
+    """The spans that have nodes, each once, though a span has a node for each of its types; those of a sentence together."""
+
+    first: Int64Array  # (n + 1,)
+    starts: Int32Array  # (S,)
+    ends: Int32Array  # (S,)
+    keys: Int64Array  # (S,) one number for a sentence's span
+    order: Int64Array  # (S,) of the keys
+    width: int
+
+    @classmethod
+    def of(cls, full: Hypergraph) -> SpanTable:
+        width = int(full.ends.max(initial=0)) + 1
+        keys = _span_keys(full, width)
+        distinct, nodes = np.unique(keys, return_index=True)
+        if len(distinct) == full.nodes:
+            return cls(full.first_node, full.starts, full.ends, keys, np.argsort(keys), width)
+        first = np.searchsorted(distinct, np.arange(len(full) + 1) * width * width)
+        return cls(first, full.starts[nodes], full.ends[nodes], distinct, np.arange(len(distinct)), width)
+
+    def numbers(self, graph: Hypergraph) -> Int64Array:
+        """For each node of `graph`, all of whose spans are in the table, the number of its span: (N,)."""
+        return self.find(_span_keys(graph, self.width))
+
+    def find(self, keys: Int64Array) -> Int64Array:
+        return self.order[np.searchsorted(self.keys[self.order], keys)]
+
+
+def _span_keys(graph: Hypergraph, width: int) -> Int64Array:
+    return (sentence_numbers(graph) * width + graph.starts) * width + graph.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +182,15 @@ class PairTable:
 
     @classmethod
     def of(cls, forests: Forests) -> PairTable:
-        full, goal = forests.full, forests.goal
+        full, goal, table = forests.full, forests.goal, SpanTable.of(forests.full)
         rules = int(full.rules.max(initial=0)) + 1
-        in_full, in_goal = (span_numbers(each, full)[each.owners()] * rules + each.rules for each in (full, goal))
+        in_full, in_goal = (table.numbers(each)[each.owners()] * rules + each.rules for each in (full, goal))
         keys, of_full = np.unique(in_full, return_inverse=True)
         of_goal = np.searchsorted(keys, in_goal)  # whatever a goal forest has is also in the full one
-        spans, first = keys // rules, np.searchsorted(keys, full.first_node * rules)
-        own = np.repeat(full.first_node[:-1], np.diff(first))
+        spans, first = keys // rules, np.searchsorted(keys, table.first * rules)
+        own = np.repeat(table.first[:-1], np.diff(first))
         return cls(
-            full.first_node,
+            table.first,
             Ragged(first, spans - own),
             Ragged(first, keys % rules),
             of_full - first[sentence_numbers(full)[full.owners()]],

@@ -71,7 +71,7 @@ class ParserTraining:
             target_grammar=sha256(str(target_grammar)),
             processes=processes.count,
         )
-        examples = distinct(examples)
+        examples, grammar = distinct(examples), grammar.typed_by(target_grammar if model.typed else None)
         forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
         words = {token for example in examples for token in example.source_tokens}

@@ -1,0 +1,313 @@
+"""Types of rules: which derivations yield legal targets, decided from rule to rule.
+
+A *part* is a run of symbols in the right side of a production, most often a single category. A *signature* of a rule is
+a way in which its target belongs to legal targets: the part that derives it, and the part that stands for each of its
+non-terminals. The *type* of a derivation is the set of all parts that it can stand for, which follows from its first
+rule and its children's types alone. So types are the states of a deterministic tree automaton: every derivation has
+exactly one, and a derivation whose type holds the start symbol yields a legal target.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqg.grammar.arrays import Int32Array
+from nqg.grammar.grammar import NonTerminal, Rule, Symbol, Symbols
+from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard, spelled_all
+
+Part = tuple[TargetSymbol, ...]
+
+NO_TYPE = -1
+ANYTHING: Part = (Wildcard.TOKENS,)  # what every target is
+WHOLES, PARTS = range(2)  # nodes of the trie below which right sides, and their ends, are
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The part that derives a target, and those that stand for the non-terminals in it, from left to right.
+
+    >>> str(Signature((Category("city"),), ((Category("state"),), ("major",))))
+    '<city> from <state> and major'
+    """
+
+    part: Part
+    inner: tuple[Part, ...] = ()
+
+    def __str__(self) -> str:
+        inner = " and ".join(map(spelled_all, self.inner))
+        return f"{spelled_all(self.part)} from {inner}" if inner else spelled_all(self.part)
+
+
+class Item(NamedTuple):
+    """A production read as far as `node` since `start`, and what the non-terminals on the way stand for."""
+
+    node: int
+    start: int
+    inner: tuple[Part, ...]
+
+
+class Signatures:
+    """Finds the signatures of targets: a bottom-up chart over a trie of the right sides of productions.
+
+    The target as a whole may begin and end in the midst of a right side, what is inside it may not.
+    """
+
+    def __init__(self, grammar: TargetGrammar) -> None:
+        self._edges: list[dict[TargetSymbol, int]] = [{}, {}]
+        self._lefts: dict[int, list[Category]] = defaultdict(list)  # by the node where a right side ends
+        self._insert(PARTS, (grammar.start,))
+        for production in with_associativity(grammar.productions):
+            self._lefts[self._insert(WHOLES, production.right)].append(production.left)
+            for begin in range(len(production.right)):
+                self._insert(PARTS, production.right[begin:])
+        self._awaited = [
+            [(symbol, node) for symbol, node in edges.items() if isinstance(symbol, Category)] for edges in self._edges
+        ]
+        used = [wildcard for wildcard in Wildcard if any(wildcard in edges for edges in self._edges)]
+        self._wildcards = cache(lambda token: [wildcard for wildcard in used if wildcard.matches(token)])
+        self._absorbing = {edges[Wildcard.TOKENS] for edges in self._edges if Wildcard.TOKENS in edges}
+        self._below: list[list[tuple[Part, int]]] = [[] for _ in self._edges]  # nodes by what leads to them
+        for node in reversed(range(len(self._edges))):
+            for symbol, child in self._edges[node].items():
+                self._below[node].append(((symbol,), child))
+                self._below[node].extend(((symbol, *part), further) for part, further in self._below[child])
+        for node in self._absorbing:
+            longer = [((Wildcard.TOKENS, *part), further) for part, further in self._below[node]]
+            self._below[node] += [(ANYTHING, node), *longer]
+        self._parts = {node: part for part, node in self._below[PARTS]}
+        self.allow(self._parts.values())
+
+    def _insert(self, node: int, symbols: Part) -> int:
+        for symbol in symbols:
+            if symbol not in self._edges[node]:
+                self._edges[node][symbol] = len(self._edges)
+                self._edges.append({})
+            node = self._edges[node][symbol]
+        return node
+
+    def allow(self, parts: Iterable[Part]) -> None:
+        """From now on non-terminals stand only for these parts."""
+        allowed = frozenset(parts)
+        self._fillers = [[(part, node) for part, node in below if part in allowed] for below in self._below]
+
+    def of(self, target: Symbols) -> set[Signature]:
+        if len(target) == 1 and isinstance(target[0], NonTerminal):
+            return {Signature(part, (part,)) for part, _ in self._fillers[PARTS]}
+        column = {Item(WHOLES, 0, ()), Item(PARTS, 0, ())}
+        waiting = [self._waiting(column)]
+        for end, symbol in enumerate(target, start=1):
+            pending = [following for item in column for following in self._over(item, symbol)]
+            column = {Item(WHOLES, end, ())}
+            while pending:
+                item = pending.pop()
+                if item in column:
+                    continue
+                column.add(item)
+                if item.start == end - 1 and isinstance(symbol, NonTerminal):
+                    continue  # what derives a lone non-terminal is one of its own parts
+                for left in self._lefts.get(item.node, ()):
+                    parents = waiting[item.start].get(left, ())
+                    pending += [Item(parent.node, parent.start, parent.inner + item.inner) for parent in parents]
+            waiting.append(self._waiting(column))
+        ends = (item for item in column if item.start == 0 and item.node in self._parts)
+        return {Signature(self._parts[item.node], item.inner) for item in ends}
+
+    def _over(self, item: Item, symbol: Symbol) -> list[Item]:
+        """Where an item leads over one symbol of the target."""
+        node, start, inner = item
+        if isinstance(symbol, NonTerminal):
+            return [Item(behind, start, (*inner, part)) for part, behind in self._fillers[node]]
+        edges = self._edges[node]
+        found = [Item(edges[label], start, inner) for label in (symbol, *self._wildcards(symbol)) if label in edges]
+        return [*found, item] if node in self._absorbing else found
+
+    def _waiting(self, items: Iterable[Item]) -> dict[Category, list[Item]]:
+        """The items behind the categories that `items` wait for."""
+        found: dict[Category, list[Item]] = defaultdict(list)
+        for node, start, inner in items:
+            for symbol, behind in self._awaited[node]:
+                found[symbol].append(Item(behind, start, inner))
+        return found
+
+
+def with_associativity(productions: Sequence[Production]) -> list[Production]:
+    """The same language, in which a list can be put together from lists.
+
+    Where `<a> ::= <b>` and `<a> ::= <a> , <b>` (or `<b> , <a>`) for all that `<a>` can begin with (or end with), also
+    `<a> ::= <a> , <a>`.
+
+    >>> list_of_items = TargetGrammar.parse("<list> ::= <item> | <list> , <item>\\n<item> ::= a | b")
+    >>> str(with_associativity(list_of_items.productions)[-1])
+    '<list> ::= <list> , <list>'
+    """
+    rights: dict[Category, dict[Part, None]] = defaultdict(dict)
+    for each in productions:
+        rights[each.left][each.right] = None
+    found = dict.fromkeys(productions)
+    for left, own in rights.items():
+        for step in (1, -1):  # lists that grow to the right are, read backwards, lists that grow to the left
+            read = dict.fromkeys(right[::step] for right in own)
+            bases = [right for right in read if right[0] != left]
+            grown = [right for right in read if right[0] == left]
+            for right, base in product(grown, bases):
+                separator = right[1 : len(right) - len(base)]
+                if all((left, *separator, *other) in read for other in bases):
+                    found[Production(left, (left, *separator, left)[::step])] = None
+    return list(found)
+
+
+class TypeArrays(NamedTuple):
+    """The types of rules as kernels see them.
+
+    The type of a rule over typed children: each child's type has a class for each place that it may take, and the
+    classes together are a place in `results`. NO_TYPE is in the place of what has none.
+    """
+
+    classes: Int32Array  # (places of all rules, types)
+    sizes: Int32Array  # (places of all rules,) how many classes there are
+    first_place: Int32Array  # (R + 1,)
+    first_result: Int32Array  # (R + 1,)
+    results: Int32Array
+    is_whole: NDArray[np.bool_]  # (types,) whether targets of the type are legal
+
+
+@dataclass(frozen=True)
+class Typing:
+    """The types of the derivations of a grammar; `types[i]` is the set of parts that derivations of type i stand for.
+
+    >>> from nqg.grammar.grammar import Grammar
+    >>> rules = Grammar.parse('''
+    ... lights ### light
+    ... NT_1 in the hall ### hall ( NT_1 )
+    ... turn on NT_1 ### on ( NT_1 )
+    ... ''')
+    >>> typing = Typing.of(rules.rules, TargetGrammar.parse("<command> ::= on ( <thing> )\\n<thing> ::= light | hall ( light )"))
+    >>> [str(signature) for rule in typing.signatures for signature in rule]
+    ['<thing>', 'light', '<thing> from light', '<command> from <thing>']
+    >>> len(typing.types)
+    3
+    """
+
+    signatures: tuple[tuple[Signature, ...], ...]  # of each rule, those that legal targets can need
+    types: tuple[frozenset[Part], ...]
+    arrays: TypeArrays
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], target_grammar: TargetGrammar) -> Typing:
+        start = (target_grammar.start,)
+        signatures = useful(derivable_signatures(rules, target_grammar), start)
+        parts = sorted({each.part for rule in signatures for each in rule}, key=spelled_all)
+        bits = {part: 1 << number for number, part in enumerate(parts)}
+        typed = [TypedRule.of(rule, own, bits) for rule, own in zip(rules, signatures, strict=True)]
+        masks, results = closure(typed)
+        types = tuple(frozenset(part for part in parts if mask & bits[part]) for mask in masks)
+        return cls(signatures, types, type_arrays(typed, masks, results, bits.get(start, 0)))
+
+
+def derivable_signatures(rules: Sequence[Rule], target_grammar: TargetGrammar) -> list[set[Signature]]:
+    """For each rule the signatures whose inner parts have derivations, found in rounds from the bottom up."""
+    finder = Signatures(target_grammar)
+    known, found = set[Part](), [set[Signature]() for _ in rules]
+    while True:
+        finder.allow(known)
+        for number, rule in enumerate(rules):
+            if rule.arity or not known:
+                found[number] = finder.of(rule.target)
+        parts = {each.part for own in found for each in own}
+        if parts == known:
+            return found
+        known = parts
+
+
+def useful(signatures: Sequence[set[Signature]], start: Part) -> tuple[tuple[Signature, ...], ...]:
+    """The signatures that lead from the start symbol down, in a fixed order."""
+    needed, pending = {start}, [start]
+    under: dict[Part, set[Part]] = defaultdict(set)
+    for each in chain.from_iterable(signatures):
+        under[each.part].update(each.inner)
+    while pending:
+        fresh = under[pending.pop()] - needed
+        needed |= fresh
+        pending.extend(fresh)
+    return tuple(tuple(sorted((each for each in rule if each.part in needed), key=str)) for rule in signatures)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRule:
+    """A rule's signatures as sets of bits: the part's, and for each occurrence of a non-terminal its part's."""
+
+    occurrences: tuple[int, ...]  # for each occurrence, which non-terminal it is, from 0
+    signatures: tuple[tuple[int, tuple[int, ...]], ...]
+    wanted: tuple[int, ...]  # for each non-terminal, all parts that could be asked of it
+
+    @classmethod
+    def of(cls, rule: Rule, signatures: Iterable[Signature], bits: dict[Part, int]) -> TypedRule:
+        occurrences = tuple(symbol.index - 1 for symbol in rule.target if isinstance(symbol, NonTerminal))
+        derivable = [each for each in signatures if all(part in bits for part in each.inner)]
+        own = tuple((bits[each.part], tuple(bits[part] for part in each.inner)) for each in derivable)
+        wanted = [0] * rule.arity
+        for _, inner in own:
+            for place, part in zip(occurrences, inner, strict=True):
+                wanted[place] |= part
+        return cls(occurrences, own, tuple(wanted))
+
+    def result(self, children: Sequence[int]) -> int:
+        """The parts that the rule stands for over children that stand for those."""
+        found = 0
+        for part, inner in self.signatures:
+            if not found & part:
+                fits = all(children[place] & each for place, each in zip(self.occurrences, inner, strict=True))
+                found |= part * fits
+        return found
+
+
+def closure(rules: Sequence[TypedRule]) -> tuple[list[int], list[dict[tuple[int, ...], int]]]:
+    """All types that derivations have, and for each rule that of every combination of what is wanted of its children.
+
+    Types grow from those of rules without non-terminals until there are no new ones.
+    """
+    masks: dict[int, None] = {}
+    results: list[dict[tuple[int, ...], int]] = [{} for _ in rules]
+    count = -1
+    while count < len(masks):
+        count = len(masks)
+        known = list(masks)
+        for rule, own in zip(rules, results, strict=True):
+            keys = [[*dict.fromkeys(mask & wanted for mask in known if mask & wanted)] for wanted in rule.wanted]
+            for children in product(*keys):
+                if children not in own:
+                    own[children] = rule.result(children)
+                    if own[children]:
+                        masks.setdefault(own[children])
+    return list(masks), results
+
+
+def type_arrays(
+    rules: Sequence[TypedRule], masks: Sequence[int], results: Sequence[dict[tuple[int, ...], int]], start: int
+) -> TypeArrays:
+    numbers = {mask: number for number, mask in enumerate(masks)} | {0: NO_TYPE}
+    classes: list[list[int]] = []
+    sizes: list[int] = []
+    first_place, first_result, table = [0], [0], list[int]()
+    for rule, own in zip(rules, results, strict=True):
+        keys = [[*dict.fromkeys(mask & wanted for mask in masks if mask & wanted)] for wanted in rule.wanted]
+        for wanted, of_place in zip(rule.wanted, keys, strict=True):
+            places = {key: place for place, key in enumerate(of_place)} | {0: NO_TYPE}
+            classes.append([places[mask & wanted] for mask in masks])
+            sizes.append(len(of_place))
+        table.extend(numbers[own[children]] for children in product(*keys))
+        first_place.append(len(classes))
+        first_result.append(len(table))
+    return TypeArrays(
+        np.array(classes, dtype=np.int32).reshape(len(classes), len(masks)),
+        *(np.array(each, dtype=np.int32) for each in (sizes, first_place, first_result, table)),
+        np.array([bool(mask & start) for mask in masks], dtype=np.bool_),
+    )
