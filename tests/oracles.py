@@ -114,9 +114,10 @@ def is_well_typed(productions: Iterable[Production], start: Category, derivation
         places = list(zip(symbols, cuts, cuts[1:], strict=False))
         borders = {*cuts, *(at for symbol, low, high in places if symbol is Wildcard.TOKENS for at in range(low, high))}
         for begin, end in runs:
-            if cuts[0] <= begin and end <= cuts[-1] and not {begin, end} <= borders:
-                if not any(low <= begin and end <= high for _, low, high in places):
-                    return False
+            is_inside = cuts[0] <= begin and end <= cuts[-1]
+            is_run = {begin, end} <= borders or any(low <= begin and end <= high for _, low, high in places)
+            if is_inside and not is_run:
+                return False
         return all(map(covers, *zip(*places, strict=True)))
 
     def covers(symbol: TargetSymbol, low: int, high: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,13 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model that reads `and` from left to right, although J W alone is legal."""
+    """An untyped model that reads `and` from left to right, although J W alone is legal."""
+    return trained(tmp_path_factory.mktemp("models") / "mine", replace(MODEL, typed=False))
+
+
+def trained(folder: Path, model: ModelSettings) -> str:
     training = TrainingSettings(steps=60, batch_size=3, warm_up=5, learning_rate=0.02)
-    parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=MODEL, training=training, device="cpu")
-    folder = tmp_path_factory.mktemp("models") / "mine"
-    parser.save(folder)
+    Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=model, training=training, device="cpu").save(folder)
     return str(folder)
 
 
@@ -71,8 +74,11 @@ def test_an_abstention_says_why_and_is_no_failure(model: str, sentence: str, rea
     assert (result.stdout, result.exit_code) == (f"abstained: {reason}\n", 0)
 
 
-def test_only_legal_takes_the_best_legal_program(model: str) -> None:
-    assert nqg(model, "walk and jump", "--only-legal").stdout == "J W\n"
+def test_a_typed_model_has_no_illegal_readings_unless_they_are_asked_for(tmp_path: Path) -> None:
+    typed = trained(tmp_path / "typed", MODEL)
+    assert nqg(typed, "walk and jump", "--readings", "2").stdout == "J W\n1\tJ W\n"
+    untyped = nqg(typed, "walk and jump", "--readings", "2", "--untyped").stdout.splitlines()
+    assert sorted(line.partition("\t")[2] for line in untyped[1:]) == ["J W", "W J\tillegal"]
 
 
 def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: str) -> None:

@@ -31,7 +31,6 @@ Tokens = tuple[str, ...]
 FEW, SHORT = 40, 7  # derivations, and tokens of their targets, that brute force may look at
 
 
-
 @st.composite
 def sign_grammars(draw: st.DrawFn) -> TargetGrammar:
     """Half of them also take any run of what they take, so that more derivations are legal."""
@@ -93,7 +92,7 @@ def test_the_best_the_k_best_and_marginals_are_those_of_the_well_typed_derivatio
     numbers = {rule: number for number, rule in enumerate(grammar)}
 
     def score(derivation: Derivation) -> float:
-        return sum(table[each.span.start, each.span.end, numbers[each.rule]] for each in derivation.hyperedges)
+        return math.fsum(table[each.span.start, each.span.end, numbers[each.rule]] for each in derivation.hyperedges)
 
     ranked = sorted(map(score, expected), reverse=True)
     (found,), (best,) = k_best_derivations(typed, graph, scores, k), best_derivations(typed, graph, scores)
@@ -121,7 +120,10 @@ def test_an_unpruned_typed_chart_has_a_span_wherever_a_derivation_has_a_type(
     pruned, unpruned = charts(typed, [source]), charts(typed, [source], prune=False)
     unpruned.check()
     nodes = [
-        {(int(start), int(end), int(kind)) for start, end, kind in zip(graph.starts, graph.ends, graph.types, strict=True)}
+        {
+            (int(start), int(end), int(kind))
+            for start, end, kind in zip(graph.starts, graph.ends, graph.types, strict=True)
+        }
         for graph in (pruned, unpruned)
         if graph.types is not None
     ]
@@ -153,7 +155,7 @@ def test_a_list_is_put_together_from_lists() -> None:
     left = target_grammar.start
     assert Production(left, (left, ",", left)) in with_associativity(target_grammar.productions)
     grammar = Grammar.parse("x ### a\nNT_1 and NT_2 ### NT_1 , NT_2").typed_by(target_grammar)
-    assert derivation_counts(charts(grammar, [tuple("x and x and x".split())])) == [2]
+    assert derivation_counts(charts(grammar, [("x", "and", "x", "and", "x")])) == [2]
 
 
 def test_a_word_of_another_type_does_not_fit() -> None:

@@ -23,7 +23,6 @@ from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
-from nqg.inference import parser as answers
 from nqg.inference import parser as parser_module
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
@@ -160,41 +159,43 @@ def test_a_sentence_that_is_too_long_for_the_encoder_is_an_abstention(trained: P
     assert parses[1].reason == "too long"
 
 
-def test_an_illegal_target_is_an_abstention(trained: Parser) -> None:
+def test_an_untyped_parser_abstains_where_its_best_target_is_illegal(trained: Parser) -> None:
     parser = limited(trained, NO_JUMPS)
-    parses = list(parser.with_options(DecodeOptions(1)).answers(["jump twice", "walk twice"]))
+    parses = list(parser.with_options(DecodeOptions(1, typed=False)).answers(["jump twice", "walk twice"]))
     assert [(parse.target, parse.reason) for parse in parses] == [(None, "illegal target"), ("I_WALK I_WALK", "")]
     assert [parse.readings[0].is_legal for parse in parses] == [False, True]
 
 
-def test_the_best_legal_reading_is_taken_if_asked_for(ambiguous: Parser) -> None:
+def test_a_typed_parser_has_legal_readings_only(trained: Parser) -> None:
+    parses = list(
+        limited(trained, NO_JUMPS).with_options(DecodeOptions(1)).answers(["jump twice", "walk twice", "hop"])
+    )
+    assert [(parse.target, parse.reason) for parse in parses] == [
+        (None, "illegal target"),
+        ("I_WALK I_WALK", ""),
+        (None, "no derivation"),
+    ]
+    assert [len(parse.readings) for parse in parses] == [0, 1, 0]
+
+
+def test_types_share_the_probability_among_the_legal_readings(ambiguous: Parser) -> None:
     source = "walk and jump twice"
-    best, *others = ambiguous.parse(source, readings=9).readings
-    legal = others[1]
-    parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(legal.target)}"))
-    assert parser.parse(source).reason == "illegal target"
-    parse = parser.parse(source, only_legal=True)
-    assert parse.reading is not None
-    assert parse.reading.target == legal.target != best.target
-    assert parse.reading.probability == pytest.approx(legal.probability)
-    assert parse.readings == ()
+    _, *others = ambiguous.parse(source, readings=50).readings
+    legal = [others[1], others[-1]]
+    programs = "\n".join(f"<program> ::= {' '.join(each.target)}" for each in legal)
+    parser = limited(ambiguous, TargetGrammar.parse(programs))
+    untyped = next(parser.with_options(DecodeOptions(typed=False)).answers([source]))
+    assert (untyped.target, untyped.reason) == (None, "illegal target")
+    typed = parser.parse(source, readings=9)
+    chances = {each.target: each.probability for each in legal}
+    assert {each.target: each.probability for each in typed.readings} == pytest.approx(
+        {target: chance / sum(chances.values()) for target, chance in chances.items()}
+    )
 
 
-def test_a_legal_reading_is_looked_for_among_more_derivations_where_the_first_ones_have_none(
-    ambiguous: Parser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = "walk and jump twice"
-    last = ambiguous.parse(source, readings=50).readings[-1]
-    parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(last.target)}"))
-    monkeypatch.setattr(answers, "SEARCHED", (1,))
-    assert parser.parse(source, only_legal=True).reading is None
-    monkeypatch.setattr(answers, "SEARCHED", (1, 200))
-    assert parser.parse(source, only_legal=True).target == " ".join(last.target)
-
-
-def test_where_no_reading_is_legal_the_parser_abstains_all_the_same(ambiguous: Parser) -> None:
+def test_where_no_reading_is_legal_the_parser_abstains(ambiguous: Parser) -> None:
     parser = limited(ambiguous, TargetGrammar.parse("<program> ::= nothing"))
-    assert parser.parse("walk", only_legal=True) == Answer("walk", system="grammar", reason="illegal target")
+    assert parser.parse("walk") == Answer("walk", system="grammar", reason="illegal target")
 
 
 def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
@@ -267,15 +268,6 @@ def test_every_hyperedge_has_its_score_and_if_asked_for_its_marginal(ambiguous: 
         assert all(0 < chance <= 1 for chance in reading.marginals)
     better, *others = (sum(reading.scores) for reading in (asked.reading, *asked.readings) if reading is not None)
     assert all(better >= other - 1e-9 for other in others)
-
-
-def test_a_legal_reading_that_is_asked_for_comes_with_its_scores(ambiguous: Parser) -> None:
-    legal = ambiguous.parse("walk and jump twice", readings=9).readings[2]
-    parser = limited(ambiguous, TargetGrammar.parse(f"<program> ::= {' '.join(legal.target)}"))
-    found = parser.parse("walk and jump twice", only_legal=True, marginals=True).reading
-    assert found is not None
-    assert found.scores == pytest.approx(legal.scores)
-    assert len(found.marginals) == len(found.scores)
 
 
 def test_no_sentences_give_no_parses(trained: Parser) -> None:

@@ -147,15 +147,15 @@ def test_a_missing_target_grammar_is_not_overlooked(parser: Parser, tmp_path: Pa
 
 
 def test_a_folder_of_a_newer_version_is_refused_with_a_way_out(folder: Path) -> None:
-    edited(folder, lambda index: index.update(version=4))
-    with pytest.raises(NqgError, match=r"in version 4 of the format; this nqg reads version 3: .* or a newer one"):
+    edited(folder, lambda index: index.update(version=5))
+    with pytest.raises(NqgError, match=r"in version 5 of the format; this nqg reads version 4: .* or a newer one"):
         load_model(folder, "cpu")
 
 
 def test_a_folder_of_an_older_version_is_refused_with_a_way_out(folder: Path) -> None:
     edited(folder, lambda index: index.update(version=2))
     with pytest.raises(
-        NqgError, match="in version 2 of the format; this nqg reads version 3: train again with this nqg, or"
+        NqgError, match="in version 2 of the format; this nqg reads version 4: train again with this nqg, or"
     ):
         load_model(folder, "cpu")
 
@@ -175,8 +175,8 @@ def test_what_is_no_model_folder_is_refused(tmp_path: Path, kind: str) -> None:
         ("\xff", r"nqg\.json: damaged: "),
         ("[]", r"nqg\.json: expected an object with 'kind': 'nqg model'"),
         ('{"kind": "forests"}', r"nqg\.json: expected an object with 'kind': 'nqg model'"),
-        ('{"kind": "nqg model", "version": 3}', r"nqg\.json: damaged: 'files' should name at least grammar\.txt"),
-        ('{"kind": "nqg model", "version": 3, "files": {}}', "'files' should name at least"),
+        ('{"kind": "nqg model", "version": 4}', r"nqg\.json: damaged: 'files' should name at least grammar\.txt"),
+        ('{"kind": "nqg model", "version": 4, "files": {}}', "'files' should name at least"),
     ],
     ids=["cut", "bytes", "list", "kind", "bare", "no files"],
 )

@@ -75,7 +75,7 @@ def test_dev_examples_that_the_grammar_does_not_derive_have_no_loss() -> None:
 
 
 def test_an_illegal_answer_is_not_right() -> None:
-    only_walking = TargetGrammar.parse("<s> ::= W")
+    only_walking = TargetGrammar.parse("<s> ::= W | W W")
     free, bound = (fitting([Example("jump", "J")], legal) for legal in (None, only_walking))
     for model in (free, bound):
         list(model.steps())
@@ -88,7 +88,7 @@ def test_everything_that_decides_the_course_is_part_of_the_configuration() -> No
     plain, tried = fitting(dev=[]), fitting(dev=EXAMPLES[:1])
     assert plain.trainer.config.difference(fitting(dev=[]).trainer.config) is None
     assert "dev_examples was " in (plain.trainer.config.difference(tried.trainer.config) or "")
-    legal = fitting(dev=[], target_grammar=TargetGrammar.parse("<s> ::= W"))
+    legal = fitting(dev=[], target_grammar=TargetGrammar.parse("<s> ::= W | W W"))
     assert "target_grammar was " in (plain.trainer.config.difference(legal.trainer.config) or "")
 
 

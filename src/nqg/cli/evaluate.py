@@ -29,9 +29,7 @@ PATHS = typer.Argument(
     metavar="[MODEL] TEST", help="A folder that `nqg train` wrote, and examples to try it on.", show_default=False
 )
 METRIC = typer.Option("exact", "--metric", metavar="NAME", help="What counts as correct: exact, spider or denotation.")
-UNTYPED = typer.Option(
-    False, "--untyped", metavar="", help="Parse without types, as the paper does."
-)
+UNTYPED = typer.Option(False, "--untyped", metavar="", help="Parse without types, as the paper does.")
 other_system = partial(typer.Option, None, metavar="FILE", rich_help_panel="Other systems")
 FROM = other_system("--predictions-from", help="Score these predictions, .tsv or .jsonl, instead of a model's.")
 FALLBACK = other_system("--fallback", help="Predictions of another system, used where the first one abstains.")

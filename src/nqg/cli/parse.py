@@ -46,7 +46,10 @@ INPUT = typer.Argument(
 EXPLAIN = typer.Option(False, "--explain", metavar="", help="Draw the derivation: spans, scores, rules, yields.")
 READINGS = typer.Option(0, "--readings", metavar="K", min=0, help="Also show the K most probable programs.")
 UNTYPED = typer.Option(
-    False, "--untyped", metavar="", help="Parse without types, as the paper does: abstain where the best program is illegal."
+    False,
+    "--untyped",
+    metavar="",
+    help="Parse without types, as the paper does: abstain where the best program is illegal.",
 )
 JSON = typer.Option(False, "--json", metavar="", help="Print a line of JSON for each sentence.")
 

@@ -189,7 +189,8 @@ class Typing:
     ... NT_1 in the hall ### hall ( NT_1 )
     ... turn on NT_1 ### on ( NT_1 )
     ... ''')
-    >>> typing = Typing.of(rules.rules, TargetGrammar.parse("<command> ::= on ( <thing> )\\n<thing> ::= light | hall ( light )"))
+    >>> target_grammar = TargetGrammar.parse("<command> ::= on ( <thing> )\\n<thing> ::= light | hall ( light )")
+    >>> typing = Typing.of(rules.rules, target_grammar)
     >>> [str(signature) for rule in typing.signatures for signature in rule]
     ['<thing>', 'light', '<thing> from light', '<command> from <thing>']
     >>> len(typing.types)
@@ -307,7 +308,10 @@ def type_arrays(
         first_place.append(len(classes))
         first_result.append(len(table))
     return TypeArrays(
-        np.array(classes, dtype=np.int32).reshape(len(classes), len(masks)),
-        *(np.array(each, dtype=np.int32) for each in (sizes, first_place, first_result, table)),
-        np.array([bool(mask & start) for mask in masks], dtype=np.bool_),
+        classes=np.array(classes, dtype=np.int32).reshape(len(classes), len(masks)),
+        sizes=np.array(sizes, dtype=np.int32),
+        first_place=np.array(first_place, dtype=np.int32),
+        first_result=np.array(first_result, dtype=np.int32),
+        results=np.array(table, dtype=np.int32),
+        is_whole=np.array([bool(mask & start) for mask in masks], dtype=np.bool_),
     )

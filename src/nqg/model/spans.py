@@ -127,7 +127,7 @@ def sentence_numbers(graph: Hypergraph) -> Int64Array:
 
 @dataclass(frozen=True, slots=True)
 class SpanTable:
-    """The spans that have nodes, each once, though a span has a node for each of its types; those of a sentence together."""
+    """The spans that have nodes, each once, although a span has a node for each of its types."""
 
     first: Int64Array  # (n + 1,)
     starts: Int32Array  # (S,)
