@@ -183,6 +183,12 @@ def test_signatures_of_a_rule_of_geoquery() -> None:
     assert whole == {"<program> from <city>", "<program> from <country>", "<program> from <state>"}
 
 
+@given(grammars(max_arity=3), sign_grammars())
+def test_a_target_fits_if_it_has_a_signature(grammar: Grammar, target_grammar: TargetGrammar) -> None:
+    finder = Signatures(target_grammar)
+    assert [finder.fits(rule.target) for rule in grammar] == [bool(finder.of(rule.target)) for rule in grammar]
+
+
 def test_a_sentence_of_200_words_with_as_many_readings_as_trees_still_parses() -> None:
     grammar = Grammar.parse("a ### x\nNT_1 NT_2 ### NT_1 NT_2")
     target_grammar = TargetGrammar.parse("<list> ::= x | <list> x")

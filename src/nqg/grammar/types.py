@@ -24,6 +24,7 @@ from nqg.grammar.grammar import NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard, spelled_all
 
 Part = tuple[TargetSymbol, ...]
+Inner = tuple[Part, ...]
 
 NO_TYPE = -1
 ANYTHING: Part = (Wildcard.TOKENS,)  # what every target is
@@ -39,7 +40,7 @@ class Signature:
     """
 
     part: Part
-    inner: tuple[Part, ...] = ()
+    inner: Inner = ()
 
     def __str__(self) -> str:
         inner = " and ".join(map(spelled_all, self.inner))
@@ -51,7 +52,10 @@ class Item(NamedTuple):
 
     node: int
     start: int
-    inner: tuple[Part, ...]
+    inner: Inner
+
+
+Fillers = Sequence[tuple[Inner, int]]  # what a non-terminal may stand for, and where that leads
 
 
 class Signatures:
@@ -96,15 +100,25 @@ class Signatures:
     def allow(self, parts: Iterable[Part]) -> None:
         """From now on non-terminals stand only for these parts."""
         allowed = frozenset(parts)
-        self._fillers = [[(part, node) for part, node in below if part in allowed] for below in self._below]
+        self._fillers = [[((part,), node) for part, node in below if part in allowed] for below in self._below]
+        self._anonymous = [[((), node) for node in sorted({node for _, node in below})] for below in self._fillers]
 
     def of(self, target: Symbols) -> set[Signature]:
         if len(target) == 1 and isinstance(target[0], NonTerminal):
-            return {Signature(part, (part,)) for part, _ in self._fillers[PARTS]}
+            return {Signature(*inner, inner) for inner, _ in self._fillers[PARTS]}
+        ends = self._read(target, self._fillers)
+        return {Signature(self._parts[item.node], item.inner) for item in ends}
+
+    def fits(self, target: Symbols) -> bool:
+        """Whether a target has any signature: faster, because it does not matter which."""
+        return bool(self._read(target, self._anonymous))
+
+    def _read(self, target: Symbols, fillers: Sequence[Fillers]) -> list[Item]:
+        """The items that have read the target from its first symbol to its last."""
         column = {Item(WHOLES, 0, ()), Item(PARTS, 0, ())}
         waiting = [self._waiting(column)]
         for end, symbol in enumerate(target, start=1):
-            pending = [following for item in column for following in self._over(item, symbol)]
+            pending = [following for item in column for following in self._over(item, symbol, fillers)]
             column = {Item(WHOLES, end, ())}
             while pending:
                 item = pending.pop()
@@ -117,14 +131,13 @@ class Signatures:
                     parents = waiting[item.start].get(left, ())
                     pending += [Item(parent.node, parent.start, parent.inner + item.inner) for parent in parents]
             waiting.append(self._waiting(column))
-        ends = (item for item in column if item.start == 0 and item.node in self._parts)
-        return {Signature(self._parts[item.node], item.inner) for item in ends}
+        return [item for item in column if item.start == 0 and item.node in self._parts]
 
-    def _over(self, item: Item, symbol: Symbol) -> list[Item]:
+    def _over(self, item: Item, symbol: Symbol, fillers: Sequence[Fillers]) -> list[Item]:
         """Where an item leads over one symbol of the target."""
         node, start, inner = item
         if isinstance(symbol, NonTerminal):
-            return [Item(behind, start, (*inner, part)) for part, behind in self._fillers[node]]
+            return [Item(behind, start, (*inner, *filler)) for filler, behind in fillers[node]]
         edges = self._edges[node]
         found = [Item(edges[label], start, inner) for label in (symbol, *self._wildcards(symbol)) if label in edges]
         return [*found, item] if node in self._absorbing else found
