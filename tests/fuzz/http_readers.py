@@ -114,9 +114,9 @@ def _app() -> Any:
 
 def posted_in(raw: bytes) -> Posted:
     """The request that some bytes are, or a refusal where they are none."""
-    from nqg.web.app import HEAD_BYTES
+    from nqg.web.middleware import Limits
 
-    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=Limits().head_bytes)
     try:
         connection.receive_data(raw)
         head, body = connection.next_event(), []

@@ -30,7 +30,7 @@ BAD = {
     "readings as text": (b'{"sentence": "x", "readings": "3"}', 422, "readings: Input should be a valid integer"),
     "NaN": (b'{"sentence": "x", "readings": NaN}', 422, "readings"),
     "half a character": (b'{"sentence": "\\ud800"}', 422, "the text holds U+D800, which is half a character"),
-    "no UTF-8": (b'{"sentence": "\xff"}', 400, "error"),
+    "no UTF-8": (b'{"sentence": "\xff"}', 415, "expected JSON in UTF-8, but byte 15 is 0xff"),
     "nested too deep": (b'{"sentence": ' + b"[" * 100_000, 400, "error"),
     "a huge number": (b'{"sentence": "x", "readings": ' + b"9" * 5000 + b"}", 400, "error"),
 }
@@ -80,6 +80,23 @@ def test_a_body_that_turns_out_too_large_is_refused(parser: Parser) -> None:
         answer = client.post("/api/parse", content=chunks(), headers=JSON)
     assert answer.status_code == 413
     assert "more than 100 bytes" in answer.json()["error"]
+
+
+def test_a_head_that_is_too_large_is_refused_though_it_arrived_at_once(client: TestClient) -> None:
+    for headers in ({"X": "x" * 17_000}, {f"X-{number}": "" for number in range(2_500)}):
+        answer = client.get("/health", headers=headers)
+        assert answer.status_code == 431
+        assert "at most 16,384 are read" in answer.json()["error"]
+    assert client.get("/api/rules?search=" + "x" * 17_000).status_code == 431
+
+
+def test_a_request_beyond_those_that_are_answered_at_a_time_is_a_503_in_json_with_a_time_to_retry(
+    parser: Parser,
+) -> None:
+    with served(parser, limits=Limits(requests=0)) as client:
+        answer = client.get("/health")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json()["error"] == "0 requests are being answered already; try again in 1 s"
 
 
 def test_a_sentence_of_too_many_tokens_is_refused(parser: Parser) -> None:

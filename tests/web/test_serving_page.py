@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from conftest import PROJECT
-from nqg.web.app import HEAD_BYTES
 from nqg.web.messages import MOST_READINGS
 from nqg.web.middleware import SHORTEST_TOKEN, Limits
 
@@ -25,8 +24,8 @@ def test_the_table_of_limits_is_true() -> None:
         "readings": MOST_READINGS,
         "rules listed at a time": limits.rules,
         "sentences waiting": limits.queue_size,
-        "connections": limits.connections,
-        "bytes of a request's head": HEAD_BYTES,
+        "requests answered at a time": limits.requests,
+        "bytes of a request's head": limits.head_bytes,
         "seconds for a body to arrive, for an answer to be taken, or for the next request": limits.client_timeout,
         "seconds for an answer": limits.answer_timeout,
     }

@@ -38,7 +38,6 @@ from nqg.web.service import Question, RuleOrder, Service
 STATIC = Path(__file__).parent / "static"
 BACKLOG = 512  # connections that the system keeps until we take them
 SEND_BUFFER = 1 << 17  # bytes that the system keeps for a client; it would grow to megabytes for those that do not read
-HEAD_BYTES = 16_384  # of a request's line and headers
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Malformed request"},
     401: {"model": ErrorResponse, "description": "The token is missing or wrong"},
@@ -48,6 +47,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     415: {"model": ErrorResponse, "description": "Not JSON in UTF-8"},
     421: {"model": ErrorResponse, "description": "For another host"},
     422: {"model": ErrorResponse, "description": "Understood, but not acceptable"},
+    431: {"model": ErrorResponse, "description": "The head is too large"},
     503: {"model": ErrorResponse, "description": "Too busy; see Retry-After"},
 }
 api = APIRouter()
@@ -212,10 +212,9 @@ class Server:
             log_level="warning",
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=limits.connections,
             timeout_keep_alive=int(limits.client_timeout),
             timeout_graceful_shutdown=int(limits.answer_timeout),
-            h11_max_incomplete_event_size=HEAD_BYTES,
+            h11_max_incomplete_event_size=limits.head_bytes,
             backlog=BACKLOG,
         )
         self._server = uvicorn.Server(config)

@@ -41,6 +41,7 @@ HEADERS = {
 class Limits:
     """Everything that a request can ask for is bounded by one of these."""
 
+    head_bytes: int = 16_384  # of a request's line and headers
     body_bytes: int = 1_000_000
     tokens: int = 100  # of a sentence
     target_tokens: int = 10_000  # of a program; rules that copy a part could write gigabytes
@@ -51,7 +52,7 @@ class Limits:
     chart_entries: int = 1 << 20  # of the chart of a sentence that is explained
     batch_size: int = 64  # sentences that are parsed at once
     queue_size: int = 512  # sentences that wait for their turn; further ones are refused
-    connections: int = 1_000
+    requests: int = 1_000  # that are answered at a time
     answer_timeout: float = 30.0  # seconds
     client_timeout: float = 10.0  # seconds for a body to arrive, for a client to take its answer, or to ask again
 
@@ -69,7 +70,7 @@ class HTTPError(NqgError):
 
     def response(self) -> Response:
         # Where the rest of the body is not wanted, the connection cannot be used again.
-        headers = {"Connection": "close"} if self.status in (408, 413) else {}
+        headers = {"Connection": "close"} if self.status in (400, 408, 413, 431) else {}
         return JSONResponse({"error": str(self)}, self.status, headers)
 
 
@@ -85,23 +86,28 @@ class Busy(HTTPError):
 
 
 class BodyLimitMiddleware:
-    """Reads a request's body within the limits of size and time, and gives the routes a time limit."""
+    """Reads a request within the limits of size and time, and gives the routes a time limit."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
-        self._app, self._limits = app, limits
+        self._app, self._limits, self._requests = app, limits, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         limits = self._limits
+        self._requests += 1
         try:
-            check_content(scope, limits)
+            if self._requests > limits.requests:
+                raise Busy(f"{limits.requests} requests are being answered already")
+            check_head(scope, limits)
             try:
                 async with asyncio.timeout(limits.client_timeout):
                     body = await read_body(receive, limits.body_bytes)
             except TimeoutError:
                 raise HTTPError(408, f"the body did not arrive within {limits.client_timeout:g} s") from None
+            if scope["path"].startswith("/api/"):
+                check_encoding(body)
             messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
             async def replay() -> Message:
@@ -123,11 +129,18 @@ class BodyLimitMiddleware:
                 raise Busy(f"no answer within {limits.answer_timeout:g} s", retry_after=5) from None
         except HTTPError as error:
             await error.response()(scope, receive, send)
+        finally:
+            self._requests -= 1
 
 
-def check_content(scope: Scope, limits: Limits) -> None:
-    """Refuse a body by its head: one that is announced too large or, for the API, is not JSON in UTF-8."""
+def check_head(scope: Scope, limits: Limits) -> None:
+    """Refuse a request by its head: too large, of a length said in two ways or too long or, for the API, not JSON."""
     headers = Headers(scope=scope)
+    size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
+    if (found := size + sum(len(name) + len(value) + 4 for name, value in headers.raw)) > limits.head_bytes:
+        raise HTTPError(431, f"the head of the request has {found:,} bytes; at most {limits.head_bytes:,} are read")
+    if "content-length" in headers and "transfer-encoding" in headers:  # which of them holds, proxies disagree about
+        raise HTTPError(400, "expected Content-Length or Transfer-Encoding, found both")
     if scope["method"] == "POST" and scope["path"].startswith("/api/"):
         kind, _, rest = headers.get("content-type", "").lower().partition(";")
         if kind.strip() != "application/json":
@@ -137,6 +150,14 @@ def check_content(scope: Scope, limits: Limits) -> None:
     announced = headers.get("content-length", "0")[:20]  # Python refuses to read numbers of thousands of digits
     if announced.isdecimal() and int(announced) > limits.body_bytes:
         raise HTTPError(413, f"the body has {int(announced):,} bytes; at most {limits.body_bytes:,} are read")
+
+
+def check_encoding(body: bytes) -> None:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        found = f"byte {error.start + 1} is 0x{body[error.start]:02x}"
+        raise HTTPError(415, f"expected JSON in UTF-8, but {found}") from None
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
