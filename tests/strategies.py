@@ -190,6 +190,18 @@ LEAVES = [Rule((word,), (sign,)) for word in WORDS for sign in SIGNS]
 sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(tuple)
 
 
+@st.composite
+def sign_grammars(draw: st.DrawFn) -> TargetGrammar:
+    """Target grammars of signs; half of them take any run of what they take, so that more derivations are legal."""
+    grammar = draw(target_grammars(terminals=st.sampled_from(SIGNS)))
+    runs = Production(grammar.start, (grammar.start, grammar.start))
+    return TargetGrammar((*grammar.productions, runs)) if draw(st.booleans()) else grammar
+
+
+def perhaps_typed(max_arity: int = 2) -> st.SearchStrategy[Grammar]:
+    return st.builds(Grammar.typed_by, grammars(max_arity), st.none() | sign_grammars())
+
+
 # SQL
 
 

@@ -25,18 +25,10 @@ from nqg.grammar.semirings import (
 from nqg.grammar.target_grammar import Production, TargetGrammar
 from nqg.grammar.types import Signatures, with_associativity
 from oracles import all_derivations, forest_derivations, is_well_typed
-from strategies import SIGNS, grammars, sentences, target_grammars
+from strategies import grammars, sentences, sign_grammars, target_grammars
 
 Tokens = tuple[str, ...]
 FEW, SHORT = 40, 7  # derivations, and tokens of their targets, that brute force may look at
-
-
-@st.composite
-def sign_grammars(draw: st.DrawFn) -> TargetGrammar:
-    """Half of them also take any run of what they take, so that more derivations are legal."""
-    grammar = draw(target_grammars(terminals=st.sampled_from(SIGNS)))
-    runs = Production(grammar.start, (grammar.start, grammar.start))
-    return TargetGrammar((*grammar.productions, runs)) if draw(st.booleans()) else grammar
 
 
 def well_typed(grammar: Grammar, target_grammar: TargetGrammar, source: Tokens) -> list[Derivation]:

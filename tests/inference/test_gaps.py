@@ -12,6 +12,7 @@ from nqg.errors import LimitExceeded
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Span
+from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.gaps import Gaps, gaps
 from oracles import all_derivations, best_islands
 from strategies import grammars, sentences
@@ -120,3 +121,35 @@ def test_the_gaps_of_geoquery_are_where_the_published_grammar_abstains(
     assert said["which is the highest peak not in m0"] == (
         "'which is the highest' and 'in m0' are known, but not how to join them with 'peak not'"
     )
+
+
+TYPES = TargetGrammar.parse("""
+<command> ::= wake ( <time> ) | play ( <song> ) | both ( <command> , <command> )
+<time> ::= 7
+<song> ::= jazz | rock
+""")
+ASSISTANT = Grammar.parse("""
+jazz ### jazz
+rock ### rock
+seven ### 7
+wake me up at NT_1 ### wake ( NT_1 )
+play NT_1 ### play ( NT_1 )
+NT_1 and NT_2 ### both ( NT_1 , NT_2 )
+hello ### hello
+""").typed_by(TYPES)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("wake me up at jazz", "'jazz' is not a <time>"),
+        ("jazz", "'jazz' is not a <command>"),
+        ("hello", "'hello' is part of no legal program"),
+        ("play jazz and rock", "'rock' is not a <command>"),
+        ("play jazz", "the whole sentence has a derivation"),
+        ("wake me up at noon", "no rule knows 'noon'"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_the_type_that_its_place_asks_for(sentence: str, said: str) -> None:
+    assert str(gaps(ASSISTANT, sentence.split())) == said
+    assert gaps(ASSISTANT.typed_by(None), sentence.split()).misfits == ()

@@ -14,11 +14,12 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import derivation_counts
+from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.forest_crf import forest_loss, losses_and_gradient
 from nqg.model.forests import Forests
-from nqg.model.spans import PairTable, sentence_numbers
+from nqg.model.spans import PairTable, SpanTable, sentence_numbers
 from oracles import all_derivations, derivations_as_hyperedges
-from strategies import grammars, sentences
+from strategies import perhaps_typed, sentences
 
 Tokens = tuple[str, ...]
 AMBIGUOUS = Grammar.parse("a ### x\na ### y\nb ### x\nNT_1 NT_2 ### NT_1 NT_2\nNT_1 NT_2 ### NT_2 NT_1")
@@ -51,15 +52,19 @@ def enumerated(graph: Hypergraph, sentence: int, scores: dict[int, float]) -> tu
     return whole, marginals
 
 
-@given(grammars(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.data())
+@given(perhaps_typed(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.data())
 def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
     grammar: Grammar, sources: list[Tokens], data: st.DataObject
 ) -> None:
     forests = forests_of(grammar, sources, data)
     table = PairTable.of(forests)
-    full = forests.full
+    full, spans = forests.full, SpanTable.of(forests.full)
     known = [
-        (sentence, str(full.span(NodeId(int(full.first_node[sentence] + span)))), int(rule))
+        (
+            sentence,
+            f"{spans.starts[spans.first[sentence] + span]}:{spans.ends[spans.first[sentence] + span]}",
+            int(rule),
+        )
         for sentence in range(len(full))
         for span, rule in zip(*(each.select(np.array([sentence])) for each in (table.spans, table.rules)), strict=True)
     ]
@@ -71,7 +76,7 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
         ] == named
 
 
-@given(grammars(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.integers(0, 99), st.data())
+@given(perhaps_typed(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.integers(0, 99), st.data())
 def test_losses_and_their_gradient_are_what_enumeration_gives(
     grammar: Grammar, sources: list[Tokens], seed: int, data: st.DataObject
 ) -> None:
@@ -96,6 +101,21 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
             assert not math.isfinite(losses[row])
         first += int(table.rules.sizes(batch[row : row + 1])[0])
     np.testing.assert_allclose(gradient, expected, atol=1e-9)
+
+
+def test_the_gradient_of_typed_forests_is_the_slope_of_the_loss() -> None:
+    typed = AMBIGUOUS.typed_by(TargetGrammar.parse("<s> ::= <p> | <p> <s>\n<p> ::= x y | y x | x x"))
+    full = charts(typed, [("a", "b", "a", "a")])
+    forests = Forests(full, goal_charts(typed, full, [("x", "y", "y", "x")]))
+    table, batch = PairTable.of(forests), np.array([0])
+    scores = np.random.default_rng(1).normal(size=int(table.rules.sizes(batch).sum()))
+    assert 1 < derivation_counts(forests.goal)[0] < derivation_counts(full)[0]
+    _, gradient = losses_and_gradient(scores, forests, table, batch)
+    for place in range(len(scores)):
+        step = np.zeros_like(scores)
+        step[place] = 1e-5
+        above, below = (losses_and_gradient(scores + sign * step, forests, table, batch)[0][0] for sign in (1, -1))
+        assert gradient[place] == pytest.approx((above - below) / 2e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

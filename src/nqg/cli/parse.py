@@ -19,7 +19,7 @@ import typer
 from rich.cells import cell_len
 from rich.text import Text
 
-from nqg.answers import NO_DERIVATION, Answer, Reading
+from nqg.answers import ILLEGAL, NO_DERIVATION, Answer, Reading
 from nqg.cli.terminal import DEVICE, ENGINE, MODEL, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
@@ -149,7 +149,7 @@ def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid:
             out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
         yield drawing.get().removesuffix("\n")
     reason = answer.reason
-    if grammar and answer.first.reason == NO_DERIVATION:
+    if grammar and (answer.first.reason == NO_DERIVATION or (answer.first.reason == ILLEGAL and grammar.typing)):
         reason = f"{reason}: {gaps(grammar, answer.source_tokens)}"
     yield answer.target or "" if answer.answered_by else f"abstained: {reason}"
     if is_hybrid and answer.answered_by:

@@ -231,7 +231,8 @@ def grammar_findings(errors: Sequence[tuple[Example, Answer]], grammar: Grammar)
             yield Finding(example, answer, (where,), str(difference or ""), difference=difference)
         elif root == NO_ROOT:
             found = gaps(grammar, example.source_tokens)
-            cause = Cause.UNKNOWN_WORD if found.unknown else Cause.UNKNOWN_CONSTRUCTION
+            missing = Cause.UNKNOWN_WORD if found.unknown else Cause.UNKNOWN_CONSTRUCTION
+            cause = Cause.ILLEGAL_TARGET if found.misfits else missing
             yield Finding(example, answer, (cause,), str(found), gaps=found)
         else:
             derivable = "cannot" if goal_root == NO_ROOT else "can"

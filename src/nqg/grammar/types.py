@@ -214,6 +214,15 @@ class Typing:
     types: tuple[frozenset[Part], ...]
     arrays: TypeArrays
 
+    def type_of(self, rule: int, children: Sequence[int]) -> int:
+        """The type of a rule over children of these types, or NO_TYPE."""
+        arrays, place, at = self.arrays, int(self.arrays.first_place[rule]), 0
+        for child, kind in enumerate(children):
+            if kind == NO_TYPE or arrays.classes[place + child, kind] == NO_TYPE:
+                return NO_TYPE
+            at = at * int(arrays.sizes[place + child]) + int(arrays.classes[place + child, kind])
+        return int(arrays.results[arrays.first_result[rule] + at])
+
     @classmethod
     def of(cls, rules: Sequence[Rule], target_grammar: TargetGrammar) -> Typing:
         start = (target_grammar.start,)

@@ -1,4 +1,4 @@
-"""Why a grammar derives no whole sentence: the words that it lacks, and the islands that it knows but cannot join."""
+"""Why a grammar derives no whole sentence: words that it lacks, islands that it cannot join, and types that do not fit."""
 
 from __future__ import annotations
 
@@ -7,10 +7,38 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
+import numpy as np
+
 from nqg.grammar.chart import charts
-from nqg.grammar.derivation import Tokens
+from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar, NonTerminal, spelled
 from nqg.grammar.hypergraph import Span
+from nqg.grammar.semirings import k_best_derivations
+from nqg.grammar.target_grammar import spelled_all
+from nqg.grammar.types import NO_TYPE, Typing
+
+LOOKED_AT = 32  # derivations among which the one with the fewest misfits is looked for
+SHOWN = 3  # types that are named at once
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A span that does not stand for what its place asks for."""
+
+    span: Span
+    wanted: tuple[str, ...]  # categories and tokens, as target grammars write them; none if nothing would do
+
+    def said_of(self, source: Tokens) -> str:
+        """
+        >>> Misfit(Span(4, 5), ("<time>", "<date>")).said_of(("wake", "me", "up", "at", "jazz"))
+        "'jazz' is not a <time> or <date>"
+        """
+        words = f"'{' '.join(source[self.span.start : self.span.end])}'"
+        if not self.wanted:
+            return f"{words} is part of no legal program"
+        shown = [*self.wanted[:SHOWN], *(["…"] if len(self.wanted) > SHOWN else [])]
+        *firsts, last = shown
+        return f"{words} is not a {', '.join(firsts)} or {last}" if firsts else f"{words} is not a {last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +47,14 @@ class Gaps:
 
     `islands` are spans with a derivation, from left to right: they leave as few tokens uncovered as possible and,
     among such covers, are as few as possible, the earlier ones as long as possible. `unknown` are the places of tokens
-    that stand in no rule's source.
+    that stand in no rule's source. `misfits` are what is of another type than its place asks for, where the sentence
+    would have a derivation but for its types.
     """
 
     source: Tokens
     islands: tuple[Span, ...]
     unknown: tuple[int, ...]
+    misfits: tuple[Misfit, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -55,6 +85,8 @@ class Gaps:
             return "the whole sentence has a derivation"
         if not self.source:
             return "the sentence is empty"
+        if self.misfits:
+            return " and ".join(each.said_of(self.source) for each in self.misfits)
         if self.unknown:
             return f"no rule knows {listed(self.unknown_tokens)}"
         islands = [" ".join(self.source[island.start : island.end]) for island in self.islands]
@@ -99,7 +131,51 @@ def gaps(
         spans = map(chart.span, chart.node_ids())
     known = {symbol for rule in grammar for symbol in rule.source if isinstance(symbol, str)}
     unknown = tuple(place for place, token in enumerate(tokens) if token not in known)
-    return Gaps(tokens, fewest_islands(spans, len(tokens)), unknown)
+    return Gaps(tokens, fewest_islands(spans, len(tokens)), unknown, misfits(grammar, tokens, limit))
+
+
+def misfits(grammar: Grammar, source: Tokens, limit: int | None = None) -> tuple[Misfit, ...]:
+    """What keeps a sentence that has a derivation from having a well-typed one: of some derivations the fewest.
+
+    >>> from nqg.grammar.target_grammar import TargetGrammar
+    >>> target_grammar = TargetGrammar.parse("<command> ::= wake ( <time> ) | <song>\\n<time> ::= 7\\n<song> ::= jazz")
+    >>> grammar = Grammar.parse("jazz ### jazz\\nseven ### 7\\nwake me up at NT_1 ### wake ( NT_1 )")
+    >>> print(gaps(grammar.typed_by(target_grammar), "wake me up at jazz".split()))
+    'jazz' is not a <time>
+    """
+    if grammar.typing is None or charts(grammar, [source], limit=limit).nodes:
+        return ()
+    untyped = grammar.typed_by(None)
+    full = charts(untyped, [source], limit=limit)
+    (ranked,) = k_best_derivations(untyped, full, np.zeros(full.hyperedges), LOOKED_AT)
+    return min((_misfits(grammar, grammar.typing, each.derivation) for each in ranked), key=len, default=())
+
+
+def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[Misfit, ...]:
+    numbers = {rule: number for number, rule in enumerate(grammar)}
+    types = [NO_TYPE] * len(derivation.hyperedges)
+    found: list[Misfit] = []
+    for at, below in reversed(list(enumerate(derivation.child_numbers()))):
+        rule, children = derivation.hyperedges[at].rule, [types[child] for child in below]
+        types[at] = typing.type_of(numbers[rule], children)
+        if types[at] != NO_TYPE or NO_TYPE in children:
+            continue  # it fits, or the fault is further down
+        indices = [symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)]
+        for index, (child, kind) in enumerate(zip(below, children, strict=True), start=1):
+            asked = {
+                part
+                for signature in typing.signatures[numbers[rule]]
+                for place, part in zip(indices, signature.inner, strict=True)
+                if place == index
+            }
+            if not asked & typing.types[kind]:
+                wanted = sorted(map(spelled_all, asked), key=lambda text: (not text.startswith("<"), text))
+                found.append(Misfit(derivation.hyperedges[child].span, tuple(wanted)))
+        if not any(misfit.span == derivation.hyperedges[child].span for misfit in found for child in below):
+            found.append(Misfit(derivation.hyperedges[at].span, ()))
+    if not found and grammar.target_grammar is not None:
+        found.append(Misfit(derivation.root.span, (str(grammar.target_grammar.start),)))
+    return tuple(found)
 
 
 class Cover(NamedTuple):
