@@ -18,6 +18,7 @@ from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.inference.hybrid import Gate
+from nqg.model.confidence import RulePair
 
 # Target grammars: the twin of `nqg.grammar.earley` enumerates languages, string by string.
 
@@ -638,3 +639,30 @@ def _is_first(thing: Entity, name: str, ranked: Sequence[tuple[Entity, float]]) 
     sign = 1 if name in DOWNWARDS else -1
     places = [(each, (sign * value, each.name, each.state or "")) for each, value in ranked]
     return any(each == thing and all(place <= other for _, other in places) for each, place in places)
+
+
+def expected_by_walks(pairs: Sequence[RulePair], asked: RulePair) -> float:
+    """How often a pair is expected: every walk over single occurrences, by its probability."""
+
+    def fillers(slot: tuple[int, int]) -> list[int]:
+        return [pair.child for pair in pairs if (pair.parent, pair.slot) == slot]
+
+    def slots(filler: int) -> list[tuple[int, int]]:
+        return [(pair.parent, pair.slot) for pair in pairs if pair.child == filler]
+
+    return sum(
+        1 / len(slots(filler)) / len(fillers(slot))
+        for filler in fillers((asked.parent, asked.slot))
+        for slot in slots(filler)
+        for end in fillers(slot)
+        if end == asked.child
+    )
+
+
+def calibration_error_by_definition(confidences: Sequence[float], verdicts: Sequence[bool], bins: int) -> float:
+    """The expected calibration error with bins of equal width, answer by answer."""
+    total = 0.0
+    for low, high in pairwise([*(number / bins for number in range(bins)), 2.0]):
+        inside = [at for at, confidence in enumerate(confidences) if low <= confidence < high]
+        total += abs(sum(confidences[at] - verdicts[at] for at in inside))
+    return total / len(confidences)

@@ -30,13 +30,17 @@ class Shown(HTMLParser):
         self.words.extend(data.split())
 
 
+def test_a_calibrated_parse_shows_its_confidence() -> None:
+    assert "confidence 91 %, probability" in Answer("jump", "I", 0.75, confidence=0.91, reading=READING)._repr_html_()
+
+
 def test_a_parse_shows_its_tree_its_probability_and_its_readings() -> None:
     html = Answer(
         "jump twice", "I_JUMP I_JUMP", 0.75, "grammar", reading=READING, readings=(READING, OTHER)
     )._repr_html_()
     shown = Shown(html)
     assert shown.tags.count("svg") == 1
-    assert "probability 0.75" in html
+    assert "probability within the grammar 0.75" in html
     assert "NT_1 twice ### NT_1 NT_1, words 1 to 2, score 1.50" in html
     assert shown.tags.count("tr") == 3
     assert "<td>not a legal program</td>" in html

@@ -15,7 +15,7 @@ from typed_commands import one_thread, typed
 
 EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]
 RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
-BRIEF = ("--grammar", "rules.txt", "--steps", "7", "--batch-size", "8", "--device", "cpu")
+BRIEF = ("--grammar", "rules.txt", "--steps", "7", "--batch-size", "8", "--folds", "0", "--device", "cpu")
 
 
 @contextmanager

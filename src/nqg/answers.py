@@ -65,6 +65,9 @@ class Answer:
     `reading` and, if asked for, with the most probable `readings`, illegal ones included, and with the derivable spans
     of its `chart`. An answer of a hybrid has what its `parts` said: the grammar, which abstains where the gate holds
     its answer back, and the fallback, if asked.
+
+    `probability` compares the readings that a grammar has, of which all may be wrong. `confidence` is the probability
+    of being right, where the model was calibrated.
     """
 
     source: str
@@ -72,6 +75,7 @@ class Answer:
     probability: float | None = None
     system: str = "system"
     reason: str = ""
+    confidence: float | None = None
     reading: Reading | None = None
     readings: tuple[Reading, ...] = ()
     chart: tuple[ChartSpan, ...] | None = None  # short spans first
@@ -102,8 +106,11 @@ class Answer:
         elif self.reading is None:
             shown = element("p", element("code", self.target), f" by the {self.system}")
         else:
-            sure = element("p", f"probability {self.reading.probability:.4g}")
-            shown = element("div", derivation_picture(self.reading.derivation, self.reading.scores), sure)
+            figures = f"probability within the grammar {self.reading.probability:.4g}"
+            if self.confidence is not None:
+                figures = f"confidence {in_percent(self.confidence)}, {figures}"
+            picture = derivation_picture(self.reading.derivation, self.reading.scores)
+            shown = element("div", picture, element("p", figures))
         rows = []
         for reading in self.readings:
             program = element("code", " ".join(reading.target))
@@ -112,6 +119,17 @@ class Answer:
         head = element("tr", *(element("th", name, scope="col") for name in ("probability", "program", "")))
         table = element("table", element("thead", head), element("tbody", *rows)) if self.readings else Markup("")
         return in_notebook(element("div", shown, table))
+
+
+def in_percent(confidence: float) -> str:
+    """A confidence for people: nothing that is learned from examples is certain, so 0 and 100 % are never shown.
+
+    >>> in_percent(0.914), in_percent(0.9999), in_percent(0.0001)
+    ('91 %', 'over 99 %', 'under 1 %')
+    """
+    if confidence > 0.99:
+        return "over 99 %"
+    return f"{confidence:.0%}".replace("%", " %") if confidence >= 0.01 else "under 1 %"
 
 
 class System(Protocol):

@@ -63,6 +63,7 @@ def test_json_says_by_whom_and_why(model: str) -> None:
     assert json.loads(parsed(model, "walk", "--json")) == {
         "source": "walk",
         "target": "WALK",
+        "confidence": None,
         "probability": 1.0,
         "by": "grammar",
     }

@@ -91,7 +91,7 @@ def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: st
         f"╰──╯ {best.scores[2]:.2f} 1.00 walk → W",
     ]
     assert lines[0] == "walk twice twice    score     p  rule"
-    assert lines[4:] == ["", "W W W W", "probability 1", ""]
+    assert lines[4:] == ["", "W W W W", "probability within the grammar 1", ""]
     assert nqg(model, "hop", "--explain").stdout == "abstained: no derivation: no rule knows 'hop'\n\n"
 
 
@@ -165,12 +165,13 @@ def test_json_is_one_object_a_line(model: str) -> None:
     assert second == {
         "source": "höp",
         "target": None,
+        "confidence": None,
         "probability": None,
         "reason": "no derivation",
         "readings": [],
     }
     assert "höp" in result.stdout
-    assert set(json.loads(nqg(model, "walk", "--json").stdout)) == {"source", "target", "probability"}
+    assert set(json.loads(nqg(model, "walk", "--json").stdout)) == {"source", "target", "confidence", "probability"}
 
 
 def test_a_file_that_is_not_there_is_not_taken_for_a_sentence(model: str) -> None:

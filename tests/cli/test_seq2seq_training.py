@@ -20,7 +20,21 @@ from nqg.seq2seq.legal_decoding import LegalSeq2seq
 
 T = TypeVar("T")
 EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:40]
-BRIEF = ("train.tsv", "-o", "model", "--like", "scan", "--steps", "3", "--batch-size", "8", "--device", "cpu")
+BRIEF = (
+    "train.tsv",
+    "-o",
+    "model",
+    "--like",
+    "scan",
+    "--steps",
+    "3",
+    "--batch-size",
+    "8",
+    "--device",
+    "cpu",
+    "--folds",
+    "0",
+)
 FALLBACK = ("--seq2seq", "embedded", "--seq2seq-steps", "2", "--seq2seq-batch-size", "4")
 
 
@@ -56,13 +70,15 @@ def test_one_command_trains_both_parts_into_one_folder() -> None:
 @pytest.mark.parametrize("kind", ["random", "template", "length"])
 def test_the_gate_is_calibrated_on_examples_that_neither_part_saw(kind: str) -> None:
     Path("legal.grammar").write_text("<s> ::= <...>\n")
-    result = nqg(*BRIEF, *FALLBACK, "--gate", "--hold-out", kind, "--target-grammar", "legal.grammar")
+    words = ("--gate", "--folds", "4", "--hold-out", kind, "--target-grammar", "legal.grammar")
+    result = nqg(*BRIEF, *FALLBACK, *words)
     assert result.exit_code == 0, result.output
     hybrid = Hybrid.load("model", "cpu")
     assert hybrid.gate is not None
     assert hybrid.gate.calibration is not None
-    assert hybrid.gate.calibration.trials == 10
-    assert f"{hybrid.gate}; right on 10 held-out examples" in result.stderr
+    trials = 10 if kind == "length" else 40  # the longest quarter, or every example once
+    assert hybrid.gate.calibration.trials == trials
+    assert f"{hybrid.gate}; right on {trials} held-out examples" in result.stderr
     assert isinstance(hybrid.fallback, LegalSeq2seq)
     assert not Path("model.training").exists()
 
@@ -98,6 +114,8 @@ def test_an_interrupted_fine_tuning_leaves_no_half_a_model_and_the_same_command_
     [
         (("--gate",), "a gate needs a fallback; name one with --seq2seq"),
         ((*FALLBACK, "--hold-out", "tmcd"), "'tmcd' is none of random, template, length"),
+        ((*FALLBACK, "--gate", "--folds", "0"), "expected 2 or more, found 0"),
+        (("--folds", "1"), "expected 2 or more, or 0 for no confidence, found 1"),
     ],
 )
 def test_misuse_is_told_before_any_work_is_done(words: tuple[str, ...], complaint: str) -> None:

@@ -19,15 +19,19 @@ from rich.console import Console
 
 from encoders import save_bert
 from nqg import Grammar, Parser, induce
+from nqg.answers import in_percent
 from nqg.cli import terminal
+from nqg.cli import train as command
 from nqg.cli.terminal import STOPPED
 from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
+from nqg.evaluation.calibration import Trial, fold_trials
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Trainer
 from training_command import BRIEF, EXAMPLES, files, nqg, training_folder
+from typed_commands import typed
 
 
 @pytest.fixture(autouse=True)
@@ -39,16 +43,58 @@ def _own_folder(
 
 
 def test_a_model_is_trained_saved_and_named() -> None:
-    words = ("--like", "scan", "--steps", "60", "--batch-size", "32", "--dev", "train.tsv")
+    words = ("--like", "scan", "--steps", "60", "--batch-size", "32", "--dev", "train.tsv", "--folds", "2")
     result = nqg("train.tsv", "-o", "models/mine", *words)
     parser = Parser.load("models/mine", "cpu")
     assert parser.grammar.rules == induce(EXAMPLES, InductionSettings.named("scan")).rules
     assert parser.parse("jump twice").target == "I_JUMP I_JUMP"
-    first, second = result.stdout.splitlines()
+    first, second, third = result.stdout.splitlines()
     assert first.startswith(f"60 examples, {len(parser.grammar)} rules, 60 steps, loss ")
     assert second == "60 dev examples, best after step 60: accuracy 100.0 %, coverage 100.0 %, precision 100.0 %"
+    calibrator = parser.model.calibrator
+    assert calibrator
+    assert (
+        third == f"confidence from {calibrator.trials} answers to held-out examples, {calibrator.right} of them right"
+    )
+    assert 40 < calibrator.trials <= 60
     assert result.stderr == f"{len(parser.grammar)} rules induced from 60 examples\nwrote models/mine\n"
     assert [path.name for path in Path("models").iterdir()] == ["mine"]
+
+
+def test_answers_to_combinations_of_training_are_sure_and_others_less() -> None:
+    words = ("--like", "scan", "--steps", "60", "--batch-size", "32", "--folds", "3", "--hold-out", "random")
+    assert nqg("train.tsv", "-o", "mine", *words).exit_code == 0
+    known, new = Parser.load("mine", "cpu").answers(["jump twice", "jump twice thrice"])
+    assert 0 < (new.confidence or 0) < (known.confidence or 0) < 1
+    rows = typed("parse", "mine", "jump twice").stdout.splitlines()
+    assert rows == ["I_JUMP I_JUMP", f"confidence {in_percent(known.confidence or 0)}"]
+
+
+def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("train.tsv", *BRIEF, "--folds", "3")
+    tried: list[int] = []
+
+    def interrupted(*arguments: Any) -> list[Trial]:
+        if len(tried) == 2:
+            raise KeyboardInterrupt
+        tried.append(len(tried))
+        return fold_trials(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "fold_trials", interrupted)
+        assert nqg(*words, "-o", "killed").exit_code == STOPPED
+    assert sorted(path.name for path in Path("killed.training").glob("fold-*.json")) == ["fold-1.json", "fold-2.json"]
+    assert nqg(*words, "-o", "killed").exit_code == 0
+    assert nqg(*words, "-o", "whole").exit_code == 0
+    assert files("killed") == files("whole")
+
+
+def test_examples_too_much_alike_are_trained_on_without_confidence() -> None:
+    Path("train.tsv").write_text("jump\tI_JUMP\njump now\tI_JUMP\n")
+    result = nqg("train.tsv", "-o", "mine", "--steps", "2", "--device", "cpu")
+    assert result.exit_code == 0
+    assert "no confidence can be learned: 1 template cannot fill two folds" in result.stderr
+    assert Parser.load("mine", "cpu").parse("jump").confidence is None
 
 
 def test_every_step_is_a_line_of_the_metrics_and_the_same_command_writes_the_same_bytes() -> None:

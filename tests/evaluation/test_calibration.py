@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nqg.answers import Answer
 from nqg.data.dataset import Split
-from nqg.data.examples import Example
+from nqg.data.examples import Example, distinct_pairs
 from nqg.errors import SettingsError
-from nqg.evaluation.calibration import HeldOut, Trial, cross_fitted, held_out, trials
+from nqg.evaluation.calibration import HeldOut, Trial, cross_fitted, folds, held_out, trials
+from nqg.splits.compounds import likely_language
+from strategies import program_examples
 
 EXAMPLES = [
     Example(f"{word} of m{number} {'please ' * number}", f"answer ( {word} ( m{number} ) )")
@@ -64,6 +68,33 @@ def test_one_template_cannot_be_held_out() -> None:
         held_out(EXAMPLES[:5], HeldOut.TEMPLATE)
 
 
+@pytest.mark.parametrize("kind", [HeldOut.TEMPLATE, HeldOut.RANDOM])
+@given(examples=program_examples(), count=st.integers(2, 5), seed=st.integers(0, 3))
+def test_every_different_example_is_held_out_in_one_fold(
+    kind: HeldOut, examples: list[Example], count: int, seed: int
+) -> None:
+    different = distinct_pairs(examples)
+    template = likely_language(different).template
+    groups = {template(example.target) for example in different} if kind is HeldOut.TEMPLATE else different
+    if len(groups) < 2:
+        with pytest.raises(SettingsError, match=r"1 (template|example) cannot fill two folds"):
+            folds(examples, kind, count, seed=seed)
+        return
+    splits = folds(examples, kind, count, seed=seed)
+    assert splits == folds([*examples, *examples], kind, count, seed=seed)
+    assert sorted(position for split in splits for position in split.test) == list(range(len(different)))
+    assert all(sorted(split.train + split.test) == list(range(len(different))) for split in splits)
+    for split in splits if kind is HeldOut.TEMPLATE else ():
+        parts = split.parts(different)
+        rest, out = ({template(example.target) for example in part} for part in (parts.train, parts.test))
+        assert not rest & out
+
+
+def test_by_length_the_longest_are_held_out_once() -> None:
+    (split,) = folds(EXAMPLES, HeldOut.LENGTH, 5)
+    assert len(split.test) == 4
+
+
 def test_trials_say_who_is_right_and_how_sure_the_grammar_was() -> None:
     one, two, three = EXAMPLES[:3]
     parser = Memory([one], guess="wrong")
@@ -97,8 +128,9 @@ def test_both_parts_are_fitted_to_what_is_not_held_out_and_judged_on_what_is() -
         shown.append(list(examples))
         return Memory(EXAMPLES[:4], guess=None)
 
-    gate = cross_fitted([*EXAMPLES[:4], EXAMPLES[0]], Split(train=(0, 1), test=(2, 3)), parser, fallback)
-    assert shown == [EXAMPLES[:2]] * 2
+    splits = [Split(train=(0, 1), test=(2, 3)), Split(train=(2, 3), test=(0, 1))]
+    gate = cross_fitted([*EXAMPLES[:4], EXAMPLES[0]], splits, parser, fallback)
+    assert shown == [EXAMPLES[:2], EXAMPLES[:2], EXAMPLES[2:4], EXAMPLES[2:4]]
     assert gate.calibration is not None
-    assert (gate.calibration.trials, gate.calibration.grammar_first, gate.calibration.gated) == (2, 0, 2)
+    assert (gate.calibration.trials, gate.calibration.grammar_first, gate.calibration.gated) == (4, 0, 4)
     assert not gate.lets_pass(0.6)

@@ -53,7 +53,7 @@ def test_on_the_trials_the_hybrid_is_at_least_as_good_as_the_better_of_its_parts
 def test_the_figures_count_what_each_way_gets_right() -> None:
     found = calibrated_gate([Trial(0.3, False, True), Trial(0.9, True, False), Trial(None, False, True)])
     assert found.calibration == Calibration(3, grammar_alone=1, fallback_alone=2, grammar_first=2, gated=3)
-    assert str(found) == "the grammar answers where its probability is at least 0.9"
+    assert str(found) == "the grammar answers where its confidence is at least 0.9"
     assert str(found.calibration) == (
         "right on 3 held-out examples: grammar alone 33.3%, fallback alone 66.7%, grammar first 66.7%, gated 100.0%"
     )
@@ -65,7 +65,7 @@ def test_the_figures_count_what_each_way_gets_right() -> None:
         ([Trial(0.2, True, True)], Gate(), "the grammar answers whenever it can"),
         ([Trial(None, False, True)], Gate(), "the grammar answers whenever it can"),
         ([Trial(0.2, False, True), Trial(1.0, False, True)], Gate(NEVER, False), "the fallback answers always"),
-        ([Trial(0.2, False, True), Trial(1 - 1e-12, True, False)], Gate(1.0), "where its probability is at least 1"),
+        ([Trial(0.2, False, True), Trial(1 - 1e-12, True, False)], Gate(1.0), "where its confidence is at least 1"),
         (
             [Trial(0.9, True, False), Trial(1.0, False, True)],
             Gate(0.0, False),

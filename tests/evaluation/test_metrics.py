@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from nqg.answers import Answer, exact_match, program_tokens
 from nqg.errors import NqgError
-from nqg.evaluation.metrics import Scores, gain, score
+from nqg.evaluation.metrics import Scores, expected_calibration_error, gain, reliability, score
 from nqg.inference.hybrid import combine
+from oracles import calibration_error_by_definition
 
 VERDICTS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40)
 PAIRS = st.lists(st.tuples(*[st.sampled_from(["right", "wrong", None])] * 2), min_size=1, max_size=40)
@@ -140,3 +141,28 @@ def test_metrics_do_not_need_torch() -> None:
     program = f"import sys; from nqg.evaluation import {modules}; print('torch' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "False"
+
+
+CONFIDENCES = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40)
+
+
+@given(CONFIDENCES, st.integers(1, 12))
+def test_the_calibration_error_is_that_of_its_definition(pairs: list[tuple[float, bool]], bins: int) -> None:
+    confidences, verdicts = [level for level, _ in pairs], [right for _, right in pairs]
+    found = expected_calibration_error(reliability(confidences, verdicts, bins=bins))
+    assert found == pytest.approx(calibration_error_by_definition(confidences, verdicts, bins), abs=1e-9)
+
+
+@given(CONFIDENCES, st.integers(1, 12))
+def test_adaptive_bins_are_equally_full_and_hold_every_answer_once(pairs: list[tuple[float, bool]], bins: int) -> None:
+    found = reliability([level for level, _ in pairs], [right for _, right in pairs], bins=bins, adaptive=True)
+    sizes = [each.answers for each in found]
+    assert sum(sizes) == len(pairs)
+    assert max(sizes) - min(sizes) <= 1
+    assert [each.confidence for each in found] == pytest.approx(sorted(each.confidence for each in found))
+
+
+def test_confidence_without_answers_has_no_error_and_without_verdicts_no_meaning() -> None:
+    assert expected_calibration_error(reliability([], [])) == 0
+    with pytest.raises(NqgError, match="found 1 confidences, 2 verdicts and 10 bins"):
+        reliability([0.5], [True, False])

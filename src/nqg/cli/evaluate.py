@@ -18,7 +18,7 @@ from nqg.data.examples import read_examples
 from nqg.errors import NqgError
 from nqg.evaluation.breakdown import Breakdown, breakdown, write_plot
 from nqg.evaluation.evaluation import Evaluation, judge_named
-from nqg.evaluation.metrics import Scores, percent
+from nqg.evaluation.metrics import Scores, expected_calibration_error, percent
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
 
@@ -65,9 +65,10 @@ def evaluate(
 
     Accuracy is the share of examples answered correctly, coverage the share that
     is answered, precision the share of answers that are correct; ranges are 95 %
-    confidence intervals. Both parts of a model with a fallback are tried on all
-    examples, alone and together. The metrics `spider` and `denotation` need files
-    of Spider and GeoQuery.
+    confidence intervals. If the model has confidence, a table shows how often
+    answers of each confidence are correct. Both parts of a model with a fallback
+    are tried on all examples, alone and together. The metrics `spider` and
+    `denotation` need files of Spider and GeoQuery.
     """
     *models, test = paths
     model = models[0] if models else None
@@ -137,6 +138,14 @@ def _print_scores(found: Evaluation) -> None:
     out.print(table)
     if found.gain:
         out.print(f"\ntogether they are above the second alone by {found.gain} points of accuracy")
+    if bins := found.reliability():
+        shown = Table("confidence", "answers", "right", box=None, pad_edge=False)
+        for bin_ in bins:
+            shown.add_row(percent(bin_.confidence), f"{bin_.answers:,}", percent(bin_.precision))
+        errors = map(expected_calibration_error, (bins, found.reliability(adaptive=True)))
+        out.print()
+        out.print(shown)
+        out.print("expected calibration error {:.3f}, with bins of equal size {:.3f}".format(*errors))
     if found.spider:
         levels = Table("hardness", "examples", "accuracy", box=None, pad_edge=False)
         for level, scores in found.spider.levels.items():

@@ -19,7 +19,7 @@ import typer
 from rich.cells import cell_len
 from rich.text import Text
 
-from nqg.answers import ILLEGAL, NO_DERIVATION, Answer, Reading
+from nqg.answers import ILLEGAL, NO_DERIVATION, Answer, Reading, in_percent
 from nqg.cli.terminal import DEVICE, ENGINE, MODEL, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
@@ -28,7 +28,7 @@ from nqg.files import decoded, numbered_lines
 from nqg.grammar.derivation import target_spans
 from nqg.grammar.grammar import Grammar, NonTerminal, Symbol, spelled
 from nqg.inference.gaps import gaps
-from nqg.inference.hybrid import Hybrid, grammar_of, load_model
+from nqg.inference.hybrid import Hybrid, grammar_of, level, load_model
 from nqg.inference.parser import WINDOW, DecodeOptions
 
 STDIN = "-"
@@ -71,8 +71,9 @@ def parse(
 
     For a sentence, prints its program, or `abstained:` and what the grammar
     lacks. For a file, prints a line for each sentence, separated by tabs:
-    sentence, program, probability; if the model abstains, the program is empty
-    and the reason comes last. A model with a fallback also says who answered and,
+    sentence, program, confidence (of a model without, the probability within the
+    grammar); if the model abstains, the program is empty and the reason comes
+    last. A model with a fallback also says who answered and,
     if that was the fallback, why the grammar did not.
     """
     path, is_single = Path(sentences), False
@@ -134,8 +135,8 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
         if style.is_single or style.explain:
             return "\n".join(_described(answer, style, grammar, is_hybrid))
         said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
-        probability = f"{answer.reading.probability:.6g}" if answer.reading else said
-        row = [" ".join(answer.source_tokens), answer.target or "", probability]
+        sure = f"{level(answer):.6g}" if answer.reading else said
+        row = [" ".join(answer.source_tokens), answer.target or "", sure]
         return "\t".join([*row, answer.answered_by or ""] if is_hybrid else row)
 
     return texts
@@ -154,8 +155,10 @@ def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid:
     yield answer.target or "" if answer.answered_by else f"abstained: {reason}"
     if is_hybrid and answer.answered_by:
         yield f"by the {answer.answered_by}" + (f": {reason}" if reason else "")
+    if answer.confidence is not None:
+        yield f"confidence {in_percent(answer.confidence)}"
     if best:
-        yield f"probability {best.probability:.6g}"
+        yield f"probability within the grammar {best.probability:.6g}"
     for reading in answer.first.readings:
         yield f"{reading.probability:.6g}\t{' '.join(reading.target)}" + ("" if reading.is_legal else "\tillegal")
     if style.explain:
@@ -167,6 +170,7 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
     values: dict[str, Any] = {
         "source": " ".join(answer.source_tokens),
         "target": answer.target,
+        "confidence": answer.confidence,
         "probability": best and best.probability,
     }
     if answer.reason:

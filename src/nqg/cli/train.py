@@ -6,11 +6,13 @@ removed when the model is complete.
 
 from __future__ import annotations
 
+import json
+import random
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,23 +36,37 @@ from nqg.cli.terminal import (
     report_written,
     tracked,
 )
+from nqg.data.dataset import Split
 from nqg.data.examples import Example, MappedExamples, read_examples
-from nqg.errors import MissingExtra, NqgError
-from nqg.evaluation.calibration import HeldOut, cross_fitted, held_out
+from nqg.errors import MissingExtra, NqgError, SettingsError
+from nqg.evaluation.calibration import (
+    FOLDS,
+    MOST_EXAMPLES,
+    HeldOut,
+    Trial,
+    calibrated_gate,
+    fitted_calibrator,
+    fold_trials,
+    folds,
+    used_rules,
+    with_confidence,
+)
 from nqg.evaluation.metrics import Scores, score
+from nqg.files import read_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
-from nqg.inference.hybrid import Gate, write_fallback
+from nqg.inference.hybrid import write_fallback
 from nqg.inference.parser import Parser
-from nqg.model.checkpoint import Measurement, Provenance
+from nqg.model.checkpoint import Measurement, Provenance, SavedModel
 from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model_folder import held
 from nqg.plotting import check_picture
-from nqg.run_config import DataFingerprint
+from nqg.run_config import DataFingerprint, RunConfig, sha256
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
+from nqg.settings_reader import read_dataclass
 from nqg.training.parser_training import ParserTraining, distinct
 from nqg.training.processes import Processes
 from nqg.training.records import write_plot
@@ -61,6 +77,7 @@ if TYPE_CHECKING:
 
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
 HELD_OUT = [kind.value for kind in HeldOut]
+FOLD_EPOCHS = 0.5  # of those of the model: by then, a parser ranks its readings nearly as it will
 
 file_option = partial(typer.Option, rich_help_panel="Files")
 OUTPUT = file_option(..., "-o", "--output", metavar="FOLDER", help="Where to write the model.")
@@ -140,8 +157,13 @@ GATE = fallback_option(
     metavar="",
     help="Also use it where the grammar is unsure; the threshold is learned from held-out examples.",
 )
-HOLD_OUT = fallback_option(
-    "template", "--hold-out", metavar="KIND", help=f"How to hold out examples for --gate: {', '.join(HELD_OUT)}."
+
+confidence_option = partial(typer.Option, rich_help_panel="Confidence, learned from examples that are held out in turn")
+FOLDS_OPTION = confidence_option(
+    FOLDS, "--folds", metavar="K", min=0, help="Hold out a K-th each time, and train on the rest; 0: no confidence."
+)
+HOLD_OUT = confidence_option(
+    "template", "--hold-out", metavar="KIND", help=f"What is held out together: {', '.join(HELD_OUT)}."
 )
 
 
@@ -175,6 +197,7 @@ def train(
     seq2seq_steps: int | None = SEQ2SEQ_STEPS,
     seq2seq_batch_size: int | None = SEQ2SEQ_BATCH_SIZE,
     gate: bool = GATE,
+    fold_count: int = FOLDS_OPTION,
     hold_out: str = HOLD_OUT,
     as_json: bool = JSON,
 ) -> None:
@@ -194,17 +217,23 @@ def train(
         raise NqgError(f"{output}: the folder is not empty and not a model folder; choose another with -o")
     check_picture(plot)
     chosen = project_settings(context.params)
-    fallback = FallbackOptions.chosen(chosen, gate=gate, hold_out=hold_out)
+    fallback = FallbackOptions.chosen(chosen, gate=gate)
+    validation = CrossValidation.chosen(fold_count, hold_out, gate=gate)
     task = TrainingTask.read(context.params, chosen)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
     try:
         training = run.trained(task)
-        write_more = fallback.trained(task, run) if fallback else None
+        second = fallback.fine_tuned(task.examples, task.device, run.folder) if fallback else None
+        trials = validation.trials(task, run, training, fallback) if validation else []
     except KeyboardInterrupt:
         complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
+        if trials:
+            calibrator = fitted_calibrator(Parser(training.model), task.examples, trials)
+            training.model = replace(training.model, calibrator=calibrator)
+        write_more = fallback.writer(second, training.model, trials) if fallback and second else None
         scores = _save(training, task, output, dev, write_more)
         shutil.rmtree(run.folder)
         _print_report(training, scores, output, as_json)
@@ -254,6 +283,7 @@ class TrainingRun:
     cache: ForestCache | None
     curves: Path | None  # where TensorBoard's files go
     processes: Processes
+    label: str = ""  # what the bars begin with
 
     @classmethod
     def towards(
@@ -278,7 +308,7 @@ class TrainingRun:
         try:
             with self.processes.main_first():
                 rules = task.rules
-                grammar = rules if isinstance(rules, Grammar) else _induced(task.examples, rules, self.folder)
+                grammar = rules if isinstance(rules, Grammar) else self._induced(task.examples, rules)
                 grammar = grammar.typed_by(task.target_grammar if task.model.typed else None)
                 forests = self._forests(grammar, distinct(task.examples), task.forests)
             training = Parser.training(
@@ -297,6 +327,19 @@ class TrainingRun:
             if self.processes.is_main and not any(self.folder.iterdir()):
                 self.folder.rmdir()
         return training
+
+    def _induced(self, examples: Sequence[Example], settings: InductionSettings) -> Grammar:
+        """The grammar of the examples, which a continued run finds in the folder."""
+        path, comments = self.folder / "grammar.txt", grammar_comments(induction_config(examples, settings))
+        if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
+            return Grammar.read(path, settings.max_non_terminals)
+        found = run_induction(examples, settings)
+        if not found.is_finished:
+            raise KeyboardInterrupt("the search was stopped")
+        found.write(path)
+        if not self.label:
+            err.print(f"{len(found.grammar):,} rules induced from {len(examples):,} examples")
+        return found.grammar
 
     def _forests(self, grammar: Grammar, examples: Sequence[Example], folder: Path | None) -> Forests | ForestFolder:
         """In memory, cached between runs; or in a folder, if wanted, or if processes would each have to hold all."""
@@ -329,7 +372,11 @@ class TrainingRun:
             for step in saved_steps(trainer, state, self.save_every):
                 speed = (step.number - first) * settings.batch_size / max(time.monotonic() - started, 1e-9)
                 dev = f" · dev {step.dev.exact_match:.1%}" if step.dev else dev
-                progress(f"training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s", step.number, settings.steps)
+                progress(
+                    f"{self.label}training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s",
+                    step.number,
+                    settings.steps,
+                )
                 for name, value in step.to_dict().items() if writer else ():
                     if name != "step" and value is not None:
                         writer.add_scalar(name.replace("dev_", "dev/"), value, step.number)
@@ -344,70 +391,126 @@ def summary_writer() -> Any:
     return SummaryWriter
 
 
-def _induced(examples: Sequence[Example], settings: InductionSettings, folder: Path) -> Grammar:
-    """The grammar of the examples, which a continued run finds in the folder."""
-    path, comments = folder / "grammar.txt", grammar_comments(induction_config(examples, settings))
-    if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
-        return Grammar.read(path, settings.max_non_terminals)
-    found = run_induction(examples, settings)
-    if not found.is_finished:
-        raise KeyboardInterrupt("the search was stopped")
-    found.write(path)
-    err.print(f"{len(found.grammar):,} rules induced from {len(examples):,} examples")
-    return found.grammar
-
-
 @dataclass(frozen=True, slots=True)
 class FallbackOptions:
-    """The fallback that the user wants; with a gate, `hold_out` says on which examples it is calibrated."""
+    """The fallback that the user wants, perhaps with a gate."""
 
     settings: Seq2seqSettings
     training: FineTuningSettings
-    hold_out: HeldOut | None = None
+    has_gate: bool
 
     @classmethod
-    def chosen(cls, settings: ProjectSettings, *, gate: bool, hold_out: str) -> FallbackOptions | None:
-        if hold_out not in HELD_OUT:
-            raise typer.BadParameter(f"'{hold_out}' is none of {', '.join(HELD_OUT)}", param_hint="--hold-out")
+    def chosen(cls, settings: ProjectSettings, *, gate: bool) -> FallbackOptions | None:
         if settings.seq2seq is None and gate:
             raise typer.BadParameter("a gate needs a fallback; name one with --seq2seq", param_hint="--gate")
-        if settings.seq2seq is None:
-            return None
-        return cls(settings.seq2seq, settings.fine_tuning, HeldOut(hold_out) if gate else None)
+        return None if settings.seq2seq is None else cls(settings.seq2seq, settings.fine_tuning, gate)
 
-    def trained(self, task: TrainingTask, run: TrainingRun) -> Callable[[Path], None]:
-        """Train it, and calibrate its gate; the result writes both into a model folder."""
-        fallback = self._fine_tuned(task.examples, task.device, run.folder)
-        gate = self._gate(self.hold_out, task, run) if self.hold_out else None
-        return lambda folder: write_fallback(folder, fallback, gate)
-
-    def _fine_tuned(self, examples: Sequence[Example], device: str | None, folder: Path) -> Seq2seq:
+    def fine_tuned(self, examples: Sequence[Example], device: str | None, folder: Path, label: str = "") -> Seq2seq:
         from nqg.seq2seq.fine_tuning import FineTuning  # which loads transformers
 
         folder.mkdir(parents=True, exist_ok=True)
         fine_tuning = FineTuning(examples, self.settings, self.training, device=device)
         if fine_tuning.truncation.first is not None:
             err.print(str(fine_tuning.truncation))
-        for _ in tracked(fine_tuning.steps(folder / "seq2seq.safetensors"), "fine-tuning", self.training.steps):
+        steps = fine_tuning.steps(folder / "seq2seq.safetensors")
+        for _ in tracked(steps, f"{label}fine-tuning", self.training.steps):
             pass
         return fine_tuning.seq2seq
 
-    def _gate(self, kind: HeldOut, task: TrainingTask, run: TrainingRun) -> Gate:
-        """The best gate for both parts, each trained anew without the held-out examples."""
-        from nqg.seq2seq.legal_decoding import LegalSeq2seq
+    def writer(self, seq2seq: Seq2seq, model: SavedModel, trials: Sequence[Trial]) -> Callable[[Path], None]:
+        """What writes the fallback, and the gate that the trials lead to, into a model folder."""
+        gate = None
+        if self.has_gate:
+            weights = model.calibrator and model.calibrator.weights
+            gate = calibrated_gate(with_confidence(trials, weights) if weights else trials)
+            err.print(f"{gate}; {gate.calibration}")
+        return lambda folder: write_fallback(folder, seq2seq, gate)
 
-        apart = replace(run, folder=run.folder / "held-out", curves=None)
+
+@dataclass(frozen=True, slots=True)
+class FoldRecord:
+    """What came of one fold, and the fingerprint of what it began with."""
+
+    config: str
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossValidation:
+    """How confidence is learned: for each fold a parser, and for a gate a fallback too, is trained without it."""
+
+    folds: int
+    kind: HeldOut
+
+    @classmethod
+    def chosen(cls, count: int, kind: str, *, gate: bool) -> CrossValidation | None:
+        if kind not in HELD_OUT:
+            raise typer.BadParameter(f"'{kind}' is none of {', '.join(HELD_OUT)}", param_hint="--hold-out")
+        if count == 1 or (gate and not count):
+            expected = "2 or more" if gate else "2 or more, or 0 for no confidence"
+            raise typer.BadParameter(f"expected {expected}, found {count}", param_hint="--folds")
+        return cls(count, HeldOut(kind)) if count else None
+
+    def trials(
+        self, task: TrainingTask, run: TrainingRun, trained: ParserTraining, fallback: FallbackOptions | None
+    ) -> list[Trial]:
+        """What parts that were trained without a fold say of it, fold by fold; those done are in the run's folder."""
+        seed, best = task.training.seed, trained.trainer.best
+        chosen = sorted(random.Random(seed).sample(range(len(task.examples)), min(len(task.examples), MOST_EXAMPLES)))
+        examples = [task.examples[number] for number in chosen]
+        steps = round(FOLD_EPOCHS * (best.step if best else task.training.steps))
+        task = replace(task, examples=examples, dev=(), forests=None, training=replace(task.training, steps=steps))
+        config = RunConfig.of(
+            "folds",
+            examples,
+            task.model,
+            task.training,
+            rules=sha256(str(task.rules)),
+            target_grammar=sha256(str(task.target_grammar)),
+            folds=str(self),
+            fallback=str(fallback),
+        ).fingerprint
+        try:
+            splits = folds(examples, self.kind, self.folds, seed=seed)
+        except SettingsError as error:  # of examples too few, or too much alike
+            if fallback and fallback.has_gate:
+                raise
+            err.print(f"no confidence can be learned: {error}")
+            return []
+        found: list[Trial] = []
+        for number, split in enumerate(splits, start=1):
+            label, folder = f"fold {number} of {len(splits)} · ", run.folder / f"fold-{number}"
+            record = folder.with_suffix(".json")
+            known = read_dataclass(FoldRecord, read_json(record), "the fold", record) if record.exists() else None
+            if known is None or known.config != config:
+                apart = replace(run, folder=folder, curves=None, label=label)
+                known = FoldRecord(config, tuple(self._tried(task, apart, split, fallback)))
+                if run.processes.is_main:
+                    write_text(record, json.dumps(asdict(known)) + "\n")
+                    shutil.rmtree(folder, ignore_errors=True)
+            found += known.trials
+        return found
+
+    def _tried(
+        self, task: TrainingTask, run: TrainingRun, split: Split, fallback: FallbackOptions | None
+    ) -> list[Trial]:
+        """What comes of one fold; the shorter training makes as many epochs as that on all examples would."""
+        share = len(split.train) / (len(split.train) + len(split.test))
+        steps, warm_up = (max(1, round(share * each)) for each in (task.training.steps, task.training.warm_up))
+        training = replace(task.training, steps=steps, warm_up=min(warm_up, steps // 2))
 
         def parser(examples: Sequence[Example]) -> System:
-            return Parser(apart.trained(replace(task, examples=examples, dev=())).model)
+            rules = used_rules(task.rules, examples) if isinstance(task.rules, Grammar) else task.rules
+            return Parser(run.trained(replace(task, examples=examples, rules=rules, training=training)).model)
 
-        def fallback(examples: Sequence[Example]) -> System:
-            seq2seq = self._fine_tuned(examples, task.device, apart.folder)
+        def second(examples: Sequence[Example]) -> System:
+            from nqg.seq2seq.legal_decoding import LegalSeq2seq
+
+            assert fallback is not None, "asked for by a gate"
+            seq2seq = fallback.fine_tuned(examples, task.device, run.folder, run.label)
             return LegalSeq2seq(seq2seq, task.target_grammar) if task.target_grammar else seq2seq
 
-        gate = cross_fitted(task.examples, held_out(task.examples, kind, seed=self.training.seed), parser, fallback)
-        err.print(f"{gate}; {gate.calibration}")
-        return gate
+        return fold_trials(task.examples, split, parser, second if fallback and fallback.has_gate else None)
 
 
 def _save(
@@ -430,7 +533,7 @@ def _save(
 
 
 def _print_report(training: ParserTraining, scores: Scores | None, output: Path, as_json: bool) -> None:
-    records, best = training.trainer.records, training.trainer.best
+    records, best, calibrator = training.trainer.records, training.trainer.best, training.model.calibrator
     values: dict[str, Any] = {
         "rules": len(training.model.grammar),
         "examples": len(training.data),
@@ -438,6 +541,7 @@ def _print_report(training: ParserTraining, scores: Scores | None, output: Path,
         "loss": records[-1].loss,
         "best_step": best.step if best else None,
         "dev": scores.to_dict() if scores else None,
+        "held_out": {"answers": calibrator.trials, "right": calibrator.right} if calibrator else None,
         "folder": str(output),
     }
     if as_json:
@@ -446,3 +550,5 @@ def _print_report(training: ParserTraining, scores: Scores | None, output: Path,
     out.print("{examples:,} examples, {rules:,} rules, {steps:,} steps, loss {loss:.4f} in the last".format(**values))
     if scores:
         out.print(f"{scores.examples:,} dev examples, best after step {values['best_step']:,}: {scores}")
+    if calibrator:
+        out.print(str(calibrator))

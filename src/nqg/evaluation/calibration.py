@@ -1,29 +1,41 @@
-"""From examples to a gate: hold some out, fit both parts to the rest, and see who is right about those held out.
+"""From examples to confidence and a gate: hold some out, fit the system to the rest, and see who is right about them.
 
-Which examples are held out decides what the gate is good for. Held out at random they are as easy as the training
-examples, and the fallback looks better than it is on new combinations. Held out by template (no program of the held-out
+Every training example is held out once: in each of several folds the system is fitted to the others. What its grammar
+says of those held out, and whether that is right, teaches the `Calibrator` of the model; and the gate of a hybrid,
+where its fallback was asked too, whom to believe.
+
+Which examples are held out together decides what is learned. Held out at random they are as easy as the training
+examples, and both parts look better than they are on new combinations. Held out by template (no program of the held-out
 part occurs, names and numbers aside, in the rest) or by length they are as hard as a compositional split.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
 from typing import TypeVar
 
+import numpy as np
+
 from nqg.answers import Answer, System, exact_match
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, distinct_pairs
-from nqg.errors import NqgError
+from nqg.errors import NqgError, SettingsError
 from nqg.evaluation.metrics import Match
-from nqg.inference.hybrid import DECIMALS, NEVER, Calibration, Gate, Hybrid
+from nqg.grammar.chart import charts, goal_charts
+from nqg.grammar.grammar import Grammar
+from nqg.inference.hybrid import DECIMALS, NEVER, Calibration, Gate, Hybrid, grammar_of, level
+from nqg.inference.parser import Parser
+from nqg.model.confidence import Calibrator, Evidence, Observation, RulePairs, Weights, rule_pairs
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
 
+FOLDS = 4
+MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach five weights nothing new
 SHARE = 0.25  # of the examples are held out
 
 Wanted = TypeVar("Wanted")
@@ -50,20 +62,53 @@ def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE
             return template_split(examples, sizes, likely_language(examples).template, rng)
 
 
+def folds(examples: Sequence[Example], kind: HeldOut, count: int = FOLDS, *, seed: int = 0) -> list[Split]:
+    """Splits of the different examples whose test parts are disjoint and, together, all of them.
+
+    Examples of one template are in one fold. By length there is one split: the longest examples are held out once.
+
+    >>> walks = [Example("walk", "W"), Example("walk twice", "W W"), Example("walk now", "W")]
+    >>> [split.test for split in folds(walks, HeldOut.TEMPLATE, 2)]
+    [(0, 2), (1,)]
+    """
+    examples = distinct_pairs(examples)
+    if kind is HeldOut.LENGTH:
+        return [held_out(examples, kind, share=1 / count, seed=seed)]
+    template = likely_language(examples).template if kind is HeldOut.TEMPLATE else None
+    groups: dict[object, list[int]] = defaultdict(list)
+    for position, example in enumerate(examples):
+        groups[template(example.target) if template else position].append(position)
+    if len(groups) < 2:
+        raise SettingsError(f"{len(groups)} {'template' if template else 'example'} cannot fill two folds")
+    order = random.Random(seed).sample(list(groups.values()), len(groups))
+    parts: list[list[int]] = [[] for _ in range(min(count, len(groups)))]
+    for group in sorted(order, key=len, reverse=True):
+        min(parts, key=len).extend(group)
+    everything = range(len(examples))
+    return [
+        Split(tuple(sorted({*everything}.difference(part))), tuple(sorted(part)), made_by={"method": str(kind)})
+        for part in parts
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What both parts made of a held-out sentence; the probability is None where the grammar abstained."""
+    """What both parts made of a held-out sentence; the probability is None where the grammar abstained.
+
+    It is the grammar's confidence, where that is known; the `evidence` is what a confidence is made of.
+    """
 
     probability: float | None
     grammar_is_right: bool
     fallback_is_right: bool
+    evidence: Evidence | None = None
 
     @classmethod
     def of(cls, own: Answer, other: Answer, wanted: Wanted, is_right: Callable[[str, Wanted], bool]) -> Trial:
         """What came of asking both; where the fallback has no answer, the hybrid stays with the grammar's."""
         handed_over = own.target if other.target is None else other.target
-        rights = [target is not None and is_right(target, wanted) for target in (own.target, handed_over)]
-        return cls(None if own.target is None else own.probability, *rights)
+        by_grammar, by_other = (target is not None and is_right(target, wanted) for target in (own.target, handed_over))
+        return cls(None if own.target is None else level(own), by_grammar, by_other)
 
     def is_right(self, gate: Gate) -> bool:
         by_grammar = self.probability is not None and gate.lets_pass(self.probability)
@@ -100,23 +145,86 @@ def calibrated_gate(trials: Sequence[Trial]) -> Gate:
 
 
 def trials(
-    parser: System, fallback: System, examples: Sequence[Example], is_right: Match = exact_match
+    parser: System,
+    fallback: System,
+    examples: Sequence[Example],
+    is_right: Match = exact_match,
+    known: RulePairs | None = None,
 ) -> Iterator[Trial]:
-    """How both parts do on `examples`, each asked about all of them."""
+    """How both parts do on `examples`, each asked about all; with evidence, given the pairs `known` in training."""
     answers = Hybrid(parser, fallback, asks_both=True).answers(example.source for example in examples)
+    grammar = grammar_of(parser)
     for example, answer in zip(examples, answers, strict=True):
         own, other = answer.parts
-        yield Trial.of(own, other, example.target, is_right)
+        trial = Trial.of(own, other, example.target, is_right)
+        if known and grammar and own.reading:
+            pairs = rule_pairs(own.reading.derivation, grammar.numbers)
+            trial = replace(trial, evidence=Evidence.of(own.reading.probability, pairs, known))
+        yield trial
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The fallback of a model that has none."""
+
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        return (Answer(sentence) for sentence in sentences)
+
+
+def fold_trials(
+    examples: Sequence[Example],
+    split: Split,
+    trained_parser: Callable[[Sequence[Example]], System],
+    trained_fallback: Callable[[Sequence[Example]], System] | None = None,
+    is_right: Match = exact_match,
+) -> list[Trial]:
+    """What two parts that are fitted to the train part of `split`, of the different examples, make of its test part."""
+    parts = split.parts(distinct_pairs(examples))
+    parser = trained_parser(parts.train)
+    fallback = trained_fallback(parts.train) if trained_fallback else Silence()
+    known = known_pairs(parser, parts.train) if isinstance(parser, Parser) else None
+    return list(trials(parser, fallback, parts.test, is_right, known))
+
+
+def known_pairs(parser: Parser, examples: Sequence[Example]) -> RulePairs:
+    """The pairs of rules in the parser's derivations of those examples that it gets right."""
+    answers = zip(parser.answers(example.source for example in examples), examples, strict=True)
+    right = (answer.reading for answer, example in answers if exact_match(answer.target, example.target))
+    return RulePairs.of((reading.derivation for reading in right if reading), parser.grammar.numbers)
+
+
+def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
+    """The rules in derivations of the examples: what of a grammar could have been learned from them."""
+    full = charts(grammar, [example.source_tokens for example in examples])
+    goal = goal_charts(grammar, full, [example.target_tokens for example in examples])
+    return replace(grammar, rules=tuple(grammar[rule] for rule in np.unique(goal.rules).tolist()))
+
+
+def fitted_weights(trials: Sequence[Trial]) -> Weights:
+    """The weights that make a confidence of the evidence in trials."""
+    return Weights.fit([Observation(each.evidence, each.grammar_is_right) for each in trials if each.evidence])
+
+
+def fitted_calibrator(parser: Parser, examples: Sequence[Example], trials: Sequence[Trial]) -> Calibrator:
+    """The calibrator of a parser, given the examples that it is fitted to, and trials of others on folds of them."""
+    answered = [each for each in trials if each.evidence]
+    right = sum(each.grammar_is_right for each in answered)
+    return Calibrator(fitted_weights(trials), known_pairs(parser, examples), len(answered), right)
+
+
+def with_confidence(trials: Iterable[Trial], weights: Weights) -> list[Trial]:
+    """The trials with the confidence of the grammar in the place of its probability."""
+    return [replace(each, probability=weights.confidence(each.evidence)) if each.evidence else each for each in trials]
 
 
 def cross_fitted(
     examples: Sequence[Example],
-    split: Split,
+    splits: Iterable[Split],
     trained_parser: Callable[[Sequence[Example]], System],
     trained_fallback: Callable[[Sequence[Example]], System],
     is_right: Match = exact_match,
 ) -> Gate:
-    """The gate that is best on the test part of `split` for two parts of a hybrid that are fitted to its train part."""
-    parts = split.parts(distinct_pairs(examples))
-    parser, fallback = trained_parser(parts.train), trained_fallback(parts.train)
-    return calibrated_gate(list(trials(parser, fallback, parts.test, is_right)))
+    """The gate that is best on the test parts of all `splits` for parts of a hybrid that are fitted to the rest."""
+    tried = [fold_trials(examples, split, trained_parser, trained_fallback, is_right) for split in splits]
+    together = [trial for each in tried for trial in each]
+    return calibrated_gate(with_confidence(together, fitted_weights(together)))

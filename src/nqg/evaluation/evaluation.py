@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,14 @@ from nqg.data.spider import database_of
 from nqg.data.sql import sql_text
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.evaluation.denotations import denotation_matches
-from nqg.evaluation.metrics import Interval, Scores, gain
+from nqg.evaluation.metrics import (
+    Interval,
+    ReliabilityBin,
+    Scores,
+    expected_calibration_error,
+    gain,
+    reliability,
+)
 from nqg.evaluation.spider_match import SpiderReport, SpiderVerdict, spider_match
 from nqg.progress import Progress, silent
 
@@ -142,6 +149,12 @@ class Evaluation:
         """Whether each answer is right; None for an abstention."""
         return self._verdicts(self.answers)
 
+    def reliability(self, *, adaptive: bool = False) -> list[ReliabilityBin]:
+        """The answers that have a confidence, in bins of it; none where the system has no confidence."""
+        pairs = zip(self.answers, self.verdicts, strict=True)
+        known = [(each.confidence, bool(right)) for each, right in pairs if each.confidence is not None]
+        return reliability([level for level, _ in known], [right for _, right in known], adaptive=adaptive)
+
     @cached_property
     def spider(self) -> SpiderReport | None:
         if not isinstance(self.judge, SpiderJudge):
@@ -153,7 +166,16 @@ class Evaluation:
         return {
             "systems": {name: scores.to_dict() for name, scores in self.systems.items()},
             "gain_95": [self.gain.low, self.gain.high] if self.gain else None,
+            **(self._calibration_to_dict() if any(each.confidence is not None for each in self.answers) else {}),
             **(self.spider.to_dict() if self.spider else {}),
+        }
+
+    def _calibration_to_dict(self) -> dict[str, Any]:
+        bins = self.reliability()
+        return {
+            "calibration_error": expected_calibration_error(bins),
+            "adaptive_calibration_error": expected_calibration_error(self.reliability(adaptive=True)),
+            "reliability": [asdict(each) for each in bins],
         }
 
     def lines(self) -> Iterator[dict[str, Any]]:
@@ -166,6 +188,7 @@ class Evaluation:
                 "right": verdict,
                 "by": answer.system,
                 "probability": answer.probability,
+                "confidence": answer.confidence,
                 "reason": answer.reason,
             }
 

@@ -16,6 +16,7 @@ import numpy as np
 from nqg.answers import exact_match
 from nqg.errors import NqgError
 
+BINS = 10
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 
@@ -154,6 +155,49 @@ def score(predictions: Sequence[str | None], references: Sequence[str], match: M
         raise NqgError(f"expected {len(references)} predictions, one for each example, found {len(predictions)}")
     pairs = zip(predictions, references, strict=True)
     return Scores.of([None if prediction is None else match(prediction, reference) for prediction, reference in pairs])
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Answers of similar confidence: how many, their mean confidence, and the share of them that is right."""
+
+    answers: int
+    confidence: float
+    precision: float
+
+
+def reliability(
+    confidences: Sequence[float], verdicts: Sequence[bool], *, bins: int = BINS, adaptive: bool = False
+) -> list[ReliabilityBin]:
+    """Answers in bins of their confidence, equally wide or, if `adaptive`, equally full; empty bins are left out.
+
+    >>> for each in reliability([0.875, 0.875, 0.25], [True, True, False]): print(each)
+    ReliabilityBin(answers=1, confidence=0.25, precision=0.0)
+    ReliabilityBin(answers=2, confidence=0.875, precision=1.0)
+    """
+    if len(confidences) != len(verdicts) or bins < 1:
+        found = f"{len(confidences)} confidences, {len(verdicts)} verdicts and {bins} bins"
+        raise NqgError(f"expected a confidence and a verdict of each answer, and at least one bin, found {found}")
+    levels, rights = np.asarray(confidences, dtype=float), np.asarray(verdicts, dtype=float)
+    if adaptive:
+        parts = np.array_split(np.argsort(levels, kind="stable"), bins)
+    else:
+        numbers = np.minimum((levels * bins).astype(int), bins - 1)
+        parts = [np.flatnonzero(numbers == number) for number in range(bins)]
+    return [
+        ReliabilityBin(len(part), float(levels[part].mean()), float(rights[part].mean())) for part in parts if len(part)
+    ]
+
+
+def expected_calibration_error(bins: Sequence[ReliabilityBin]) -> float:
+    """How far confidence and precision are apart, on average over the answers (Naeini et al. 2015, Guo et al. 2017).
+
+    >>> expected_calibration_error([ReliabilityBin(3, 0.5, 0.5), ReliabilityBin(1, 0.75, 1.0)])
+    0.0625
+    """
+    answers = sum(each.answers for each in bins)
+    apart = sum(each.answers * abs(each.confidence - each.precision) for each in bins)
+    return apart / answers if answers else 0.0
 
 
 def gain(verdicts: Sequence[bool | None], others: Sequence[bool | None], *, seed: int = 0) -> Interval:

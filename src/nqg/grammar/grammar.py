@@ -6,7 +6,7 @@ A file has one rule a line, `source ### target`. A word that could be misread ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -169,6 +169,11 @@ class Grammar:
 
     def __getitem__(self, number: int) -> Rule:
         return self.rules[number]
+
+    @cached_property
+    def numbers(self) -> Mapping[Rule, int]:
+        """The number of each rule."""
+        return {rule: number for number, rule in enumerate(self.rules)}
 
     @cached_property
     def encoded(self) -> EncodedGrammar:

@@ -93,7 +93,12 @@ def objection(own: Answer, gate: Gate | None) -> str:
     """Why the grammar's answer is not taken; nothing where it is."""
     if own.target is None:
         return own.reason or "no answer"
-    return gate.objection(own.probability or 0.0) if gate else ""
+    return gate.objection(level(own), "probability" if own.confidence is None else "confidence") if gate else ""
+
+
+def level(own: Answer) -> float:
+    """What a gate goes by: the confidence of the grammar or, in a model without, its probability."""
+    return (own.probability or 0.0) if own.confidence is None else own.confidence
 
 
 def combine(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
@@ -142,10 +147,11 @@ def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The grammar answers where its probability is at least `threshold`: 0 is always, more than 1 is never.
+    """The grammar answers where its confidence is at least `threshold`: 0 is always, more than 1 is never.
 
-    Probability 1 means that there is no other reading, which is not the same as being sure: the only rule that fits may
-    fit badly. So whether the gate `trusts_only_readings` is a choice of its own.
+    In a model without confidence its probability takes the place. Probability 1 means that there is no other reading,
+    which is not the same as being sure: the only rule that fits may fit badly. So whether the gate
+    `trusts_only_readings` is a choice of its own.
 
     >>> [Gate(0.5).lets_pass(probability) for probability in (0.2, 0.5, 1.0)]
     [False, True, True]
@@ -163,17 +169,17 @@ class Gate:
         """Whether the grammar's answer of this probability is taken."""
         return not self.objection(probability)
 
-    def objection(self, probability: float) -> str:
-        """Why the grammar's answer of this probability is not taken; nothing where it is."""
+    def objection(self, probability: float, name: str = "probability") -> str:
+        """Why the grammar's answer of this probability, or confidence, is not taken; nothing where it is."""
         level = round(probability, DECIMALS)
         if level < self.threshold:
-            return f"probability {probability:.6g} is below {self.threshold:g}"
+            return f"{name} {probability:.6g} is below {self.threshold:g}"
         return "" if level < 1 or self.trusts_only_readings else "the only reading, which the gate does not trust"
 
     def __str__(self) -> str:
         if self.threshold > 1:
             return "the fallback answers always"
-        where = f"where its probability is at least {self.threshold:g}" if self.threshold else "whenever it can"
+        where = f"where its confidence is at least {self.threshold:g}" if self.threshold else "whenever it can"
         return f"the grammar answers {where}{'' if self.trusts_only_readings else ', but not where it is 1'}"
 
     def write(self, path: Path) -> None:

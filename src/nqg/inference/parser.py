@@ -27,6 +27,7 @@ from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals, max_inside
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
+from nqg.model.confidence import rule_pairs
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
@@ -152,7 +153,14 @@ class Parser:
                 found[number] = Answer(sentence, system=GRAMMAR, reason=reason)
             if options.chart:
                 found[number] = replace(found[number], chart=spans.get(number, ()))
-        return [found[number] for number in range(len(sentences))]
+        return [self._with_confidence(found[number]) for number in range(len(sentences))]
+
+    def _with_confidence(self, answer: Answer) -> Answer:
+        calibrator, reading = self.model.calibrator, answer.reading
+        if calibrator is None or reading is None:
+            return answer
+        pairs = rule_pairs(reading.derivation, self.grammar.numbers)
+        return replace(answer, confidence=calibrator.confidence(reading.probability, pairs))
 
     def _reason(self, source: Tokens) -> str:
         """Why a sentence has no derivation: only its types may be wrong."""
@@ -281,7 +289,7 @@ class ScoredCharts:
 
     def _pairs_of(self, derivations: Sequence[Derivation]) -> Int64Array:
         """The pairs of the hyperedges of a derivation of each sentence, one derivation after the other."""
-        numbers, width = {rule: number for number, rule in enumerate(self.grammar)}, self._table.width
+        numbers, width = self.grammar.numbers, self._table.width
         asked = [
             ((sentence * width + each.span.start) * width + each.span.end, numbers[each.rule])
             for sentence, derivation in enumerate(derivations)

@@ -27,6 +27,8 @@ from nqg.errors import FormatError, NqgError
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.model.confidence import FILE as CONFIDENCE
+from nqg.model.confidence import Calibrator
 from nqg.model.encoder import read_encoder
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
@@ -136,6 +138,7 @@ The folder holds data alone, nothing that runs. `nqg.json` has the checksum of e
   a result and not an error.
 - A probability compares the readings that the grammar has of a sentence. 1.0 means that there is no other reading, not
   that the reading is right.
+- {confidence}
 - Sentences are split at white space; they should be written as those of the training data are (case, punctuation).
 - Scores hold for data like those that they were measured on.
 
@@ -154,6 +157,7 @@ class ModelCard:
     parameters: int
     max_length: int  # subwords
     versions: Mapping[str, str]
+    calibrator: Calibrator | None = None
 
     def markdown(self) -> str:
         """The card; whatever comes from a user stands in it as code, so that nothing is taken for markup."""
@@ -169,6 +173,14 @@ class ModelCard:
         for each in provenance.measurements:
             scores = ", ".join(f"{_as_code(name)} {_as_code(value)}" for name, value in each.scores.items())
             measured.append(f"- {scores}, on {_described(each.data)}")
+        confidence = "It has no confidence, which is learned with `nqg train --folds`."
+        if (fitted := self.calibrator) is not None:
+            learned = (
+                f"{fitted.trials:,} answers about training examples that were held out, {fitted.right:,} of them right"
+            )
+            confidence = (
+                f"A confidence is the chance of being right, learned from {learned}; it holds for similar data."
+            )
         shortest = sorted(self.rules, key=lambda rule: (len(rule), rule))[:SHOWN_RULES]
         return CARD_TEXT.format(
             rules=f"{len(self.rules):,}",
@@ -180,6 +192,7 @@ class ModelCard:
             data="not recorded" if provenance.data is None else _described(provenance.data),
             training="".join(f"\n{line}" for line in training),
             scores="\n".join(measured) or "None were measured when the model was saved.",
+            confidence=confidence,
             versions=", ".join(f"{name} {version}" for name, version in self.versions.items()),
         )
 
@@ -220,6 +233,7 @@ class SavedModel:
     settings: ModelSettings
     target_grammar: TargetGrammar | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    calibrator: Calibrator | None = None
 
     @property
     def device(self) -> torch.device:
@@ -262,6 +276,8 @@ def _write_files(folder: Path, model: SavedModel) -> None:
     model.grammar.write(folder / "grammar.txt")
     if model.target_grammar is not None:
         model.target_grammar.write(folder / "target.grammar")
+    if model.calibrator is not None:
+        model.calibrator.write(folder / CONFIDENCE)
     write_text(folder / "config.json", model.scorer.encoder.config_json())
     write_text(folder / "tokenizer.json", model.tokenizer.to_str(pretty=True))
     weights = {name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()}
@@ -277,6 +293,7 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         parameters=sum(parameter.numel() for parameter in model.scorer.parameters()),
         max_length=model.max_length,
         versions={"nqg": nqg.__version__, "format": str(VERSION), "Python": python, "torch": torch_version},
+        calibrator=model.calibrator,
     )
     write_text(folder / CARD, card.markdown())
 
@@ -310,13 +327,15 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     grammar = Grammar.read(folder / "grammar.txt", max_non_terminals=9)
     legal = folder / "target.grammar"
     target_grammar = TargetGrammar.read(legal) if legal.exists() else None
+    certain = folder / CONFIDENCE
+    calibrator = Calibrator.read(certain, grammar) if certain.exists() else None
     shapes = weight_shapes(folder / WEIGHTS)
     check_config(folder / "config.json", shapes)
     with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     scorer = _read_scorer(folder, shapes, len(grammar), settings)
     grammar = grammar.typed_by(target_grammar if settings.typed else None)
-    model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance)
+    model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance, calibrator)
     with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
         check_vocabulary(tokenizer.get_vocab(), scorer.encoder.vocab_size, folder / "tokenizer.json")
     with refused_with("the encoder cannot read a sentence", folder / "config.json"), torch.inference_mode():

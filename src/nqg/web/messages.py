@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from nqg.answers import Answer, ChartSpan, Reading, exact_match
+from nqg.answers import Answer, ChartSpan, Reading, exact_match, in_percent
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import Markup, columns, derivation_outline, derivation_picture, element, rule_picture
@@ -224,6 +224,8 @@ class ParseResponse(Message):
     target: str | None
     answered_by: str | None
     probability: float | None = Field(description="Of the grammar's program among all that it derives.")
+    confidence: float | None = Field(description="How likely the grammar's program is right, where that was learned.")
+    sureness: str = Field(description="The same in words.")
     reason: str
     best: ReadingFound | None
     readings: list[ReadingFound]
@@ -241,6 +243,8 @@ class ParseResponse(Message):
             target=answer.target,
             answered_by=answer.answered_by,
             probability=own.probability,
+            confidence=own.confidence,
+            sureness=sureness(own),
             reason=answer.reason,
             best=ReadingFound.of(own.reading, explain) if own.reading else None,
             readings=[ReadingFound.of(reading, explain) for reading in own.readings],
@@ -262,6 +266,21 @@ class ParseResponse(Message):
         return response
 
 
+def sureness(answer: Answer) -> str:
+    """How far to trust a program, in words: its confidence, or that nobody knows.
+
+    >>> sureness(Answer("run", "RUN", 1.0, confidence=0.914)), sureness(Answer("run", "RUN", 1.0))
+    ('91 % sure', 'the only reading')
+    """
+    if answer.target is None or answer.probability is None:
+        return ""
+    if answer.confidence is not None:
+        return f"{in_percent(answer.confidence)} sure"
+    if answer.probability > 1 - 1e-6:
+        return "the only reading"
+    return f"{in_percent(answer.probability)} of the probability of all readings"
+
+
 class BatchRow(Message):
     """A line of a batch and its answer."""
 
@@ -270,6 +289,7 @@ class BatchRow(Message):
     target: str | None
     answered_by: str | None
     probability: float | None
+    confidence: float | None
     reason: str
     is_right: bool | None
 
@@ -281,6 +301,7 @@ class BatchRow(Message):
             target=answer.target,
             answered_by=answer.answered_by,
             probability=answer.first.probability,
+            confidence=answer.first.confidence,
             reason=answer.reason,
             is_right=None if line.expected is None else exact_match(answer.target, line.expected),
         )

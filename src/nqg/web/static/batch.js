@@ -40,14 +40,14 @@ function row(each) {
   return make("tr", { className: kind },
     make("td", { textContent: each.sentence }),
     make("td", {}, make("code", { textContent: each.target ?? "" }), ...expected),
-    make("td", { className: "number", textContent: each.probability === null ? "" : percent(each.probability) }),
+    make("td", { className: "number", textContent: each.probability === null ? "" : percent(each.confidence ?? each.probability) }),
     make("td", {}, make("span", { className: `badge ${kind}`, textContent: words })));
 }
 
 const cell = (value) => String(value ?? "").replace(/[\t\r\n]/g, " ");
 
 function download() {
-  const columns = ["sentence", "target", "probability", "answered_by", "reason", "expected", "is_right"];
+  const columns = ["sentence", "target", "confidence", "probability", "answered_by", "reason", "expected", "is_right"];
   const lines = [columns, ...results.map((each) => columns.map((column) => each[column]))].map((line) => line.map(cell).join("\t"));
   const address = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], { type: "text/tab-separated-values" }));
   make("a", { href: address, download: "nqg-batch.tsv" }).click();

@@ -29,7 +29,7 @@ function show(found) {
   byId("result").hidden = false;
   showAnswer(found);
   const readings = withBest(found);
-  showReadings(readings);
+  showReadings(readings, found.sureness);
   byId("derivation-part").hidden = readings.length === 0;
   if (readings.length) showDerivation(readings[0]);
   byId("chart-card").hidden = !found.chart?.length;
@@ -39,14 +39,14 @@ function show(found) {
 const withBest = ({ best, readings }) =>
   best ? [best, ...readings.filter((reading) => reading.target !== best.target)] : readings;
 
-function showAnswer({ target, answered_by: by, probability, reason, gaps_drawing: gaps, geobase }) {
+function showAnswer({ target, answered_by: by, sureness, reason, gaps_drawing: gaps, geobase }) {
   byId("answer-title").textContent = target === null ? "No answer" : "Program";
   byId("program").textContent = target ?? "The parser abstains rather than guess.";
   byId("program").classList.toggle("abstained", target === null);
   byId("program").classList.toggle("hidden", by === "grammar"); // the drawing shows it, in colours
   byId("by").textContent = by ? `by the ${by}` : "abstained";
   byId("by").className = `badge ${by ?? "nobody"}`;
-  byId("sure").textContent = by === "grammar" ? sureness(probability) : "";
+  byId("sure").textContent = by === "grammar" ? sureness : "";
   byId("copy").hidden = target === null;
   byId("reason").textContent = by === "fallback" ? `The grammar did not answer: ${reason}.` : `Reason: ${reason}.`;
   byId("reason").hidden = !reason;
@@ -57,14 +57,12 @@ function showAnswer({ target, answered_by: by, probability, reason, gaps_drawing
   byId("gaps").replaceChildren(...drawn(gaps));
 }
 
-const sureness = (probability) => `${percent(probability)} sure`;
-
-function showReadings(readings) {
+function showReadings(readings, sureness) {
   byId("readings-card").hidden = readings.length === 0;
-  byId("readings").replaceChildren(...readings.map((reading, at) => readingItem(reading, at)));
+  byId("readings").replaceChildren(...readings.map((reading, at) => readingItem(reading, at, sureness)));
 }
 
-function readingItem(reading, at) {
+function readingItem(reading, at, sureness) {
   const bar = make("meter", { min: 0, max: 1, value: reading.probability });
   bar.setAttribute("aria-hidden", "true");
   const head = make("span", { className: "reading-head" }, make("strong", { textContent: percent(reading.probability) }), bar);
@@ -75,7 +73,7 @@ function readingItem(reading, at) {
     for (const other of byId("readings").querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
     byId("answer-title").textContent = at === 0 ? "Program" : `Reading ${at + 1}`;
     byId("program").textContent = reading.target;
-    byId("sure").textContent = sureness(reading.probability);
+    byId("sure").textContent = at === 0 ? sureness : "a less probable reading";
     showDerivation(reading);
   });
   return make("li", {}, button);

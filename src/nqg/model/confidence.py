@@ -1,0 +1,253 @@
+"""Confidence: how likely an answer is to be right, which its probability within the grammar does not say.
+
+That probability compares the readings that a grammar has of a sentence; the only reading has probability 1, however odd
+it is. What tells right from wrong is how new a derivation is: whether its rules fill slots of other rules that they
+filled in derivations of the training examples too and, if not, how surprising that is. A `Calibrator` weighs both. It
+is fitted to answers about held-out training examples (`nqg.evaluation.calibration`), and is part of a model folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
+from functools import cached_property
+from itertools import product
+from operator import mul
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nqg.errors import FormatError, SettingsError
+from nqg.files import read_json, write_text
+from nqg.grammar.arrays import FloatArray
+from nqg.grammar.derivation import Derivation
+from nqg.grammar.grammar import Grammar, Rule
+from nqg.settings_reader import read_dataclass
+
+FILE = "confidence.json"  # in a model folder
+ROOT = -1  # the parent of a derivation's first rule
+MOST_LOG_ODDS = 6.0  # a probability of 0.9975: what lies beyond depends on how long a model was trained
+MOST_SUPPORT = 20  # times that a pair was seen; more make no difference
+MOST_UNSEEN = 3  # pairs; answers with more are wrong as often as those with three
+# Of each weight; it takes more than a few trials to believe that what is new is right.
+PRIOR_PRECISION = (0.5, 0.5, 2.0, 0.5, 2.0, 0.5, 0.5)
+
+
+class RulePair(NamedTuple):
+    """A rule that fills a slot of another one: the numbers of both in the grammar, and the slot's, left to right."""
+
+    parent: int
+    slot: int
+    child: int
+
+
+def rule_pairs(derivation: Derivation, numbers: Mapping[Rule, int]) -> Iterator[RulePair]:
+    """The pairs of a derivation, that of its root included."""
+    rules = [numbers[each.rule] for each in derivation.hyperedges]
+    yield RulePair(ROOT, 0, rules[0])
+    for parent, children in zip(rules, derivation.child_numbers(), strict=True):
+        for slot, child in enumerate(children):
+            yield RulePair(parent, slot, rules[child])
+
+
+@dataclass(frozen=True)
+class RulePairs:
+    """How often each pair of rules occurs in the derivations of the training examples."""
+
+    rows: tuple[tuple[int, int, int, int], ...]  # parent, slot, child, count
+
+    @classmethod
+    def of(cls, derivations: Iterable[Derivation], numbers: Mapping[Rule, int]) -> RulePairs:
+        counts = Counter(pair for each in derivations for pair in rule_pairs(each, numbers))
+        return cls(tuple((*pair, count) for pair, count in sorted(counts.items())))
+
+    @cached_property
+    def children(self) -> Mapping[tuple[int, int], Counter[int]]:
+        """What fills each slot, and how often."""
+        found: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+        for parent, slot, child, count in self.rows:
+            found[parent, slot][child] += count
+        return dict(found)
+
+    @cached_property
+    def slots(self) -> Mapping[int, Counter[tuple[int, int]]]:
+        """What each rule fills, and how often."""
+        found: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+        for parent, slot, child, count in self.rows:
+            found[child][parent, slot] += count
+        return dict(found)
+
+    def count(self, pair: RulePair) -> int:
+        """How often a pair was seen."""
+        return self.children.get((pair.parent, pair.slot), Counter[int]())[pair.child]
+
+    def expected(self, pair: RulePair) -> float:
+        """How often a pair should have been seen, to judge by the company of its child; 0 where that speaks against it.
+
+        A rule that can fill a slot is known by its company. Go from the slot to a rule that fills it, to a slot that
+        this rule fills, to a rule that fills that slot: such walks end at the child with some probability, and as often
+        as the slot was filled, the child could have been met there. Where no walk leads to it, it is of another kind
+        than the rules that fill the slot.
+        """
+        found = 0.0
+        for filler, count in self.children.get((pair.parent, pair.slot), Counter[int]()).items():
+            slots = self.slots[filler]
+            for slot, times in slots.items():
+                others = self.children[slot]
+                found += count * times / slots.total() * others[pair.child] / others.total()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for and against an answer: its probability, and how well training knew the pairs of its derivation.
+
+    `support` is how often training had the rarest of them, `unseen` how many it never had. Of these, `surprise` is the
+    probability that it would have had one, if all are possible; `foreign` says that one of them puts a rule into a slot
+    that only rules of other kinds fill.
+    """
+
+    probability: float
+    support: int
+    unseen: int = 0
+    surprise: float = 0.0
+    foreign: bool = False
+
+    @classmethod
+    def of(cls, probability: float, pairs: Iterable[RulePair], known: RulePairs) -> Evidence:
+        counts = {pair: known.count(pair) for pair in pairs}
+        expected = [known.expected(pair) for pair, count in counts.items() if not count]
+        return cls(probability, min(counts.values()), len(expected), 1 - math.exp(-sum(expected)), 0.0 in expected)
+
+    def features(self) -> tuple[float, ...]:
+        """What is weighed, in the order of `Weights`."""
+        chance = min(max(self.probability, 1e-12), 1 - 1e-12)
+        log_odds = min(max(math.log(chance / (1 - chance)) / MOST_LOG_ODDS, -1.0), 1.0)
+        pairs = (
+            math.log1p(min(self.support, MOST_SUPPORT)) / math.log1p(MOST_SUPPORT),
+            float(min(self.unseen, MOST_UNSEEN)),
+        )
+        if self.foreign:
+            return 0.0, 0.0, 0.0, 0.0, 1.0, *pairs
+        known, new = 1 - self.surprise, self.surprise
+        return known, known * log_odds, new, new * log_odds, 0.0, *pairs
+
+
+class Observation(NamedTuple):
+    """An answer to a held-out example."""
+
+    evidence: Evidence
+    is_right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights of a logistic regression; the defaults are what is believed before the first trial.
+
+    Those for what is known and for what is new are mixed by how surprising an answer is, so that thousands of known
+    combinations that are right say nothing about a new one: that is right one time in four, as is a foreign one, until
+    trials have shown otherwise.
+    """
+
+    known: float = 0.0
+    known_log_odds: float = 0.0  # never negative
+    new: float = -1.0
+    new_log_odds: float = 0.0  # never negative
+    foreign: float = -1.0
+    support: float = 0.0  # never negative
+    unseen: float = 0.0  # never positive
+
+    def __post_init__(self) -> None:
+        if min(self.known_log_odds, self.new_log_odds, self.support, -self.unseen) < 0:
+            raise SettingsError(f"{self}: expected log odds and support of 0 or more, and unseen pairs of 0 or less")
+
+    def confidence(self, evidence: Evidence) -> float:
+        """The probability of being right.
+
+        >>> weights = Weights(known=3.0, unseen=-1.0)
+        >>> evidence = Evidence(0.9, support=5), Evidence(1.0, support=0, unseen=1, surprise=0.7)
+        >>> [round(weights.confidence(each), 2) for each in evidence]
+        [0.95, 0.31]
+        """
+        logit = sum(map(mul, astuple(self), evidence.features()))
+        return 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
+
+    @classmethod
+    def fit(cls, observations: Sequence[Observation]) -> Weights:
+        """The most probable weights: a Gaussian prior around the defaults, and signs that are never wrong.
+
+        The posterior is concave, so it is highest where it is highest with some of the three signed weights held at 0.
+        """
+        prior, precision = np.array(astuple(cls())), np.array(PRIOR_PRECISION)
+        features = np.array([each.evidence.features() for each in observations]).reshape(-1, len(prior))
+        rights = np.array([each.is_right for each in observations], dtype=float)
+        signs = np.array([0, 1, 0, 1, 0, 1, -1])
+        best: tuple[float, FloatArray] = (math.inf, prior)
+        for held in product((False, True), repeat=int(np.abs(signs).sum())):
+            free = signs == 0
+            free[~free] = ~np.array(held)
+            weights = np.zeros(len(prior))  # which is also the prior of those held
+            weights[free], loss = newton(features[:, free], rights, prior[free], precision[free])
+            if loss < best[0] and (weights * signs >= 0).all():
+                best = loss, weights
+        return cls(*best[1].tolist())
+
+
+def newton(
+    features: FloatArray, rights: FloatArray, prior: FloatArray, precision: FloatArray
+) -> tuple[FloatArray, float]:
+    """The weights of a logistic regression with a Gaussian prior that lose least, and what they lose."""
+
+    def loss(weights: FloatArray) -> float:
+        losses = np.logaddexp(0, np.where(rights > 0, -1, 1) * (features @ weights))
+        return float(losses.sum() + precision @ (weights - prior) ** 2 / 2)
+
+    weights = prior.copy()
+    for _ in range(100):
+        chances = np.exp(-np.logaddexp(0, -(features @ weights)))
+        gradient = features.T @ (chances - rights) + precision * (weights - prior)
+        curvature = (features.T * (chances * (1 - chances))) @ features + np.diag(precision)
+        step, size, before = np.linalg.solve(curvature, gradient), 1.0, loss(weights)
+        while size > 1e-6 and loss(weights - size * step) > before:
+            size /= 2
+        weights = weights - size * step
+        if float(np.abs(size * step).max(initial=0.0)) < 1e-10:
+            break
+    return weights, loss(weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrator:
+    """What gives the answers of one model their confidence, and how many trials it was fitted to."""
+
+    weights: Weights
+    pairs: RulePairs
+    trials: int
+    right: int
+
+    def confidence(self, probability: float, pairs: Iterable[RulePair]) -> float:
+        """How likely an answer is to be right, given its probability and the pairs of its derivation."""
+        return self.weights.confidence(Evidence.of(probability, pairs, self.pairs))
+
+    def __str__(self) -> str:
+        return f"confidence from {self.trials:,} answers to held-out examples, {self.right:,} of them right"
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON; `read` gives it back."""
+        write_text(path, json.dumps(asdict(self)) + "\n")
+
+    @classmethod
+    def read(cls, path: Path, grammar: Grammar) -> Calibrator:
+        """What `write` wrote for a model with this grammar; anything else is refused with the reason."""
+        found = read_dataclass(cls, read_json(path), "the calibrator", path, complete=True)
+        for row in found.pairs.rows:
+            parent, slot, child, count = row
+            arity = 1 if parent == ROOT else grammar[parent].arity if 0 <= parent < len(grammar) else 0
+            if not (0 <= slot < arity and 0 <= child < len(grammar) and count > 0):
+                expected = f"a slot of one of {len(grammar)} rules, a rule that fills it, and how often"
+                raise FormatError(f"the calibrator: expected {expected}, found {list(row)}", path)
+        return found

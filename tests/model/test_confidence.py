@@ -1,0 +1,189 @@
+"""Confidence: what is known of pairs of rules, the weights of evidence, and the file that keeps both."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.errors import FormatError, SettingsError
+from nqg.grammar.derivation import Derivation
+from nqg.grammar.grammar import Grammar
+from nqg.model.confidence import (
+    PRIOR_PRECISION,
+    ROOT,
+    Calibrator,
+    Evidence,
+    Observation,
+    RulePair,
+    RulePairs,
+    Weights,
+    rule_pairs,
+)
+from oracles import expected_by_walks
+
+GRAMMAR = Grammar.parse("""
+NT_1 and NT_2 ### NT_1 NT_2
+NT_1 twice ### NT_1 NT_1
+jump ### JUMP
+run ### RUN
+walk ### WALK
+seven ### 7
+at NT_1 ### AT NT_1
+""")
+AND, TWICE, JUMP, RUN, WALK, SEVEN, AT = range(7)
+JUMP_TWICE_AND_RUN = Derivation.parse(
+    "[0:4] NT_1 and NT_2 ### NT_1 NT_2\n  [0:2] NT_1 twice ### NT_1 NT_1\n    [0:1] jump ### JUMP\n  [3:4] run ### RUN"
+)
+
+
+def known(*pairs: tuple[int, int, int]) -> RulePairs:
+    return RulePairs(tuple((*pair, pairs.count(pair)) for pair in sorted(set(pairs))))
+
+
+def evidences() -> st.SearchStrategy[Evidence]:
+    shares = st.floats(0, 1)
+    return st.builds(Evidence, shares, st.integers(0, 50), st.integers(0, 6), shares, st.booleans())
+
+
+def observations() -> st.SearchStrategy[list[Observation]]:
+    return st.lists(st.builds(Observation, evidences(), st.booleans()), max_size=30)
+
+
+def test_the_pairs_of_a_derivation_begin_with_its_root() -> None:
+    assert list(rule_pairs(JUMP_TWICE_AND_RUN, GRAMMAR.numbers)) == [
+        RulePair(ROOT, 0, AND),
+        RulePair(AND, 0, TWICE),
+        RulePair(AND, 1, RUN),
+        RulePair(TWICE, 0, JUMP),
+    ]
+
+
+def test_pairs_are_counted_over_derivations() -> None:
+    pairs = RulePairs.of([JUMP_TWICE_AND_RUN, JUMP_TWICE_AND_RUN], GRAMMAR.numbers)
+    assert pairs.rows == ((ROOT, 0, AND, 2), (AND, 0, TWICE, 2), (AND, 1, RUN, 2), (TWICE, 0, JUMP, 2))
+    assert (pairs.count(RulePair(TWICE, 0, JUMP)), pairs.count(RulePair(TWICE, 0, RUN))) == (2, 0)
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 1), st.integers(0, 3)), max_size=12))
+def test_how_often_a_pair_is_expected_is_the_sum_over_all_walks(pairs: list[tuple[int, int, int]]) -> None:
+    for pair in product(range(-1, 4), range(2), range(4)):
+        expected = known(*pairs).expected(RulePair(*pair))
+        assert expected == pytest.approx(expected_by_walks([RulePair(*each) for each in pairs], RulePair(*pair)))
+
+
+def test_a_rule_that_was_rare_surprises_less_than_one_that_was_everywhere_but_here() -> None:
+    slots = [(ROOT, 0), (AND, 0), (AND, 1)]
+    pairs = known(*((*slot, verb) for slot in slots for verb in (RUN, WALK)), (TWICE, 0, RUN), (ROOT, 0, JUMP))
+    rare, common = (Evidence.of(1.0, [RulePair(TWICE, 0, verb)], pairs) for verb in (JUMP, WALK))
+    assert (rare.unseen, rare.foreign, common.unseen, common.foreign) == (1, False, 1, False)
+    assert 0 < rare.surprise < common.surprise < 1
+
+
+def test_a_rule_of_another_kind_is_foreign() -> None:
+    pairs = known((ROOT, 0, RUN), (ROOT, 0, WALK), (TWICE, 0, RUN), (AT, 0, SEVEN))
+    assert Evidence.of(1.0, [RulePair(AT, 0, WALK)], pairs) == Evidence(1.0, 0, unseen=1, foreign=True)
+    assert Evidence.of(1.0, [RulePair(ROOT, 0, RUN)], pairs) == Evidence(1.0, support=1)
+
+
+def test_support_is_how_often_the_rarest_pair_was_seen() -> None:
+    pairs = known((ROOT, 0, TWICE), (ROOT, 0, TWICE), (ROOT, 0, TWICE), (TWICE, 0, RUN), (TWICE, 0, RUN))
+    assert Evidence.of(0.5, [RulePair(ROOT, 0, TWICE), RulePair(TWICE, 0, RUN)], pairs).support == 2
+
+
+@given(observations(), evidences(), st.floats(0, 1))
+def test_a_confidence_is_a_probability_that_rises_with_that_of_the_grammar(
+    trials: list[Observation], evidence: Evidence, probability: float
+) -> None:
+    weights = Weights.fit(trials)
+    low, high = sorted([evidence.probability, probability])
+    below, above = (weights.confidence(replace(evidence, probability=each)) for each in (low, high))
+    assert 0 <= below <= above <= 1
+
+
+def loss(trials: Sequence[Observation], weights: Sequence[float]) -> float:
+    """The negative logarithm of the posterior, straight from its definition."""
+    priors = zip(weights, astuple(Weights()), PRIOR_PRECISION, strict=True)
+    total = sum(precision * (weight - prior) ** 2 / 2 for weight, prior, precision in priors)
+    for trial in trials:
+        logit = sum(weight * value for weight, value in zip(weights, trial.evidence.features(), strict=True))
+        total += math.log1p(math.exp(-logit if trial.is_right else logit))
+    return float(total)
+
+
+@given(observations(), st.lists(st.floats(-2, 2), min_size=7, max_size=7))
+def test_no_other_weights_of_the_same_signs_are_more_probable(trials: list[Observation], others: list[float]) -> None:
+    fitted = astuple(Weights.fit(trials))
+    signs = (0, 1, 0, 1, 0, 1, -1)
+    allowed = [abs(each) * sign if sign else each for each, sign in zip(others, signs, strict=True)]
+    near = [fit + (each - fit) * 1e-3 for fit, each in zip(fitted, allowed, strict=True)]
+    assert loss(trials, fitted) <= min(loss(trials, allowed), loss(trials, near)) + 1e-9
+
+
+def test_without_trials_a_known_answer_is_as_likely_right_as_wrong_and_a_new_one_rather_wrong() -> None:
+    weights = Weights.fit([])
+    assert weights == Weights()
+    assert weights.confidence(Evidence(1.0, 9)) == 0.5
+    assert weights.confidence(Evidence(1.0, 0, 1, foreign=True)) < 0.3
+
+
+def test_thousands_of_known_answers_that_are_right_say_nothing_of_a_surprising_one() -> None:
+    weights = Weights.fit([Observation(Evidence(1.0, 20), True)] * 5_000)
+    assert weights.confidence(Evidence(1.0, 20)) > 0.99
+    assert weights.confidence(Evidence(1.0, 0, unseen=1, surprise=1.0)) < 0.5
+    assert weights.confidence(Evidence(1.0, 0, unseen=1, surprise=0.1)) > 0.9
+
+
+def test_weights_of_the_wrong_sign_are_refused() -> None:
+    with pytest.raises(SettingsError, match="expected log odds and support of 0 or more"):
+        Weights(known_log_odds=-1.0)
+
+
+CALIBRATOR = Calibrator(
+    Weights(known=2.5, unseen=-0.5), RulePairs.of([JUMP_TWICE_AND_RUN], GRAMMAR.numbers), trials=9, right=7
+)
+
+
+def test_a_calibrator_survives_the_round_trip_through_its_file(tmp_path: Path) -> None:
+    CALIBRATOR.write(tmp_path / "confidence.json")
+    again = Calibrator.read(tmp_path / "confidence.json", GRAMMAR)
+    assert again == CALIBRATOR
+    pairs = list(rule_pairs(JUMP_TWICE_AND_RUN, GRAMMAR.numbers))
+    assert (
+        again.confidence(0.9, pairs)
+        == CALIBRATOR.confidence(0.9, pairs)
+        == Weights(known=2.5).confidence(Evidence(0.9, 1))
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"weights": {"known": "much"}}, "expected a number as 'known' of [weights], found 'much'"),
+        ({"weights": {"unseen": 1.0}}, "[weights]: Weights(known=0.0"),
+        ({"trials": None}, "expected an integer as 'trials' of the calibrator, found None"),
+        ({"shape": 1}, "no key of the calibrator 'shape'"),
+        ({"pairs": {"rows": [[0, 0, 1]]}}, "expected [an integer, an integer, an integer, an integer] as entry 0"),
+        ({"pairs": {"rows": [[7, 0, 1, 1]]}}, "expected a slot of one of 7 rules, a rule that fills it, and how often"),
+        ({"pairs": {"rows": [[TWICE, 1, 1, 1]]}}, f"found [{TWICE}, 1, 1, 1]"),
+        ({"pairs": {"rows": [[ROOT, 0, 7, 1]]}}, "found [-1, 0, 7, 1]"),
+        ({"pairs": {"rows": [[ROOT, 0, 1, 0]]}}, "found [-1, 0, 1, 0]"),
+    ],
+)
+def test_a_file_that_is_no_calibrator_of_the_grammar_is_refused_with_the_reason(
+    tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
+    path = tmp_path / "confidence.json"
+    CALIBRATOR.write(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(FormatError) as error:
+        Calibrator.read(path, GRAMMAR)
+    assert str(error.value).startswith(str(path))
+    assert reason in str(error.value)
