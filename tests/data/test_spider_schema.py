@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from nqg.data.schema import ForeignKey, Schema, Table, read_schemas
+from nqg.data.schema import ForeignKey, Schema, Table, read_database, read_schemas
 from nqg.errors import FormatError
 
 PETS = {
@@ -82,3 +84,46 @@ def test_the_published_schemas_are_read(real_data: Path) -> None:
         "perpetrator : perpetrator_id , people_id , date , year , location , country , killed , injured"
         " | people : people_id , name , height , weight , home town"
     )
+
+
+def _database(path: Path, script: str) -> Path:
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(script)
+    return path
+
+
+def test_a_sqlite_database_has_a_schema(tmp_path: Path) -> None:
+    script = """
+        create table Student (StuID integer primary key autoincrement, Age int, "home town" text);
+        create table Pets (PetID int, Owner int references Student (StuID), Friend int references Student);
+        create view Old as select StuID from Student where Age > 90;
+    """
+    path = _database(tmp_path / "Pets #1.sqlite", script)
+    before = path.read_bytes()
+    tables = (
+        Table("student", ("stuid", "age", "home town")),
+        Table("pets", ("petid", "owner", "friend")),
+        Table("old", ("stuid",)),
+    )
+    assert read_database(path) == Schema("pets #1", tables, (ForeignKey("pets.owner", "student.stuid"),))
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["Pets #1.sqlite"]
+
+
+def test_what_is_not_a_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "geo.sqlite"
+    with pytest.raises(FormatError, match=r"geo\.sqlite: expected a SQLite database, found no such file"):
+        read_database(path)
+    path.write_text("create table city (name)")
+    with pytest.raises(FormatError, match=r"geo\.sqlite: .* found a file that cannot be read as one: file is not a"):
+        read_database(path)
+    path.write_bytes(b"")
+    with pytest.raises(FormatError, match="expected a SQLite database with at least one table, found none"):
+        read_database(path)
+
+
+def test_the_published_database_of_geoquery_is_read(real_data: Path) -> None:
+    schema = read_database(real_data / "geoquery_sql/geography.sqlite")
+    names = ["border_info", "city", "highlow", "lake", "mountain", "river", "state"]
+    assert [table.name for table in schema.tables] == names
+    assert len(schema.columns) == 29

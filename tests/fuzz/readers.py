@@ -19,9 +19,10 @@ from nqg.data.examples import MappedExamples, read_examples, write_examples
 from nqg.data.funql import expanded, original_text, parse_funql, spaced_text
 from nqg.data.geobase import read_geobase
 from nqg.data.geoquery import load_geoquery
-from nqg.data.schema import Schema, Table, read_schemas
+from nqg.data.schema import Schema, Table, read_database, read_schemas
 from nqg.data.spider import load_spider_xsp, nqg_examples
 from nqg.data.sql import sql_text, sql_tokens
+from nqg.data.sql_names import named_aliases, numbered_aliases, sql_problem
 from nqg.evaluation.spider_parser import parse_query
 from nqg.experiments.recipe import read_recipe
 from nqg.experiments.records import read_record
@@ -119,6 +120,11 @@ def _sql(path: Path) -> object:
 SCHEMA = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
 
 
+def _sql_names(path: Path) -> object:
+    query = _text(path)
+    return sql_problem(query, SCHEMA), numbered_aliases(named_aliases(query))
+
+
 def _spider_sql(path: Path) -> object:
     return parse_query(_text(path), SCHEMA)
 
@@ -170,6 +176,8 @@ READERS: Mapping[str, Reader] = {
     "corpus": Reader("corpus.xml", _geoquery, _texts(seeds.CORPUS), seeds.beside("geobase", seeds.GEOBASE)),
     "funql": Reader("program.txt", _funql, _texts(*seeds.FUNQL)),
     "sql": Reader("query.sql", _sql, _texts(*seeds.SQL)),
+    "sql names": Reader("query.sql", _sql_names, _texts(*seeds.SQL)),
+    "database": Reader("geo.sqlite", read_database, lambda: (seeds.database(),)),
     "spider sql": Reader("query.sql", _spider_sql, _texts(*seeds.SQL)),
     "spider": Reader("train_spider.json", _spider, _texts(seeds.SPIDER)),
     "spider tables": Reader("tables.json", read_schemas, _texts(seeds.TABLES)),

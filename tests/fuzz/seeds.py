@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import tarfile
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -186,6 +188,14 @@ def forest_part(file: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         PartFiles(Path(folder), 0).write(_built(), "f" * 64)
         return (Path(folder) / file).read_bytes()
+
+
+def database() -> bytes:
+    """A SQLite database with two tables."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("create table state (name text primary key, area double)")
+        connection.execute("create table city (name text, state text references state (name))")
+        return connection.serialize()
 
 
 def archive(compression: str) -> bytes:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from enum import Enum
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
@@ -66,6 +70,40 @@ def read_schemas(path: Path) -> Mapping[str, Schema]:
             raise FormatError(f"entry {number} (counted from 0): {error}", path) from error
         schemas[schema.database] = schema
     return schemas
+
+
+def read_database(path: Path) -> Schema:
+    """The schema of a SQLite database, which is only read; it is called after the file."""
+    if not path.is_file():  # sqlite3 says of every mistake that it is "unable to open database file"
+        raise FormatError("expected a SQLite database, found no such file", path)
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            kinds = "type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
+            names = [
+                name for (name,) in database.execute(f"select name from sqlite_master where {kinds} order by rowid")
+            ]
+            columns = {
+                name: database.execute("select name from pragma_table_info(?)", [name]).fetchall() for name in names
+            }
+            fields = '"from", "table", "to"'
+            keys = {
+                name: database.execute(f"select {fields} from pragma_foreign_key_list(?)", [name]).fetchall()
+                for name in names
+            }
+    except sqlite3.Error as error:
+        raise FormatError(
+            f"expected a SQLite database, found a file that cannot be read as one: {error}", path
+        ) from None
+    if not names:
+        raise FormatError("expected a SQLite database with at least one table, found none", path)
+    tables = tuple(Table(name.lower(), tuple(column.lower() for (column,) in columns[name])) for name in names)
+    foreign_keys = tuple(
+        ForeignKey(f"{name}.{column}".lower(), f"{other}.{refers_to}".lower())
+        for name in names
+        for column, other, refers_to in keys[name]
+        if refers_to is not None  # the primary key goes without saying
+    )
+    return Schema(path.stem.lower(), tables, foreign_keys)
 
 
 def read_entries(kind: type[Entry], path: Path) -> list[Entry]:
@@ -136,32 +174,80 @@ class SqlConstants:
         return cls(tuple(sorted(filter(is_number, words))), tuple(sorted(inside)))
 
 
-def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None) -> str:
+class SqlForm(Enum):
+    """How far a grammar of SQL ties columns to tables."""
+
+    PUBLISHED = "published"  # any column of the database, whatever the tables of the query
+    TIED = "tied"  # the columns of its table in a query about one; `t1`, `t2`, … stand for any table
+    NAMED = "named"  # also, aliases are called after their tables (`named_aliases`) and have columns of those only
+
+
+def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None, form: SqlForm = SqlForm.PUBLISHED) -> str:
     """The text of a target grammar that derives the tokens of the queries that make sense for `schema`.
 
-    Without `constants` any token may be a number, and a string may hold any tokens, even quotes: a query is then
-    checked only outside the stretch from its first quote to its last. With them, every token is.
+    Without `constants` a string may hold any tokens up to its closing quotation mark, and any number may be one.
     """
+    text = resources.files("nqg.data").joinpath("sql.grammar").read_text("utf-8")
+    sections = dict(re.findall(r"^# == (.*) ==\n((?:(?!# == ).*\n)*)", text, flags=re.MULTILINE))
+    if form is SqlForm.PUBLISHED:
+        lines = [sections["shared"], sections["select"], sections["published"], *_published_names(schema)]
+    else:
+        select = sections["select"] + sections["more of select"]
+        lines = [sections["shared"], select, sections["tied"], *_tied_names(schema, select, form)]
+    if form is not SqlForm.NAMED:
+        lines.append(f"<alias> ::= {' | '.join(f't{number}' for number in range(1, 10))}")
+    return "".join(f"{line}\n" for line in (*lines, *_constants(constants)))
 
-    def productions(category: str, names: Iterable[str]) -> str:
-        alternatives = dict.fromkeys(spelled_all(sql_tokens(name)) for name in names)
-        return f"<{category}> ::= {' | '.join(alternatives)}"
 
-    lines = [
-        f"\n# The database {schema.database}",
-        productions("table", (table.name for table in schema.tables)),
-        productions("column_name", (column for table in schema.tables for column in table.columns)),
-    ]
+def _alternatives(category: str, names: Iterable[str]) -> str:
+    alternatives = dict.fromkeys(spelled_all(sql_tokens(name)) for name in names)
+    return f"<{category}> ::= {' | '.join(alternatives)}"
+
+
+def _all_columns(schema: Schema) -> str:
+    return _alternatives("column_name", (column for table in schema.tables for column in table.columns))
+
+
+def _published_names(schema: Schema) -> Iterator[str]:
+    yield _alternatives("table", (table.name for table in schema.tables))
+    yield _all_columns(schema)
     for number, table in enumerate(schema.tables):
         columns = f"columns_of_table_{number}"
-        lines += [f"<column_of_table> ::= {spelled_all(sql_tokens(table.name))} . <{columns}>"]
-        lines += [productions(columns, table.columns)]
-    lines += ["\n# Constants"]
-    if constants is None:
-        lines += ["<number> ::= <.>", "<content> ::= <...>"]
-    else:
-        pieces = dict.fromkeys((*constants.inside_strings, SPACE))
-        lines += [f"<number> ::= {' | '.join(constants.numbers)}", "<content> ::= <piece> | <content> <piece>"]
-        lines += [f"<piece> ::= {' | '.join(map(spelled, pieces))}"]
-    shape = resources.files("nqg.data").joinpath("sql.grammar").read_text("utf-8")
-    return shape + "".join(f"{line}\n" for line in lines)
+        yield f"<column_of_table> ::= {spelled_all(sql_tokens(table.name))} . <{columns}>"
+        yield _alternatives(columns, table.columns)
+
+
+_USES = 4  # of one table in a `from`
+
+
+def _tied_names(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
+    """The names, and the categories of `select` once more for each table, called `<condition:city>` and so on."""
+    is_named = form is SqlForm.NAMED
+    later = [f"derived_table_{use}" for use in range(2, _USES + 1)]
+    yield f"<derived> ::= {' | '.join(['derived_table', *later]) if is_named else '<alias>'}"
+    yield f"<column> ::= <column_name>\n{_all_columns(schema)}"
+    copied = {*re.findall(r"^<(\w+)>", select, flags=re.MULTILINE), "tables", "column", "qualifier"}
+    any_copied = re.compile(rf"<({'|'.join(sorted(copied))})>")
+    productions = "\n".join(line for line in select.splitlines() if line.startswith("<"))
+    for number, table in enumerate(schema.tables):
+        name = spelled_all(sql_tokens(table.name))
+        of = table.name if re.fullmatch(r"\w+", table.name) else f"table.{number}"
+        yield f"\n# {of}\n<selected> ::= <selection:{of}>"
+        yield f"<source> ::= {name} | {name} as <alias:{of}>"
+        yield f"<tables:{of}> ::= {name} | {name} as <alias:{of}>"
+        yield f"<qualifier> ::= <qualifier:{of}>\n<column> ::= <qualifier:{of}> . <column_name:{of}>"
+        yield f"<qualifier:{of}> ::= <alias:{of}>" if is_named else f"<qualifier:{of}> ::= <alias> | {name}"
+        names = [name, *(f"{name}_{use}" for use in range(2, _USES + 1))] if is_named else ["<alias>"]
+        yield f"<alias:{of}> ::= {' | '.join(names)}"
+        yield f"<column:{of}> ::= <column_name:{of}> | <qualifier:{of}> . <column_name:{of}> | <field>"
+        yield _alternatives(f"column_name:{of}", table.columns)
+        yield any_copied.sub(rf"<\1:{of}>", productions)
+
+
+def _constants(constants: SqlConstants | None) -> Iterator[str]:
+    yield "\n# Constants"
+    yield f"<number> ::= {'<#>' if constants is None else ' | '.join(constants.numbers)}"
+    for quote, other in (QUOTES, reversed(QUOTES)):
+        inside = None if constants is None else dict.fromkeys((*constants.inside_strings, SPACE))
+        pieces = f"<'> | {other}" if inside is None else " | ".join(spelled(each) for each in inside if each != quote)
+        yield f"<in_{quote}> ::= <piece_{quote}> | <in_{quote}> <piece_{quote}>\n<piece_{quote}> ::= {pieces}"

@@ -30,7 +30,7 @@ _PLAIN_TOKEN = re.compile(_PLAIN)
 _WORD = re.compile(rf""""(?:[^"]|"")*"|'(?:[^']|'')*'|-{_NUMBER}|<>|[<>!=]=|\|\||{_PLAIN}""")
 _INSIDE = {quote: re.compile(rf"{quote}{quote}|{_PLAIN}|\s") for quote in QUOTES}
 _SIGNED = re.compile(r"-?\d+(\.\d+)?")
-_NAME = re.compile(r"[^\W\d]\w*")
+NAME = re.compile(r"[^\W\d]\w*")
 
 
 def text_tokens(text: str) -> tuple[str, ...]:
@@ -40,6 +40,11 @@ def text_tokens(text: str) -> tuple[str, ...]:
     ('voter_1', ':', 'who', 'called', 'on', '2018', '-', '03', '-', '17', '?')
     """
     return tuple(_PLAIN_TOKEN.findall(text))
+
+
+def word_matches(text: str) -> Iterator[re.Match[str]]:
+    """Where the words of a query stand in it, a number apart from its sign only where a blank is between them."""
+    return _WORD.finditer(text)
 
 
 def sql_words(text: str) -> tuple[str, ...]:
@@ -99,10 +104,10 @@ def sql_text(tokens: Iterable[str]) -> str:
         if left in ("", "(") or word in (")", ";"):
             is_close = True
         elif word == "(":
-            is_close = _NAME.fullmatch(left) is not None and left.lower() not in RESERVED
+            is_close = NAME.fullmatch(left) is not None and left.lower() not in RESERVED
         else:
             # Only after a name does a dot stand close: "1 . 5" must not become a decimal number.
-            is_close = any(dot == "." and _NAME.fullmatch(name) for dot, name in ((word, left), (left, before)))
+            is_close = any(dot == "." and NAME.fullmatch(name) for dot, name in ((word, left), (left, before)))
         text += word if is_close else f" {word}"
         before, left = left, word
     return text
