@@ -14,6 +14,7 @@ from pathlib import Path
 from nqg.data.examples import Example
 from nqg.data.schema import Schema, read_entries
 from nqg.data.sql import sql_tokens, text_tokens
+from nqg.data.sql_names import named_aliases
 from nqg.errors import FormatError, UnknownName
 
 SSP_MIN_EXAMPLES = 50  # in train_spider.json, for a database to take part in SSP
@@ -73,18 +74,21 @@ def nqg_source(source: str) -> str:
     return " ".join(text_tokens(source))
 
 
-def nqg_target(sql: str) -> str:
+def nqg_target(sql: str, *, names_aliases: bool = False) -> str:
     """A query as the grammar writes it; `sql_text` of its tokens is the query again.
 
     >>> nqg_target("select t1.name from dogs as t1 where t1.name = 'a b'")
     "select t1 . name from dogs as t1 where t1 . name = ' a b '"
     """
-    return " ".join(sql_tokens(sql))
+    return " ".join(sql_tokens(named_aliases(sql) if names_aliases else sql))
 
 
-def nqg_examples(examples: Iterable[Example]) -> list[Example]:
-    """The examples as grammars are induced from them."""
-    return [replace(each, source=nqg_source(each.source), target=nqg_target(each.target)) for each in examples]
+def nqg_examples(examples: Iterable[Example], *, names_aliases: bool = False) -> list[Example]:
+    """The examples as grammars are induced from them, if wanted with aliases that are called after their tables."""
+    return [
+        replace(each, source=nqg_source(each.source), target=nqg_target(each.target, names_aliases=names_aliases))
+        for each in examples
+    ]
 
 
 def with_schemas(examples: Iterable[Example], schemas: Mapping[str, Schema]) -> list[Example]:

@@ -67,6 +67,7 @@ class Recipe:
     metric: Literal["exact", "spider"] = "exact"
     random_train_size: int | None = None  # the split is ours: that many examples, drawn with seed 0
     induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
+    names_aliases: bool = False  # the grammar calls the aliases of SQL after their tables; answers count them again
     paper: PaperFigures = PaperFigures()
 
     def __post_init__(self) -> None:
@@ -93,6 +94,7 @@ class Recipe:
         plans = {"nqg": self.nqg.values(first), "seq2seq": self.seq2seq.values(rest[0] if rest else first)}
         used = {name: values for name, values in plans.items() if system in (name, "hybrid", "gated")}
         facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
+        facts += ["names_aliases"] if self.names_aliases and system != "seq2seq" else []
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

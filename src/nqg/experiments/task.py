@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from nqg.data.catalogue import load_dataset, load_spider_schemas
 from nqg.data.dataset import Dataset
 from nqg.data.examples import Example
 from nqg.data.funql import funql_target_grammar
-from nqg.data.schema import Schema, SqlConstants, sql_target_grammar
+from nqg.data.schema import Schema, SqlConstants, SqlForm, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
+from nqg.data.sql_names import numbered_aliases, sql_problem
 from nqg.errors import FormatError
 from nqg.evaluation.evaluation import Judge, judge_named
 from nqg.experiments.recipe import Recipe
@@ -72,7 +73,8 @@ class RecipeData:
 
     def for_grammar(self, examples: Iterable[Example]) -> list[Example]:
         """Examples as the grammar reads them: SQL and questions about it cut into tokens."""
-        return nqg_examples(examples) if self.schemas else list(examples)
+        named = self.recipe.names_aliases
+        return nqg_examples(examples, names_aliases=named) if self.schemas else list(examples)
 
     def for_seq2seq(self, examples: Sequence[Example]) -> list[Example]:
         """Examples as T5 reads them: questions about a database with its whole schema, which the model may cut."""
@@ -84,16 +86,25 @@ class RecipeData:
         return funql_target_grammar() if self.recipe.dataset == "geoquery" else None
 
     def legality(self) -> Callable[[Example, str], bool]:
-        """What tells whether the grammar's program for an example is legal: SQL must fit its database."""
+        """What tells whether the grammar's program for an example is legal: SQL must fit its database.
+
+        Where aliases are called after their tables, columns must also be of the tables of their query.
+        """
         if not self.schemas:
             return lambda example, target: True
-        constants = SqlConstants.of(example.target for example in self.train)
+        constants, named = SqlConstants.of(example.target for example in self.train), self.recipe.names_aliases
 
         @cache
         def grammar(database: str) -> TargetGrammar:
-            return TargetGrammar.parse(sql_target_grammar(self.schemas[database], constants))
+            form = SqlForm.NAMED if named else SqlForm.PUBLISHED
+            return TargetGrammar.parse(sql_target_grammar(self.schemas[database], constants, form))
 
-        return lambda example, target: grammar(database_of(example.source)).accepts(target.split())
+        def is_legal(example: Example, target: str) -> bool:
+            database = database_of(example.source)
+            is_accepted = grammar(database).accepts(target.split())
+            return is_accepted and not (named and sql_problem(target, self.schemas[database]))
+
+        return is_legal
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +163,14 @@ def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> R
 def nqg_answers(data: RecipeData, parser: Parser, test: list[Example], options: DecodeOptions) -> tuple[Answer, ...]:
     """The parser's answers; SQL that does not fit its database is an abstention."""
     answers, is_legal = parser.with_options(options).answers(example.source for example in test), data.legality()
-    return tuple(
-        answer
-        if answer.target is None or is_legal(example, answer.target)
-        else Answer(answer.source, system=GRAMMAR, reason=ILLEGAL)
-        for answer, example in zip(answers, test, strict=True)
-    )
+    found: list[Answer] = []
+    for answer, example in zip(answers, test, strict=True):
+        if answer.target is not None and not is_legal(example, answer.target):
+            answer = Answer(answer.source, system=GRAMMAR, reason=ILLEGAL)
+        if answer.target is not None and data.recipe.names_aliases:
+            answer = replace(answer, target=numbered_aliases(answer.target))
+        found.append(answer)
+    return tuple(found)
 
 
 def run_seq2seq(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
