@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise, product
@@ -31,39 +31,42 @@ def target_languages(
     """For each category every string over `alphabet` of at most `longest` tokens that it derives."""
     productions = list(productions)
     languages: dict[Category, set[Tokens]] = {production.left: set() for production in productions}
+    symbols = {symbol for production in productions for symbol in production.right}
+    named = {symbol for symbol in symbols if isinstance(symbol, str)}
+    wild: dict[Wildcard, set[Tokens]] = {}
+    for wildcard in Wildcard:
+        if wildcard in symbols:
+            matched = [token for token in alphabet if wildcard.matches(token, named)]
+            lengths = range(1, longest + 1 if wildcard is Wildcard.TOKENS else 2)
+            wild[wildcard] = {string for length in lengths for string in product(matched, repeat=length)}
     while True:
         size = sum(map(len, languages.values()))
         for production in productions:
-            languages[production.left] |= _derived(production.right, languages, alphabet, longest)
+            languages[production.left] |= _derived(production.right, languages, wild, longest)
         if sum(map(len, languages.values())) == size:
             return languages
 
 
 def _derived(
-    symbols: Sequence[TargetSymbol], languages: dict[Category, set[Tokens]], alphabet: Sequence[str], longest: int
+    symbols: Sequence[TargetSymbol],
+    languages: Mapping[Category, set[Tokens]],
+    wild: Mapping[Wildcard, set[Tokens]],
+    longest: int,
 ) -> set[Tokens]:
     strings: set[Tokens] = {()}
     for symbol in symbols:
-        parts = _matched(symbol, languages, alphabet, longest)
+        if isinstance(symbol, str):
+            parts: set[Tokens] = {(symbol,)}
+        else:
+            parts = wild[symbol] if isinstance(symbol, Wildcard) else languages[symbol]
         strings = {left + right for left in strings for right in parts if len(left) + len(right) <= longest}
     return strings
-
-
-def _matched(
-    symbol: TargetSymbol, languages: dict[Category, set[Tokens]], alphabet: Sequence[str], longest: int
-) -> set[Tokens]:
-    if isinstance(symbol, Category):
-        return languages[symbol]
-    if isinstance(symbol, str):
-        return {(symbol,)}
-    lengths = range(1, longest + 1 if symbol is Wildcard.TOKENS else 2)
-    matched = list(filter(symbol.matches, alphabet))
-    return {string for length in lengths for string in product(matched, repeat=length)}
 
 
 def derives_target(productions: Iterable[Production], start: Category, tokens: Sequence[str]) -> bool:
     """Whether `start` derives `tokens`: spans from short to long, each until nothing new is found; for long strings."""
     productions = list(productions)
+    named = {symbol for each in productions for symbol in each.right if isinstance(symbol, str)}
     found: set[tuple[Category, int, int]] = set()
 
     def covers(symbols: Sequence[TargetSymbol], begin: int, end: int) -> bool:
@@ -77,7 +80,7 @@ def derives_target(productions: Iterable[Production], start: Category, tokens: S
             return (symbol, begin, end) in found
         if symbol is Wildcard.TOKENS or end - begin != 1:
             return symbol is Wildcard.TOKENS
-        return symbol.matches(tokens[begin]) if isinstance(symbol, Wildcard) else symbol == tokens[begin]
+        return symbol.matches(tokens[begin], named) if isinstance(symbol, Wildcard) else symbol == tokens[begin]
 
     for length in range(1, len(tokens) + 1):
         for begin in range(len(tokens) - length + 1):

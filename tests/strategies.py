@@ -23,7 +23,7 @@ from nqg.splits.compounds import Tree
 def tokens() -> st.SearchStrategy[str]:
     """Any token that a sentence can hold, with a liking for those that formats must escape."""
     tricky = st.sampled_from(
-        ["|", "::=", "<a>", "<.>", "<...>", "<#>", "<'>", "<..>", "#", "#x", "<", "<>", "\\", "é", "NT_1", "###"]
+        ["|", "::=", "<a>", "<.>", "<...>", "<#>", "<'>", "<?>", "<..>", "#", "#x", "<", "<>", "\\", "é", "NT_1", "###"]
     )
     escaped = st.builds(lambda slashes, token: "\\" * slashes + token, st.integers(0, 3), tricky)
     anything = st.text(min_size=1, max_size=5).filter(lambda text: text.split() == [text] and "\0" not in text)
@@ -78,7 +78,7 @@ def random_target(grammar: TargetGrammar, size: int, rng: random.Random) -> list
             stack.extend(reversed(chosen.right))
             size -= 1
         elif isinstance(symbol, Wildcard):
-            tokens = [token for token in ("a", "b", "x", "7", "'") if symbol.matches(token)]
+            tokens = [token for token in ("a", "b", "x", "7", "'", "new") if symbol.matches(token, grammar.terminals)]
             target += rng.choices(tokens, k=rng.randint(1, 3) if symbol is Wildcard.TOKENS else 1)
         else:
             target.append(symbol)
@@ -96,6 +96,45 @@ def _shortest_productions(grammar: TargetGrammar) -> dict[Category, Production]:
         ]
         shortest = {each.left: each for each in ready} | shortest
     return shortest
+
+
+# Programs of unknown languages
+
+PROGRAM_WORDS = st.sampled_from(["a", "b", "c", "state", "loc", "m0", "7", "x_1"])
+
+
+def programs() -> st.SearchStrategy[list[str]]:
+    """The tokens of programs in all forms that are read as trees."""
+    words = PROGRAM_WORDS.map(lambda word: [word])
+    quoted = st.lists(PROGRAM_WORDS, min_size=1, max_size=2).map(lambda inside: ['"', *inside, '"'])
+    return st.recursive(words | quoted, _larger_programs, max_leaves=6)
+
+
+def _larger_programs(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
+    some = st.lists(inner, min_size=1, max_size=3)
+    applied = st.builds(lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, some)
+    pairs = st.lists(st.builds(lambda word, value: [word, "=", *value], PROGRAM_WORDS, inner), min_size=1, max_size=3)
+    called = st.builds(lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, pairs)
+    listed = some.map(lambda inside: ["[", *_between(",", inside), "]"])
+    joined = st.builds(_between, st.sampled_from([";", "AND", "or", "."]), st.lists(inner, min_size=2, max_size=3))
+    return applied | called | listed | joined.map(lambda inside: ["{", *inside, "}"])
+
+
+def _between(separator: str, parts: list[list[str]]) -> list[str]:
+    return parts[0] + [token for part in parts[1:] for token in (separator, *part)]
+
+
+def applications() -> st.SearchStrategy[list[str]]:
+    """Programs of words and words applied to one or two terms, of which each word has its own number."""
+    leaves = st.sampled_from(["a", "b", "c", "f", "p"]).map(lambda word: [word])
+    return st.recursive(leaves, _larger_applications, max_leaves=5)
+
+
+def _larger_applications(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
+    unary = st.builds(lambda word, one: [word, "(", *one, ")"], st.sampled_from("fgh"), inner)
+    return unary | st.builds(
+        lambda word, one, other: [word, "(", *one, ",", *other, ")"], st.sampled_from("pq"), inner, inner
+    )
 
 
 # FunQL

@@ -18,6 +18,7 @@ from .grammar.derivation import Derivation as Derivation
 from .grammar.grammar import Grammar as Grammar
 from .grammar.grammar import Rule as Rule
 from .grammar.target_grammar import TargetGrammar as TargetGrammar
+from .grammar.type_inference import infer_target_grammar as infer_target_grammar
 from .induction.induce import Induction as Induction
 from .induction.induce import induce as induce
 from .induction.settings import InductionSettings as InductionSettings

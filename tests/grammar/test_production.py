@@ -44,7 +44,7 @@ def test_brackets_around_no_name_are_refused_with_the_way_to_write_the_token(tex
     with pytest.raises(FormatError) as refusal:
         read_symbol(text)
     assert str(refusal.value) == (
-        f"'{text}' is neither <name> nor a wildcard (<.>, <...>, <#>, <'>); the token is written '\\{text}'"
+        f"'{text}' is neither <name> nor a wildcard (<.>, <...>, <#>, <'>, <?>); the token is written '\\{text}'"
     )
 
 

@@ -106,7 +106,7 @@ MALFORMED = {
     "trailing comment": ("<a> ::= x # why", r"comments stand on lines of their own; the token '#' is written '\#'"),
     "two dots": (
         "<a> ::= <..>",
-        r"'<..>' is neither <name> nor a wildcard (<.>, <...>, <#>, <'>); the token is written '\<..>'",
+        r"'<..>' is neither <name> nor a wildcard (<.>, <...>, <#>, <'>, <?>); the token is written '\<..>'",
     ),
     "undefined": ("<a> ::= <sett>", "no non-terminal 'sett'; did you mean 'set'? Known: a, set"),
     "circle": ("<a> ::= x <a>", "<a> derives no target: each of its alternatives leads round in a circle"),

@@ -11,8 +11,8 @@ grammars linear.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -251,7 +251,11 @@ def legal_labels(tables: Tables, column: EarleySet, terminals: int) -> NDArray[n
 
 
 _SHOWN_TOKENS = 8
-_KINDS = {Wildcard.NUMBER: "a number", Wildcard.UNQUOTED: "any token but a quotation mark"}
+_KINDS = {
+    Wildcard.NUMBER: "a number",
+    Wildcard.UNQUOTED: "any token but a quotation mark",
+    Wildcard.NEW_TOKEN: "a token that the grammar does not name",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,13 +269,14 @@ class Expected:
     tokens: tuple[str, ...]
     wildcards: tuple[Wildcard, ...]
     end: bool
+    named: Container[str] = field(default=(), repr=False, compare=False)  # all terminals of the grammar
 
     @property
     def any_token(self) -> bool:
         return Wildcard.ONE_TOKEN in self.wildcards or Wildcard.TOKENS in self.wildcards
 
     def allows(self, token: str) -> bool:
-        return token in self.tokens or any(wildcard.matches(token) for wildcard in self.wildcards)
+        return token in self.tokens or any(wildcard.matches(token, self.named) for wildcard in self.wildcards)
 
     def __str__(self) -> str:
         named = ["any token"] if self.any_token else [f"'{token}'" for token in self.tokens]
@@ -337,8 +342,7 @@ class Recogniser:
 
     @classmethod
     def of(cls, grammar: TargetGrammar) -> Recogniser:
-        symbols = (symbol for production in grammar.productions for symbol in production.right)
-        terminals = tuple(sorted({symbol for symbol in symbols if isinstance(symbol, str)}))
+        terminals = tuple(sorted(grammar.terminals))
         labels = {terminal: label for label, terminal in enumerate(terminals)}
         numbers = {category: number for number, category in enumerate(grammar.categories)}
 
@@ -357,7 +361,8 @@ class Recogniser:
         absorbs = np.zeros(len(trie), dtype=np.bool_)
         absorbs[arrays.successors[arrays.labels == TOKENS]] = True
         entries = np.array([trie.node([label(category)]) for category in numbers], dtype=np.int32)
-        matches = [[wildcard.matches(token) for wildcard in WILDCARDS] for token in (*terminals, *UNKNOWN)]
+        known = [[wildcard.matches(token, terminals) for wildcard in WILDCARDS] for token in terminals]
+        matches = known + [[wildcard.matches(token) for wildcard in WILDCARDS] for token in UNKNOWN]
         tables = Tables(arrays, entries, completes, absorbs, np.array(matches))
         return cls(terminals, labels, tables, empty_chart(tables))
 
@@ -383,6 +388,7 @@ class Recogniser:
             tokens=tuple(self.terminals[label] for label in np.flatnonzero(legal[: len(self.terminals)])),
             wildcards=tuple(wildcard for at, wildcard in enumerate(WILDCARDS) if legal[-1 - at]),
             end=bool(is_complete(self.tables, chart)),
+            named=self.labels,
         )
 
     def _read(self, chart: Chart, tokens: Sequence[str]) -> Chart:

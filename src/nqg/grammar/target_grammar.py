@@ -5,14 +5,15 @@
     <set>   ::= state ( all ) | capital ( <set> ) | cityid ( ' <...> ' , <.> )
 
 The first left side is the start symbol. `<.>` stands for any one token, `<...>` for one or more, `<#>` for a number,
-`<'>` for a token that is not a quotation mark; a token that looks like one of the signs is written with a backslash
-before it. Whether a target is legal is decided by `nqg.grammar.earley`, which is loaded when first asked.
+`<'>` for a token that is not a quotation mark, `<?>` for one that the grammar names nowhere; a token that looks like
+one of the signs is written with a backslash before it. Whether a target is legal is decided by `nqg.grammar.earley`,
+which is loaded when first asked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -64,9 +65,10 @@ class Wildcard(Enum):
     TOKENS = "<...>"
     NUMBER = "<#>"
     UNQUOTED = "<'>"
+    NEW_TOKEN = "<?>"
 
-    def matches(self, token: str) -> bool:
-        """Whether the wildcard takes `token`; all but `<...>` take exactly one.
+    def matches(self, token: str, named: Container[str] = ()) -> bool:
+        """Whether the wildcard takes `token`, in a grammar with these terminals; all but `<...>` take exactly one.
 
         >>> [token for token in ("-1.5", "limit", '"') if Wildcard.NUMBER.matches(token)]
         ['-1.5']
@@ -76,6 +78,8 @@ class Wildcard(Enum):
                 return _NUMBER.fullmatch(token) is not None
             case Wildcard.UNQUOTED:
                 return token not in QUOTES
+            case Wildcard.NEW_TOKEN:
+                return token not in named
             case _:
                 return True
 
@@ -203,6 +207,11 @@ class TargetGrammar:
     def categories(self) -> tuple[Category, ...]:
         """All categories, in the order of their first production."""
         return tuple(dict.fromkeys(production.left for production in self.productions))
+
+    @cached_property
+    def terminals(self) -> frozenset[str]:
+        """All tokens that productions name."""
+        return frozenset(symbol for each in self.productions for symbol in each.right if isinstance(symbol, str))
 
     @property
     def unreachable(self) -> tuple[Category, ...]:

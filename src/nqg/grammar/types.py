@@ -76,7 +76,8 @@ class Signatures:
             [(symbol, node) for symbol, node in edges.items() if isinstance(symbol, Category)] for edges in self._edges
         ]
         used = [wildcard for wildcard in Wildcard if any(wildcard in edges for edges in self._edges)]
-        self._wildcards = cache(lambda token: [wildcard for wildcard in used if wildcard.matches(token)])
+        named = grammar.terminals
+        self._wildcards = cache(lambda token: [wildcard for wildcard in used if wildcard.matches(token, named)])
         self._absorbing = {edges[Wildcard.TOKENS] for edges in self._edges if Wildcard.TOKENS in edges}
         self._below: list[list[tuple[Part, int]]] = [[] for _ in self._edges]  # nodes by what leads to them
         for node in reversed(range(len(self._edges))):

@@ -30,6 +30,7 @@ from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
 
 Ended = tuple[str, ...]
 _DIGITS = "0123456789"
+ALMOST_ANY = frozenset((Wildcard.UNQUOTED, Wildcard.NEW_TOKEN))  # what takes most tokens
 DAMAGED = "\N{REPLACEMENT CHARACTER}"  # what tokenizers write for a part of a character
 
 
@@ -159,8 +160,8 @@ class LegalTargets:
             reached = self._after_ends(state, ended)
             if reached is not None:
                 expected = reached.node.expected
-                # Where a digit may continue it, even a quotation mark begins a token that is none.
-                is_any = expected.any_token or (Wildcard.UNQUOTED in expected.wildcards and self.digit)
+                # Where digits may continue it, even a quotation mark or a named token begins a token that is none.
+                is_any = expected.any_token or (self.digit and not ALMOST_ANY.isdisjoint(expected.wildcards))
                 found.append(self.any_token[ended] if is_any else self._beginnings(ended, expected, reached.begun))
         if self.is_complete(state):
             found.append(np.array([self.vocabulary.end]))
@@ -208,9 +209,11 @@ class LegalTargets:
         return self.known[key]
 
     def _begins_wildcard(self, text: str, expected: Expected) -> bool:
-        """Whether `text` is a token that an expected wildcard matches, or becomes one with a digit (`-`, `1.`)."""
+        """Whether `text` is a token that an expected wildcard matches, or becomes one with digits (`-`, `1.`)."""
+        if self.digit and Wildcard.NEW_TOKEN in expected.wildcards:
+            return True  # digits enough make any token new
         tokens = [self.spelling.read(each) for each in (text, text + self.digit) if each]
-        return any(wildcard.matches(token) for wildcard in expected.wildcards for token in tokens)
+        return any(wildcard.matches(token, expected.named) for wildcard in expected.wildcards for token in tokens)
 
 
 def restricted(grammar: TargetGrammar, tokens: Collection[str]) -> TargetGrammar:
