@@ -1,17 +1,19 @@
 # Everything a newcomer needs: `make demo` shows a result, `make test` checks the whole project.
-# Both need nothing but Python 3.11 (or newer) and make: they create .venv and install pinned packages.
+# Both need nothing but Python 3.11 (or newer) and make: they create .venv and install pinned packages; with LOCKED=1
+# (Linux, Python 3.11) only files whose hashes are in requirements.lock.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check format lint types golden clean
+.PHONY: demo test check format lint types golden lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/nqg demo
 
 test: $(VENV)/.installed-dev
+	$(BIN)/pip check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -25,6 +27,10 @@ format: $(VENV)/.installed-dev
 
 golden: $(VENV)/.installed-dev       ## rewrite tests/golden from what the code does now; read the diff
 	NQG_REWRITE_GOLDEN=1 $(BIN)/pytest -n $(WORKERS)
+
+lock: $(VENV)/.installed-dev         ## requirements.lock, bill of materials and licences from constraints.txt
+	$(BIN)/pip install --quiet -c constraints.txt hatchling editables
+	$(BIN)/python deploy/supply_chain.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -40,6 +46,11 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,web]'
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt
+$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt requirements.lock
+ifdef LOCKED
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+else
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+endif
 	touch $@ $(VENV)/.installed
