@@ -20,7 +20,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parent.parent
 BUILD = "editables==0.5"  # with which hatchling makes an editable install
 LEFT_OUT = ("atheris",)  # for long fuzzing runs alone
-HEAD = "# Made by deploy/supply_chain.py from constraints.txt, for Linux (x86_64) with Python 3.11; pip install --no-deps\n"
+HEAD = "# Made by deploy/supply_chain.py from constraints.txt for Linux (x86_64), Python 3.11: pip install --no-deps\n"
 CLASSIFIER = "License :: OSI Approved :: "
 LONGEST = 60  # characters of the name of a licence; some packages have its text instead
 
@@ -83,7 +83,7 @@ def bill_of_materials(packages: list[dict[str, Any]]) -> str:
 
 def licences(packages: list[dict[str, Any]]) -> str:
     rows = (f"| {name_of(each)} | {version_of(each)} | {licence_of(each)} |\n" for each in packages)
-    head = "# Licences of the packages that nqg is tested with\n\nEach as its package names it; nqg itself is Apache-2.0.\n"
+    head = "# Licences of the packages that nqg is tested with\n\nAs they name them; nqg itself is Apache-2.0.\n"
     return f"{head}\n| package | version | licence |\n|---|---|---|\n{''.join(rows)}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import glob
 import hashlib
+import hmac
 import logging
 import os
 import shutil
@@ -204,6 +205,20 @@ def checksums(folder: Path) -> dict[str, str]:
 def checksum(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def folder_digest(folder: Path) -> str:
+    """The SHA-256 that stands for everything in a model folder that is read, by way of its indexes."""
+    indexes = [folder / INDEX, *sorted(folder.glob(f"*/{INDEX}"))]
+    lines = (f"{checksum(index)}  {index.relative_to(folder).as_posix()}\n" for index in indexes)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def check_digest(folder: Path, expected: str | None) -> None:
+    """Refuse a model folder whose digest is another than the one expected, if one is."""
+    index_bytes(folder)
+    if expected is not None and not hmac.compare_digest(found := folder_digest(folder), expected.strip().lower()):
+        raise NqgError(f"{folder} has the digest {found}, expected {expected}: it is not the model that was meant")
 
 
 def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ import typer
 from nqg.cli.terminal import DEVICE, MODEL, checked_device, err
 from nqg.data.examples import read_examples
 from nqg.errors import MissingExtra
+from nqg.model_folder import check_digest
 
 try:
     from nqg.web.app import Server
@@ -40,6 +41,11 @@ GEOBASE = typer.Option(
 )
 
 
+DIGEST = typer.Option(
+    None, "--digest", metavar="SHA256", help="Serve the model only if this is its digest, as `nqg verify` prints it."
+)
+
+
 def serve(
     model: Path = MODEL,
     host: str = HOST,
@@ -48,6 +54,7 @@ def serve(
     names: list[str] = NAMES,
     examples: Path | None = EXAMPLES,
     geobase: Path | None = GEOBASE,
+    digest: str | None = DIGEST,
     device: str | None = DEVICE,
 ) -> None:
     """Serve a trained model: a web page to try it, and a JSON API.
@@ -60,7 +67,9 @@ def serve(
     """
     access = Access.for_host(host, token, names)
     sentences = [example.source for example in read_examples(examples)] if examples else []
+    check_digest(model, digest)
     service = Service.load(model, checked_device(device), GeobaseLookup.read(geobase) if geobase else None)
+    check_digest(model, digest)  # what was loaded was whole, and the index is still the same
     server = Server(service, access, sentences, host, port)
     for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end, when this does no harm
         signal.signal(each, lambda *_: server.stop())

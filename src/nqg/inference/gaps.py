@@ -1,4 +1,4 @@
-"""Why a grammar derives no whole sentence: words that it lacks, islands that it cannot join, and types that do not fit."""
+"""Why a grammar derives no whole sentence: words that it lacks, islands that it cannot join, types that do not fit."""
 
 from __future__ import annotations
 

@@ -130,7 +130,8 @@ chooses among them. Every answer comes with the rules that produced it and with 
 
     nqg parse this/folder "a sentence" --explain
 
-The folder holds data alone, nothing that runs. `nqg.json` has the checksum of each file that is read.
+The folder holds data alone, nothing that runs. `nqg.json` has the checksum of each file that is read; `nqg verify`
+checks them, and prints a digest that stands for all of them.
 
 ## Limits
 
