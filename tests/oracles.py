@@ -271,6 +271,45 @@ def _covers(
                     yield (*first, *rest)
 
 
+def fitted_bits_by_definition(
+    grammar: Grammar, pairs: Sequence[tuple[Tokens, Tokens]], iterations: int, smoothing: float
+) -> list[float]:
+    """The data term with probabilities of rules in slots, fitted by listing every derivation of every pair."""
+    derivations = [all_derivations(grammar, source) for source, _ in pairs]
+    right = [
+        [each for each in own if each.target == target] for own, (_, target) in zip(derivations, pairs, strict=True)
+    ]
+    slots = [None, *((rule, at) for rule in grammar for at in range(rule.arity))]
+    probability = {(slot, rule): 1 / len(grammar) for slot in slots for rule in grammar}
+
+    def choices(derivation: Derivation) -> Iterator[tuple[tuple[Rule, int] | None, Rule]]:
+        yield None, derivation.root.rule
+        for number, below in enumerate(derivation.child_numbers()):
+            for at, child in enumerate(below):
+                yield (derivation.hyperedges[number].rule, at), derivation.hyperedges[child].rule
+
+    def weight(derivation: Derivation) -> float:
+        return math.prod(probability[choice] for choice in choices(derivation))
+
+    for _ in range(iterations):
+        counts = dict.fromkeys(probability, 0.0)
+        for own in right:
+            total = sum(map(weight, own))
+            for derivation in own:
+                for choice in choices(derivation):
+                    counts[choice] += weight(derivation) / total
+        totals = {slot: sum(counts[slot, rule] for rule in grammar) for slot in slots}
+        probability = {
+            (slot, rule): (counts[slot, rule] + smoothing / len(grammar)) / (totals[slot] + smoothing)
+            for slot in slots
+            for rule in grammar
+        }
+    return [
+        math.log2(sum(map(weight, everything)) / sum(map(weight, own))) if own else math.inf
+        for everything, own in zip(derivations, right, strict=True)
+    ]
+
+
 def forest_derivations(grammar: Grammar, graph: Hypergraph) -> list[Derivation]:
     """Every derivation in the graph of one sentence, by walking it from the root."""
 

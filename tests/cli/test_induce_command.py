@@ -104,7 +104,7 @@ def test_every_setting_has_an_option_that_reaches_it() -> None:
         "--seed": 7,
     }
     switches = {"--identity-rules": True, "--no-repeated-targets": False, "--no-balanced": False}
-    more = {"--factoring": True, "--no-pruning": False}
+    more = {"--factoring": True, "--no-pruning": False, "--lexical": True, "--returning": True, "--fitted": True}
     words = [str(word) for pair in given.items() for word in pair]
     facts = json.loads(nqg("train.tsv", "-o", "g.txt", *SCAN, *words, *switches, *more, "--json").stdout)
     expected = {
@@ -388,7 +388,7 @@ def test_the_line_is_drawn_on_terminals_only(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_help_shows_an_example_and_every_default() -> None:
     text = nqg("--help").stdout
-    assert "Example: nqg induce train.tsv -o grammar.txt --like scan" in text
+    assert "Example: nqg induce train.tsv -o grammar.txt --trace steps.jsonl" in text
     assert "Cost of a terminal in a rule. [default: (8)]" in text
-    assert "Search only the N shortest examples. [default: (all)]" in text
+    assert "Search only the N shortest examples. [default: (500)]" in text
     assert "Allow only rules with balanced parentheses. [default: (yes)]" in text

@@ -6,7 +6,7 @@ import math
 import signal
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -19,12 +19,21 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from nqg.cli.settings import LIKE, SETTINGS, in_words, induction_settings, read_settings, setting_option
+from nqg.cli.settings import (
+    LIKE,
+    SETTINGS,
+    given_induction_settings,
+    in_words,
+    induction_settings,
+    read_settings,
+    setting_option,
+)
 from nqg.cli.terminal import EXAMPLES, JSON, STOPPED, complain, detail, err, out, report_written
 from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
+from nqg.induction.choice import trials
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
 from nqg.induction.inspection import write_plot
@@ -32,6 +41,7 @@ from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import Header, Trace, TracedStep, TraceFile, grammar_comments, induction_config, read_trace
 from nqg.plotting import check_picture
 from nqg.run_config import RunConfig
+from nqg.settings_reader import read_dataclass
 
 WINDOW = 20  # steps over which speed is measured
 
@@ -42,24 +52,37 @@ TRACE = file_option(None, "--trace", help="Record every step as a line of JSON, 
 RESUME = file_option(None, "--resume", help="Continue where this trace ends, and append to it.")
 PLOT = file_option(None, "--plot", help="Draw description length over the steps, .png or .svg.")
 
-objective = partial(setting_option, InductionSettings(), panel="Objective")
+CHOSEN: dict[str, Any] = {"show_default": "chosen by trials"}
+
+objective = partial(setting_option, InductionSettings.automatic(), panel="Objective")
 TERMINAL_BITS = objective("terminal_bits", "BITS", "Cost of a terminal in a rule.")
 NON_TERMINAL_BITS = objective("non_terminal_bits", "BITS", "Cost of a non-terminal in a rule.")
-DATA_WEIGHT = objective("data_weight", "W", "Weight of ambiguity in the ranking of rules.")
+DATA_WEIGHT = objective("data_weight", "W", "Weight of ambiguity in the ranking of rules.", **CHOSEN)
 MINIMUM_GAIN = objective("minimum_gain", "BITS", "Stop when no rule saves more than this.")
 
-search = partial(setting_option, InductionSettings(), panel="Search")
+search = partial(setting_option, InductionSettings.automatic(), panel="Search")
 SHORTEST = search("shortest", "N|all", "Search only the N shortest examples.")
 STAGES = search("stages", "K", "Then double these up to K times with examples not yet derivable.")
 SAMPLE = search("sample", "K|all", "Judge a rule on K of the examples that it affects.")
-MAX_NON_TERMINALS = search("max_non_terminals", "N", "Maximum number of non-terminals in a rule.")
+MAX_NON_TERMINALS = search("max_non_terminals", "N", "Maximum number of non-terminals in a rule.", **CHOSEN)
 SEED = search("seed", "S", "Seed of the random --sample.")
 
-rules = partial(setting_option, InductionSettings(), metavar="", panel="Rules")
+rules = partial(setting_option, InductionSettings.automatic(), metavar="", panel="Rules")
 IDENTITY_RULES = rules("identity_rules", words="Start with rules for strings that both sides share.")
-REPEATED_TARGETS = rules("repeated_targets", words="Allow NT_1 more than once in a target.")
+REPEATED_TARGETS = rules("repeated_targets", words="Allow NT_1 more than once in a target.", **CHOSEN)
 BALANCED = rules("balanced", words="Allow only rules with balanced parentheses.")
-FACTORING = rules("factoring", words="Near the end, split rules into two new ones.")
+FACTORING = rules("factoring", words="Near the end, split rules into two new ones.", **CHOSEN)
+LEXICAL = rules("lexical", words="Start with rules for words and tokens that occur together.", **CHOSEN)
+RETURNING = rules("returning", words="Try to do without each rule, and search its examples again.")
+FITTED = objective("fitted", "", "Weigh derivations by fitted probabilities where grammars are compared.")
+BUDGET = typer.Option(
+    120.0,
+    "--budget",
+    metavar="SECONDS",
+    min=0.0,
+    help="Most time to spend on choosing settings.",
+    rich_help_panel="Search",
+)
 PRUNING = rules("pruning", words="Finally, remove rules that no example needs.")
 
 
@@ -76,6 +99,9 @@ def induce(
     identity_rules: bool | None = IDENTITY_RULES,
     repeated_targets: bool | None = REPEATED_TARGETS,
     balanced: bool | None = BALANCED,
+    lexical: bool | None = LEXICAL,
+    fitted: bool | None = FITTED,
+    returning: bool | None = RETURNING,
     shortest: str | None = SHORTEST,
     stages: int | None = STAGES,
     sample: str | None = SAMPLE,
@@ -83,6 +109,7 @@ def induce(
     pruning: bool | None = PRUNING,
     max_non_terminals: int | None = MAX_NON_TERMINALS,
     seed: int | None = SEED,
+    budget: float = BUDGET,
     seed_rules: Path | None = SEED_RULES,
     trace: Path | None = TRACE,
     resume: Path | None = RESUME,
@@ -91,14 +118,15 @@ def induce(
 ) -> None:
     """Learn the smallest grammar that explains pairs of strings.
 
-    Example: nqg induce train.tsv -o grammar.txt --like scan --trace steps.jsonl
+    Example: nqg induce train.tsv -o grammar.txt --trace steps.jsonl
 
     Every example can be derived from the grammar after each step of the search.
     Ctrl-C stops it: the grammar reached so far is written, and the exit code is
     130. A second Ctrl-C ends the command at once, without a grammar.
 
-    Options override --like, which overrides the induction table of --settings,
-    which overrides the defaults.
+    Without --like or --settings, trial searches choose the settings that lead to
+    the shortest description of the examples; --verbose shows them. Options
+    override --like, which overrides the induction table of --settings.
     """
     if trace and resume:
         raise typer.BadParameter("--resume continues its own trace; omit --trace", param_hint="--trace")
@@ -109,12 +137,16 @@ def induce(
     if not output.parent.is_dir():
         raise NqgError(f"{output}: the folder {output.parent} does not exist")
     check_picture(plot)
-    chosen = induction_settings(like, context.params, read_settings(settings).induction if settings else None)
-    detail(f"[induction] {in_words(chosen)}")
+    if like or settings:
+        base = induction_settings(like, context.params, read_settings(settings).induction if settings else None)
+    given = given_induction_settings(context.params)
     examples = read_examples(data)
-    seeds = Grammar.read(seed_rules, chosen.max_non_terminals) if seed_rules else ()
     try:
-        induced = run(examples, chosen, seeds, trace, resume)
+        if not like and not settings:
+            base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, budget)
+        detail(f"[induction] {in_words(base)}")
+        seeds = Grammar.read(seed_rules, base.max_non_terminals) if seed_rules else ()
+        induced = run(examples, base, seeds, trace, resume)
     except KeyboardInterrupt:
         complain(f"interrupted; {output} was not written")
         raise typer.Exit(STOPPED) from None
@@ -132,6 +164,27 @@ def induce(
     report_written(output, *filter(None, [resume or trace, plot]))
     if not induced.is_finished:
         raise typer.Exit(STOPPED)
+
+
+def choose_settings(examples: Sequence[Example], given: Mapping[str, Any], budget: float) -> InductionSettings:
+    """The settings that lead to the shortest description in trials, as many as `budget` seconds allow."""
+    best = InductionSettings.automatic().changed(**given)
+    started = time.monotonic()
+    with stop_requests() as stop, search_line(stop) as line:
+        for trial in trials(examples, given, lambda: stop.is_set() or time.monotonic() > started + budget):
+            best = trial.best
+            line.show(f"choosing settings: {trial}", trial.rules, trial.length.total, time.monotonic() - started)
+            detail(f"[trial] {trial}: {trial.rules:,} rules, {trial.length.total:,.1f} bits{', best' * trial.is_best}")
+        if stop.is_set():
+            raise KeyboardInterrupt
+    if time.monotonic() > started + budget:
+        err.print(f"settings are the best found in {budget:g} s; more time can be given with --budget")
+    return best
+
+
+def _recorded(path: Path) -> InductionSettings:
+    """The settings of the search whose trace this is."""
+    return read_dataclass(InductionSettings, read_trace(path).header.settings, "the settings", path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,12 @@ def induction_settings(
 ) -> InductionSettings:
     """The settings for a dataset, else those of `base`, else the defaults, changed by what the command line says."""
     named = InductionSettings.named(like) if like else base or InductionSettings()
-    values = {each.name: given[each.name] for each in fields(named) if given.get(each.name) is not None}
+    return named.changed(**given_induction_settings(given))
+
+
+def given_induction_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of induction that options of the command line give."""
+    values = {each.name: given[each.name] for each in fields(InductionSettings) if given.get(each.name) is not None}
     for name in ("shortest", "sample"):
         if name in values:
             try:
@@ -63,7 +68,7 @@ def induction_settings(
             except ValueError as error:
                 reason = f"'{values[name]}' is neither a number nor 'all'"
                 raise typer.BadParameter(reason, param_hint=f"--{name}") from error
-    return named.changed(**values)
+    return values
 
 
 def project_settings(given: Mapping[str, Any]) -> ProjectSettings:

@@ -43,6 +43,7 @@ class SplitSettings:
     repeated_targets: bool = False
     max_non_terminals: int = 2
     brackets: tuple[tuple[int, int], ...] = ()
+    tabu: LabelRule | None = None  # a rule to do without
 
     def is_balanced(self, labels: Labels) -> bool:
         for opening, closing in self.brackets:
@@ -58,6 +59,7 @@ class SplitSettings:
     def allows(self, rule: LabelRule) -> bool:
         return (
             rule.arity <= self.max_non_terminals
+            and rule != self.tabu
             and len(rule.source) > rule.arity * (len(rule.source) == 1)
             and self.is_balanced(rule.source)
             and self.is_balanced(rule.target)

@@ -92,6 +92,11 @@ class EncodedExamples:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def pair(self, number: int) -> LabelRule:
+        """An example as a rule of its own."""
+        ends = (batch.tokens[slice(*batch.first_token[number : number + 2])] for batch in (self.sources, self.targets))
+        return LabelRule(*(tuple(tokens.tolist()) for tokens in ends))
+
     def touched_by(self, rules: Iterable[LabelRule]) -> Mask:
         """The examples in whose derivations one of `rules` could take part: its words stand there in that order."""
         touched = np.zeros(len(self), dtype=np.bool_)

@@ -18,6 +18,7 @@ from nqg.grammar.arrays import FloatArray
 from nqg.grammar.chart import EncodedBatch, log_counts
 from nqg.grammar.encoding import LEAF, NT, GrammarArrays
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule
+from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
 Labels = tuple[int, ...]
@@ -131,7 +132,8 @@ def description_length(grammar: Grammar, examples: Sequence[Example], settings: 
     """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
     pairs = list(dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples))
     sources, targets = (EncodedBatch.of(grammar, [pair[side] for pair in pairs]) for side in (0, 1))
-    bits = data_bits(grammar.encoded.arrays, sources, targets)
+    term = fitted_data_bits if settings.fitted else data_bits
+    bits = term(grammar.encoded.arrays, sources, targets)
     return DescriptionLength(grammar_bits(grammar, settings), float(bits.sum()))
 
 

@@ -11,6 +11,7 @@ from nqg.grammar.grammar import Grammar, Rule, check_arity
 from nqg.induction.candidates import SplitSettings
 from nqg.induction.corpus import EncodedExamples, shared_strings, shortest_first, underivable
 from nqg.induction.description_length import DescriptionLength, LabelRule, TerminalVocabulary
+from nqg.induction.lexicon import lexical_rules
 from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
 
@@ -43,6 +44,7 @@ class Induction:
         self.settings = settings or InductionSettings()
         self._examples = examples if isinstance(examples, Sequence) else list(examples)
         self._seeds = list(seed_rules)
+        self._lexicon = lexical_rules(self._examples) if self.settings.lexical else []
         for rule in self._seeds:
             check_arity(rule, self.settings.max_non_terminals)
         self._sample: list[Example] = []
@@ -56,14 +58,21 @@ class Induction:
         """Begin a search with `rules`, and with a rule for each of `examples`, which join the sample."""
         settings = self.settings
         self._sample += examples
-        self._vocabulary = vocabulary = TerminalVocabulary.of(self._sample, self._seeds)
+        self._vocabulary = vocabulary = TerminalVocabulary.of(self._sample, [*self._seeds, *self._lexicon])
         pairs = [
             LabelRule(vocabulary.labels(example.source_tokens), vocabulary.labels(example.target_tokens))
             for example in self._sample
         ]
         new = pairs[len(pairs) - len(examples) :]
         identities = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
-        first_rules = [*new, *(LabelRule(string, string) for string in identities), *map(vocabulary.label_rule, rules)]
+        lexicon = dict.fromkeys(map(vocabulary.label_rule, self._lexicon))
+        words = {word for pair in new for word in pair.source}
+        first_rules = [
+            *new,
+            *(LabelRule(string, string) for string in identities),
+            *(rule for rule in lexicon if words.issuperset(rule.source)),
+            *map(vocabulary.label_rule, rules),
+        ]
         numbers, absent = vocabulary.numbers, len(vocabulary.numbers)  # neither a terminal's nor a non-terminal's
         brackets = [pair for pair in BRACKETS if settings.balanced and numbers.keys() & set(pair)]
         splits = SplitSettings(
@@ -71,12 +80,17 @@ class Induction:
             settings.max_non_terminals,
             tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
         )
-        self._search = Search(EncodedExamples.of(pairs), dict.fromkeys(first_rules), settings, splits)
+        self._search = Search(EncodedExamples.of(pairs), dict.fromkeys(first_rules), settings, splits, lexicon)
 
     @property
     def length(self) -> DescriptionLength:
         """The objective on the examples that are searched."""
         return DescriptionLength(self._search.grammar_bits, float(self._search.data_bits.sum()))
+
+    @property
+    def sample(self) -> Sequence[Example]:
+        """The examples that are searched, each pair once."""
+        return tuple(self._sample)
 
     @property
     def searched_rules(self) -> int:

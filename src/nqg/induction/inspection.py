@@ -209,8 +209,14 @@ class Report:
 
 COLOURS = {"total": "#bbbbcc", "grammar": "#4477aa", "data": "#ee6677", "rules": "#444455"}
 WIDTHS = {"total": 4.0, "grammar": 1.4, "data": 1.4}
-SHADES = {Phase.SPLITTING: "#ffffff", Phase.FACTORING: "#fdf0c8", Phase.PRUNING: "#d5ead5", Phase.SAMPLING: "#d3e3f5"}
-SHADE_NAMES = {Phase.FACTORING: "yellow", Phase.PRUNING: "green", Phase.SAMPLING: "blue"}
+SHADES = {
+    Phase.SPLITTING: "#ffffff",
+    Phase.FACTORING: "#fdf0c8",
+    Phase.PRUNING: "#d5ead5",
+    Phase.RETURNING: "#f3d9e8",
+    Phase.SAMPLING: "#d3e3f5",
+}
+SHADE_NAMES = {Phase.FACTORING: "yellow", Phase.PRUNING: "green", Phase.RETURNING: "pink", Phase.SAMPLING: "blue"}
 
 
 def write_plot(path: Path, trace: Trace) -> None:

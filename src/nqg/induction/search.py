@@ -12,10 +12,11 @@ What a search does next depends on its rules, its phase and the settings alone, 
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -27,9 +28,11 @@ from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.candidates import SplitSettings, all_splits, candidates
 from nqg.induction.corpus import EncodedExamples, Mask
 from nqg.induction.description_length import LabelRule, data_bits, label_bits
+from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
 AHEAD, AHEAD_SHARE = 8, 16  # candidates encoded together: at least so many, or one for so many rules
+PUT_BACK = 100  # examples that come back as rules of their own when a rule is done without, the shortest ones
 FIRST_LOOK = 32  # examples that tell, in most cases, that a rule is needed
 AT_LEAST_TWO = np.log(1.5)  # a logarithm of a number of derivations that rounding cannot bring to either side
 
@@ -224,6 +227,11 @@ class RuleIndex:
             found |= set.intersection(*sorted(holders, key=len)) if holders else self._all
         return sorted(found)
 
+    def joins(self, rule: LabelRule) -> bool:
+        """Whether a rule with non-terminals has the words of `rule`, so that new sentences can hold them without it."""
+        around = set.intersection(*(self._sides[0][label] for label in rule.source))
+        return any(other.arity for other in around)
+
 
 class Phase(StrEnum):
     """What kind of steps is made; pruning, where it changed anything, is followed by splitting again."""
@@ -231,10 +239,11 @@ class Phase(StrEnum):
     SPLITTING = "splitting"
     FACTORING = "factoring"
     PRUNING = "pruning"
+    RETURNING = "returning"  # when no step of the others saves anything
     SAMPLING = "sampling"  # no step of a search, but between two of them: more examples are looked at
 
 
-NEXT_PHASE = {Phase.SPLITTING: Phase.FACTORING, Phase.FACTORING: Phase.PRUNING, Phase.PRUNING: Phase.SPLITTING}
+NEXT_PHASE = {Phase.SPLITTING: Phase.FACTORING, Phase.FACTORING: Phase.PRUNING, Phase.PRUNING: Phase.RETURNING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +261,19 @@ class Search:
     """A grammar that becomes smaller step by step."""
 
     def __init__(
-        self, corpus: EncodedExamples, rules: Iterable[LabelRule], settings: InductionSettings, splits: SplitSettings
+        self,
+        corpus: EncodedExamples,
+        rules: Iterable[LabelRule],
+        settings: InductionSettings,
+        splits: SplitSettings,
+        lexicon: Container[LabelRule] = (),
     ) -> None:
-        self.corpus, self.settings, self.splits = corpus, settings, splits
+        self.corpus, self.settings, self.splits, self.lexicon = corpus, settings, splits, lexicon
         self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}  # with their bits
         self._grammar = CandidateGrammar(self.rules)
         self._index = RuleIndex(self.rules)
-        self._phase, self._has_pruned = Phase.SPLITTING, False
+        self._phase, self._has_changed = Phase.SPLITTING, False
+        self._returned: LabelRule | None = None  # the last rule that was done without, while returning
         self._agenda = Agenda(self.rules, settings, settings.data_weight)
         self.data_bits = self._data_bits(np.ones(len(corpus), dtype=np.bool_), (), ())  # per example
 
@@ -271,16 +286,23 @@ class Search:
         while True:
             if self._phase is Phase.PRUNING:
                 yield from self._pruning_moves()
-                if not self._has_pruned:
-                    return
+            elif self._phase is Phase.RETURNING:
+                yield from self._returning_moves()
             elif self._phase is Phase.SPLITTING or self.settings.factoring:
-                yield from self._splitting_moves()
-            self._phase, self._has_pruned = NEXT_PHASE[self._phase], False
+                yield from self._splitting_moves(list(self.rules))
+            if self._phase is Phase.PRUNING and self._has_changed:
+                self._phase = Phase.SPLITTING
+            elif self._phase is Phase.RETURNING or (self._phase is Phase.PRUNING and not self.settings.returning):
+                return
+            else:
+                self._phase = NEXT_PHASE[self._phase]
+            self._has_changed = False
 
     def make(self, move: Move) -> None:
         if move.phase is not self._phase:
-            self._phase, self._has_pruned = move.phase, False
-        self._has_pruned |= move.phase is Phase.PRUNING
+            self._phase, self._has_changed = move.phase, False
+        self._has_changed = True
+        self._returned = move.removed[0] if move.phase is Phase.RETURNING else None
         self._encode(move.added)
         self._grammar.switch(move.added, move.removed)
         for rule in move.removed:
@@ -292,10 +314,11 @@ class Search:
         touched = self.corpus.touched_by((*move.added, *move.removed))
         self.data_bits[touched] = self._data_bits(touched, (), ())
 
-    def _splitting_moves(self) -> Iterator[Move]:
+    def _splitting_moves(self, rules: Sequence[LabelRule]) -> Iterator[Move]:
+        """Take the best candidate of `rules`, and of all that it has to do with, until none saves enough."""
         weight = self.settings.data_weight if self._phase is Phase.SPLITTING else 1.0
         self._agenda = Agenda(self.rules, self.settings, weight)
-        self._propose(list(self.rules))
+        self._propose(rules)
         while (candidate := self._agenda.first()) is not None:
             if candidate.data_bits is None:
                 self._agenda.settle(candidate, self._saved_data_bits(candidate))
@@ -386,6 +409,8 @@ class Search:
         """The rules without which every example can still be derived, and the bits that each saves in the data term."""
         found = {}
         for rule in rules:
+            if rule in self.lexicon and not self._index.joins(rule):
+                continue
             examples = self.corpus.touched_by([rule])
             first_look = examples & (np.cumsum(examples) <= FIRST_LOOK)
             if not np.all(np.isfinite(self._data_bits(first_look, (), [rule]))):
@@ -394,3 +419,54 @@ class Search:
             if np.all(np.isfinite(after)):
                 found[rule] = float(self.data_bits[examples].sum() - after.sum())
         return found
+
+    def _returning_moves(self) -> Iterator[Move]:
+        """Do without one rule after the other where that leads to a shorter description.
+
+        A step that once paid may stand in the way of a better one, since only what is not derived makes proposals.
+        """
+        bits = self._total_bits()
+        for rule in sorted(self.rules):
+            if rule not in self.rules or (self._returned is not None and rule <= self._returned):
+                continue
+            other = self._without(rule)
+            if other is None or (after := other._total_bits(bits)) >= bits - self.settings.least_gain:
+                continue
+            added, removed = sorted(other.rules.keys() - self.rules), self.rules.keys() - other.rules - {rule}
+            saved = (self.grammar_bits - other.grammar_bits, float(self.data_bits.sum() - other.data_bits.sum()))
+            move = Move(Phase.RETURNING, tuple(added), (rule, *sorted(removed)), *saved)
+            self.make(move)
+            bits = after
+            yield move
+
+    def _without(self, rule: LabelRule) -> Search | None:
+        """What a search finds that begins without `rule`, with the examples that need it as rules of their own.
+
+        None where there is nothing to find: one example alone needs the rule, or what replaces it leaves others out.
+        """
+        if rule in self.lexicon or rule.source == rule.target:
+            return None
+        touched = np.flatnonzero(self.corpus.touched_by([rule]))
+        bits = data_bits(self._grammar.switched((), [rule]), *self.corpus.select(touched))
+        lost = touched[~np.isfinite(bits)]
+        if len(lost) == 1:
+            return None
+        back = [self.corpus.pair(number) for number in lost[:PUT_BACK]]
+        others = EncodedExamples(*self.corpus.select(np.setdiff1d(np.arange(len(self.corpus)), lost[PUT_BACK:])))
+        rules = dict.fromkeys([*(each for each in self.rules if each != rule), *back])
+        settings, splits = self.settings.changed(returning=False), replace(self.splits, tabu=rule)
+        search = Search(others, rules, settings, splits, self.lexicon)
+        for _ in search._splitting_moves(back):
+            pass
+        if len(lost) > PUT_BACK:
+            search = Search(self.corpus, search.rules, settings, splits, self.lexicon)
+        return search if np.all(np.isfinite(search.data_bits)) else None
+
+    def _total_bits(self, most: float = math.inf) -> float:
+        """The objective; where the rules alone take more than `most`, only their bits."""
+        if self.grammar_bits >= most:
+            return self.grammar_bits
+        if not self.settings.fitted:
+            return self.grammar_bits + float(self.data_bits.sum())
+        bits = fitted_data_bits(self._grammar.arrays, self.corpus.sources, self.corpus.targets)
+        return self.grammar_bits + float(bits.sum())

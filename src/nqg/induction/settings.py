@@ -28,6 +28,9 @@ class InductionSettings:
     sample: int | None = None  # k: estimate the data term on so many examples a candidate; None for all: exact
     data_weight: float = 1.0  # of the data term when candidates are ranked; 1 is the objective as printed
     factoring: bool = False  # when that has run dry, split rules into two that are both new (not in the paper)
+    lexical: bool = False  # begin with rules for words and target tokens that occur together (not in the paper)
+    returning: bool = False  # try to do without each rule: examples that need it are searched again (not in the paper)
+    fitted: bool = False  # grammars are compared by fitted probabilities, not equal weights (not in the paper)
     pruning: bool = True  # finally, remove rules that no example needs (not in the paper)
     balanced: bool = True  # no rule with unbalanced parentheses
     max_non_terminals: int = MAX_NON_TERMINALS
@@ -61,6 +64,19 @@ class InductionSettings:
         if dataset not in presets:
             raise UnknownName("settings for induction", dataset, presets)
         return presets[dataset]
+
+    @classmethod
+    def automatic(cls) -> InductionSettings:
+        """What a search begins with where nothing is known of the data; `choice.trials` goes on from here."""
+        return cls(
+            data_weight=0.25,
+            repeated_targets=True,
+            shortest=500,
+            stages=20,
+            lexical=True,
+            returning=True,
+            fitted=True,
+        )
 
     @property
     def least_gain(self) -> float:

@@ -1,0 +1,72 @@
+"""Which settings a dataset wants: ways of searching are tried one after the other, and the shortest description wins.
+
+The settings say how to search; the objective, with fitted probabilities, says what was found. So a trial is a search on
+examples of the training data, and settings are kept where they lead to fewer bits. Nothing else is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nqg.data.examples import Example
+from nqg.induction.corpus import shortest_first
+from nqg.induction.description_length import DescriptionLength, description_length
+from nqg.induction.induce import Induction
+from nqg.induction.settings import InductionSettings
+
+TRIAL_EXAMPLES = 1000  # as many distinct examples, of all lengths, are searched in a trial
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What was changed, what a search with it found, and the best settings so far."""
+
+    changed: Mapping[str, Any]
+    rules: int
+    length: DescriptionLength
+    is_best: bool
+    best: InductionSettings
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in self.changed.items()) or "as it begins"
+
+
+def trials(
+    examples: Sequence[Example], given: Mapping[str, Any] | None = None, is_over: Callable[[], bool] = lambda: False
+) -> Iterator[Trial]:
+    """Try one change after the other, from `InductionSettings.automatic()`; what is `given` is never changed.
+
+    The last trial has the settings to use. Once time `is_over`, the trial under way does not count.
+    """
+    fixed = dict(given or {})
+    distinct = shortest_first(examples)
+    part = distinct[:: -(-len(distinct) // TRIAL_EXAMPLES)]
+    best, least = InductionSettings.automatic().changed(**fixed), float("inf")
+    for changes in ({}, *ALTERNATIVES):
+        changed = {name: value for name, value in changes.items() if name not in fixed}
+        settings = best.changed(**changed)
+        if changes and settings == best:
+            continue
+        induction = Induction(part, settings.changed(returning=False))
+        for _ in induction.steps():
+            if is_over():
+                return
+        grammar = induction.grammar
+        length = description_length(grammar, part, settings)
+        is_best = length.total < least
+        if is_best:
+            best, least = settings, length.total
+        yield Trial(changed, len(grammar), length, is_best, best)
+
+
+ALTERNATIVES: tuple[Mapping[str, Any], ...] = (
+    {"lexical": False},
+    {"max_non_terminals": 3},
+    {"max_non_terminals": 4},
+    {"repeated_targets": False},
+    {"data_weight": 1 / 16},
+    {"data_weight": 1 / 64},
+    {"factoring": True},
+)

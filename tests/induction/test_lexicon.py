@@ -1,0 +1,53 @@
+"""Lexical candidates: which words and tokens are paired, and what becomes of them in a search."""
+
+from __future__ import annotations
+
+from nqg.data.catalogue import load_dataset
+from nqg.data.examples import Example
+from nqg.induction.corpus import underivable
+from nqg.induction.induce import induce
+from nqg.induction.lexicon import lexical_rules
+from nqg.induction.settings import InductionSettings
+
+
+def paired(*pairs: tuple[str, str]) -> list[str]:
+    return [str(rule) for rule in lexical_rules(Example(*pair) for pair in pairs)]
+
+
+def test_a_word_that_never_stands_alone_is_paired() -> None:
+    assert "left ### LEFT" in paired(("turn left", "LEFT"), ("walk left", "LEFT WALK"), ("walk right", "RIGHT WALK"))
+
+
+def test_forms_of_a_word_may_share_a_token() -> None:
+    others = [(f"she {verb}ed it", f"{verb} ( it )") for verb in ("kick", "lift", "heat", "paint", "pull", "push")]
+    found = paired(("she gave it", "give ( it )"), ("it was given", "give ( it )"), *others)
+    assert {"gave ### give", "given ### give"} <= {*found}
+
+
+def test_what_occurs_with_everything_is_paired_with_nothing() -> None:
+    found = paired(("what is a", "answer ( a )"), ("what is b", "answer ( b )"), ("what is c", "answer ( c )"))
+    assert found == ["a ### a", "b ### b", "c ### c"]
+
+
+def test_punctuation_is_paired_with_nothing() -> None:
+    assert paired(("ann ran .", "run ( ann )"), ("ann", "ann")) == ["ran ### run"]
+
+
+def test_of_two_tokens_that_fit_equally_well_neither_is_taken() -> None:
+    assert paired(("go", "left right"), ("stop", "halt")) == ["stop ### halt"]
+
+
+def test_a_word_that_only_a_whole_example_has_keeps_its_rule() -> None:
+    pairs = [Example("shark", "LAMBDA a . shark ( a )"), Example("a dog ran", "run ( dog )")]
+    pairs += [Example(f"a {animal} ran", f"run ( {animal} )") for animal in ("cat", "fox")]
+    settings = InductionSettings(shortest=500)
+    for lexical in (True, False):
+        assert ("shark ### shark" in str(induce(pairs, settings.changed(lexical=lexical)))) is lexical
+
+
+def test_left_gets_a_rule_of_its_own_and_so_around_right_is_understood() -> None:
+    train, test = load_dataset("scan").split("around-right")
+    grammar = induce(train, InductionSettings.automatic())
+    assert "left ### I_TURN_LEFT" in {str(rule) for rule in grammar}
+    assert len(grammar) <= 16
+    assert not underivable(grammar, test[:500])
