@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from nqg.answers import exact_match
 from nqg.cli.demo import FILES, commands
 from nqg.cli.main import app, load_command
 from nqg.cli.settings import read_settings
@@ -12,7 +13,9 @@ from nqg.data.examples import read_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Rule
 from nqg.induction.induce import induce
+from nqg.inference.parser import Parser
 from nqg.model.forests import build_forests
+from typed_commands import one_thread
 
 runner = CliRunner()
 
@@ -79,3 +82,18 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     result = runner.invoke(app, ["init", str(tmp_path / "file" / "mine")])
     assert isinstance(result.exception, NqgError)
     assert "cannot be created" in str(result.exception)
+
+
+def test_the_starter_parser_is_sure_of_its_test_sentences_and_not_of_nonsense(project: Path) -> None:
+    words = ["train", f"{project}/train.tsv", "--settings", f"{project}/nqg.toml", "-o", f"{project}/model"]
+    with one_thread():
+        assert runner.invoke(app, [*words, "--device", "cpu"]).exit_code == 0
+    parser = Parser.load(project / "model", "cpu")
+    nonsense = (Path(__file__).parents[1] / "data" / "starter_nonsense.txt").read_text().splitlines()
+    assert len(nonsense) == 20
+    assert sum((answer.confidence or 0) > 0.5 for answer in parser.answers(nonsense)) <= 3
+    test = read_examples(project / "test.tsv")
+    answers = list(parser.answers(example.source for example in test))
+    right = [exact_match(answer.target, example.target) for answer, example in zip(answers, test, strict=True)]
+    assert sum(right) == 58
+    assert sum((answer.confidence or 0) > 0.8 for answer in answers) >= 55

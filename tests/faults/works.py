@@ -56,6 +56,6 @@ def works(cache: Path) -> Mapping[str, Work]:
         "induce": Work((*INDUCE, "--trace", "trace.jsonl"), write_train, resumed_induction, without("seconds")),
         "split": Work(split, write_train),
         "prepare": Work(prepare, lambda folder: None),
-        "train": Work((*train, "--steps", "6", "--save-every", "1"), write_train),
+        "train": Work((*train, "--steps", "6", "--save-every", "1", "--folds", "2"), write_train),
         "reproduce": Work(reproduce, write_recipe, compared=without("seconds", "date", "commit")),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 from starlette.testclient import TestClient
@@ -11,10 +12,22 @@ from nqg.answers import Answer
 from nqg.errors import NqgError
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
+from nqg.model.confidence import Calibrator, RulePairs, Weights
 from nqg.web.app import create_app
 from nqg.web.middleware import Busy, Limits
 from nqg.web.service import Batcher, Explained, Question, Service
 from web_service import EXAMPLES, HOSTILE, HOSTILE_TARGET, served
+
+
+def test_a_calibrated_parser_says_how_sure_it_is(parser: Parser) -> None:
+    pairs = RulePairs.of((), parser.grammar.numbers)
+    calibrator = Calibrator(Weights(known=3.0), pairs, trials=9, right=9)
+    sure = Parser(replace(parser.model, calibrator=calibrator))
+    with served(sure) as client:
+        answer = client.post("/api/parse", json={"sentence": "jump twice"}).json()
+        (row,) = client.post("/api/batch", json={"text": "jump twice"}).json()["rows"]
+    assert answer["confidence"] == row["confidence"] == sure.parse("jump twice").confidence
+    assert answer["sureness"] == "doubtful: 27 % sure"
 
 
 def test_a_sentence_gets_the_parsers_program_and_probability(client: TestClient, parser: Parser) -> None:

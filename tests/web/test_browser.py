@@ -67,7 +67,7 @@ def test_a_sentence_shows_its_program_who_answered_and_the_tree(page: Page) -> N
     parse(page, "run and jump twice")
     page.wait_for_selector("#derivation svg")
     assert page.inner_text("#by") == "by the grammar"
-    assert page.inner_text("#sure").endswith("% sure")
+    assert page.inner_text("#sure").endswith("% of the probability of all readings")
     assert page.locator("#derivation .word").all_text_contents() == ["run", "and", "jump", "twice"]
     assert page.locator("#derivation .node").count() == 4
     assert page.locator("#readings li").count() > 1
@@ -145,8 +145,8 @@ def test_a_batch_is_scored_and_can_be_downloaded(page: Page, tmp_path: Path) -> 
     with page.expect_download() as download:
         page.get_by_role("button", name="Download").click()
     lines = Path(download.value.path()).read_text().split("\n")
-    assert lines[0].split("\t")[:3] == ["sentence", "target", "probability"]
-    assert lines[1].startswith("run twice\tR R\t1\tgrammar\t")
+    assert lines[0].split("\t")[:3] == ["sentence", "target", "confidence"]
+    assert lines[1].startswith("run twice\tR R\t\t1\tgrammar\t")
 
 
 def test_hostile_words_stay_words(page: Page) -> None:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -77,7 +77,8 @@ if TYPE_CHECKING:
 
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
 HELD_OUT = [kind.value for kind in HeldOut]
-FOLD_EPOCHS = 0.5  # of those of the model: by then, a parser ranks its readings nearly as it will
+Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
+FOLD_EPOCHS = 0.25  # of those of the model: by then, a parser ranks its readings nearly as it will
 
 file_option = partial(typer.Option, rich_help_panel="Files")
 OUTPUT = file_option(..., "-o", "--output", metavar="FOLDER", help="Where to write the model.")
@@ -458,8 +459,8 @@ class CrossValidation:
         seed, best = task.training.seed, trained.trainer.best
         chosen = sorted(random.Random(seed).sample(range(len(task.examples)), min(len(task.examples), MOST_EXAMPLES)))
         examples = [task.examples[number] for number in chosen]
-        steps = round(FOLD_EPOCHS * (best.step if best else task.training.steps))
-        task = replace(task, examples=examples, dev=(), forests=None, training=replace(task.training, steps=steps))
+        training = replace(task.training, steps=best.step if best else task.training.steps)
+        task = replace(task, examples=examples, dev=(), forests=None, training=training)
         config = RunConfig.of(
             "folds",
             examples,
@@ -483,7 +484,7 @@ class CrossValidation:
             record = folder.with_suffix(".json")
             known = read_dataclass(FoldRecord, read_json(record), "the fold", record) if record.exists() else None
             if known is None or known.config != config:
-                apart = replace(run, folder=folder, curves=None, label=label)
+                apart = replace(run, folder=folder, cache=None, curves=None, label=label)
                 known = FoldRecord(config, tuple(self._tried(task, apart, split, fallback)))
                 if run.processes.is_main:
                     write_text(record, json.dumps(asdict(known)) + "\n")
@@ -494,20 +495,24 @@ class CrossValidation:
     def _tried(
         self, task: TrainingTask, run: TrainingRun, split: Split, fallback: FallbackOptions | None
     ) -> list[Trial]:
-        """What comes of one fold; the shorter training makes as many epochs as that on all examples would."""
-        share = len(split.train) / (len(split.train) + len(split.test))
-        steps, warm_up = (max(1, round(share * each)) for each in (task.training.steps, task.training.warm_up))
-        training = replace(task.training, steps=steps, warm_up=min(warm_up, steps // 2))
+        """What comes of one fold."""
+        share = FOLD_EPOCHS * len(split.train) / (len(split.train) + len(split.test))
+
+        def shorter(settings: Brief) -> Brief:
+            steps, warm_up = (round(share * each) for each in (settings.steps, settings.warm_up))
+            return replace(settings, steps=max(1, steps), warm_up=warm_up)
 
         def parser(examples: Sequence[Example]) -> System:
             rules = used_rules(task.rules, examples) if isinstance(task.rules, Grammar) else task.rules
-            return Parser(run.trained(replace(task, examples=examples, rules=rules, training=training)).model)
+            brief = replace(task, examples=examples, rules=rules, training=shorter(task.training))
+            return Parser(run.trained(brief).model)
 
         def second(examples: Sequence[Example]) -> System:
             from nqg.seq2seq.legal_decoding import LegalSeq2seq
 
             assert fallback is not None, "asked for by a gate"
-            seq2seq = fallback.fine_tuned(examples, task.device, run.folder, run.label)
+            brief = replace(fallback, training=shorter(fallback.training))
+            seq2seq = brief.fine_tuned(examples, task.device, run.folder, run.label)
             return LegalSeq2seq(seq2seq, task.target_grammar) if task.target_grammar else seq2seq
 
         return fold_trials(task.examples, split, parser, second if fallback and fallback.has_gate else None)

@@ -30,7 +30,7 @@ from nqg.settings_reader import read_dataclass
 
 FILE = "confidence.json"  # in a model folder
 ROOT = -1  # the parent of a derivation's first rule
-MOST_LOG_ODDS = 6.0  # a probability of 0.9975: what lies beyond depends on how long a model was trained
+MOST_LOG_ODDS = 8.0  # a probability of 0.9997: what lies beyond depends on how long a model was trained
 MOST_SUPPORT = 20  # times that a pair was seen; more make no difference
 MOST_UNSEEN = 3  # pairs; answers with more are wrong as often as those with three
 # Of each weight; it takes more than a few trials to believe that what is new is right.

@@ -269,13 +269,13 @@ class ParseResponse(Message):
 def sureness(answer: Answer) -> str:
     """How far to trust a program, in words: its confidence, or that nobody knows.
 
-    >>> sureness(Answer("run", "RUN", 1.0, confidence=0.914)), sureness(Answer("run", "RUN", 1.0))
-    ('91 % sure', 'the only reading')
+    >>> [sureness(Answer("run", "RUN", 1.0, confidence=confidence)) for confidence in (0.914, 0.2, None)]
+    ['91 % sure', 'doubtful: 20 % sure', 'the only reading']
     """
     if answer.target is None or answer.probability is None:
         return ""
     if answer.confidence is not None:
-        return f"{in_percent(answer.confidence)} sure"
+        return f"{'' if answer.confidence >= 0.5 else 'doubtful: '}{in_percent(answer.confidence)} sure"
     if answer.probability > 1 - 1e-6:
         return "the only reading"
     return f"{in_percent(answer.probability)} of the probability of all readings"
