@@ -169,8 +169,9 @@ def check_inside(folder: Path, path: Path) -> None:
         raise NqgError(f"{path} is a link that leads out of the model folder; copy what it leads to into its place")
 
 
-def read_manifest(folder: Path, index: bytes, kind: str, version: int) -> dict[str, Any]:
+def read_manifest(folder: Path, index: bytes, kind: str, version: int, oldest: int | None = None) -> dict[str, Any]:
     """The index of a model folder, if it is one that this version of nqg reads."""
+    oldest = version if oldest is None else oldest
     try:
         manifest = strict_json(index.decode(), Place(folder / INDEX, 1))
     except UnicodeDecodeError as error:
@@ -178,11 +179,12 @@ def read_manifest(folder: Path, index: bytes, kind: str, version: int) -> dict[s
     if not isinstance(manifest, dict) or manifest.get("kind") != kind:
         raise FormatError(f"expected an object with 'kind': '{kind}'", folder / INDEX)
     found = manifest.get("version")
-    if found != version:
+    if found not in range(oldest, version + 1):
         way_out = "train again with this nqg, or use the version of nqg that wrote it"
         if isinstance(found, int) and found > version:
             way_out = "use the nqg that wrote it, or a newer one"
-        versions = f"was written in version {found} of the format; this nqg reads version {version}"
+        read = f"version {version}" if oldest == version else f"version {oldest} to {version}"
+        versions = f"was written in version {found} of the format; this nqg reads {read}"
         raise NqgError(f"{folder} {versions}: {way_out}")
     return manifest
 

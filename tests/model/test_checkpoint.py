@@ -148,14 +148,14 @@ def test_a_missing_target_grammar_is_not_overlooked(parser: Parser, tmp_path: Pa
 
 def test_a_folder_of_a_newer_version_is_refused_with_a_way_out(folder: Path) -> None:
     edited(folder, lambda index: index.update(version=5))
-    with pytest.raises(NqgError, match=r"in version 5 of the format; this nqg reads version 4: .* or a newer one"):
+    with pytest.raises(NqgError, match=r"in version 5 of the format; this nqg reads version 3 to 4: .* or a newer one"):
         load_model(folder, "cpu")
 
 
 def test_a_folder_of_an_older_version_is_refused_with_a_way_out(folder: Path) -> None:
     edited(folder, lambda index: index.update(version=2))
     with pytest.raises(
-        NqgError, match="in version 2 of the format; this nqg reads version 4: train again with this nqg, or"
+        NqgError, match="in version 2 of the format; this nqg reads version 3 to 4: train again with this nqg, or"
     ):
         load_model(folder, "cpu")
 

@@ -218,7 +218,7 @@ def _as_code(value: object) -> str:
 
 
 KIND = "nqg model"
-VERSION = 4
+VERSION, OLDEST = 4, 3  # that is written, and that is read
 RECORDS = "training.jsonl"
 WEIGHTS = "model.safetensors"
 NEEDED = ("grammar.txt", "config.json", "tokenizer.json", WEIGHTS)
@@ -318,10 +318,13 @@ def load_model(folder: Path, device: str) -> SavedModel:
 def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     """The model in a folder: what is quick to read comes first, so that a damaged folder is refused soon."""
     place = folder / INDEX
-    manifest = read_manifest(folder, index, KIND, VERSION)
+    manifest = read_manifest(folder, index, KIND, VERSION, OLDEST)
     with refused_with("its files cannot be checked", place):
         check_contents(folder, manifest.get("files"), NEEDED)
-    settings = read_dataclass(ModelSettings, manifest.get("settings"), "'settings'", place, complete=True)
+    written = manifest.get("settings")
+    if manifest["version"] == OLDEST and isinstance(written, dict):  # when charts had no types
+        written = {"typed": False, **written}
+    settings = read_dataclass(ModelSettings, written, "'settings'", place, complete=True)
     provenance = read_dataclass(Provenance, manifest.get("provenance"), "'provenance'", place)
     if (folder / RECORDS).exists():
         provenance = replace(provenance, records=read_records(folder / RECORDS))
