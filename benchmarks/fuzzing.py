@@ -3,6 +3,8 @@
     python benchmarks/fuzzing.py --reader tsv --cases 100000
     python benchmarks/fuzzing.py --list
 
+It goes on from the stored corpus (`tests/fuzz/corpus.json`), to which `--keep` adds cases refused in other words.
+
 A case passes if the reader gives a value or raises an `NqgError`, within the time and the memory that it may take. The
 first case that does not is written to `failing-READER.case`, and the exit code is not 0. With the extra `fuzz`
 (atheris) every second case is one that libFuzzer made; without it all are random.
@@ -24,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 
@@ -59,6 +62,7 @@ def counted() -> AbstractContextManager[object]:
 
 
 with counted():
+    from fuzz import corpus
     from fuzz.http_readers import HTTP_READERS
     from fuzz.model_readers import MODEL_READERS
     from fuzz.mutations import damaged
@@ -83,7 +87,12 @@ class Run:
     folder: Path
     rng: random.Random
     outcomes: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, bytes] = field(default_factory=dict)  # of refusals, each with the smallest case
     slowest: float = 0.0
+
+    @cached_property
+    def stored(self) -> tuple[bytes, ...]:
+        return corpus.stored(self.name)
 
     def begin(self) -> None:
         """Lay out the files, and have the seeds read, so that whatever a case needs is imported."""
@@ -102,6 +111,8 @@ class Run:
         except NqgError as error:
             str(error).encode(errors="strict")
             self.outcomes["refused"] += 1
+            refusal = corpus.kind(str(error))
+            self.kinds[refusal] = min(case, self.kinds.get(refusal, case), key=len)
         except BaseException:
             Path(f"failing-{self.name.replace(' ', '-').replace('/', '-')}.case").write_bytes(case)
             raise
@@ -109,7 +120,7 @@ class Run:
 
     def random_case(self) -> bytes:
         """A valid file, damaged."""
-        seeds = self.reader.seeds()
+        seeds = (*self.reader.seeds(), *self.stored)
         return damaged(self.rng.choice(seeds), self.rng.choice(seeds), self.rng)
 
     @property
@@ -136,9 +147,11 @@ def _time_limit() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run_random(run: Run, cases: int) -> None:
+def run_random(run: Run, cases: int, kept: int = 0) -> None:
     while run.made < cases:
         run.try_case(run.random_case())
+    if kept:
+        corpus.keep(run.name, run.kinds, kept)
     print(run, flush=True)
 
 
@@ -152,12 +165,12 @@ def run_guided(run: Run, cases: int) -> None:
             print(run, flush=True)
             os._exit(0)  # libFuzzer has no other end that counts as success
 
-    corpus = run.folder / "corpus"
-    corpus.mkdir()
-    for number, seed in enumerate(run.reader.seeds()):
-        (corpus / str(number)).write_bytes(seed)
+    seeds = run.folder / "corpus"
+    seeds.mkdir()
+    for number, seed in enumerate((*run.reader.seeds(), *run.stored)):
+        (seeds / str(number)).write_bytes(seed)
     options = ["-max_len=65536", "-rss_limit_mb=0", "-verbosity=0", f"-seed={run.rng.randrange(1, 2**31)}"]
-    atheris.Setup([sys.argv[0], *options, str(corpus)], both)
+    atheris.Setup([sys.argv[0], *options, str(seeds)], both)
     atheris.Fuzz()
 
 
@@ -172,7 +185,10 @@ def run_in_a_process_of_its_own(name: str, asked: argparse.Namespace) -> int:
             run.begin()
         _limit_memory()
         try:
-            (run_random if asked.plain else run_guided)(run, asked.cases)
+            if asked.plain:
+                run_random(run, asked.cases, asked.keep)
+            else:
+                run_guided(run, asked.cases)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -191,6 +207,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plain", action="store_true", help="at random, without atheris")
+    parser.add_argument("--keep", type=int, default=0, metavar="N", help="with --plain: store up to N refused cases")
     parser.add_argument("--list", action="store_true", help="name the readers and stop")
     asked = parser.parse_args()
     if asked.list:

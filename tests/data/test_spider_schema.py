@@ -127,3 +127,15 @@ def test_the_published_database_of_geoquery_is_read(real_data: Path) -> None:
     names = ["border_info", "city", "highlow", "lake", "mountain", "river", "state"]
     assert [table.name for table in schema.tables] == names
     assert len(schema.columns) == 29
+
+
+def test_a_name_in_a_database_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pets.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("create table pets (owner text)")
+        database.commit()
+    path.write_bytes(path.read_bytes().replace(b"pets", b"p\xffts"))
+    with pytest.raises(
+        FormatError, match=r"pets\.sqlite: expected a SQLite database, found a file that cannot be read"
+    ):
+        read_database(path)

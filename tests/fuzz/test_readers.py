@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fuzz import corpus
 from fuzz.http_readers import HTTP_READERS
 from fuzz.model_readers import MODEL_READERS
 from fuzz.mutations import WORDS, damaged
@@ -27,9 +28,9 @@ SLOW = ("model", "seq2seq")
 randoms = st.integers(0, 2**32).map(random.Random)
 
 
-def bad_files(reader: Reader) -> st.SearchStrategy[bytes]:
-    """Bytes, text and damaged files."""
-    seeds = st.sampled_from(reader.seeds())
+def bad_files(name: str, reader: Reader) -> st.SearchStrategy[bytes]:
+    """Bytes, text and damaged files, some of them of the stored corpus."""
+    seeds = st.sampled_from((*reader.seeds(), *corpus.stored(name)))
     return st.one_of(
         st.builds(damaged, seeds, seeds, randoms),
         st.builds(damaged, seeds, seeds, randoms),
@@ -72,11 +73,19 @@ def test_the_files_that_are_damaged_here_are_read_while_they_are_whole(name: str
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_what_was_refused_before_is_read_or_refused(name: str, folder: Path) -> None:
+    for case in corpus.stored(name):
+        with time_limit(), warnings.catch_warnings(), suppress(NqgError):
+            warnings.simplefilter("ignore")
+            ALL[name](case, folder)
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_a_reader_gives_a_value_or_our_own_error_whatever_it_reads(name: str, folder: Path) -> None:
     reader, before = ALL[name], files_in(folder)
 
     @settings(max_examples=60 if name.startswith(SLOW) else 400, database=None, suppress_health_check=list(HealthCheck))
-    @given(bad_files(reader))
+    @given(bad_files(name, reader))
     def check(case: bytes) -> None:
         with time_limit(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the libraries that read models

@@ -90,7 +90,7 @@ def read_database(path: Path) -> Schema:
                 name: database.execute(f"select {fields} from pragma_foreign_key_list(?)", [name]).fetchall()
                 for name in names
             }
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of names that are not UTF-8
         raise FormatError(
             f"expected a SQLite database, found a file that cannot be read as one: {error}", path
         ) from None
