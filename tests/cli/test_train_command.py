@@ -119,7 +119,7 @@ def test_a_seed_and_a_learning_rate_make_another_model() -> None:
 
 def test_the_target_grammar_becomes_part_of_the_model() -> None:
     Path("legal.txt").write_text("<actions> ::= I_WALK\n")
-    words = (*BRIEF, "--target-grammar", "legal.txt", "--dev", "dev.tsv")
+    words = (*BRIEF, "--target-grammar", "legal.txt", "--keep-going", "--dev", "dev.tsv")
     write_examples(Path("dev.tsv"), [Example("walk", "I_WALK"), Example("run", "I_RUN")])
     result = nqg("train.tsv", "-o", "mine", *words)
     assert Parser.load("mine", "cpu").model.target_grammar == TargetGrammar.read("legal.txt")

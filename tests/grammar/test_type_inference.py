@@ -133,10 +133,10 @@ def test_the_starter_project_has_a_grammar_that_a_person_can_read() -> None:
 <program> ::= set_level ( <turn_on_argument> , <set_level_argument_2> )
 <turn_on_argument> ::= <set_degrees_argument_1> . <turn_on_argument_part_2>
 <program_head> ::= is_on | turn_off | turn_on
-<set_degrees_argument_1> ::= office | kitchen | attic | bedroom | hallway | living_room | bathroom
+<set_degrees_argument_1> ::= office | kitchen | bedroom | attic | hallway | living_room | bathroom
 <set_degrees_argument_1> ::= garage
 <turn_on_argument_part_2> ::= heater | lights | fan | lamp | radio | coffee_machine | tv | speakers
-<set_degrees_argument_2> ::= 19 | 21 | 23 | 18 | 20
+<set_degrees_argument_2> ::= 21 | 19 | 23 | 18 | 20
 <schedule_argument_1> ::= 7:00 | 6:30 | 0:00 | 12:00 | 19:00 | 8:00
 <set_level_argument_2> ::= 40 | 75 | 50 | 20 | 10
 """

@@ -39,6 +39,7 @@ COMMANDS = {
     "split": Listed("split", "Data", "Divide a dataset into train and test: random, length, template or tmcd."),
     "audit": Listed("split", "Data", "Measure splits: sizes, unseen atoms, divergences, shared templates, lengths."),
     "induce": Listed("induce", "Learn", "Learn the smallest grammar that explains pairs of strings."),
+    "types": Listed("types", "Learn", "Infer a grammar of the programs in a dataset, or hold one against them."),
     "inspect": Listed("inspect", "Learn", "Show what a grammar is made of and how well it fits a dataset."),
     "train": Listed("train", "Learn", "Train a parser: a grammar, and a model that ranks its derivations."),
     "parse": Listed("parse", "Use", "Turn sentences into programs with a trained model."),

@@ -36,6 +36,7 @@ from nqg.cli.terminal import (
     report_written,
     tracked,
 )
+from nqg.cli.types import legal_examples, target_grammar_named
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, MappedExamples, read_examples
 from nqg.errors import MissingExtra, NqgError, SettingsError
@@ -55,6 +56,7 @@ from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.type_inference import infer_target_grammar
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.hybrid import write_fallback
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
 
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
+INFERRED, NONE = "inferred", "none"  # instead of the file of a target grammar
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
 FOLD_EPOCHS = 0.25  # of those of the model: by then, a parser ranks its readings nearly as it will
@@ -89,7 +92,19 @@ GRAMMAR = model_option(
     "--grammar", metavar="FILE", help="Rules from `nqg induce`.", show_default="induced from the examples"
 )
 TARGET_GRAMMAR = model_option(
-    "--target-grammar", metavar="FILE", help="A grammar of the legal programs; others are never answers."
+    "--target-grammar",
+    metavar="FILE|funql|inferred|none",
+    help="A grammar of the legal programs; others are never answers.",
+    show_default="inferred from TRAIN; none with --forests",
+)
+TYPED = model_option(
+    "--typed/--untyped",
+    metavar="",
+    help="Derive legal programs only; the paper's parser derives all, and abstains where an illegal one is best.",
+    show_default="typed",
+)
+KEEP_GOING = typer.Option(
+    False, "--keep-going", metavar="", help="Leave out examples with illegal programs.", rich_help_panel="Model"
 )
 ENCODER = model_option(
     "--encoder",
@@ -176,7 +191,9 @@ def train(
     plot: Path | None = PLOT,
     grammar: Path | None = GRAMMAR,
     like: str | None = LIKE,
-    target_grammar: Path | None = TARGET_GRAMMAR,
+    target_grammar: str | None = TARGET_GRAMMAR,
+    typed: bool | None = TYPED,
+    keep_going: bool = KEEP_GOING,
     encoder: str | None = ENCODER,
     steps: int | None = STEPS,
     batch_size: int | None = BATCH_SIZE,
@@ -262,12 +279,20 @@ class TrainingTask:
         """The task that the options ask for, with the files that they name."""
         for table, settings in chosen.tables():
             detail(f"[{table}] {in_words(settings)}")
-        forests, grammar, legal, dev = (given[name] for name in ("forests", "grammar", "target_grammar", "dev"))
+        data, forests, grammar, dev = (given[name] for name in ("data", "forests", "grammar", "dev"))
+        examples: Sequence[Example] = MappedExamples.of(data) if forests else read_examples(data)
+        legal, named = None, given["target_grammar"] or (NONE if forests else INFERRED)
+        if named == INFERRED:
+            legal = infer_target_grammar(example.target_tokens for example in examples)
+            detail(f"the types of programs, inferred:\n{legal}")
+        elif named != NONE:
+            legal = target_grammar_named(named)
+            examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
         return cls(
-            MappedExamples.of(given["data"]) if forests else read_examples(given["data"]),
+            examples,
             read_examples(dev) if dev else [],
             Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else chosen.induction,
-            TargetGrammar.read(legal) if legal else None,
+            legal,
             chosen.model,
             chosen.training,
             checked_device(given["device"]),

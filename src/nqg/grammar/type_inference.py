@@ -160,7 +160,7 @@ class Corpus:
             found.append(filler)
             inner = self.arguments(filler)
             is_inside = is_inside or bool(word or form.prefix)
-            for number, argument in enumerate(arguments):
+            for number, argument in reversed(list(enumerate(arguments))):
                 waiting.append((inner[0 if form.arity == ANY else number], argument, is_inside))
         return found
 
