@@ -95,7 +95,7 @@ def main() -> None:
         ("deploy/licences.md", licences(packages)),
     ):
         (PROJECT / path).write_text(text)
-        print(f"wrote {path}: {len(packages)} packages")
+        sys.stderr.write(f"wrote {path}: {len(packages)} packages\n")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace, recorded_settings
 from nqg.inference.hybrid import Gate
+from nqg.model.confidence import Calibrator, RulePair
 from nqg.model.forests import PartFiles, read_forests
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings
@@ -85,6 +86,13 @@ def _split(path: Path) -> object:
 def _gate(path: Path) -> object:
     gate = Gate.read(path)
     return str(gate), gate.lets_pass(0.5), f"{gate.threshold:g}", str(gate.calibration)
+
+
+def _calibrator(path: Path) -> object:
+    calibrator = Calibrator.read(path, seeds.CALIBRATED)
+    found = calibrator.confidence(0.5, [RulePair(-1, 0, 2), RulePair(2, 0, 2)])
+    assert 0 <= found <= 1, found
+    return str(calibrator)
 
 
 def _record(path: Path) -> object:
@@ -171,6 +179,7 @@ READERS: Mapping[str, Reader] = {
         lambda: (seeds.forest_part("part-000000.json"),),
         lambda folder: (folder / "part-000000.arrays").write_bytes(seeds.forest_part("part-000000.arrays")),
     ),
+    "confidence": Reader("confidence.json", _calibrator, _texts(seeds.CALIBRATOR)),
     "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),
     "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),
     "corpus": Reader("corpus.xml", _geoquery, _texts(seeds.CORPUS), seeds.beside("geobase", seeds.GEOBASE)),

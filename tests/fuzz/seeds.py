@@ -87,6 +87,18 @@ RECORD = json.dumps(
     },
     indent=1,
 )
+CALIBRATED = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
+CALIBRATOR = json.dumps(
+    {
+        "weights": {
+            "known": 1.5, "known_log_odds": 0.5, "new": -1.0, "new_log_odds": 0.25, "foreign": -2.0, "support": 0.75,
+            "unseen": -0.5,
+        },
+        "pairs": {"rows": [[-1, 0, 0, 2], [-1, 0, 2, 3], [2, 0, 0, 2], [2, 0, 1, 1]]},
+        "trials": 8,
+        "right": 6,
+    }
+)  # fmt: skip
 GATES = (
     '{\n "threshold": 0.7,\n "trusts_only_readings": true,\n "calibration": {"trials": 9, "grammar_alone": 5,'
     ' "fallback_alone": 6, "grammar_first": 7, "gated": 8}\n}\n',

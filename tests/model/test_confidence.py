@@ -175,6 +175,7 @@ def test_a_calibrator_survives_the_round_trip_through_its_file(tmp_path: Path) -
         ({"pairs": {"rows": [[TWICE, 1, 1, 1]]}}, f"found [{TWICE}, 1, 1, 1]"),
         ({"pairs": {"rows": [[ROOT, 0, 7, 1]]}}, "found [-1, 0, 7, 1]"),
         ({"pairs": {"rows": [[ROOT, 0, 1, 0]]}}, "found [-1, 0, 1, 0]"),
+        ({"pairs": {"rows": [[ROOT, 0, 1, 10**400]]}}, "found [-1, 0, 1, 1000000"),
     ],
 )
 def test_a_file_that_is_no_calibrator_of_the_grammar_is_refused_with_the_reason(

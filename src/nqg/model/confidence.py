@@ -29,6 +29,7 @@ from nqg.grammar.grammar import Grammar, Rule
 from nqg.settings_reader import read_dataclass
 
 FILE = "confidence.json"  # in a model folder
+MOST_COUNT = 1 << 53  # of a pair: more is no number of examples, and too much for arithmetic
 ROOT = -1  # the parent of a derivation's first rule
 MOST_LOG_ODDS = 8.0  # a probability of 0.9997: what lies beyond depends on how long a model was trained
 MOST_SUPPORT = 20  # times that a pair was seen; more make no difference
@@ -247,7 +248,7 @@ class Calibrator:
         for row in found.pairs.rows:
             parent, slot, child, count = row
             arity = 1 if parent == ROOT else grammar[parent].arity if 0 <= parent < len(grammar) else 0
-            if not (0 <= slot < arity and 0 <= child < len(grammar) and count > 0):
+            if not (0 <= slot < arity and 0 <= child < len(grammar) and 0 < count < MOST_COUNT):
                 expected = f"a slot of one of {len(grammar)} rules, a rule that fills it, and how often"
                 raise FormatError(f"the calibrator: expected {expected}, found {list(row)}", path)
         return found
