@@ -12,7 +12,10 @@ from nqg.answers import Answer
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, distinct_pairs
 from nqg.errors import SettingsError
-from nqg.evaluation.calibration import HeldOut, Trial, cross_fitted, folds, held_out, trials
+from nqg.evaluation.calibration import HeldOut, Trial, cross_fitted, folds, held_out, known_pairs, trials, used_rules
+from nqg.grammar.grammar import Grammar
+from nqg.inference.parser import Parser
+from nqg.model.settings import TrainingSettings
 from nqg.splits.compounds import likely_language
 from strategies import program_examples
 
@@ -134,3 +137,17 @@ def test_both_parts_are_fitted_to_what_is_not_held_out_and_judged_on_what_is() -
     assert gate.calibration is not None
     assert (gate.calibration.trials, gate.calibration.grammar_first, gate.calibration.gated) == (4, 0, 4)
     assert not gate.lets_pass(0.6)
+
+
+def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is_repeated() -> None:
+    examples = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
+    grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
+    parser = Parser.train(grammar, examples, training=TrainingSettings(steps=1), device="cpu")
+    once, often = (known_pairs(parser, [*examples[:2], *examples[2:] * times]) for times in (1, 9))
+    assert once == often
+    assert once.rows == ((-1, 0, 0, 1), (-1, 0, 1, 1), (-1, 0, 2, 1), (0, 0, 1, 1))
+
+
+def test_rules_that_the_other_examples_do_not_need_could_not_have_been_learned() -> None:
+    grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
+    assert list(used_rules(grammar, [Example("jump twice", "J J")])) == list(grammar)[:2]

@@ -41,7 +41,6 @@ from nqg.data.dataset import Split
 from nqg.data.examples import Example, MappedExamples, read_examples
 from nqg.errors import MissingExtra, NqgError, SettingsError
 from nqg.evaluation.calibration import (
-    FOLDS,
     MOST_EXAMPLES,
     HeldOut,
     Trial,
@@ -81,7 +80,7 @@ MOST_NON_TERMINALS = 9  # in a rule of a model folder
 INFERRED, NONE = "inferred", "none"  # instead of the file of a target grammar
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
-FOLD_EPOCHS = 0.25  # of those of the model: by then, a parser ranks its readings nearly as it will
+FOLD_STEPS = 1.75  # of all folds together, for each step of the model's own training
 
 file_option = partial(typer.Option, rich_help_panel="Files")
 OUTPUT = file_option(..., "-o", "--output", metavar="FOLDER", help="Where to write the model.")
@@ -176,7 +175,12 @@ GATE = fallback_option(
 
 confidence_option = partial(typer.Option, rich_help_panel="Confidence, learned from examples that are held out in turn")
 FOLDS_OPTION = confidence_option(
-    FOLDS, "--folds", metavar="K", min=0, help="Hold out a K-th each time, and train on the rest; 0: no confidence."
+    None,
+    "--folds",
+    metavar="K",
+    min=0,
+    help="Hold out a K-th each time, and train on the rest; 0: no confidence.",
+    show_default="8, of more than 2,000 examples 4",
 )
 HOLD_OUT = confidence_option(
     "template", "--hold-out", metavar="KIND", help=f"What is held out together: {', '.join(HELD_OUT)}."
@@ -215,7 +219,7 @@ def train(
     seq2seq_steps: int | None = SEQ2SEQ_STEPS,
     seq2seq_batch_size: int | None = SEQ2SEQ_BATCH_SIZE,
     gate: bool = GATE,
-    fold_count: int = FOLDS_OPTION,
+    fold_count: int | None = FOLDS_OPTION,
     hold_out: str = HOLD_OUT,
     as_json: bool = JSON,
 ) -> None:
@@ -465,17 +469,17 @@ class FoldRecord:
 class CrossValidation:
     """How confidence is learned: for each fold a parser, and for a gate a fallback too, is trained without it."""
 
-    folds: int
+    folds: int | None  # None: as many as suit the number of examples
     kind: HeldOut
 
     @classmethod
-    def chosen(cls, count: int, kind: str, *, gate: bool) -> CrossValidation | None:
+    def chosen(cls, count: int | None, kind: str, *, gate: bool) -> CrossValidation | None:
         if kind not in HELD_OUT:
             raise typer.BadParameter(f"'{kind}' is none of {', '.join(HELD_OUT)}", param_hint="--hold-out")
-        if count == 1 or (gate and not count):
+        if count == 1 or (gate and count == 0):
             expected = "2 or more" if gate else "2 or more, or 0 for no confidence"
             raise typer.BadParameter(f"expected {expected}, found {count}", param_hint="--folds")
-        return cls(count, HeldOut(kind)) if count else None
+        return None if count == 0 else cls(count, HeldOut(kind))
 
     def trials(
         self, task: TrainingTask, run: TrainingRun, trained: ParserTraining, fallback: FallbackOptions | None
@@ -510,7 +514,8 @@ class CrossValidation:
             known = read_dataclass(FoldRecord, read_json(record), "the fold", record) if record.exists() else None
             if known is None or known.config != config:
                 apart = replace(run, folder=folder, cache=None, curves=None, label=label)
-                known = FoldRecord(config, tuple(self._tried(task, apart, split, fallback)))
+                share = min(1.0, FOLD_STEPS / len(splits))
+                known = FoldRecord(config, tuple(self._tried(task, apart, split, fallback, share)))
                 if run.processes.is_main:
                     write_text(record, json.dumps(asdict(known)) + "\n")
                     shutil.rmtree(folder, ignore_errors=True)
@@ -518,10 +523,9 @@ class CrossValidation:
         return found
 
     def _tried(
-        self, task: TrainingTask, run: TrainingRun, split: Split, fallback: FallbackOptions | None
+        self, task: TrainingTask, run: TrainingRun, split: Split, fallback: FallbackOptions | None, share: float
     ) -> list[Trial]:
-        """What comes of one fold."""
-        share = FOLD_EPOCHS * len(split.train) / (len(split.train) + len(split.test))
+        """What comes of one fold, with a `share` of the steps."""
 
         def shorter(settings: Brief) -> Brief:
             steps, warm_up = (round(share * each) for each in (settings.steps, settings.warm_up))

@@ -33,9 +33,10 @@ from nqg.inference.parser import Parser
 from nqg.model.confidence import Calibrator, Evidence, Observation, RulePairs, Weights, rule_pairs
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
+from nqg.training.parser_training import distinct
 
-FOLDS = 8  # with fewer, the systems that are tried know so little that they are worse than the one that is served
-MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach five weights nothing new
+MANY = 2_000  # examples, of which a system that knows only three quarters is as good as one that knows all
+MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach a few weights nothing new
 SHARE = 0.25  # of the examples are held out
 
 Wanted = TypeVar("Wanted")
@@ -62,16 +63,18 @@ def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE
             return template_split(examples, sizes, likely_language(examples).template, rng)
 
 
-def folds(examples: Sequence[Example], kind: HeldOut, count: int = FOLDS, *, seed: int = 0) -> list[Split]:
+def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, *, seed: int = 0) -> list[Split]:
     """Splits of the different examples whose test parts are disjoint and, together, all of them.
 
     Examples of one template are in one fold. By length there is one split: the longest examples are held out once.
+    Without a `count` there are 8 folds, of more than 2,000 examples 4.
 
     >>> walks = [Example("walk", "W"), Example("walk twice", "W W"), Example("walk now", "W")]
     >>> [split.test for split in folds(walks, HeldOut.TEMPLATE, 2)]
     [(0, 2), (1,)]
     """
     examples = distinct_pairs(examples)
+    count = count or (8 if len(examples) <= MANY else 4)
     if kind is HeldOut.LENGTH:
         return [held_out(examples, kind, share=1 / count, seed=seed)]
     template = likely_language(examples).template if kind is HeldOut.TEMPLATE else None
@@ -187,7 +190,8 @@ def fold_trials(
 
 
 def known_pairs(parser: Parser, examples: Sequence[Example]) -> RulePairs:
-    """The pairs of rules in the parser's derivations of those examples that it gets right."""
+    """The pairs of rules in the parser's derivations of those different examples that it gets right."""
+    examples = distinct(examples)
     answers = zip(parser.answers(example.source for example in examples), examples, strict=True)
     right = (answer.reading for answer, example in answers if exact_match(answer.target, example.target))
     return RulePairs.of((reading.derivation for reading in right if reading), parser.grammar.numbers)
