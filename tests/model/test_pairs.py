@@ -65,7 +65,7 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
             f"{spans.starts[spans.first[sentence] + span]}:{spans.ends[spans.first[sentence] + span]}",
             int(rule),
         )
-        for sentence in range(len(full))
+        for sentence, first in enumerate(spans.first[:-1])
         for span, rule in zip(*(each.select(np.array([sentence])) for each in (table.spans, table.rules)), strict=True)
     ]
     assert sorted(known) == sorted(set(span_and_rule(full)))
