@@ -36,7 +36,11 @@ NAMES = typer.Argument(
 )
 SEEDS = typer.Option(1, "--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1.")
 SYSTEMS = typer.Option(
-    None, "--systems", metavar="A,B", help="Any of nqg, seq2seq, hybrid, gated.", show_default="the recipe's"
+    None,
+    "--systems",
+    metavar="A,B",
+    help="Any of nqg, typed, inferred, seq2seq, hybrid, gated.",
+    show_default="the recipe's",
 )
 ENCODER = typer.Option(None, "--encoder", metavar="NAME|FOLDER", help="Replace the recipe's encoder.")
 SEQ2SEQ = typer.Option(None, "--seq2seq", metavar="NAME|FOLDER", help="Replace the sequence-to-sequence model.")
@@ -81,7 +85,7 @@ def reproduce(
         chosen = tuple(system for system in KNOWN_SYSTEMS if system in wanted) or recipe.systems
         weights = used_weights(recipe, encoder, seq2seq, systems=chosen)
         for system in chosen:
-            if weights.label(system) != weights.asked(system) and system in ("nqg", "seq2seq"):
+            if weights.label(system) != weights.asked(system) and "+" not in weights.label(system):
                 err.print(f"{system}: {weights.label(system)} stands in for {weights.asked(system)}")
         plans.append(Plan(recipe, weights, chosen, results.absolute(), work.device, mirror and mirror.absolute()))
     try:

@@ -18,8 +18,9 @@ from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
 from nqg.settings_reader import Settings, read_dataclass, read_toml
 
-SystemName = Literal["nqg", "seq2seq", "hybrid", "gated"]
-SYSTEMS: tuple[SystemName, ...] = ("nqg", "seq2seq", "hybrid", "gated")
+SystemName = Literal["nqg", "typed", "inferred", "seq2seq", "hybrid", "gated"]
+SYSTEMS: tuple[SystemName, ...] = ("nqg", "typed", "inferred", "seq2seq", "hybrid", "gated")
+GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")  # the paper's parser, and two with types
 FOLDER = Path(__file__).with_name("recipes")
 
 
@@ -92,7 +93,8 @@ class Recipe:
         """
         first, *rest = weights.split("+")
         plans = {"nqg": self.nqg.values(first), "seq2seq": self.seq2seq.values(rest[0] if rest else first)}
-        used = {name: values for name, values in plans.items() if system in (name, "hybrid", "gated")}
+        one = "nqg" if system in GRAMMARS else system
+        used = {name: values for name, values in plans.items() if one in (name, "hybrid", "gated")}
         facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
         facts += ["names_aliases"] if self.names_aliases and system != "seq2seq" else []
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -135,7 +137,7 @@ class UsedWeights:
     seq2seq: str
 
     def path(self, system: SystemName) -> str:
-        return self.encoder if system == "nqg" else self.seq2seq
+        return self.encoder if system in GRAMMARS else self.seq2seq
 
     def label(self, system: SystemName) -> str:
         """How records and tables call the weights.
@@ -145,7 +147,8 @@ class UsedWeights:
         >>> used.label("seq2seq"), used.label("hybrid")
         ('flan-t5-small', 'embedded+flan-t5-small')
         """
-        parts = {"nqg": [self.encoder], "seq2seq": [self.seq2seq]}.get(system, [self.encoder, self.seq2seq])
+        alone = {"seq2seq": [self.seq2seq], **{each: [self.encoder] for each in GRAMMARS}}
+        parts = alone.get(system, [self.encoder, self.seq2seq])
         is_hub_name = [part.count("/") == 1 and not Path(part).exists() for part in parts]
         return "+".join(part if whole else Path(part).name for part, whole in zip(parts, is_hub_name, strict=True))
 
@@ -168,10 +171,11 @@ def used_weights(
     """
     is_there = available or is_available
 
-    def chosen(plan: SystemPlan, needless: SystemName) -> str:
-        return plan.weights if {*systems} == {needless} or is_there(plan.weights) else plan.offline
+    def chosen(plan: SystemPlan, needless: Sequence[SystemName]) -> str:
+        return plan.weights if {*systems} <= {*needless} or is_there(plan.weights) else plan.offline
 
-    return UsedWeights(recipe, encoder or chosen(recipe.nqg, "seq2seq"), seq2seq or chosen(recipe.seq2seq, "nqg"))
+    encoder = encoder or chosen(recipe.nqg, ("seq2seq",))
+    return UsedWeights(recipe, encoder, seq2seq or chosen(recipe.seq2seq, GRAMMARS))
 
 
 def is_available(name: str) -> bool:

@@ -16,7 +16,14 @@ from nqg.settings_reader import read_dataclass
 
 KIND = "nqg result"
 VERSION = 1
-TITLES: dict[SystemName, str] = {"nqg": "NQG", "seq2seq": "T5", "hybrid": "NQG-T5", "gated": "NQG-T5 with a gate"}
+TITLES: dict[SystemName, str] = {
+    "nqg": "NQG",
+    "typed": "NQG with types",
+    "inferred": "NQG with inferred types",
+    "seq2seq": "T5",
+    "hybrid": "NQG-T5",
+    "gated": "NQG-T5 with a gate",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """Recipes run cell by cell: what is finished is not run again, what was interrupted goes on.
 
-A cell is a system with its weights and a seed. `nqg` and `seq2seq` train and predict; `hybrid` puts their answers
-together; `gated` does so with a gate that is calibrated on examples held out from training (two more trainings).
+A cell is a system with its weights and a seed. `nqg`, the paper's parser, `typed`, which has only legal derivations,
+`inferred`, whose types come from the training programs, and `seq2seq` train and predict; `hybrid` puts the answers of
+`nqg` and `seq2seq` together; `gated` does so with a gate that is calibrated on examples held out from training (two
+more trainings).
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ from nqg.experiments.task import (
     RunResult,
     fine_tuning_settings,
     read_answers,
+    run_inferred,
     run_nqg,
     run_seq2seq,
+    run_typed,
     timed,
     training_settings,
     write_answers,
@@ -44,7 +48,12 @@ PACKAGES = ("torch", "transformers", "numpy", "numba")
 PARTS: tuple[SystemName, ...] = ("nqg", "seq2seq")
 
 Run = Callable[[RecipeData, str, int, RunContext], RunResult]
-RUNS: Mapping[SystemName, Run] = {"nqg": run_nqg, "seq2seq": run_seq2seq}
+RUNS: Mapping[SystemName, Run] = {
+    "nqg": run_nqg,
+    "typed": run_typed,
+    "inferred": run_inferred,
+    "seq2seq": run_seq2seq,
+}
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ class Runner:
 
     def _run(self, cell: Cell) -> Record:
         match cell.system:
-            case "nqg" | "seq2seq":
+            case "nqg" | "typed" | "inferred" | "seq2seq":
                 result = self._train(self.data, cell, self._unfinished(cell))
             case "hybrid":
                 result = self._join(cell, Gate(), {})
@@ -193,8 +202,8 @@ class Plan:
     @property
     def first_systems(self) -> tuple[SystemName, ...]:
         """The systems that are run before the others: those that train, also where only their hybrid is wanted."""
-        needed = {*self.systems, *(PARTS if {*self.systems} - {*PARTS} else ())}
-        return tuple(system for system in PARTS if system in needed)
+        needed = {*self.systems, *(PARTS if {*self.systems} - {*RUNS} else ())}
+        return tuple(system for system in RUNS if system in needed)
 
 
 class PlannedRun(NamedTuple):
@@ -211,7 +220,7 @@ def run_plans(plans: Sequence[Plan], seeds: Sequence[int], engine: Engine) -> li
     first = [PlannedRun(number, system, seed) for number, seed, plan in jobs for system in plan.first_systems]
     asked = [PlannedRun(number, system, seed) for number, seed, plan in jobs for system in plan.systems]
     made: dict[PlannedRun, Record] = {}
-    for stage in (first, [run for run in asked if run.system not in PARTS]):
+    for stage in (first, [run for run in asked if run.system not in RUNS]):
         made.update(zip(stage, engine.map(partial(planned_records, tuple(plans)), stage), strict=True))
     return [[made[run] for run in asked if run.plan == number] for number in range(len(plans))]
 

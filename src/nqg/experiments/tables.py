@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nqg.evaluation.metrics import Spread
-from nqg.experiments.recipe import Recipe, read_recipe
+from nqg.experiments.recipe import GRAMMARS, Recipe, SystemName, read_recipe
 from nqg.experiments.records import Results, Series
 from nqg.experiments.task import BEST_LEGAL
 from nqg.plotting import svg, write_picture
@@ -45,7 +45,10 @@ def tables(results: Results) -> list[ResultTable]:
         accuracies(results, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
         accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", ("spider-xsp",)),
-        *(table(results) for table in (coverage_and_precision, best_legal, splits, grammar_sizes, deviations, runs)),
+        *(
+            table(results)
+            for table in (coverage_and_precision, best_legal, types, splits, grammar_sizes, deviations, runs)
+        ),
     ]
     return [table for table in made if table is not None]
 
@@ -109,13 +112,30 @@ def best_legal(results: Results) -> ResultTable | None:
     return ResultTable(None, title, header("measure", recipes), rows) if is_run(rows) else None
 
 
+def types(results: Results) -> ResultTable | None:
+    """What types bring, written by hand or inferred from the training programs, beside the paper's parser."""
+    recipes = recipes_run(results, GEOQUERY)
+    with_types = {each.weights for each in results.series(GEOQUERY) if each.system in ("typed", "inferred")}
+    rows = nqg_measures(results, recipes, ("accuracy", "coverage", "precision"), systems=GRAMMARS)
+    shown = tuple(
+        row for row in rows if row[0].startswith("paper") or any(f"({each})" in row[0] for each in with_types)
+    )
+    return ResultTable(None, "Types", header("measure", recipes), shown) if with_types else None
+
+
 def is_run(rows: Iterable[Row]) -> bool:
     return any(not row[0].startswith("paper") for row in rows)
 
 
-def nqg_measures(results: Results, recipes: Sequence[Recipe], names: Sequence[str], way: str = "") -> tuple[Row, ...]:
+def nqg_measures(
+    results: Results,
+    recipes: Sequence[Recipe],
+    names: Sequence[str],
+    way: str = "",
+    systems: Sequence[SystemName] = ("nqg",),
+) -> tuple[Row, ...]:
     """Rows of NQG's measures with our encoders, one way of decoding, each above what the paper's NQG has."""
-    series = [each for each in results.series([recipe.name for recipe in recipes]) if each.system == "nqg"]
+    series = [each for each in results.series([recipe.name for recipe in recipes]) if each.system in systems]
     rows: list[Row] = []
     for name in names:
         rows += [(f"{title} {name}", *values) for title, *values in our_rows(results, recipes, way + name, series)]
@@ -163,7 +183,7 @@ def deviations(results: Results) -> ResultTable | None:
     recipes = recipes_run(results, GEOQUERY)
     rows = []
     for series in results.series(GEOQUERY):
-        for name in ("accuracy", "coverage", "precision") if series.system == "nqg" else ("accuracy",):
+        for name in ("accuracy", "coverage", "precision") if series.system in GRAMMARS else ("accuracy",):
             figures = [results.figure(recipe.name, series, name) for recipe in recipes]
             shares = [100 * each.deviation if each and each.deviation is not None else None for each in figures]
             rows.append((f"{series.title} {name}", *map(_number, shares)))
@@ -182,7 +202,7 @@ def runs(results: Results) -> ResultTable | None:
             records = results.of(recipe, series)
             seconds = sum(sum(record.seconds.values()) for record in records) / len(records)
             first, _, second = series.weights.partition("+")
-            options = {"nqg": f"--encoder {first}", "seq2seq": f"--seq2seq {first}"}
+            options = {"seq2seq": f"--seq2seq {first}", **dict.fromkeys(GRAMMARS, f"--encoder {first}")}
             weights = options.get(series.system, f"--encoder {first} --seq2seq {second}")
             rows.append(
                 (
@@ -257,8 +277,20 @@ def page(tables: Iterable[ResultTable], pictures: Iterable[str] = ()) -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(body) + "\n</body></html>\n"
 
 
-COLOURS = {"nqg": "#4477aa", "seq2seq": "#ccbb44", "hybrid": "#228833", "gated": "#66ccee"}
-PAPER = {"nqg": "NQG", "seq2seq": "T5-Base", "hybrid": "NQG-T5-Base", "gated": "NQG-T5-Base"}
+COLOURS: dict[SystemName, str] = {
+    "nqg": "#4477aa",
+    "typed": "#332288",
+    "inferred": "#aa3377",
+    "seq2seq": "#ccbb44",
+    "hybrid": "#228833",
+    "gated": "#66ccee",
+}
+PAPER: dict[SystemName, str] = {
+    **dict.fromkeys(GRAMMARS, "NQG"),
+    "seq2seq": "T5-Base",
+    "hybrid": "NQG-T5-Base",
+    "gated": "NQG-T5-Base",
+}
 
 
 def write_plot(path: Path, results: Results) -> None:

@@ -20,11 +20,12 @@ from nqg.data.funql import funql_target_grammar
 from nqg.data.schema import Schema, SqlConstants, SqlForm, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
 from nqg.data.sql_names import numbered_aliases, sql_problem
-from nqg.errors import FormatError
+from nqg.errors import FormatError, NqgError
 from nqg.evaluation.evaluation import Judge, judge_named
 from nqg.experiments.recipe import Recipe
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.type_inference import infer_target_grammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
 from nqg.inference.parser import DecodeOptions, Parser
@@ -135,6 +136,35 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    """The paper's parser: untyped, it abstains where its best derivation is illegal."""
+    return run_parser(data, weights, seed, context, data.target_grammar, typed=False)
+
+
+def run_typed(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    if data.target_grammar is None:
+        raise NqgError(
+            f"{data.recipe.name}: there is no written target grammar of its programs; try --systems inferred"
+        )
+    return run_parser(data, weights, seed, context, data.target_grammar, typed=True)
+
+
+def run_inferred(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    inferred = infer_target_grammar(example.target_tokens for example in data.for_grammar(data.train))
+    result = run_parser(data, weights, seed, context, inferred, typed=True)
+    accepted = sum(inferred.accepts(example.target_tokens) for example in data.for_grammar(data.test))
+    figures = {"types": float(len(inferred.categories)), "accepted": accepted / len(data.test)}
+    return replace(result, figures={**result.figures, **figures})
+
+
+def run_parser(
+    data: RecipeData,
+    weights: str,
+    seed: int,
+    context: RunContext,
+    target_grammar: TargetGrammar | None,
+    *,
+    typed: bool,
+) -> RunResult:
     seconds: dict[str, float] = {}
     recipe, settings = data.recipe, training_settings(data.recipe, weights, seed)
     train, test = data.for_grammar(data.train), data.for_grammar(data.test)
@@ -144,8 +174,8 @@ def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> R
         training = Parser.training(
             grammar,
             train,
-            target_grammar=data.target_grammar,
-            model=ModelSettings(encoder=weights, typed=False),
+            target_grammar=target_grammar,
+            model=ModelSettings(encoder=weights, typed=typed),
             training=settings,
             device=context.device,
         )
@@ -154,7 +184,7 @@ def run_nqg(data: RecipeData, weights: str, seed: int, context: RunContext) -> R
     parser, others = Parser(training.model), {}
     with timed(seconds, "parsing"):
         answers = nqg_answers(data, parser, test, DecodeOptions())
-    if data.target_grammar:
+    if target_grammar and not typed:
         others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(typed=True))
     figures = {"rules": float(len(grammar)), "train_examples": float(len(data.train))}
     return RunResult(answers, figures, asdict(settings) | {"induction": dict(recipe.induction)}, seconds, others)
