@@ -147,5 +147,5 @@ def test_forests_of_another_version_are_refused_with_both_versions(
     monkeypatch.setattr("nqg.model.forests.VERSION", 7)
     write_forests(tmp_path / "new", build_forests(GRAMMAR, EXAMPLES))
     monkeypatch.undo()
-    with pytest.raises(FormatError, match="written in version 7 of the format; this nqg reads version 2"):
+    with pytest.raises(FormatError, match="written in version 7 of the format; this nqg reads version 3"):
         read_forests(tmp_path / "new")

@@ -10,13 +10,14 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from nqg.data.examples import Example
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import derivation_counts
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.forest_crf import forest_loss, losses_and_gradient
-from nqg.model.forests import Forests
+from nqg.model.forests import Forests, build_forests
 from nqg.model.spans import PairTable, SpanTable, sentence_numbers
 from oracles import all_derivations, derivations_as_hyperedges
 from strategies import perhaps_typed, sentences
@@ -27,10 +28,11 @@ AMBIGUOUS = Grammar.parse("a ### x\na ### y\nb ### x\nNT_1 NT_2 ### NT_1 NT_2\nN
 
 def forests_of(grammar: Grammar, sources: list[Tokens], data: st.DataObject) -> Forests:
     """The forests of sources, each with one of its targets, or with one that it has not."""
-    full = charts(grammar, sources)
-    assume(max(derivation_counts(full)) <= 100)
+    assume(max(derivation_counts(charts(grammar.typed_by(None), sources))) <= 100)
     targets = [sorted({each.target for each in all_derivations(grammar, source)} | {("never",)}) for source in sources]
-    return Forests(full, goal_charts(grammar, full, [data.draw(st.sampled_from(each)) for each in targets]))
+    drawn = [data.draw(st.sampled_from(each)) for each in targets]
+    examples = [Example(" ".join(source), " ".join(target)) for source, target in zip(sources, drawn, strict=True)]
+    return build_forests(grammar, examples, workers=1)
 
 
 def span_and_rule(graph: Hypergraph) -> list[tuple[int, str, int]]:
@@ -60,20 +62,15 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
     table = PairTable.of(forests)
     full, spans = forests.full, SpanTable.of(forests.full)
     known = [
-        (
-            sentence,
-            f"{spans.starts[spans.first[sentence] + span]}:{spans.ends[spans.first[sentence] + span]}",
-            int(rule),
-        )
+        (sentence, f"{spans.starts[first + span]}:{spans.ends[first + span]}", int(rule))
         for sentence, first in enumerate(spans.first[:-1])
         for span, rule in zip(*(each.select(np.array([sentence])) for each in (table.spans, table.rules)), strict=True)
     ]
     assert sorted(known) == sorted(set(span_and_rule(full)))
-    for graph, of_hyperedges in ((full, table.of_full), (forests.goal, table.of_goal)):
+    for name, graph in forests.graphs().items():
         named = span_and_rule(graph)
-        assert [
-            known[table.rules.first[each[0]] + pair] for each, pair in zip(named, of_hyperedges, strict=True)
-        ] == named
+        pairs = zip(named, table.of_hyperedges[name], strict=True)
+        assert [known[table.rules.first[each[0]] + pair] for each, pair in pairs] == named
 
 
 @given(perhaps_typed(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.integers(0, 99), st.data())
@@ -88,15 +85,17 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
         losses, gradient = losses_and_gradient(scores, forests, table, batch)
     expected, first = np.zeros_like(scores), 0
     for row, sentence in enumerate(batch.tolist()):
-        whole = []
-        for graph, pairs, sign in ((forests.full, table.of_full, 1), (forests.goal, table.of_goal, -1)):
+        values = {}
+        weights = {"full": 1, "goal": -1} if forests.legal is None else {"full": 0.5, "legal": 0.5, "goal": -1}
+        for name, graph in forests.graphs().items():
+            pairs = table.of_hyperedges[name]
             own = [number for number, each in enumerate(span_and_rule(graph)) if each[0] == sentence]
-            value, marginals = enumerated(graph, sentence, {each: scores[first + pairs[each]] for each in own})
-            whole.append(value)
+            values[name], marginals = enumerated(graph, sentence, {each: scores[first + pairs[each]] for each in own})
             for each in own:
-                expected[first + pairs[each]] += sign * marginals[each]
-        if math.isfinite(whole[0]):
-            assert losses[row] == pytest.approx(whole[0] - whole[1], abs=1e-9)
+                expected[first + pairs[each]] += weights[name] * marginals[each]
+        if math.isfinite(values["goal"]):
+            wanted = math.fsum(weights[name] * value for name, value in values.items())
+            assert losses[row] == pytest.approx(wanted, abs=1e-9)
         else:
             assert not math.isfinite(losses[row])
         first += int(table.rules.sizes(batch[row : row + 1])[0])
@@ -105,11 +104,12 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
 
 def test_the_gradient_of_typed_forests_is_the_slope_of_the_loss() -> None:
     typed = AMBIGUOUS.typed_by(TargetGrammar.parse("<s> ::= <p> | <p> <s>\n<p> ::= x y | y x | x x"))
-    full = charts(typed, [("a", "b", "a", "a")])
-    forests = Forests(full, goal_charts(typed, full, [("x", "y", "y", "x")]))
+    forests = build_forests(typed, [Example("a b a a", "x y y x")], workers=1)
     table, batch = PairTable.of(forests), np.array([0])
     scores = np.random.default_rng(1).normal(size=int(table.rules.sizes(batch).sum()))
-    assert 1 < derivation_counts(forests.goal)[0] < derivation_counts(full)[0]
+    assert forests.legal is not None
+    counts = [derivation_counts(graph)[0] for graph in (forests.goal, forests.legal, forests.full)]
+    assert 1 < counts[0] < counts[1] < counts[2]
     _, gradient = losses_and_gradient(scores, forests, table, batch)
     for place in range(len(scores)):
         step = np.zeros_like(scores)

@@ -61,15 +61,27 @@ def charts(grammar: Grammar, sources: Sequence[Tokens], *, prune: bool = True, l
     source has one node, that of legal targets. `limit` bounds the entries (states, steps, hyperedges) of any one
     sentence's chart.
     """
-    batch = EncodedBatch.of(grammar, sources)
-    full = encoded_charts(grammar.encoded.arrays, batch, prune=prune, limit=limit)
-    return full if grammar.typing is None else _typed(grammar, grammar.typing, batch, full, prune, limit)
+    full = untyped_charts(grammar, sources, prune=prune, limit=limit)
+    return full if grammar.typing is None else typed_charts(grammar, grammar.typing, sources, full, prune, limit)
 
 
-def _typed(
-    grammar: Grammar, typing: Typing, batch: EncodedBatch, full: Hypergraph, prune: bool, limit: int | None
+def untyped_charts(
+    grammar: Grammar, sources: Sequence[Tokens], *, prune: bool = True, limit: int | None = None
 ) -> Hypergraph:
-    arrays, view = grammar.encoded.arrays, Graphs.of(full)
+    """The charts of sources, whatever the types."""
+    return encoded_charts(grammar.encoded.arrays, EncodedBatch.of(grammar, sources), prune=prune, limit=limit)
+
+
+def typed_charts(
+    grammar: Grammar,
+    typing: Typing,
+    sources: Sequence[Tokens],
+    full: Hypergraph,
+    prune: bool = True,
+    limit: int | None = None,
+) -> Hypergraph:
+    """Of untyped charts of sources the well-typed derivations; `prune` says how they were made, too."""
+    arrays, batch, view = grammar.encoded.arrays, EncodedBatch.of(grammar, sources), Graphs.of(full)
     most_nodes = int(np.diff(full.first_node).max(initial=0))
 
     def fill(begin: int, room: int, out: Graphs) -> int:

@@ -1,8 +1,9 @@
 """Full and goal forests: what the parsing model sums over (section 4.1.2 of the paper), in memory and on disk.
 
 The full forest of a source holds every derivation of it with any target; the goal forest of a pair holds those that
-yield the target. Both are hypergraphs in topological order, and only what the root leads to is in them. Those of a
-dataset are kept in one file, those of a large corpus in a folder of mapped parts.
+yield the target. With a typed grammar there is a third, that of the derivations of legal targets. All are hypergraphs
+in topological order, and only what the root leads to is in them. Those of a dataset are kept in one file, those of a
+large corpus in a folder of mapped parts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from nqg.engines import Engine, Here
 from nqg.errors import FormatError, NqgError, SettingsError
 from nqg.files import read_json, write_text, written_atomically
 from nqg.grammar.arrays import Int64Array
-from nqg.grammar.chart import charts, goal_charts
+from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated, starts_of
 from nqg.model_folder import checksum
@@ -42,21 +43,28 @@ class Forests:
 
     full: Hypergraph
     goal: Hypergraph
+    legal: Hypergraph | None = None  # of typed grammars
 
     def __post_init__(self) -> None:
-        if len(self.full) != len(self.goal):
-            raise FormatError(f"{len(self.full)} full forests but {len(self.goal)} goal forests; expected as many")
+        for name, graph in self.graphs().items():
+            if len(self.full) != len(graph):
+                raise FormatError(f"{len(self.full)} full forests but {len(graph)} {name} forests; expected as many")
+
+    def graphs(self) -> dict[str, Hypergraph]:
+        """Those that are there, by name."""
+        both = {"full": self.full, "goal": self.goal}
+        return both if self.legal is None else {**both, "legal": self.legal}
 
     def __len__(self) -> int:
         return len(self.full)
 
     @property
     def nbytes(self) -> int:
-        return self.full.nbytes + self.goal.nbytes
+        return sum(graph.nbytes for graph in self.graphs().values())
 
     def select(self, pairs: Sequence[int]) -> Forests:
         """The forests of some pairs as one batch, in the order asked for."""
-        return Forests(self.full.select(pairs), self.goal.select(pairs))
+        return Forests(**{name: graph.select(pairs) for name, graph in self.graphs().items()})
 
     def underivable(self) -> list[int]:
         """The pairs whose target no derivation yields: training cannot use them."""
@@ -64,8 +72,8 @@ class Forests:
 
 
 def joined(parts: Iterable[Forests]) -> Forests:
-    parts = list(parts)
-    return Forests(concatenated(part.full for part in parts), concatenated(part.goal for part in parts))
+    parts = [part.graphs() for part in parts]
+    return Forests(**{name: concatenated(part[name] for part in parts) for name in parts[0]})
 
 
 PART_SIZE = 512  # pairs in a part: milliseconds of work, so that progress moves and workers stay busy
@@ -93,13 +101,16 @@ def build_forests(
 
 
 def _part(grammar: Grammar, examples: Sequence[Example], limit: int | None) -> Forests:
-    full = charts(grammar, [example.source_tokens for example in examples], limit=limit)
-    goal = goal_charts(grammar, full, [example.target_tokens for example in examples], limit=limit)
-    return Forests(replace(full, types=None), goal)  # nobody asks for the types again
+    sources, targets = ([each.source_tokens for each in examples], [each.target_tokens for each in examples])
+    full = untyped_charts(grammar, sources, limit=limit)
+    if grammar.typing is None:
+        return Forests(full, goal_charts(grammar, full, targets, limit=limit))
+    legal = replace(typed_charts(grammar, grammar.typing, sources, full, limit=limit), types=None)
+    return Forests(full, goal_charts(grammar, legal, targets, limit=limit), legal)
 
 
 KIND = "nqg forests"
-VERSION = 2
+VERSION = 3
 
 
 def write_forests(path: Path | str, forests: Forests) -> None:
@@ -110,7 +121,7 @@ def write_forests(path: Path | str, forests: Forests) -> None:
 
 
 def _named_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
-    sides = (("full", forests.full), ("goal", forests.goal))
+    sides = forests.graphs().items()
     return {f"{side}.{name}": array for side, graph in sides for name, array in graph.arrays().items()}
 
 
@@ -135,7 +146,9 @@ def read_forests(path: Path | str) -> Forests:
     if (found := header.get("version")) != VERSION:
         raise FormatError(f"written in version {found} of the format; this nqg reads version {VERSION}", path)
     try:
-        return Forests(_graph(arrays, "full"), _graph(arrays, "goal"))
+        has_types = any(name.startswith("legal.") for name in arrays)
+        sides = ("full", "goal", "legal") if has_types else ("full", "goal")
+        return Forests(*(_graph(arrays, side) for side in sides))
     except FormatError as error:
         raise error.at(path) from None
 
@@ -274,19 +287,19 @@ class PartFiles:
         if hashlib.sha256(raw).hexdigest() != header.sha256:
             raise FormatError("damaged: another checksum than in its header; build the forests again", self.arrays)
         try:
-            for graph in _graphs(header, np.frombuffer(raw, np.uint8)):
+            for graph in _forests(header, np.frombuffer(raw, np.uint8)).graphs().values():
                 graph.check()
-            return Forests(*_graphs(header, np.memmap(self.arrays, np.uint8, "r")))
+            return _forests(header, np.memmap(self.arrays, np.uint8, "r"))
         except (KeyError, TypeError, ValueError, FormatError) as error:
             raise FormatError(f"no forests ({error}); build them again", self.arrays) from error
 
 
-def _graphs(header: PartHeader, whole: NDArray[np.uint8]) -> list[Hypergraph]:
-    sides: dict[str, dict[str, NDArray[Any]]] = {"full": {}, "goal": {}}
+def _forests(header: PartHeader, whole: NDArray[np.uint8]) -> Forests:
+    sides: dict[str, dict[str, NDArray[Any]]] = {}
     for name, column in header.columns.items():
         side, _, array = name.partition(".")
-        sides[side][array] = column.view(whole, name)
-    return [Hypergraph(**arrays) for arrays in sides.values()]
+        sides.setdefault(side, {})[array] = column.view(whole, name)
+    return Forests(**{side: Hypergraph(**arrays) for side, arrays in sides.items()})
 
 
 PAIRS = 8192  # in a part: what a worker has in memory at once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -177,24 +177,25 @@ class PairTable:
     first_span: Int64Array  # (n + 1,)
     spans: Ragged
     rules: Ragged
-    of_full: Int64Array  # (A of full,)
-    of_goal: Int64Array  # (A of goal,)
+    of_hyperedges: Mapping[str, Int64Array]  # by the name of the forests
 
     @classmethod
     def of(cls, forests: Forests) -> PairTable:
-        full, goal, table = forests.full, forests.goal, SpanTable.of(forests.full)
-        rules = int(full.rules.max(initial=0)) + 1
-        in_full, in_goal = (table.numbers(each)[each.owners()] * rules + each.rules for each in (full, goal))
-        keys, of_full = np.unique(in_full, return_inverse=True)
-        of_goal = np.searchsorted(keys, in_goal)  # whatever a goal forest has is also in the full one
+        table, rules = SpanTable.of(forests.full), int(forests.full.rules.max(initial=0)) + 1
+        found = {
+            name: table.numbers(graph)[graph.owners()] * rules + graph.rules for name, graph in forests.graphs().items()
+        }
+        keys = np.unique(found["full"])  # whatever the other forests have is also in the full ones
         spans, first = keys // rules, np.searchsorted(keys, table.first * rules)
         own = np.repeat(table.first[:-1], np.diff(first))
         return cls(
             table.first,
             Ragged(first, spans - own),
             Ragged(first, keys % rules),
-            of_full - first[sentence_numbers(full)[full.owners()]],
-            of_goal - first[sentence_numbers(goal)[goal.owners()]],
+            {
+                name: np.searchsorted(keys, found[name]) - first[sentence_numbers(graph)[graph.owners()]]
+                for name, graph in forests.graphs().items()
+            },
         )
 
     def select(self, batch: Int64Array, device: torch.device | str) -> Pairs:
