@@ -112,6 +112,7 @@ def is_well_typed(productions: Iterable[Production], start: Category, derivation
     """
     tokens, runs = _target_and_runs(derivation)
     productions = list(productions)
+    named = {symbol for each in productions for symbol in each.right if isinstance(symbol, str)}
     found: set[tuple[Category, int, int]] = set()
 
     def fits(symbols: Sequence[TargetSymbol], cuts: Sequence[int]) -> bool:
@@ -129,7 +130,7 @@ def is_well_typed(productions: Iterable[Production], start: Category, derivation
             return (symbol, low, high) in found
         if symbol is Wildcard.TOKENS or high - low != 1:
             return symbol is Wildcard.TOKENS
-        return symbol.matches(tokens[low]) if isinstance(symbol, Wildcard) else symbol == tokens[low]
+        return symbol.matches(tokens[low], named) if isinstance(symbol, Wildcard) else symbol == tokens[low]
 
     for length in range(1, len(tokens) + 1):
         for begin in range(len(tokens) - length + 1):

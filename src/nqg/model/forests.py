@@ -72,8 +72,8 @@ class Forests:
 
 
 def joined(parts: Iterable[Forests]) -> Forests:
-    parts = [part.graphs() for part in parts]
-    return Forests(**{name: concatenated(part[name] for part in parts) for name in parts[0]})
+    graphs = [part.graphs() for part in parts]
+    return Forests(**{name: concatenated(part[name] for part in graphs) for name in graphs[0]})
 
 
 PART_SIZE = 512  # pairs in a part: milliseconds of work, so that progress moves and workers stay busy
