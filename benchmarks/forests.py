@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nqg import Example, load_dataset
+from nqg.data.funql import funql_target_grammar
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.forests import build_forests
 from timing import cpu_seconds
 
@@ -72,8 +74,22 @@ def _process_seconds(environment: dict[str, str]) -> float:
     return time.perf_counter() - start
 
 
-def ambiguous_sentence() -> str:
-    grammar = Grammar.parse("a ### x\nNT_1 NT_2 ### NT_1 NT_2")
+def typed_row(case: Case) -> str:
+    """Charts of all sources under the written grammar of FunQL, beside the untyped ones."""
+    typed, sources = case.grammar.typed_by(funql_target_grammar()), [each.source_tokens for each in case.examples]
+    start = time.process_time()
+    kinds = len(typed.typing.types) if typed.typing else 0
+    made = time.process_time() - start
+    columns = [f"{case.name:20} {kinds:6} {made:7.3f}"]
+    for grammar in (case.grammar, typed):
+        seconds = cpu_seconds(lambda grammar=grammar: charts(grammar, sources), runs=5)
+        graph = charts(grammar, sources)
+        columns.append(f"{1000 * seconds:9.1f} {graph.hyperedges:9,} {graph.nbytes / 1e6:6.2f}")
+    return " ".join(columns)
+
+
+def ambiguous_sentence(target_grammar: TargetGrammar | None = None) -> str:
+    grammar = Grammar.parse("a ### x\nNT_1 NT_2 ### NT_1 NT_2").typed_by(target_grammar)
     seconds = cpu_seconds(lambda: charts(grammar, [("a",) * 200]))
     graph = charts(grammar, [("a",) * 200])
     return (
@@ -87,7 +103,14 @@ def main() -> None:
     for case in cases():
         print(row(case))
     print("(full, goal: applications in the forests; in brackets the ratio with the published start-up left out)\n")
+    header = f"{'charts, ms':>9} {'appl.':>9} {'MB':>6}"
+    print(f"{'training set':20} {'types':>6} {'made, s':>7} {header}, and the same with types")
+    for case in cases():
+        if case.name.startswith("geoquery"):
+            print(typed_row(case))
+    print()
     print(ambiguous_sentence())
+    print("with types,", ambiguous_sentence(TargetGrammar.parse("<list> ::= x | <list> x")))
     cold, warm = first_call_seconds()
     print(f"first forest of a new process: {cold:.1f} s with kernels to compile, {warm:.1f} s with kernels on disk")
 

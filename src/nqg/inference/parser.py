@@ -20,7 +20,7 @@ from nqg.answers import GRAMMAR, ILLEGAL, LONG_TARGET, NO_DERIVATION, TOO_LONG, 
 from nqg.data.examples import Example
 from nqg.errors import DamagedModel
 from nqg.grammar.arrays import FloatArray, Int64Array
-from nqg.grammar.chart import charts, goal_charts
+from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
 from nqg.grammar.derivation import MOST_TOKENS, Derivation, Tokens
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
@@ -133,14 +133,14 @@ class Parser:
         """Only what has a derivation (or, where charts are asked for, a derivable span) is encoded."""
         sources, options, longest = [tuple(each.split()) for each in sentences], self.options, self.model.max_length
         short = [source if len(source) <= longest else () for source in sources]
-        full = charts(self.grammar, short, prune=not options.chart, limit=options.limit)
+        prune, typing = not options.chart, self.grammar.typing
+        everything = untyped_charts(self.grammar, short, prune=prune, limit=options.limit)
+        full = typed_charts(self.grammar, typing, short, everything, prune, options.limit) if typing else everything
         charted = np.flatnonzero(np.diff(full.first_node)).tolist()
         encoded = dict(zip(charted, self.subwords([sources[number] for number in charted]), strict=True))
         read = [number for number in charted if len(encoded[number].ids) <= longest]
         scored = self.scored([encoded[number] for number in read], full.select(read))
-        last = full.roots()[charted]
-        covers_all = (full.starts[last] == 0) & (full.ends[last] == [len(sources[number]) for number in charted])
-        whole = set(np.array(charted)[covers_all].tolist())
+        whole, untyped = _covered(full, sources), _covered(everything, sources)
         rooted = [place for place, number in enumerate(read) if number in whole]
         derivable = scored if len(rooted) == len(read) else scored.select(rooted)
         asked = [sentences[read[place]] for place in rooted]
@@ -149,7 +149,7 @@ class Parser:
         for number, sentence in enumerate(sentences):
             if number not in found:
                 is_long = len(sources[number]) > longest or number in whole
-                reason = TOO_LONG if is_long else self._reason(sources[number])
+                reason = TOO_LONG if is_long else ILLEGAL if number in untyped else NO_DERIVATION
                 found[number] = Answer(sentence, system=GRAMMAR, reason=reason)
             if options.chart:
                 found[number] = replace(found[number], chart=spans.get(number, ()))
@@ -161,12 +161,6 @@ class Parser:
             return answer
         pairs = rule_pairs(reading.derivation, self.grammar.numbers)
         return replace(answer, confidence=calibrator.confidence(reading.probability, pairs))
-
-    def _reason(self, source: Tokens) -> str:
-        """Why a sentence has no derivation: only its types may be wrong."""
-        untyped = self.grammar.typed_by(None)
-        is_typed = untyped is not self.grammar
-        return ILLEGAL if is_typed and charts(untyped, [source], limit=self.options.limit).nodes else NO_DERIVATION
 
     def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
         """Sentences as the encoder reads them."""
@@ -329,6 +323,13 @@ class ScoredCharts:
                 for span, node in found.items()
             ]
             yield tuple(sorted(spans, key=lambda each: (each.span.end - each.span.start, each.span)))
+
+
+def _covered(full: Hypergraph, sources: Sequence[Tokens]) -> set[int]:
+    """The sentences that have a node over all their words: the last one, if any."""
+    charted = np.flatnonzero(np.diff(full.first_node))
+    last, lengths = full.roots()[charted], np.array([len(source) for source in sources], dtype=np.int64)[charted]
+    return set(charted[(full.starts[last] == 0) & (full.ends[last] == lengths)].tolist())
 
 
 def _cut(values: FloatArray, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:
