@@ -222,6 +222,18 @@ def test_an_unreadable_program_among_readable_ones_is_kept_as_it_is() -> None:
     assert not grammar.accepts(["f", "(", "(", "b"])
 
 
+def test_parentheses_around_a_term_do_not_change_its_type() -> None:
+    grammar = grammar_of(["( a or b ) and c", "a and c", "( b )"])
+    assert grammar.accepts(["(", "(", "a", ")", "or", "b", ")", "and", "(", "(", "c", ")", "and", "b", ")"])
+    assert not grammar.accepts(["(", "a", "and", "c"])
+
+
+def test_an_open_type_of_numbers_holds_all_numbers() -> None:
+    grammar = grammar_of([f"dim ( lamp , {number} )" for number in range(10, 20)])
+    assert "<dim_argument_2> ::= <#>\n" in str(grammar)
+    assert not grammar.accepts(["dim", "(", "lamp", ",", "much", ")"])
+
+
 # Programs that are not trees
 
 

@@ -38,7 +38,7 @@ OPERATORS = (
     (".",),
 )
 INFIX = {operator: level for level, operators in enumerate(OPERATORS) for operator in operators}
-LISTS = frozenset((";", ",", "|", "||", "or", "OR", "&", "&&", "and", "AND"))  # a AND b AND c is one list of three
+LISTS = frozenset((*";,|&+*", "||", "or", "OR", "&&", "and", "AND"))  # a AND b AND c is one list of three
 KEYWORDS = frozenset(("=", ":", ":=", "=>"))
 
 

@@ -26,16 +26,19 @@ from nqg.grammar.program_trees import ANY, BARE, BRACKETS, Form, ProgramReader, 
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 
 TOLERANCE = 0.05  # the share of held-out programs that finer types may cost
-FOLDS = 10
+FOLDS = 10  # at most: fewer are enough where many programs are tried
+ENOUGH = 2000
 HELD_OUT = 1 / 3  # of the programs, in each fold
 ADOPTED = 1 / 2  # a form that has so much of the words of another takes the others, too
 NEW = 0.01  # the share of words seen once from which on others are expected, too
+MERGES = 20  # rounds in which equal types are merged: more are needed only where terms are nested as deep
 SHOWN = 5  # examples of a type
 WHOLE = "the whole program"
 
 Position = int
 Head = tuple[Form, Word]  # how a term begins: the form it is in, and its word
 ROOT: Position = 0
+PARENTHESES: Head = (Form(("(",), (), 1, ",", (")",)), ())  # around one term, whose type they do not change
 
 
 class Coarseness(Enum):
@@ -219,6 +222,8 @@ def held_out_acceptance(corpus: Corpus) -> dict[Coarseness, float]:
     rare = [number for number, at in sorted(holders.items()) if 3 * len(at) <= HELD_OUT * len(programs)]
     rng, accepted, total = random.Random(0), Counter[Coarseness](), 0
     for _ in range(FOLDS):
+        if total >= ENOUGH:
+            break
         held_out: set[int] = set()
         for number in rng.sample(rare, len(rare)):
             if len(held_out) >= HELD_OUT * len(programs):
@@ -244,6 +249,10 @@ def ladder(corpus: Corpus, fillers: Collection[Filler]) -> Iterator[tuple[Coarse
             heads[position].add(head)
     overlaps, words = head_overlaps(heads), _words_within(corpus, fillers)
     joined, adopted = Partition(), dict[Filler, tuple[Position, ...]]()
+    for position in heads:
+        place = corpus.places[position]
+        if place.head == PARENTHESES:
+            joined.join(place.host, position)
 
     def types() -> Types:
         of = {position: joined.find(position) for position in heads}
@@ -492,6 +501,7 @@ class GrammarWriter:
         tokens = dict.fromkeys((token,) for word in words for token in word)
         is_one = all(len(word) == 1 for word in words)
         new = Wildcard.NUMBER if all(Wildcard.NUMBER.matches(token) for (token,) in tokens) else Wildcard.NEW_TOKEN
+        tokens = {} if new is Wildcard.NUMBER else tokens
         if is_one and form is BARE:
             return [*tokens, (new,)]
         is_text = not is_one and self._is_text(self._values(own, form))
@@ -518,7 +528,7 @@ def _equal_types(types: Types) -> dict[Position, Position]:
     """For each type the first one that has the same words and the same, or equal, types of arguments."""
     same = {own: own for own in types.heads}
     words = types.words()
-    while True:
+    for _ in range(MERGES):
         bodies: dict[Position, set[tuple[Form, tuple[Position, ...], Word]]] = defaultdict(set)
         for (own, form, inner), each in words.items():
             equal = tuple(same[argument] for argument in inner)
@@ -526,8 +536,9 @@ def _equal_types(types: Types) -> dict[Position, Position]:
         first: dict[object, Position] = {}
         merged = {own: first.setdefault(frozenset(bodies[own]), own) for own in same}
         if merged == same:
-            return same
+            break
         same = merged
+    return same
 
 
 def _position_name(corpus: Corpus, position: Position) -> str:
