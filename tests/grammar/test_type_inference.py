@@ -204,6 +204,13 @@ def test_values_belong_to_their_keywords_and_new_ones_to_open_types(program: str
     assert grammar_of(CALLS).accepts(program.split()) == legal
 
 
+def test_calls_do_not_share_their_keywords() -> None:
+    grammar = grammar_of(
+        ["wake ( time = noon )", "wake ( time = dawn )", "play ( genre = jazz )", "play ( genre = rock )"]
+    )
+    assert not grammar.accepts(["wake", "(", "genre", "=", "jazz", ")"])
+
+
 def test_a_word_that_is_only_named_may_be_used_like_the_others() -> None:
     lines = [
         "most ( near )",

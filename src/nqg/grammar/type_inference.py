@@ -268,7 +268,7 @@ def ladder(corpus: Corpus, fillers: Collection[Filler]) -> Iterator[tuple[Coarse
         if coarseness is Coarseness.ALL:
             for position in heads.keys() - {ROOT}:
                 joined.join(max(heads), position)
-        _join_thin(corpus, joined, words)
+        _join_thin(corpus, joined, heads, words)
         _join_parts(corpus, joined, heads)
         current = types()
         while found := _adopted(current):
@@ -324,10 +324,12 @@ def _words_within(corpus: Corpus, fillers: Iterable[Filler]) -> dict[Position, s
     return words
 
 
-def _join_thin(corpus: Corpus, joined: Partition, words: Mapping[Position, set[Word]]) -> None:
+def _join_thin(
+    corpus: Corpus, joined: Partition, heads: Mapping[Position, set[Head]], words: Mapping[Position, set[Word]]
+) -> None:
     """Join arguments of which a single word is known with the best known arguments in the same place of the same form.
 
-    A keyword says more of its value than its form does, and is left alone.
+    A keyword says more of its value than its form does, and its word more of it: both are left alone.
     """
     members: dict[Position, set[Word]] = defaultdict(set)
     for position, own in words.items():
@@ -336,7 +338,7 @@ def _join_thin(corpus: Corpus, joined: Partition, words: Mapping[Position, set[W
     alike: dict[tuple[Form, int], list[Position]] = defaultdict(list)
     for position in sizes:
         (form, word), number, _ = corpus.places[position]
-        if word and not form.is_keyword:
+        if word and not form.is_keyword and not any(inner.is_keyword for inner, _ in heads[position]):
             alike[form, number].append(position)
     for positions in alike.values():
         best = max(positions, key=lambda position: (sizes[position], -position))
