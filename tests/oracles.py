@@ -273,13 +273,25 @@ def _covers(
 
 
 def fitted_bits_by_definition(
-    grammar: Grammar, pairs: Sequence[tuple[Tokens, Tokens]], iterations: int, smoothing: float
+    grammar: Grammar, pairs: Sequence[tuple[Tokens, Tokens]], folds: int, iterations: int, smoothing: float
 ) -> list[float]:
-    """The data term with probabilities of rules in slots, fitted by listing every derivation of every pair."""
-    derivations = [all_derivations(grammar, source) for source, _ in pairs]
-    right = [
-        [each for each in own if each.target == target] for own, (_, target) in zip(derivations, pairs, strict=True)
-    ]
+    """The data term with probabilities of rules in slots, fitted by listing every derivation of the other folds."""
+    bits = [0.0] * len(pairs)
+    for fold in range(folds):
+        others = [pair for number, pair in enumerate(pairs) if number % folds != fold]
+        bits[fold::folds] = _bits_given(grammar, others, pairs[fold::folds], iterations, smoothing)
+    return bits
+
+
+def _bits_given(
+    grammar: Grammar,
+    known: Sequence[tuple[Tokens, Tokens]],
+    pairs: Sequence[tuple[Tokens, Tokens]],
+    iterations: int,
+    smoothing: float,
+) -> list[float]:
+    """The bits of `pairs` by probabilities that are fitted to the pairs that are `known`."""
+    seen = [[each for each in all_derivations(grammar, x) if each.target == y] for x, y in known]
     slots = [None, *((rule, at) for rule in grammar for at in range(rule.arity))]
     probability = {(slot, rule): 1 / len(grammar) for slot in slots for rule in grammar}
 
@@ -294,7 +306,7 @@ def fitted_bits_by_definition(
 
     for _ in range(iterations):
         counts = dict.fromkeys(probability, 0.0)
-        for own in right:
+        for own in seen:
             total = sum(map(weight, own))
             for derivation in own:
                 for choice in choices(derivation):
@@ -305,10 +317,12 @@ def fitted_bits_by_definition(
             for slot in slots
             for rule in grammar
         }
-    return [
-        math.log2(sum(map(weight, everything)) / sum(map(weight, own))) if own else math.inf
-        for everything, own in zip(derivations, right, strict=True)
-    ]
+    bits = []
+    for source, target in pairs:
+        everything = all_derivations(grammar, source)
+        right = sum(weight(each) for each in everything if each.target == target)
+        bits.append(math.log2(sum(map(weight, everything)) / right) if right else math.inf)
+    return bits
 
 
 def forest_derivations(grammar: Grammar, graph: Hypergraph) -> list[Derivation]:

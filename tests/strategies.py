@@ -426,6 +426,7 @@ def induction_settings(*, exact: bool = False) -> st.SearchStrategy[InductionSet
         fitted=st.just(False) if exact else st.booleans(),
         pruning=st.booleans(),
         balanced=st.booleans(),
+        bare_targets=st.booleans(),
         max_non_terminals=st.integers(1, 3),
         minimum_gain=st.sampled_from([0.0, 0.0, 5.0]),
         seed=st.integers(0, 3),

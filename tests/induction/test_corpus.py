@@ -8,10 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nqg.data.examples import Example
+from nqg.errors import NqgError
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.semirings import derivation_counts
-from nqg.induction.corpus import EncodedExamples
+from nqg.induction.corpus import EncodedExamples, shortest_first
 from nqg.induction.description_length import LabelRule, TerminalVocabulary
 from oracles import all_derivations, could_use
 from strategies import grammars, rules, sentences
@@ -70,3 +71,8 @@ def test_examples_are_selected_with_their_targets() -> None:
     assert (targets.first_token.tolist(), targets.tokens.tolist()) == ([0, 1, 2], [4, 3])
     assert len(corpus) == 3
     assert len(corpus.select(np.array([], dtype=np.int64))[0]) == 0
+
+
+def test_an_example_that_is_too_long_to_search_is_refused_by_its_beginning() -> None:
+    with pytest.raises(NqgError, match=r"example 'w w w w w w w w …' has 5,000 tokens on a side; expected at most 500"):
+        shortest_first([Example("a", "b"), Example("w " * 5000, "b")])

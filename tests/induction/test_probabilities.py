@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -12,7 +14,7 @@ from nqg.grammar.chart import EncodedBatch
 from nqg.grammar.grammar import Grammar
 from nqg.induction import probabilities
 from nqg.induction.description_length import description_length
-from nqg.induction.probabilities import ITERATIONS, SMOOTHING, fitted_data_bits
+from nqg.induction.probabilities import FOLDS, ITERATIONS, SMOOTHING, fitted_data_bits
 from nqg.induction.settings import InductionSettings
 from oracles import all_derivations, fitted_bits_by_definition
 from strategies import grammars, sentences
@@ -41,7 +43,8 @@ def test_the_bits_are_those_of_a_fit_that_lists_all_derivations(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probabilities, "PART_SIZE", part_size)
         found = fitted_data_bits(grammar.encoded.arrays, *sides)
-    assert found.tolist() == pytest.approx(fitted_bits_by_definition(grammar, pairs, ITERATIONS, SMOOTHING), abs=1e-9)
+    expected = fitted_bits_by_definition(grammar, pairs, FOLDS, ITERATIONS, SMOOTHING)
+    assert found.tolist() == pytest.approx(expected, abs=1e-9)
 
 
 def test_what_examples_never_do_costs_less_the_more_of_them_there_are() -> None:
@@ -54,14 +57,15 @@ def test_what_examples_never_do_costs_less_the_more_of_them_there_are() -> None:
         right ### G
     """)
     verbs, turns = {"walk": "W", "run": "R"}, {"left": "L", "right": "G"}
-    pairs = [Example(f"{verb} {turn} twice", f"{turns[turn]} {verbs[verb]} " * 2) for verb in verbs for turn in turns]
+    sentences = [(f"{verb} {turn}", f"{turns[turn]} {verbs[verb]}") for verb in verbs for turn in turns]
+    pairs = [Example(f"{source} twice", f"{target} {target}") for source, target in sentences]
     uniform = description_length(grammar, pairs, InductionSettings()).data_bits
     fitted = description_length(grammar, pairs, FITTED).data_bits
     assert uniform == pytest.approx(len(pairs))  # (walk left) twice or walk (left twice): a bit each
-    assert fitted < 1
+    assert fitted < uniform / 2
 
 
 def test_a_long_sentence_has_probabilities_too_small_for_floats() -> None:
     grammar = Grammar.parse("a ### x\nb ### y\nNT_1 NT_2 ### NT_1 NT_2")
     example = Example(" ".join("ab" * 60), " ".join("xy" * 60))
-    assert description_length(grammar, [example], FITTED).data_bits == pytest.approx(0, abs=1e-6)
+    assert math.isfinite(description_length(grammar, [example], FITTED).data_bits)

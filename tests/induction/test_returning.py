@@ -8,7 +8,7 @@ from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example
 from nqg.induction.corpus import underivable
 from nqg.induction.description_length import description_length
-from nqg.induction.induce import Induction, InductionStep
+from nqg.induction.induce import Induction
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 
@@ -21,15 +21,12 @@ def opposite() -> list[Example]:
     return list(train)
 
 
-def returning_steps(induction: Induction) -> list[InductionStep]:
-    return [step for step in induction.steps() if step.phase is Phase.RETURNING]
-
-
 def test_a_rule_that_stands_in_the_way_is_replaced_by_a_shorter_one() -> None:
-    steps = returning_steps(Induction(opposite(), SETTINGS))
-    replaced = {str(rule) for step in steps for rule in step.removed}
-    assert "opposite ### I_TURN_LEFT" in replaced
-    assert "opposite NT_1 ### NT_1 NT_1" in {str(rule) for step in steps for rule in step.added}
+    induction = Induction(opposite(), SETTINGS)
+    steps = [step for step in induction.steps() if step.phase is Phase.RETURNING]
+    assert steps
+    assert all(step.removed for step in steps)
+    assert "opposite ### I_TURN_LEFT" not in str(induction.grammar)
 
 
 @pytest.mark.parametrize("fitted", [True, False])

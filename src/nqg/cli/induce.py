@@ -33,6 +33,7 @@ from nqg.data.examples import Example, read_examples
 from nqg.errors import NqgError
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.choice import trials
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
@@ -48,6 +49,7 @@ WINDOW = 20  # steps over which speed is measured
 file_option = partial(typer.Option, metavar="FILE", rich_help_panel="Files")
 OUTPUT = file_option(..., "-o", "--output", help="Where to write the rules.")
 SEED_RULES = file_option(None, "--seed-rules", help="Rules to start with, besides the examples.")
+TARGET_GRAMMAR = file_option(None, "--target-grammar", help="Propose only rules for parts of these legal programs.")
 TRACE = file_option(None, "--trace", help="Record every step as a line of JSON, as it is made.")
 RESUME = file_option(None, "--resume", help="Continue where this trace ends, and append to it.")
 PLOT = file_option(None, "--plot", help="Draw description length over the steps, .png or .svg.")
@@ -71,6 +73,7 @@ rules = partial(setting_option, InductionSettings.automatic(), metavar="", panel
 IDENTITY_RULES = rules("identity_rules", words="Start with rules for strings that both sides share.")
 REPEATED_TARGETS = rules("repeated_targets", words="Allow NT_1 more than once in a target.", **CHOSEN)
 BALANCED = rules("balanced", words="Allow only rules with balanced parentheses.")
+BARE_TARGETS = rules("bare_targets", words="Allow targets that are a non-terminal alone.")
 FACTORING = rules("factoring", words="Near the end, split rules into two new ones.", **CHOSEN)
 LEXICAL = rules("lexical", words="Start with rules for words and tokens that occur together.", **CHOSEN)
 RETURNING = rules("returning", words="Try to do without each rule, and search its examples again.")
@@ -99,6 +102,7 @@ def induce(
     identity_rules: bool | None = IDENTITY_RULES,
     repeated_targets: bool | None = REPEATED_TARGETS,
     balanced: bool | None = BALANCED,
+    bare_targets: bool | None = BARE_TARGETS,
     lexical: bool | None = LEXICAL,
     fitted: bool | None = FITTED,
     returning: bool | None = RETURNING,
@@ -111,6 +115,7 @@ def induce(
     seed: int | None = SEED,
     budget: float = BUDGET,
     seed_rules: Path | None = SEED_RULES,
+    target_grammar: Path | None = TARGET_GRAMMAR,
     trace: Path | None = TRACE,
     resume: Path | None = RESUME,
     plot: Path | None = PLOT,
@@ -140,13 +145,13 @@ def induce(
     if like or settings:
         base = induction_settings(like, context.params, read_settings(settings).induction if settings else None)
     given = given_induction_settings(context.params)
-    examples = read_examples(data)
+    examples, legal = read_examples(data), TargetGrammar.read(target_grammar) if target_grammar else None
     try:
         if not like and not settings:
-            base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, budget)
+            base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, legal, budget)
         detail(f"[induction] {in_words(base)}")
         seeds = Grammar.read(seed_rules, base.max_non_terminals) if seed_rules else ()
-        induced = run(examples, base, seeds, trace, resume)
+        induced = run(examples, base, seeds, legal, trace, resume)
     except KeyboardInterrupt:
         complain(f"interrupted; {output} was not written")
         raise typer.Exit(STOPPED) from None
@@ -166,12 +171,14 @@ def induce(
         raise typer.Exit(STOPPED)
 
 
-def choose_settings(examples: Sequence[Example], given: Mapping[str, Any], budget: float) -> InductionSettings:
+def choose_settings(
+    examples: Sequence[Example], given: Mapping[str, Any], legal: TargetGrammar | None, budget: float
+) -> InductionSettings:
     """The settings that lead to the shortest description in trials, as many as `budget` seconds allow."""
     best = InductionSettings.automatic().changed(**given)
     started = time.monotonic()
     with stop_requests() as stop, search_line(stop) as line:
-        for trial in trials(examples, given, lambda: stop.is_set() or time.monotonic() > started + budget):
+        for trial in trials(examples, given, legal, lambda: stop.is_set() or time.monotonic() > started + budget):
             best = trial.best
             line.show(f"choosing settings: {trial}", trial.rules, trial.length.total, time.monotonic() - started)
             detail(f"[trial] {trial}: {trial.rules:,} rules, {trial.length.total:,.1f} bits{', best' * trial.is_best}")
@@ -230,17 +237,18 @@ def run(
     examples: Sequence[Example],
     settings: InductionSettings,
     seed_rules: Iterable[Rule] = (),
+    target_grammar: TargetGrammar | None = None,
     trace: Path | None = None,
     resume: Path | None = None,
 ) -> Induced:
     """Induce a grammar, from the beginning or from where the trace `resume` ends, until done or stopped by Ctrl-C."""
     seeds = list(seed_rules)
-    config = induction_config(examples, settings, seeds)
+    config = induction_config(examples, settings, seeds, target_grammar)
     past = _past(resume, config) if resume else None
     path = resume or trace
     with stop_requests() as stop, search_line(stop) as line:
         started = time.monotonic()
-        induction = Induction(examples, settings, seeds)
+        induction = Induction(examples, settings, seeds, target_grammar)
         header = Header.of(config, induction.searched_rules, induction.length)
         steps = list(past.steps) if past else []
         with TraceFile.opened(path, past or header) if path else nullcontext() as file:

@@ -18,7 +18,7 @@ together with the rest of the grammar.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -38,11 +38,13 @@ NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut o
 
 @dataclass(frozen=True, slots=True)
 class SplitSettings:
-    """Which ways of splitting a rule are allowed; brackets are pairs of terminals' numbers."""
+    """Which rules may be split off; brackets are pairs of terminals' numbers, `fits` knows parts of legal targets."""
 
     repeated_targets: bool = False
     max_non_terminals: int = 2
     brackets: tuple[tuple[int, int], ...] = ()
+    bare_targets: bool = True
+    fits: Callable[[Labels], bool] | None = None
     tabu: LabelRule | None = None  # a rule to do without
 
     def is_balanced(self, labels: Labels) -> bool:
@@ -63,6 +65,8 @@ class SplitSettings:
             and len(rule.source) > rule.arity * (len(rule.source) == 1)
             and self.is_balanced(rule.source)
             and self.is_balanced(rule.target)
+            and (self.bare_targets or len(rule.target) > 1 or rule.target[0] >= 0)
+            and (self.fits is None or self.fits(rule.target))
         )
 
 

@@ -1,7 +1,8 @@
 """Which settings a dataset wants: ways of searching are tried one after the other, and the shortest description wins.
 
-The settings say how to search; the objective, with fitted probabilities, says what was found. So a trial is a search on
-examples of the training data, and settings are kept where they lead to fewer bits. Nothing else is looked at.
+The settings say how to search; the objective, with fitted probabilities, says what was found: how long the rules are,
+and how well what half of the examples shows tells the targets of the other half. So a trial is a search on examples of
+the training data, and settings are kept where they lead to fewer bits. Nothing else is looked at.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nqg.data.examples import Example
+from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.corpus import shortest_first
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
@@ -34,7 +36,10 @@ class Trial:
 
 
 def trials(
-    examples: Sequence[Example], given: Mapping[str, Any] | None = None, is_over: Callable[[], bool] = lambda: False
+    examples: Sequence[Example],
+    given: Mapping[str, Any] | None = None,
+    target_grammar: TargetGrammar | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[Trial]:
     """Try one change after the other, from `InductionSettings.automatic()`; what is `given` is never changed.
 
@@ -49,7 +54,7 @@ def trials(
         settings = best.changed(**changed)
         if changes and settings == best:
             continue
-        induction = Induction(part, settings.changed(returning=False))
+        induction = Induction(part, settings.changed(returning=False), target_grammar=target_grammar)
         for _ in induction.steps():
             if is_over():
                 return

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.chart import EncodedBatch, charts, goal_charts
+from nqg.grammar.chart import SHOWN_TOKENS, EncodedBatch, charts, goal_charts
 from nqg.grammar.encoding import NT
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_ROOT, ranges
 from nqg.induction.description_length import LabelRule, Labels
 
 Mask = NDArray[np.bool_]
+MOST_TOKENS = 500  # on a side of an example: charts and candidates take time with its square and more
 
 
 def shortest_first(examples: Iterable[Example], count: int | None = None) -> list[Example]:
@@ -36,6 +37,9 @@ def shortest_first(examples: Iterable[Example], count: int | None = None) -> lis
         rank = (-len(example.source_tokens), -position)
         if not all(pair):
             raise NqgError(f"{example} has an empty side; a rule needs words on both")
+        if (longest := max(map(len, pair))) > MOST_TOKENS:
+            start = " ".join(example.source_tokens[:SHOWN_TOKENS])
+            raise NqgError(f"example '{start} …' has {longest:,} tokens on a side; expected at most {MOST_TOKENS:,}")
         if pair in kept or (len(kept) >= most and rank < worst_first[0][0]):
             continue  # what was dropped before ranks below all that are kept, and its repetitions too
         kept[pair] = example

@@ -17,7 +17,7 @@ from nqg.data.examples import Example
 from nqg.grammar.arrays import FloatArray
 from nqg.grammar.chart import EncodedBatch, log_counts
 from nqg.grammar.encoding import LEAF, NT, GrammarArrays
-from nqg.grammar.grammar import Grammar, NonTerminal, Rule
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols
 from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
@@ -89,8 +89,11 @@ class TerminalVocabulary:
     def rule(self, labels: LabelRule) -> Rule:
         indices = iter(range(1, labels.arity + 1))
         source = tuple(NonTerminal(next(indices)) if label == NT else self.terminals[label] for label in labels.source)
-        target = tuple(NonTerminal(-label) if label < 0 else self.terminals[label] for label in labels.target)
-        return Rule(source, target)
+        return Rule(source, self.symbols(labels.target))
+
+    def symbols(self, target: Labels) -> Symbols:
+        """The target side of a rule with these labels."""
+        return tuple(NonTerminal(-label) if label < 0 else self.terminals[label] for label in target)
 
 
 @dataclass(frozen=True, slots=True)

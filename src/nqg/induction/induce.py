@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, Rule, check_arity
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.types import Signatures
 from nqg.induction.candidates import SplitSettings
 from nqg.induction.corpus import EncodedExamples, shared_strings, shortest_first, underivable
-from nqg.induction.description_length import DescriptionLength, LabelRule, TerminalVocabulary
+from nqg.induction.description_length import DescriptionLength, LabelRule, Labels, TerminalVocabulary
 from nqg.induction.lexicon import lexical_rules
 from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
@@ -35,16 +38,23 @@ class InductionStep:
 class Induction:
     """A search that can be watched, stopped at any step, and resumed from its steps.
 
-    Examples that are not searched stay where they are: a `MappedExamples` is never in memory as a whole.
+    Examples that are not searched stay where they are: a `MappedExamples` is never in memory as a whole. With a
+    `target_grammar`, the search proposes only rules whose targets can be a part of legal programs.
     """
 
     def __init__(
-        self, examples: Iterable[Example], settings: InductionSettings | None = None, seed_rules: Iterable[Rule] = ()
+        self,
+        examples: Iterable[Example],
+        settings: InductionSettings | None = None,
+        seed_rules: Iterable[Rule] = (),
+        target_grammar: TargetGrammar | None = None,
     ) -> None:
         self.settings = settings or InductionSettings()
         self._examples = examples if isinstance(examples, Sequence) else list(examples)
         self._seeds = list(seed_rules)
-        self._lexicon = lexical_rules(self._examples) if self.settings.lexical else []
+        self._fits = cache(Signatures(target_grammar).fits) if target_grammar else None
+        lexicon = lexical_rules(self._examples) if self.settings.lexical else []
+        self._lexicon = [rule for rule in lexicon if self._fits is None or self._fits(rule.target)]
         for rule in self._seeds:
             check_arity(rule, self.settings.max_non_terminals)
         self._sample: list[Example] = []
@@ -64,7 +74,8 @@ class Induction:
             for example in self._sample
         ]
         new = pairs[len(pairs) - len(examples) :]
-        identities = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
+        shared = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
+        identities = filter(self._has_signature, shared)
         lexicon = dict.fromkeys(map(vocabulary.label_rule, self._lexicon))
         words = {word for pair in new for word in pair.source}
         first_rules = [
@@ -79,8 +90,14 @@ class Induction:
             settings.repeated_targets,
             settings.max_non_terminals,
             tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
+            settings.bare_targets,
+            None if self._fits is None else self._has_signature,
         )
         self._search = Search(EncodedExamples.of(pairs), dict.fromkeys(first_rules), settings, splits, lexicon)
+
+    def _has_signature(self, target: Labels) -> bool:
+        """Whether a target in numbers can be a part of a legal program."""
+        return self._fits is None or self._fits(self._vocabulary.symbols(target))
 
     @property
     def length(self) -> DescriptionLength:
@@ -169,7 +186,10 @@ class Induction:
 
 
 def induce(
-    examples: Iterable[Example], settings: InductionSettings | None = None, seed_rules: Iterable[Rule] = ()
+    examples: Iterable[Example],
+    settings: InductionSettings | None = None,
+    seed_rules: Iterable[Rule] = (),
+    target_grammar: TargetGrammar | None = None,
 ) -> Grammar:
     """The grammar that explains `examples` in few bits; every one of them is derivable from it.
 
@@ -179,7 +199,7 @@ def induce(
     jump ### J
     walk ### W
     """
-    induction = Induction(examples, settings, seed_rules)
+    induction = Induction(examples, settings, seed_rules, target_grammar)
     for _ in induction.steps():
         pass
     return induction.grammar

@@ -2,7 +2,8 @@
 
 Equal weights charge every sentence for readings that no example ever uses, so ambiguity costs more the more examples
 there are. Here a derivation has the probability ∏ p(rule | parent rule, non-terminal), and what the examples show is
-learnt by expectation maximisation over the derivations of their targets; what is left to pay is real doubt:
+learnt by expectation maximisation over the derivations of their targets; what is left to pay is real doubt. Each half
+of the examples is judged by what the other half shows, so that nothing is learnt by heart.
 
     −Σ_(x,y) log₂ Σ_{z ∈ Z_xy} p(z) / Σ_{z ∈ Z_x*} p(z)
 
@@ -11,7 +12,7 @@ A *slot* is a non-terminal of a rule, or the root. Rules that no example has in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,6 +25,7 @@ from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, concatenated
 
 ROOT_SLOT = 0
 SMOOTHING = 1.0  # how many examples the uniform distribution is worth
+FOLDS = 2  # pairs of one are judged by what is fitted to the others
 ITERATIONS = 5  # of expectation maximisation; more change the bits of our grammars by less than a hundredth
 PART_SIZE = 256  # examples whose forests are in memory together
 
@@ -61,15 +63,23 @@ class RuleProbabilities:
 
 
 def fitted_data_bits(grammar: GrammarArrays, sources: EncodedBatch, targets: EncodedBatch) -> FloatArray:
-    """For each pair the bits that tell its target, by probabilities fitted to all pairs; infinite if not derivable."""
+    """For each pair the bits that tell its target, by probabilities fitted to others; infinite if not derivable."""
     parts = list(zip(_parts(sources), _parts(targets), strict=True))
     goals = concatenated([encoded_goals(grammar, encoded_charts(grammar, part), target) for part, target in parts])
-    model, rules = RuleProbabilities.uniform(grammar), max(1, int(np.count_nonzero(grammar.active)))
-    for _ in range(ITERATIONS):
-        model = model.refitted(goals, rules)
-    right = model.log_sums(goals)
-    full = (encoded_charts(grammar, part) for part, _ in parts)  # once more, rather than all in memory together
-    everything = np.concatenate([np.empty(0), *map(model.log_sums, full)])
+    rules, folds = max(1, int(np.count_nonzero(grammar.active))), np.arange(len(sources)) % FOLDS
+    models = []
+    for fold in range(FOLDS):
+        others, model = goals.select(np.flatnonzero(folds != fold).tolist()), RuleProbabilities.uniform(grammar)
+        for _ in range(ITERATIONS):
+            model = model.refitted(others, rules)
+        models.append(model)
+
+    def log_sums(forests: Iterable[Hypergraph]) -> FloatArray:
+        sums = [np.stack([model.log_sums(part) for model in models]) for part in forests]
+        return np.hstack([np.empty((FOLDS, 0)), *sums])[folds, np.arange(len(folds))]
+
+    right = log_sums([goals])
+    everything = log_sums(encoded_charts(grammar, part) for part, _ in parts)  # charted twice, never all in memory
     bits = np.full(len(right), np.inf)
     some = np.isfinite(right)
     bits[some] = np.maximum(0.0, everything[some] - right[some]) / np.log(2)

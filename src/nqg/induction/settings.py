@@ -33,6 +33,7 @@ class InductionSettings:
     fitted: bool = False  # grammars are compared by fitted probabilities, not equal weights (not in the paper)
     pruning: bool = True  # finally, remove rules that no example needs (not in the paper)
     balanced: bool = True  # no rule with unbalanced parentheses
+    bare_targets: bool = True  # a target may be a non-terminal alone
     max_non_terminals: int = MAX_NON_TERMINALS
     minimum_gain: float = 0.0  # stop when no rule saves more bits than this
     seed: int = 0  # of the sample

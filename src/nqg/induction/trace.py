@@ -18,6 +18,7 @@ from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import decoded, numbered_lines, strict_json
 from nqg.grammar.grammar import Rule
+from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.description_length import DescriptionLength
 from nqg.induction.induce import InductionStep
 from nqg.induction.search import Phase
@@ -31,16 +32,21 @@ SETTINGS_MARK = "# settings: "
 
 
 def induction_config(
-    examples: Sequence[Example], settings: InductionSettings, seed_rules: Iterable[Rule] = ()
+    examples: Sequence[Example],
+    settings: InductionSettings,
+    seed_rules: Iterable[Rule] = (),
+    target_grammar: TargetGrammar | None = None,
 ) -> RunConfig:
     """What a search begins with: equal configurations make equal steps."""
-    return RunConfig.of("induction", examples, settings, seed_rules=[str(rule) for rule in seed_rules])
+    rules, legal = [str(rule) for rule in seed_rules], "" if target_grammar is None else str(target_grammar)
+    return RunConfig.of("induction", examples, settings, seed_rules=rules, target_grammar=legal)
 
 
 def grammar_comments(config: RunConfig) -> list[str]:
     """Lines for the top of a grammar file."""
     seed_rules = config.extra["seed_rules"]
     seeds = f" and {len(seed_rules):,} seed rules" if seed_rules else ""
+    seeds += ", with a target grammar" if config.extra["target_grammar"] else ""
     return [
         f"# induced by nqg {config.nqg_version} from {config.data.examples:,} examples{seeds}",
         f"# sha256 of the examples: {config.data.fingerprint}",
@@ -76,17 +82,20 @@ class Header:
     rules: int
     grammar_bits: float
     data_bits: float
+    target_grammar: str = ""  # its text
 
     @classmethod
     def of(cls, config: RunConfig, rules: int, length: DescriptionLength) -> Header:
         data, seeds = (config.data.examples, config.data.fingerprint), tuple(config.extra["seed_rules"])
         bits = (length.grammar_bits, length.data_bits)
-        return cls(KIND, VERSION, config.nqg_version, *data, config.settings, seeds, rules, *bits)
+        legal = config.extra["target_grammar"]
+        return cls(KIND, VERSION, config.nqg_version, *data, config.settings, seeds, rules, *bits, legal)
 
     @property
     def config(self) -> RunConfig:
         data = DataFingerprint(self.examples, self.sha256)
-        return RunConfig("induction", data, self.settings, {"seed_rules": list(self.seed_rules)}, self.nqg)
+        extra = {"seed_rules": list(self.seed_rules), "target_grammar": self.target_grammar}
+        return RunConfig("induction", data, self.settings, extra, self.nqg)
 
     @property
     def length(self) -> DescriptionLength:
