@@ -273,13 +273,16 @@ def _covers(
 
 
 def fitted_bits_by_definition(
-    grammar: Grammar, pairs: Sequence[tuple[Tokens, Tokens]], folds: int, iterations: int, smoothing: float
+    grammar: Grammar, pairs: Sequence[tuple[Tokens, Tokens]], folds: Sequence[int], iterations: int, smoothing: float
 ) -> list[float]:
     """The data term with probabilities of rules in slots, fitted by listing every derivation of the other folds."""
     bits = [0.0] * len(pairs)
-    for fold in range(folds):
-        others = [pair for number, pair in enumerate(pairs) if number % folds != fold]
-        bits[fold::folds] = _bits_given(grammar, others, pairs[fold::folds], iterations, smoothing)
+    for fold in set(folds):
+        own = [number for number, each in enumerate(folds) if each == fold]
+        others = [pair for pair, each in zip(pairs, folds, strict=True) if each != fold]
+        found = _bits_given(grammar, others, [pairs[number] for number in own], iterations, smoothing)
+        for number, value in zip(own, found, strict=True):
+            bits[number] = value
     return bits
 
 

@@ -14,7 +14,7 @@ from nqg.grammar.chart import EncodedBatch
 from nqg.grammar.grammar import Grammar
 from nqg.induction import probabilities
 from nqg.induction.description_length import description_length
-from nqg.induction.probabilities import FOLDS, ITERATIONS, SMOOTHING, fitted_data_bits
+from nqg.induction.probabilities import ITERATIONS, SMOOTHING, fitted_data_bits, random_folds
 from nqg.induction.settings import InductionSettings
 from oracles import all_derivations, fitted_bits_by_definition
 from strategies import grammars, sentences
@@ -43,7 +43,7 @@ def test_the_bits_are_those_of_a_fit_that_lists_all_derivations(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probabilities, "PART_SIZE", part_size)
         found = fitted_data_bits(grammar.encoded.arrays, *sides)
-    expected = fitted_bits_by_definition(grammar, pairs, FOLDS, ITERATIONS, SMOOTHING)
+    expected = fitted_bits_by_definition(grammar, pairs, random_folds(len(pairs)), ITERATIONS, SMOOTHING)
     assert found.tolist() == pytest.approx(expected, abs=1e-9)
 
 

@@ -7,6 +7,7 @@ the training data, and settings are kept where they lead to fewer bits. Nothing 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from nqg.induction.description_length import DescriptionLength, description_leng
 from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
 
-TRIAL_EXAMPLES = 1000  # as many distinct examples, of all lengths, are searched in a trial
+TRIAL_EXAMPLES = 1000  # as many distinct examples, drawn at random, are searched in a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ def trials(
     """
     fixed = dict(given or {})
     distinct = shortest_first(examples)
-    part = distinct[:: -(-len(distinct) // TRIAL_EXAMPLES)]
+    picked = random.Random(0).sample(range(len(distinct)), min(len(distinct), TRIAL_EXAMPLES))
+    part = [distinct[number] for number in sorted(picked)]
     best, least = InductionSettings.automatic().changed(**fixed), float("inf")
     for changes in ({}, *ALTERNATIVES):
         changed = {name: value for name, value in changes.items() if name not in fixed}

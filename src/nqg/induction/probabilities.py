@@ -12,8 +12,10 @@ A *slot* is a non-terminal of a rule, or the root. Rules that no example has in 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -66,7 +68,7 @@ def fitted_data_bits(grammar: GrammarArrays, sources: EncodedBatch, targets: Enc
     """For each pair the bits that tell its target, by probabilities fitted to others; infinite if not derivable."""
     parts = list(zip(_parts(sources), _parts(targets), strict=True))
     goals = concatenated([encoded_goals(grammar, encoded_charts(grammar, part), target) for part, target in parts])
-    rules, folds = max(1, int(np.count_nonzero(grammar.active))), np.arange(len(sources)) % FOLDS
+    rules, folds = max(1, int(np.count_nonzero(grammar.active))), np.array(random_folds(len(sources)), dtype=np.int64)
     models = []
     for fold in range(FOLDS):
         others, model = goals.select(np.flatnonzero(folds != fold).tolist()), RuleProbabilities.uniform(grammar)
@@ -84,6 +86,13 @@ def fitted_data_bits(grammar: GrammarArrays, sources: EncodedBatch, targets: Enc
     some = np.isfinite(right)
     bits[some] = np.maximum(0.0, everything[some] - right[some]) / np.log(2)
     return bits
+
+
+@lru_cache(maxsize=4)
+def random_folds(count: int) -> list[int]:
+    """The fold of each of so many pairs; at random, because the order of examples often has a pattern."""
+    rng = random.Random(0)
+    return [rng.randrange(FOLDS) for _ in range(count)]
 
 
 def _parts(batch: EncodedBatch) -> Iterator[EncodedBatch]:

@@ -234,7 +234,7 @@ class RuleIndex:
 
 
 class Phase(StrEnum):
-    """What kind of steps is made; pruning, where it changed anything, is followed by splitting again."""
+    """What kind of steps is made; where pruning changed anything, splitting begins again, and so does returning."""
 
     SPLITTING = "splitting"
     FACTORING = "factoring"
@@ -244,6 +244,7 @@ class Phase(StrEnum):
 
 
 NEXT_PHASE = {Phase.SPLITTING: Phase.FACTORING, Phase.FACTORING: Phase.PRUNING, Phase.PRUNING: Phase.RETURNING}
+AFTER_CHANGES = {Phase.PRUNING: Phase.SPLITTING, Phase.RETURNING: Phase.RETURNING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +291,13 @@ class Search:
                 yield from self._returning_moves()
             elif self._phase is Phase.SPLITTING or self.settings.factoring:
                 yield from self._splitting_moves(list(self.rules))
-            if self._phase is Phase.PRUNING and self._has_changed:
-                self._phase = Phase.SPLITTING
+            if self._phase in AFTER_CHANGES and self._has_changed:
+                self._phase = AFTER_CHANGES[self._phase]
             elif self._phase is Phase.RETURNING or (self._phase is Phase.PRUNING and not self.settings.returning):
                 return
             else:
                 self._phase = NEXT_PHASE[self._phase]
-            self._has_changed = False
+            self._has_changed, self._returned = False, None
 
     def make(self, move: Move) -> None:
         if move.phase is not self._phase:
