@@ -461,7 +461,8 @@ class Search:
             pass
         if len(lost) > PUT_BACK:
             search = Search(self.corpus, search.rules, settings, splits, self.lexicon)
-        return search if np.all(np.isfinite(search.data_bits)) else None
+        is_found = rule not in search.rules and bool(np.all(np.isfinite(search.data_bits)))  # it may be an example
+        return search if is_found else None
 
     def _total_bits(self, most: float = math.inf) -> float:
         """The objective; where the rules alone take more than `most`, only their bits."""
