@@ -12,7 +12,7 @@ from typing import Any
 
 from nqg.data.funql import Call, Entity, Name, Number, Placeholder, Term
 from nqg.data.geobase import Geography
-from nqg.evaluation.calibration import Trial
+from nqg.evaluation.calibration import GateTrial
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
@@ -601,7 +601,7 @@ def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
 # The hybrid: the twin of `nqg.inference.hybrid` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
 
 
-def best_gate(trials: Sequence[Trial]) -> Gate:
+def best_gate(trials: Sequence[GateTrial]) -> Gate:
     """Of the gates with which most trials are right, the one that lets most pass."""
     asked = [trial.probability for trial in trials if trial.probability is not None]
     gates = [Gate(threshold, trusts) for threshold in (0.0, 2.0, *asked) for trusts in (True, False)]

@@ -25,7 +25,7 @@ from nqg.cli import train as command
 from nqg.cli.terminal import STOPPED
 from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
-from nqg.evaluation.calibration import Trial, fold_trials
+from nqg.evaluation.calibration import GateTrial, fold_trials
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
 from nqg.training.records import TrainingStep
@@ -74,7 +74,7 @@ def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(monk
     words = ("train.tsv", *BRIEF, "--folds", "3")
     tried: list[int] = []
 
-    def interrupted(*arguments: Any) -> list[Trial]:
+    def interrupted(*arguments: Any) -> list[GateTrial]:
         if len(tried) == 2:
             raise KeyboardInterrupt
         tried.append(len(tried))

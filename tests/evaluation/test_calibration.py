@@ -12,7 +12,16 @@ from nqg.answers import Answer
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, distinct_pairs
 from nqg.errors import SettingsError
-from nqg.evaluation.calibration import HeldOut, Trial, cross_fitted, folds, held_out, known_pairs, trials, used_rules
+from nqg.evaluation.calibration import (
+    GateTrial,
+    HeldOut,
+    cross_fitted,
+    folds,
+    held_out,
+    known_pairs,
+    trials,
+    used_rules,
+)
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import TrainingSettings
@@ -102,16 +111,16 @@ def test_trials_say_who_is_right_and_how_sure_the_grammar_was() -> None:
     one, two, three = EXAMPLES[:3]
     parser = Memory([one], guess="wrong")
     assert list(trials(parser, Memory([one, two], guess=None), [one, two, three])) == [
-        Trial(1.0, True, True),
-        Trial(0.3, False, True),
-        Trial(0.3, False, False),
+        GateTrial(1.0, True, True),
+        GateTrial(0.3, False, True),
+        GateTrial(0.3, False, False),
     ]
 
 
 def test_where_the_fallback_is_silent_handing_over_changes_nothing() -> None:
     one = EXAMPLES[0]
-    assert list(trials(Memory([one], None), Memory([], None), [one])) == [Trial(1.0, True, True)]
-    assert list(trials(Memory([], None), Memory([], None), [one])) == [Trial(None, False, False)]
+    assert list(trials(Memory([one], None), Memory([], None), [one])) == [GateTrial(1.0, True, True)]
+    assert list(trials(Memory([], None), Memory([], None), [one])) == [GateTrial(None, False, False)]
 
 
 def test_what_counts_as_right_is_the_callers_choice() -> None:

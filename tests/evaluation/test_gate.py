@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import NqgError, SettingsError
-from nqg.evaluation.calibration import Trial, calibrated_gate
+from nqg.evaluation.calibration import GateTrial, calibrated_gate
 from nqg.inference.hybrid import NEVER, Calibration, Gate
 from oracles import best_gate
 
@@ -18,40 +18,40 @@ PROBABILITIES = (
 )
 
 
-def trials() -> st.SearchStrategy[list[Trial]]:
-    return st.lists(st.builds(Trial, PROBABILITIES, st.booleans(), st.booleans()).map(abstained), min_size=1)
+def trials() -> st.SearchStrategy[list[GateTrial]]:
+    return st.lists(st.builds(GateTrial, PROBABILITIES, st.booleans(), st.booleans()).map(abstained), min_size=1)
 
 
-def abstained(trial: Trial) -> Trial:
+def abstained(trial: GateTrial) -> GateTrial:
     """Who says nothing is not right."""
-    return Trial(None, False, trial.fallback_is_right) if trial.probability is None else trial
+    return GateTrial(None, False, trial.fallback_is_right) if trial.probability is None else trial
 
 
-def right(trials: list[Trial], gate: Gate) -> int:
+def right(trials: list[GateTrial], gate: Gate) -> int:
     return sum(trial.is_right(gate) for trial in trials)
 
 
 @given(trials())
-def test_no_gate_gets_more_trials_right_than_the_calibrated_one(trials: list[Trial]) -> None:
+def test_no_gate_gets_more_trials_right_than_the_calibrated_one(trials: list[GateTrial]) -> None:
     assert right(trials, calibrated_gate(trials)) == right(trials, best_gate(trials))
 
 
 @given(trials())
-def test_of_gates_that_do_as_well_the_calibrated_one_lets_most_pass(trials: list[Trial]) -> None:
+def test_of_gates_that_do_as_well_the_calibrated_one_lets_most_pass(trials: list[GateTrial]) -> None:
     found, best = calibrated_gate(trials), best_gate(trials)
     asked = [trial.probability for trial in trials if trial.probability is not None]
     assert list(map(found.lets_pass, asked)) == list(map(best.lets_pass, asked))
 
 
 @given(trials())
-def test_on_the_trials_the_hybrid_is_at_least_as_good_as_the_better_of_its_parts(trials: list[Trial]) -> None:
+def test_on_the_trials_the_hybrid_is_at_least_as_good_as_the_better_of_its_parts(trials: list[GateTrial]) -> None:
     figures = calibrated_gate(trials).calibration
     assert figures is not None
     assert figures.gated >= max(figures.grammar_alone, figures.fallback_alone, figures.grammar_first)
 
 
 def test_the_figures_count_what_each_way_gets_right() -> None:
-    found = calibrated_gate([Trial(0.3, False, True), Trial(0.9, True, False), Trial(None, False, True)])
+    found = calibrated_gate([GateTrial(0.3, False, True), GateTrial(0.9, True, False), GateTrial(None, False, True)])
     assert found.calibration == Calibration(3, grammar_alone=1, fallback_alone=2, grammar_first=2, gated=3)
     assert str(found) == "the grammar answers where its confidence is at least 0.9"
     assert str(found.calibration) == (
@@ -62,19 +62,23 @@ def test_the_figures_count_what_each_way_gets_right() -> None:
 @pytest.mark.parametrize(
     ("trials", "gate", "words"),
     [
-        ([Trial(0.2, True, True)], Gate(), "the grammar answers whenever it can"),
-        ([Trial(None, False, True)], Gate(), "the grammar answers whenever it can"),
-        ([Trial(0.2, False, True), Trial(1.0, False, True)], Gate(NEVER, False), "the fallback answers always"),
-        ([Trial(0.2, False, True), Trial(1 - 1e-12, True, False)], Gate(1.0), "where its confidence is at least 1"),
+        ([GateTrial(0.2, True, True)], Gate(), "the grammar answers whenever it can"),
+        ([GateTrial(None, False, True)], Gate(), "the grammar answers whenever it can"),
+        ([GateTrial(0.2, False, True), GateTrial(1.0, False, True)], Gate(NEVER, False), "the fallback answers always"),
         (
-            [Trial(0.9, True, False), Trial(1.0, False, True)],
+            [GateTrial(0.2, False, True), GateTrial(1 - 1e-12, True, False)],
+            Gate(1.0),
+            "where its confidence is at least 1",
+        ),
+        (
+            [GateTrial(0.9, True, False), GateTrial(1.0, False, True)],
             Gate(0.0, False),
             "whenever it can, but not where it is 1",
         ),
     ],
     ids=["a tie", "only abstentions", "never right", "nearly one is one", "only readings are no sure ones"],
 )
-def test_extremes(trials: list[Trial], gate: Gate, words: str) -> None:
+def test_extremes(trials: list[GateTrial], gate: Gate, words: str) -> None:
     found = calibrated_gate(trials)
     assert (found.threshold, found.trusts_only_readings) == (gate.threshold, gate.trusts_only_readings)
     assert str(found).endswith(words)
@@ -99,7 +103,7 @@ def test_a_threshold_that_makes_no_sense_is_refused(threshold: float) -> None:
 
 
 @given(trials())
-def test_a_gate_survives_its_file(tmp_path_factory: pytest.TempPathFactory, trials: list[Trial]) -> None:
+def test_a_gate_survives_its_file(tmp_path_factory: pytest.TempPathFactory, trials: list[GateTrial]) -> None:
     path = tmp_path_factory.mktemp("gate") / "gate.json"
     for gate in (calibrated_gate(trials), Gate(0.5)):
         gate.write(path)

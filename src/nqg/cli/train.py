@@ -42,8 +42,8 @@ from nqg.data.examples import Example, MappedExamples, read_examples
 from nqg.errors import MissingExtra, NqgError, SettingsError
 from nqg.evaluation.calibration import (
     MOST_EXAMPLES,
+    GateTrial,
     HeldOut,
-    Trial,
     calibrated_gate,
     fitted_calibrator,
     fold_trials,
@@ -447,7 +447,7 @@ class FallbackOptions:
             pass
         return fine_tuning.seq2seq
 
-    def writer(self, seq2seq: Seq2seq, model: SavedModel, trials: Sequence[Trial]) -> Callable[[Path], None]:
+    def writer(self, seq2seq: Seq2seq, model: SavedModel, trials: Sequence[GateTrial]) -> Callable[[Path], None]:
         """What writes the fallback, and the gate that the trials lead to, into a model folder."""
         gate = None
         if self.has_gate:
@@ -462,7 +462,7 @@ class FoldRecord:
     """What came of one fold, and the fingerprint of what it began with."""
 
     config: str
-    trials: tuple[Trial, ...]
+    trials: tuple[GateTrial, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +483,7 @@ class CrossValidation:
 
     def trials(
         self, task: TrainingTask, run: TrainingRun, trained: ParserTraining, fallback: FallbackOptions | None
-    ) -> list[Trial]:
+    ) -> list[GateTrial]:
         """What parts that were trained without a fold say of it, fold by fold; those done are in the run's folder."""
         seed, best = task.training.seed, trained.trainer.best
         chosen = sorted(random.Random(seed).sample(range(len(task.examples)), min(len(task.examples), MOST_EXAMPLES)))
@@ -507,7 +507,7 @@ class CrossValidation:
                 raise
             err.print(f"no confidence can be learned: {error}")
             return []
-        found: list[Trial] = []
+        found: list[GateTrial] = []
         for number, split in enumerate(splits, start=1):
             label, folder = f"fold {number} of {len(splits)} · ", run.folder / f"fold-{number}"
             record = folder.with_suffix(".json")
@@ -524,7 +524,7 @@ class CrossValidation:
 
     def _tried(
         self, task: TrainingTask, run: TrainingRun, split: Split, fallback: FallbackOptions | None, share: float
-    ) -> list[Trial]:
+    ) -> list[GateTrial]:
         """What comes of one fold, with a `share` of the steps."""
 
         def shorter(settings: Brief) -> Brief:

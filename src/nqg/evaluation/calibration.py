@@ -95,7 +95,7 @@ def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, 
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class GateTrial:
     """What both parts made of a held-out sentence; the probability is None where the grammar abstained.
 
     It is the grammar's confidence, where that is known; the `evidence` is what a confidence is made of.
@@ -107,7 +107,7 @@ class Trial:
     evidence: Evidence | None = None
 
     @classmethod
-    def of(cls, own: Answer, other: Answer, wanted: Wanted, is_right: Callable[[str, Wanted], bool]) -> Trial:
+    def of(cls, own: Answer, other: Answer, wanted: Wanted, is_right: Callable[[str, Wanted], bool]) -> GateTrial:
         """What came of asking both; where the fallback has no answer, the hybrid stays with the grammar's."""
         handed_over = own.target if other.target is None else other.target
         by_grammar, by_other = (target is not None and is_right(target, wanted) for target in (own.target, handed_over))
@@ -118,10 +118,10 @@ class Trial:
         return self.grammar_is_right if by_grammar else self.fallback_is_right
 
 
-def calibrated_gate(trials: Sequence[Trial]) -> Gate:
+def calibrated_gate(trials: Sequence[GateTrial]) -> Gate:
     """The gate with which most trials are right; among equals the one that lets most pass, "grammar first".
 
-    >>> wrong_when_unsure = [Trial(0.4, False, True), Trial(0.7, True, True), Trial(1.0, True, False)]
+    >>> wrong_when_unsure = [GateTrial(0.4, False, True), GateTrial(0.7, True, True), GateTrial(1.0, True, False)]
     >>> calibrated_gate(wrong_when_unsure).threshold
     0.7
     """
@@ -153,13 +153,13 @@ def trials(
     examples: Sequence[Example],
     is_right: Match = exact_match,
     known: RulePairs | None = None,
-) -> Iterator[Trial]:
+) -> Iterator[GateTrial]:
     """How both parts do on `examples`, each asked about all; with evidence, given the pairs `known` in training."""
     answers = Hybrid(parser, fallback, asks_both=True).answers(example.source for example in examples)
     grammar = grammar_of(parser)
     for example, answer in zip(examples, answers, strict=True):
         own, other = answer.parts
-        trial = Trial.of(own, other, example.target, is_right)
+        trial = GateTrial.of(own, other, example.target, is_right)
         if known and grammar and own.reading:
             pairs = rule_pairs(own.reading.derivation, grammar.numbers)
             trial = replace(trial, evidence=Evidence.of(own.reading.probability, pairs, known))
@@ -180,7 +180,7 @@ def fold_trials(
     trained_parser: Callable[[Sequence[Example]], System],
     trained_fallback: Callable[[Sequence[Example]], System] | None = None,
     is_right: Match = exact_match,
-) -> list[Trial]:
+) -> list[GateTrial]:
     """What two parts that are fitted to the train part of `split`, of the different examples, make of its test part."""
     parts = split.parts(distinct_pairs(examples))
     parser = trained_parser(parts.train)
@@ -204,19 +204,19 @@ def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
     return replace(grammar, rules=tuple(grammar[rule] for rule in np.unique(goal.rules).tolist()))
 
 
-def fitted_weights(trials: Sequence[Trial]) -> Weights:
+def fitted_weights(trials: Sequence[GateTrial]) -> Weights:
     """The weights that make a confidence of the evidence in trials."""
     return Weights.fit([Observation(each.evidence, each.grammar_is_right) for each in trials if each.evidence])
 
 
-def fitted_calibrator(parser: Parser, examples: Sequence[Example], trials: Sequence[Trial]) -> Calibrator:
+def fitted_calibrator(parser: Parser, examples: Sequence[Example], trials: Sequence[GateTrial]) -> Calibrator:
     """The calibrator of a parser, given the examples that it is fitted to, and trials of others on folds of them."""
     answered = [each for each in trials if each.evidence]
     right = sum(each.grammar_is_right for each in answered)
     return Calibrator(fitted_weights(trials), known_pairs(parser, examples), len(answered), right)
 
 
-def with_confidence(trials: Iterable[Trial], weights: Weights) -> list[Trial]:
+def with_confidence(trials: Iterable[GateTrial], weights: Weights) -> list[GateTrial]:
     """The trials with the confidence of the grammar in the place of its probability."""
     return [replace(each, probability=weights.confidence(each.evidence)) if each.evidence else each for each in trials]
 

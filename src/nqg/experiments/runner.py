@@ -19,7 +19,7 @@ from typing import NamedTuple
 from nqg.answers import Answer
 from nqg.data.examples import distinct_pairs
 from nqg.engines import Engine
-from nqg.evaluation.calibration import HeldOut, Trial, calibrated_gate, held_out
+from nqg.evaluation.calibration import GateTrial, HeldOut, calibrated_gate, held_out
 from nqg.evaluation.evaluation import Evaluation
 from nqg.evaluation.metrics import Scores
 from nqg.experiments.recipe import Recipe, SystemName, UsedWeights
@@ -174,7 +174,7 @@ class Runner:
             parts.append(read_answers(path, data.test))
         is_right = next(iter(data.judges.values())).is_right
         asked = zip(*parts, data.test, strict=True)
-        return calibrated_gate([Trial.of(own, other, example, is_right) for own, other, example in asked])
+        return calibrated_gate([GateTrial.of(own, other, example, is_right) for own, other, example in asked])
 
     def _answers_file(self, cell: Cell) -> Path:
         return self.results / ".replies" / cell.recipe / f"{cell.stem}.jsonl"

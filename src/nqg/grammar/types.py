@@ -47,7 +47,7 @@ class Signature:
         return f"{spelled_all(self.part)} from {inner}" if inner else spelled_all(self.part)
 
 
-class Item(NamedTuple):
+class PartItem(NamedTuple):
     """A production read as far as `node` since `start`, and what the non-terminals on the way stand for."""
 
     node: int
@@ -114,13 +114,13 @@ class Signatures:
         """Whether a target has any signature: faster, because it does not matter which."""
         return bool(self._read(target, self._anonymous))
 
-    def _read(self, target: Symbols, fillers: Sequence[Fillers]) -> list[Item]:
+    def _read(self, target: Symbols, fillers: Sequence[Fillers]) -> list[PartItem]:
         """The items that have read the target from its first symbol to its last."""
-        column = {Item(WHOLES, 0, ()), Item(PARTS, 0, ())}
+        column = {PartItem(WHOLES, 0, ()), PartItem(PARTS, 0, ())}
         waiting = [self._waiting(column)]
         for end, symbol in enumerate(target, start=1):
             pending = [following for item in column for following in self._over(item, symbol, fillers)]
-            column = {Item(WHOLES, end, ())}
+            column = {PartItem(WHOLES, end, ())}
             while pending:
                 item = pending.pop()
                 if item in column:
@@ -130,25 +130,25 @@ class Signatures:
                     continue  # what derives a lone non-terminal is one of its own parts
                 for left in self._lefts.get(item.node, ()):
                     parents = waiting[item.start].get(left, ())
-                    pending += [Item(parent.node, parent.start, parent.inner + item.inner) for parent in parents]
+                    pending += [PartItem(parent.node, parent.start, parent.inner + item.inner) for parent in parents]
             waiting.append(self._waiting(column))
         return [item for item in column if item.start == 0 and item.node in self._parts]
 
-    def _over(self, item: Item, symbol: Symbol, fillers: Sequence[Fillers]) -> list[Item]:
+    def _over(self, item: PartItem, symbol: Symbol, fillers: Sequence[Fillers]) -> list[PartItem]:
         """Where an item leads over one symbol of the target."""
         node, start, inner = item
         if isinstance(symbol, NonTerminal):
-            return [Item(behind, start, (*inner, *filler)) for filler, behind in fillers[node]]
+            return [PartItem(behind, start, (*inner, *filler)) for filler, behind in fillers[node]]
         edges = self._edges[node]
-        found = [Item(edges[label], start, inner) for label in (symbol, *self._wildcards(symbol)) if label in edges]
+        found = [PartItem(edges[label], start, inner) for label in (symbol, *self._wildcards(symbol)) if label in edges]
         return [*found, item] if node in self._absorbing else found
 
-    def _waiting(self, items: Iterable[Item]) -> dict[Category, list[Item]]:
+    def _waiting(self, items: Iterable[PartItem]) -> dict[Category, list[PartItem]]:
         """The items behind the categories that `items` wait for."""
-        found: dict[Category, list[Item]] = defaultdict(list)
+        found: dict[Category, list[PartItem]] = defaultdict(list)
         for node, start, inner in items:
             for symbol, behind in self._awaited[node]:
-                found[symbol].append(Item(behind, start, inner))
+                found[symbol].append(PartItem(behind, start, inner))
         return found
 
 
