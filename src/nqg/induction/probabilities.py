@@ -28,7 +28,7 @@ from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, concatenated
 ROOT_SLOT = 0
 SMOOTHING = 1.0  # how many examples the uniform distribution is worth
 FOLDS = 2  # pairs of one are judged by what is fitted to the others
-ITERATIONS = 5  # of expectation maximisation; more change the bits of our grammars by less than a hundredth
+ITERATIONS = 5  # of expectation maximisation; on SCAN jump two more change the bits by less than a hundredth
 PART_SIZE = 256  # examples whose forests are in memory together
 
 
