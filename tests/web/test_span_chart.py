@@ -92,10 +92,11 @@ def test_an_explanation_takes_one_chart_and_one_encoding(
 
         return count
 
-    for owner, name in ((parser_module, "charts"), (gaps_module, "charts"), (Parser, "subwords"), (Parser, "_scores")):
+    charting = ((parser_module, "untyped_charts"), (parser_module, "typed_charts"), (gaps_module, "charts"))
+    for owner, name in (*charting, (Parser, "subwords"), (Parser, "_scores")):
         monkeypatch.setattr(owner, name, counted(name, getattr(owner, name)))
     Service("model", parser).explain_all([Question(sentence, readings=2, explain=True)])
-    assert done == ["charts", "subwords", "_scores"]
+    assert done == ["untyped_charts", "subwords", "_scores"]
 
 
 def test_of_an_underivable_sentence_the_known_parts_are_charted_without_probability(parser: Parser) -> None:

@@ -243,7 +243,7 @@ def restricted(grammar: TargetGrammar, tokens: Collection[str]) -> TargetGrammar
         known = {production.left for production in kept}
     if grammar.start not in known:
         needed = sorted({symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)})
-        shown = ", ".join(f"'{token}'" for token in needed if token not in tokens)
+        shown = ", ".join(f"'{token}'" for token in needed if token not in tokens) or "numbers"
         raise NqgError(f"no legal target can be written in the model's subwords: they lack {shown}")
     return TargetGrammar(tuple(sorted(kept, key=lambda production: production.left != grammar.start)))
 
