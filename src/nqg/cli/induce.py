@@ -183,7 +183,7 @@ def choose_settings(
             line.show(f"choosing settings: {trial}", trial.rules, trial.length.total, time.monotonic() - started)
             detail(f"[trial] {trial}: {trial.rules:,} rules, {trial.length.total:,.1f} bits{', best' * trial.is_best}")
         if stop.is_set():
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("the trials were stopped")
     if time.monotonic() > started + budget:
         err.print(f"settings are the best found in {budget:g} s; more time can be given with --budget")
     return best

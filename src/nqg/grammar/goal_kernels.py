@@ -1,10 +1,13 @@
-"""Of all derivations of a source those that yield one given target: their graph, and their number alone.
+"""Refined charts: of all derivations of a source those that yield one target, or well-typed ones; and their number.
 
 The chart of the source is refined from the bottom up: every node (a span) becomes one node, a *goal*, for each part of
 the target that the span can yield. A part is named by its first occurrence in the target and its length, so equal
 strings have equal names and repeated non-terminals need no special case. Whether a rule's target with its children's
 parts filled in is again a part of the target is decided by laying it over the target at every place where it could
 begin.
+
+Types refine a chart in the same way: a goal is then a type that the span can have, and the rule's table of types says
+which one it has over its children's (`nqg.grammar.types`).
 
 Induction asks for numbers, for every candidate rule and every example that the rule touches, so counting has kernels of
 its own. The number of all derivations needs no hyperedges: merged states carry the number of ways into them. For the
@@ -59,8 +62,8 @@ class GoalWorkspace(NamedTuple):
     used: Int64Array
     first_goal: Int32Array  # per node of the chart: its goals begin at
     owners: Int32Array  # per goal: node of the chart
-    places: Int32Array  # per goal: where its part of the target begins
-    lengths: Int32Array  # per goal: how long that part is
+    places: Int32Array  # per goal: where its part of the target begins; or its type
+    lengths: Int32Array  # per goal: how long that part is; 0 if it is a type
     goal_at: Int32Array  # per place in the target: newest goal of the current node that begins there
     older_goal: Int32Array  # per goal: the one before it at the same place
     picked: Int32Array  # (K,) goals picked for the children of the current hyperedge

@@ -283,6 +283,11 @@ class TypedRule:
                 wanted[place] |= part
         return cls(occurrences, own, tuple(wanted))
 
+    def classes(self, masks: Iterable[int]) -> list[list[int]]:
+        """For each non-terminal what children of these types stand for of what is wanted, each once."""
+        masks = list(masks)
+        return [[*dict.fromkeys(mask & wanted for mask in masks if mask & wanted)] for wanted in self.wanted]
+
     def result(self, children: Sequence[int]) -> int:
         """The parts that the rule stands for over children that stand for those."""
         found = 0
@@ -293,41 +298,38 @@ class TypedRule:
         return found
 
 
-def closure(rules: Sequence[TypedRule]) -> tuple[list[int], list[dict[tuple[int, ...], int]]]:
-    """All types that derivations have, and for each rule that of every combination of what is wanted of its children.
+Results = dict[tuple[int, ...], int]  # the parts of a rule, by what its children stand for of what is wanted of them
+
+
+def closure(rules: Sequence[TypedRule]) -> tuple[list[int], list[Results]]:
+    """All types that derivations have, and the results of every rule over them.
 
     Types grow from those of rules without non-terminals until there are no new ones.
     """
     masks: dict[int, None] = {}
-    results: list[dict[tuple[int, ...], int]] = [{} for _ in rules]
+    results: list[Results] = [{} for _ in rules]
     count = -1
     while count < len(masks):
-        count = len(masks)
-        known = list(masks)
+        count, known = len(masks), list(masks)
         for rule, own in zip(rules, results, strict=True):
-            keys = [[*dict.fromkeys(mask & wanted for mask in known if mask & wanted)] for wanted in rule.wanted]
-            for children in product(*keys):
-                if children not in own:
-                    own[children] = rule.result(children)
-                    if own[children]:
-                        masks.setdefault(own[children])
+            fresh = {each: rule.result(each) for each in product(*rule.classes(known)) if each not in own}
+            own |= fresh
+            masks |= dict.fromkeys(filter(None, fresh.values()))
     return list(masks), results
 
 
-def type_arrays(
-    rules: Sequence[TypedRule], masks: Sequence[int], results: Sequence[dict[tuple[int, ...], int]], start: int
-) -> TypeArrays:
+def type_arrays(rules: Sequence[TypedRule], masks: Sequence[int], results: Sequence[Results], start: int) -> TypeArrays:
     numbers = {mask: number for number, mask in enumerate(masks)} | {0: NO_TYPE}
     classes: list[list[int]] = []
     sizes: list[int] = []
     first_place, first_result, table = [0], [0], list[int]()
     for rule, own in zip(rules, results, strict=True):
-        keys = [[*dict.fromkeys(mask & wanted for mask in masks if mask & wanted)] for wanted in rule.wanted]
-        for wanted, of_place in zip(rule.wanted, keys, strict=True):
+        of_rule = rule.classes(masks)
+        for wanted, of_place in zip(rule.wanted, of_rule, strict=True):
             places = {key: place for place, key in enumerate(of_place)} | {0: NO_TYPE}
             classes.append([places[mask & wanted] for mask in masks])
             sizes.append(len(of_place))
-        table.extend(numbers[own[children]] for children in product(*keys))
+        table.extend(numbers[own[children]] for children in product(*of_rule))
         first_place.append(len(classes))
         first_result.append(len(table))
     return TypeArrays(

@@ -152,7 +152,7 @@ def misfits(grammar: Grammar, source: Tokens, limit: int | None = None) -> tuple
 
 
 def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[Misfit, ...]:
-    numbers = {rule: number for number, rule in enumerate(grammar)}
+    numbers = grammar.numbers
     types = [NO_TYPE] * len(derivation.hyperedges)
     found: list[Misfit] = []
     for at, below in reversed(list(enumerate(derivation.child_numbers()))):
