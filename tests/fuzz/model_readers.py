@@ -31,7 +31,7 @@ TINY_T5 = Seq2seqSettings(longest_target=2, embedded=SmallT5Settings(width=4, la
 
 MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json")
 SEQ2SEQ_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
-WEIGHTS, RECORDS, STATE = "model.safetensors", "training.jsonl", "state.safetensors"
+WEIGHTS, RECORDS, RULES, STATE = "model.safetensors", "training.jsonl", "rules.txt", "state.safetensors"
 
 
 def write_model(folder: Path) -> None:
@@ -40,6 +40,14 @@ def write_model(folder: Path) -> None:
 
     parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu")
     parser.save(folder / "model")
+
+
+def write_model_with_rules(folder: Path) -> None:
+    """The same with rules by hand."""
+    from nqg.inference.parser import Parser
+
+    write_model(folder)
+    Parser.load(folder / "model", "cpu").with_rules(["run run ### R R", "dash ### R"]).save(folder / "model")
 
 
 def write_seq2seq(folder: Path) -> None:
@@ -85,6 +93,20 @@ def _load_model(path: Path) -> object:
     from nqg.inference.parser import Parser
 
     return [parse.target for parse in Parser.load(path.parent, "cpu").answers(["jump twice", "fly"])]
+
+
+@cache
+def _parser() -> Any:
+    from nqg.inference.parser import Parser
+
+    return Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu")
+
+
+def _add_rules(path: Path) -> object:
+    from nqg.inference.rules_by_hand import read_rules, with_rules
+
+    rules = read_rules(path)
+    return with_rules(_parser().model, rules, rules).grammar.typing
 
 
 def _load_seq2seq(path: Path) -> Any:
@@ -145,6 +167,8 @@ def _of_header(file: str, write: Callable[[Path], None], read: Callable[[Path], 
 
 MODEL_READERS: Mapping[str, Reader] = {
     **{f"model/{file}": _of_folder(file, write_model, _load_model) for file in (*MODEL_FILES, WEIGHTS, RECORDS)},
+    f"model/{RULES}": _of_folder(RULES, write_model_with_rules, _load_model),
+    "rules by hand": Reader("rules.txt", _add_rules, lambda: (b"# mine\nrun run ### R R\ndash ### R\n",)),
     "model/weights header": _of_header(f"model/{WEIGHTS}", write_model, partial(_sealed, _load_model)),
     "model, unsealed": _of_folder("config.json", write_model, _load_model, sealed=False),
     f"seq2seq/{INDEX}": _of_folder(INDEX, write_seq2seq, _ask_seq2seq),  # which says how long a target may be

@@ -42,6 +42,7 @@ COMMANDS = {
     "types": Listed("types", "Learn", "Infer a grammar of the programs in a dataset, or hold one against them."),
     "inspect": Listed("inspect", "Learn", "Show what a grammar is made of and how well it fits a dataset."),
     "train": Listed("train", "Learn", "Train a parser: a grammar, and a model that ranks its derivations."),
+    "rule": Listed("rule", "Learn", "Add rules written by hand to a model, list and remove them."),
     "parse": Listed("parse", "Use", "Turn sentences into programs with a trained model."),
     "evaluate": Listed("evaluate", "Use", "Measure how many examples a model answers, and how many correctly."),
     "serve": Listed("serve", "Use", "Serve a trained model: a web page to try it, and a JSON API."),

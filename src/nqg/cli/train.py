@@ -39,7 +39,7 @@ from nqg.cli.terminal import (
 from nqg.cli.types import legal_examples, target_grammar_named
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, MappedExamples, read_examples
-from nqg.errors import MissingExtra, NqgError, SettingsError
+from nqg.errors import FormatError, MissingExtra, NqgError, SettingsError
 from nqg.evaluation.calibration import (
     MOST_EXAMPLES,
     GateTrial,
@@ -53,14 +53,16 @@ from nqg.evaluation.calibration import (
 )
 from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
+from nqg.grammar.types import Signatures
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.hybrid import write_fallback
 from nqg.inference.parser import Parser
-from nqg.model.checkpoint import Measurement, Provenance, SavedModel
+from nqg.inference.rules_by_hand import illegal_token, misfits, read_rules
+from nqg.model.checkpoint import MOST_NON_TERMINALS, RULES, Measurement, Provenance, SavedModel
 from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model_folder import held
@@ -76,7 +78,6 @@ from nqg.training.resume import restore, saved_steps
 if TYPE_CHECKING:
     from nqg.seq2seq.seq2seq import Seq2seq
 
-MOST_NON_TERMINALS = 9  # in a rule of a model folder
 INFERRED, NONE = "inferred", "none"  # instead of the file of a target grammar
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
@@ -89,6 +90,12 @@ PLOT = file_option(None, "--plot", metavar="FILE", help="Draw loss and dev accur
 model_option = partial(typer.Option, None, rich_help_panel="Model")
 GRAMMAR = model_option(
     "--grammar", metavar="FILE", help="Rules from `nqg induce`.", show_default="induced from the examples"
+)
+BY_HAND = model_option(
+    "--rules",
+    metavar="FILE|none",
+    help="Rules written by hand: the search begins with them, and all are kept.",
+    show_default="those of the model that is replaced",
 )
 TARGET_GRAMMAR = model_option(
     "--target-grammar",
@@ -195,6 +202,7 @@ def train(
     plot: Path | None = PLOT,
     grammar: Path | None = GRAMMAR,
     like: str | None = LIKE,
+    rules: str | None = BY_HAND,
     target_grammar: str | None = TARGET_GRAMMAR,
     typed: bool | None = TYPED,
     keep_going: bool = KEEP_GOING,
@@ -255,6 +263,7 @@ def train(
         if trials:
             calibrator = fitted_calibrator(Parser(training.model), task.examples, trials)
             training.model = replace(training.model, calibrator=calibrator)
+        training.model = task.with_rules_by_hand(training.model)
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
         scores = _save(training, task, output, dev, write_more)
         shutil.rmtree(run.folder)
@@ -277,6 +286,7 @@ class TrainingTask:
     training: TrainingSettings
     device: str | None
     forests: Path | None = None  # the folder to keep forests in, if memory is not to hold them
+    by_hand: tuple[Rule, ...] = ()
 
     @classmethod
     def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> TrainingTask:
@@ -301,7 +311,31 @@ class TrainingTask:
             chosen.training,
             checked_device(given["device"]),
             forests,
+            _rules_by_hand(given["rules"], given["output"], legal),
         )
+
+    def with_rules_by_hand(self, model: SavedModel) -> SavedModel:
+        """The trained model with its rules by hand, those that no example needs included."""
+        found = model.with_rules_by_hand(self.by_hand)
+        for rule, reason in misfits(found.grammar, self.target_grammar, self.by_hand).items():
+            err.print(f"rule '{rule}' is kept, but cannot be used: {reason}")
+        return found
+
+
+def _rules_by_hand(named: str | None, output: Path, legal: TargetGrammar | None) -> tuple[Rule, ...]:
+    """The rules by hand in a file or, if none is named, of the model that is replaced; illegal ones are refused."""
+    path = output / RULES if named is None else Path(named)
+    if named == NONE or (named is None and not path.exists()):
+        return ()
+    places = read_rules(path)
+    if named is None:
+        err.print(f"{path}: {len(places):,} rules by hand are kept; --rules none drops them")
+    if legal is not None:
+        finder = Signatures(legal)
+        for rule, place in places.items():
+            if not finder.fits(rule.target):
+                raise FormatError(f"rule '{rule}': {illegal_token(rule, finder)}; see --target-grammar", place)
+    return tuple(places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +372,7 @@ class TrainingRun:
         try:
             with self.processes.main_first():
                 rules = task.rules
-                grammar = rules if isinstance(rules, Grammar) else self._induced(task.examples, rules)
+                grammar = rules if isinstance(rules, Grammar) else self._induced(task.examples, rules, task.by_hand)
                 grammar = grammar.typed_by(task.target_grammar if task.model.typed else None)
                 forests = self._forests(grammar, distinct(task.examples), task.forests)
             training = Parser.training(
@@ -358,12 +392,15 @@ class TrainingRun:
                 self.folder.rmdir()
         return training
 
-    def _induced(self, examples: Sequence[Example], settings: InductionSettings) -> Grammar:
+    def _induced(
+        self, examples: Sequence[Example], settings: InductionSettings, by_hand: Sequence[Rule] = ()
+    ) -> Grammar:
         """The grammar of the examples, which a continued run finds in the folder."""
-        path, comments = self.folder / "grammar.txt", grammar_comments(induction_config(examples, settings))
+        seeds = [rule for rule in by_hand if rule.arity <= settings.max_non_terminals]
+        path, comments = self.folder / "grammar.txt", grammar_comments(induction_config(examples, settings, seeds))
         if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
             return Grammar.read(path, settings.max_non_terminals)
-        found = run_induction(examples, settings)
+        found = run_induction(examples, settings, seeds)
         if not found.is_finished:
             raise KeyboardInterrupt("the search was stopped")
         found.write(path)
@@ -496,6 +533,7 @@ class CrossValidation:
             task.model,
             task.training,
             rules=sha256(str(task.rules)),
+            by_hand=sha256(str(task.by_hand)),
             target_grammar=sha256(str(task.target_grammar)),
             folds=str(self),
             fallback=str(fallback),

@@ -46,6 +46,7 @@ def promises(loaded: Parser | Hybrid) -> dict[str, Any]:
     provenance, calibrator = parser.model.provenance, parser.model.calibrator
     return {
         "rules": len(parser.grammar),
+        "by hand": len(parser.model.by_hand),
         "fallback": isinstance(loaded, Hybrid),
         "made from": provenance.data and described(provenance.data),
         "measured": [f"{dict(each.scores)} on {described(each.data)}" for each in provenance.measurements] or None,

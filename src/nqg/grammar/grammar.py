@@ -202,12 +202,12 @@ class Grammar:
     def parse(cls, text: str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
         """The grammar that `text` spells, one rule a line; blank lines and lines that start with `#` are skipped."""
         lines = ((Place(Path("<text>"), at), line) for at, line in enumerate(text.split("\n"), start=1))
-        return cls(_checked_rules(lines, max_non_terminals), max_non_terminals)
+        return cls(tuple(rules_in(lines, max_non_terminals)), max_non_terminals)
 
     @classmethod
     def read(cls, path: Path | str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
         """The grammar in a file (plain or `.gz`); a malformed line is refused with file, line and reason."""
-        return cls(_checked_rules(numbered_lines(Path(path)), max_non_terminals), max_non_terminals)
+        return cls(tuple(rules_in(numbered_lines(Path(path)), max_non_terminals)), max_non_terminals)
 
     def write(self, path: Path | str) -> None:
         """Write the rules to a file, one a line, atomically."""
@@ -229,7 +229,8 @@ def check_arity(rule: Rule, bound: int) -> None:
         raise FormatError(f"rule '{rule}' has {rule.arity} non-terminals, more than max_non_terminals={bound}")
 
 
-def _checked_rules(lines: Iterable[tuple[Place, str]], bound: int) -> tuple[Rule, ...]:
+def rules_in(lines: Iterable[tuple[Place, str]], bound: int) -> dict[Rule, Place]:
+    """The rules that lines spell, one each, with their places; blank lines and comments are skipped."""
     places: dict[Rule, Place] = {}
     for place, line in lines:
         if not line.strip() or (line.startswith("#") and line.split(maxsplit=1)[0] != SEPARATOR):
@@ -242,4 +243,4 @@ def _checked_rules(lines: Iterable[tuple[Place, str]], bound: int) -> tuple[Rule
         if rule in places:
             raise FormatError(f"rule '{rule}' was already on line {places[rule].line}", place)
         places[rule] = place
-    return tuple(places)
+    return places

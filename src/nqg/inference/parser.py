@@ -22,12 +22,13 @@ from nqg.errors import DamagedModel
 from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
 from nqg.grammar.derivation import MOST_TOKENS, Derivation, Tokens
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals, max_inside
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import rule_pairs
+from nqg.model.scorer import untrained_bonuses
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
@@ -114,6 +115,21 @@ class Parser:
         """The same parser with other options of decoding."""
         return replace(self, options=options)
 
+    def with_rules(self, rules: Iterable[Rule | str]) -> Parser:
+        """The same parser with more rules, written by hand as `NT_1 lights off ### lights ( NT_1 , off )`.
+
+        A rule that it has already, or that is part of no legal program, is refused with the reason.
+        """
+        from nqg.inference.rules_by_hand import with_rules
+
+        return replace(self, model=with_rules(self.model, rules))
+
+    def without_rules(self, rules: Iterable[Rule | str]) -> Parser:
+        """The same parser without some of its rules by hand; those that were trained stay, and are no longer marked."""
+        from nqg.inference.rules_by_hand import without_rules
+
+        return replace(self, model=without_rules(self.model, rules))
+
     def parse(self, sentence: str, *, readings: int = 0, marginals: bool = False) -> Answer:
         """The answer to one sentence; see `DecodeOptions`."""
         return next(self.with_options(DecodeOptions(readings, marginals=marginals)).answers([sentence]))
@@ -160,7 +176,8 @@ class Parser:
         if calibrator is None or reading is None:
             return answer
         pairs = rule_pairs(reading.derivation, self.grammar.numbers)
-        return replace(answer, confidence=calibrator.confidence(reading.probability, pairs))
+        trained = len(self.model.trained_rules)
+        return replace(answer, confidence=calibrator.confidence(reading.probability, pairs, trained))
 
     def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
         """Sentences as the encoder reads them."""
@@ -187,7 +204,8 @@ class Parser:
         places = (torch.from_numpy(each).to(model.device) for each in numbers)
         model.scorer.eval()
         with torch.inference_mode():
-            table = model.scorer(batch, anchors(full, model.device))  # (S, R)
+            bonuses = untrained_bonuses(model.untrained_rules)
+            table = model.scorer(batch, anchors(full, model.device), bonuses)  # (S, R)
             scores: FloatArray = table[tuple(places)].double().cpu().numpy()
         if not np.isfinite(scores).all():
             raise DamagedModel("the model gives scores that are not numbers: its weights are damaged; train it again")

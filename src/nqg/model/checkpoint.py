@@ -25,7 +25,7 @@ import nqg
 from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError
 from nqg.files import numbered_lines, strict_json, write_text
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.confidence import FILE as CONFIDENCE
 from nqg.model.confidence import Calibrator
@@ -130,6 +130,7 @@ chooses among them. Every answer comes with the rules that produced it and with 
 
     nqg parse this/folder "a sentence" --explain
 
+Rules that were added by hand, if any, are in `rules.txt`.
 The folder holds data alone, nothing that runs. `nqg.json` has the checksum of each file that is read; `nqg verify`
 checks them, and prints a digest that stands for all of them.
 
@@ -220,13 +221,18 @@ def _as_code(value: object) -> str:
 KIND = "nqg model"
 VERSION, OLDEST = 4, 3  # that is written, and that is read
 RECORDS = "training.jsonl"
+RULES = "rules.txt"
+MOST_NON_TERMINALS = 9  # in a rule of a model folder
 WEIGHTS = "model.safetensors"
 NEEDED = ("grammar.txt", "config.json", "tokenizer.json", WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)
 class SavedModel:
-    """Everything that a model folder holds."""
+    """Everything that a model folder holds.
+
+    Of the rules `by_hand` some may have been trained. The others come last in the grammar, and have no embedding.
+    """
 
     grammar: Grammar
     scorer: Scorer
@@ -235,6 +241,23 @@ class SavedModel:
     target_grammar: TargetGrammar | None = None
     provenance: Provenance = field(default_factory=Provenance)
     calibrator: Calibrator | None = None
+    by_hand: tuple[Rule, ...] = ()
+
+    @property
+    def trained_rules(self) -> tuple[Rule, ...]:
+        return self.grammar.rules[: len(self.scorer.rules)]
+
+    @property
+    def untrained_rules(self) -> tuple[Rule, ...]:
+        return self.grammar.rules[len(self.scorer.rules) :]
+
+    def with_rules_by_hand(self, rules: Iterable[Rule]) -> SavedModel:
+        """The same model with these rules by hand, and no others."""
+        by_hand, trained = tuple(rules), dict.fromkeys(self.trained_rules)
+        everything = (*trained, *(rule for rule in by_hand if rule not in trained))
+        bound = max([self.grammar.max_non_terminals, *(rule.arity for rule in by_hand)])
+        grammar = replace(self.grammar, rules=everything, max_non_terminals=bound)
+        return replace(self, grammar=grammar, by_hand=by_hand)
 
     @property
     def device(self) -> torch.device:
@@ -274,7 +297,9 @@ def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] |
 
 
 def _write_files(folder: Path, model: SavedModel) -> None:
-    model.grammar.write(folder / "grammar.txt")
+    replace(model.grammar, rules=model.trained_rules).write(folder / "grammar.txt")
+    if model.by_hand:
+        write_text(folder / RULES, rules_text(model.by_hand))
     if model.target_grammar is not None:
         model.target_grammar.write(folder / "target.grammar")
     if model.calibrator is not None:
@@ -287,7 +312,7 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         write_text(folder / RECORDS, record_lines(model.provenance.records))
     python, torch_version = platform.python_version(), str(torch.__version__)
     card = ModelCard(
-        rules=tuple(map(str, model.grammar)),
+        rules=tuple(map(str, model.trained_rules)),
         has_target_grammar=model.target_grammar is not None,
         settings=model.settings,
         provenance=model.provenance,
@@ -297,6 +322,28 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         calibrator=model.calibrator,
     )
     write_text(folder / CARD, card.markdown())
+
+
+def rules_text(by_hand: Iterable[Rule]) -> str:
+    return "".join(f"{line}\n" for line in ["# Rules written by hand, see `nqg rule --help`", *by_hand])
+
+
+def save_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
+    """Replace the rules by hand in a model folder, whole or not at all; nothing else in it changes."""
+    before = index_bytes(folder)
+    manifest = read_manifest(folder, before, KIND, VERSION, OLDEST)
+    try:
+        with folder_written_atomically(folder) as part:
+            shutil.copytree(folder, part, copy_function=os.link, dirs_exist_ok=True)
+            for name in (RULES, INDEX):  # whose files are another model's, too, until they are removed here
+                (part / name).unlink(missing_ok=True)
+            if by_hand:
+                write_text(part / RULES, rules_text(by_hand))
+            write_text(part / INDEX, json.dumps(manifest | {"files": checksums(part)}, indent=1) + "\n")
+            if index_bytes(folder) != before:
+                raise NqgError(f"{folder}: another process changed the model meanwhile; run the command again")
+    except OSError as error:
+        raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
 
 
 def load_model(folder: Path, device: str) -> SavedModel:
@@ -328,7 +375,8 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     provenance = read_dataclass(Provenance, manifest.get("provenance"), "'provenance'", place)
     if (folder / RECORDS).exists():
         provenance = replace(provenance, records=read_records(folder / RECORDS))
-    grammar = Grammar.read(folder / "grammar.txt", max_non_terminals=9)
+    grammar = Grammar.read(folder / "grammar.txt", MOST_NON_TERMINALS)
+    by_hand = Grammar.read(folder / RULES, MOST_NON_TERMINALS).rules if (folder / RULES).exists() else ()
     legal = folder / "target.grammar"
     target_grammar = TargetGrammar.read(legal) if legal.exists() else None
     certain = folder / CONFIDENCE
@@ -349,7 +397,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
         scores = scorer.eval()(batch, Anchors(first, replace(first, tokens=np.array([len(sentence) - 1]))))
         if not scores.isfinite().all():
             raise FormatError("the scores of a sentence are not all numbers", folder / WEIGHTS)
-    return model
+    return model.with_rules_by_hand(by_hand) if by_hand else model
 
 
 class SkipInit(TorchFunctionMode):

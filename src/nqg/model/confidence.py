@@ -119,10 +119,15 @@ class Evidence:
     foreign: bool = False
 
     @classmethod
-    def of(cls, probability: float, pairs: Iterable[RulePair], known: RulePairs) -> Evidence:
+    def of(cls, probability: float, pairs: Iterable[RulePair], known: RulePairs, trained: float = math.inf) -> Evidence:
+        """The evidence for a derivation with these pairs; rules from number `trained` on were written by hand.
+
+        That training never had a rule by hand is no surprise, and tells nothing of its kind.
+        """
         counts = {pair: known.count(pair) for pair in pairs}
-        expected = [known.expected(pair) for pair, count in counts.items() if not count]
-        return cls(probability, min(counts.values()), len(expected), 1 - math.exp(-sum(expected)), 0.0 in expected)
+        unseen = [pair for pair, count in counts.items() if not count]
+        expected = [known.expected(pair) for pair in unseen if max(pair.parent, pair.child) < trained]
+        return cls(probability, min(counts.values()), len(unseen), 1 - math.exp(-sum(expected)), 0.0 in expected)
 
     def features(self) -> tuple[float, ...]:
         """What is weighed, in the order of `Weights`."""
@@ -230,9 +235,9 @@ class Calibrator:
     trials: int
     right: int
 
-    def confidence(self, probability: float, pairs: Iterable[RulePair]) -> float:
+    def confidence(self, probability: float, pairs: Iterable[RulePair], trained: float = math.inf) -> float:
         """How likely an answer is to be right, given its probability and the pairs of its derivation."""
-        return self.weights.confidence(Evidence.of(probability, pairs, self.pairs))
+        return self.weights.confidence(Evidence.of(probability, pairs, self.pairs, trained))
 
     def __str__(self) -> str:
         return f"confidence from {self.trials:,} answers to held-out examples, {self.right:,} of them right"

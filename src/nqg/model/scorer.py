@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nqg.grammar.grammar import NonTerminal, Rule
 from nqg.model.encoder import Encoder
 from nqg.model.spans import Anchors, Pairs
 from nqg.model.subwords import SubwordBatch
+
+WORD_BONUS = 10.0  # about the highest score of a trained rule: what a rule by hand has for each word after its first
 
 
 class Scorer(nn.Module):
@@ -24,8 +28,8 @@ class Scorer(nn.Module):
         self.rules = nn.Parameter(torch.empty(rules, dimension))
         nn.init.normal_(self.rules, std=dimension**-0.5)
 
-    def forward(self, sentences: SubwordBatch, spans: Anchors) -> Tensor:
-        """The scores of every rule over every span: (S, R)."""
+    def forward(self, sentences: SubwordBatch, spans: Anchors, bonuses: Sequence[float] = ()) -> Tensor:
+        """The scores of every rule over every span: (S, R); then those of rules without embeddings, with bonuses."""
         ends = self.encoder(sentences, sentences.rows(spans))  # (E, D)
         output, hidden = self.rule_network.output, self.rule_network(ends, spans)  # (S, d)
         of_spans = self.span_network.output(self.span_network(ends, spans))  # (S, 1)
@@ -34,6 +38,8 @@ class Scorer(nn.Module):
             scores = of_spans + functional.linear(hidden, self.rules @ output.weight, self.rules @ output.bias)
         else:
             scores = of_spans + functional.linear(output(hidden), self.rules)
+        if bonuses:
+            scores = torch.cat([scores, of_spans + of_spans.new_tensor(bonuses)], dim=1)
         return cast(Tensor, scores.to(self.rules.dtype))  # full precision, also where the encoder runs in half
 
     def pair_scores(self, ends: Tensor, spans: Anchors, pairs: Pairs) -> Tensor:
@@ -49,6 +55,21 @@ class Scorer(nn.Module):
             of_rules = self.rules @ output.bias  # (R,)
             summed = products + of_spans.index_select(0, pairs.spans)
             return cast(Tensor, summed + of_rules.index_select(0, pairs.rules))
+
+
+def untrained_bonuses(rules: Iterable[Rule]) -> list[float]:
+    """What rules that were never trained score more than the bare span: the more, the more specific a rule is.
+
+    A rule has the score of its span as if its embedding were 0, which speaks neither for nor against it. A further word
+    in its source is worth as much as a trained rule that fits well, and less beside non-terminals: who writes down what
+    these very words mean is right, whatever else could be made of them.
+
+    >>> rules = "off ### off", "good night ### all_off", "NT_1 lights off ### off ( NT_1 )"
+    >>> untrained_bonuses(map(Rule.parse, rules))
+    [0.0, 10.0, 5.0]
+    """
+    words = [(sum(not isinstance(symbol, NonTerminal) for symbol in rule.source), rule.arity) for rule in rules]
+    return [WORD_BONUS * max(count - 1, 0) / (arity + 1) for count, arity in words]
 
 
 class SpanNetwork(nn.Module):

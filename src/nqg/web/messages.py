@@ -355,6 +355,7 @@ class RuleFound(Message):
     arity: int
     uses: int
     examples: list[str]
+    by_hand: bool = Field(description="Written by hand, not learned from examples.")
     drawing: str
 
 

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,8 +138,9 @@ class UsageCounter:
     from a file that whoever starts the server chooses.
     """
 
-    def __init__(self, grammar: Grammar) -> None:
+    def __init__(self, grammar: Grammar, by_hand: Iterable[Rule] = ()) -> None:
         self._rules, self._counts, self._examples = list(grammar), Counter[Rule](), defaultdict[Rule, list[str]](list)
+        self._by_hand = frozenset(by_hand)
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
         sentence = " ".join(answer.source_tokens)
@@ -163,6 +164,7 @@ class UsageCounter:
                 arity=rule.arity,
                 uses=self._counts[rule],
                 examples=self._examples.get(rule, []),
+                by_hand=rule in self._by_hand,
                 drawing=rule_picture(rule),
             )
             for number, rule in found[offset : offset + limit]
@@ -231,7 +233,7 @@ class Service:
         if not isinstance(parser, Parser):
             raise NqgError(f"the page shows the rules of a Parser, found {type(parser).__name__}")
         self.name, self.parser, self.geobase, self.limits = name, parser, geobase, limits
-        self.usage = UsageCounter(parser.grammar)
+        self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
         self.suggestions: list[str] = []
         self._model, self._tidied, self._batches = model, 0.0, 0

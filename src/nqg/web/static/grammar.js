@@ -29,7 +29,8 @@ function row(rule) {
     make("button", { type: "button", className: "chip", textContent: sentence, onclick: () => open(sentence) }),
   );
   return make("tr", {},
-    make("td", {}, ...drawn(rule.drawing)),
+    make("td", {}, ...drawn(rule.drawing),
+      ...(rule.by_hand ? [make("span", { className: "badge", textContent: "by hand" })] : [])),
     make("td", { className: "number", textContent: rule.uses.toLocaleString("en") }),
     make("td", {}, ...examples));
 }
