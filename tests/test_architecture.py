@@ -14,6 +14,7 @@ import nqg
 SOURCE = Path(nqg.__file__).parent
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
 STAGES = [
+    "text",
     "grammar",
     "data",
     "splits",

@@ -1,0 +1,1 @@
+"""From what people write to tokens and values, and back."""

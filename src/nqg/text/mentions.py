@@ -1,0 +1,144 @@
+"""Values that a sentence mentions, and pairs in which placeholders stand for those that both sides have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Tokens = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Words `start` to `end` (not included) of a sentence that may be read as a value of a slot."""
+
+    start: int
+    end: int
+    slot: str
+    value: Tokens  # as a program writes it
+
+    @property
+    def token(self) -> str:
+        return f"@{self.slot}"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPair:
+    """A pair with placeholders for the values that both sides have."""
+
+    source: Tokens
+    target: Tokens
+    mentions: tuple[Mention, ...]  # that were replaced, in the order of the source
+    placeholders: tuple[str, ...]  # one for each of them
+
+    def restored(self, target: Sequence[str]) -> Tokens:
+        """A marked program with the values behind the placeholders."""
+        values = {name: mention.value for name, mention in zip(self.placeholders, self.mentions, strict=True)}
+        return tuple(token for each in target for token in values.get(each, (each,)))
+
+
+def longest_spans(mentions: Iterable[Mention]) -> list[tuple[Mention, ...]]:
+    """The mentions of the longest spans, none overlapping another, in the order of the sentence, grouped by span."""
+    spans: dict[tuple[int, int], list[Mention]] = {}
+    for mention in mentions:
+        spans.setdefault((mention.start, mention.end), []).append(mention)
+    taken: set[int] = set()
+    chosen = []
+    for start, end in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
+        if taken.isdisjoint(range(start, end)):
+            taken.update(range(start, end))
+            chosen.append((start, end))
+    return [tuple(spans[span]) for span in sorted(chosen)]
+
+
+def numbered(mentions: Sequence[Mention]) -> list[str]:
+    """A placeholder for each mention: values of a slot are numbered as they come, equal ones alike.
+
+    >>> numbered([Mention(0, 1, "city", ("rome",)), Mention(2, 3, "city", ("oslo",)), Mention(4, 5, "city", ("rome",))])
+    ['@city_1', '@city_2', '@city_1']
+    """
+    numbers: dict[str, dict[Tokens, int]] = {}
+    for mention in mentions:
+        values = numbers.setdefault(mention.slot, {})
+        values.setdefault(mention.value, len(values) + 1)
+    return [f"{mention.token}_{numbers[mention.slot][mention.value]}" for mention in mentions]
+
+
+def mark(
+    source: Sequence[str],
+    target: Sequence[str],
+    mentions: Iterable[Mention],
+    names: Callable[[Sequence[Mention]], Sequence[str]] = numbered,
+) -> MarkedPair:
+    """Replace, in both, the longest mentions whose value the target has; all other words stay.
+
+    Where words have several readings that the target has, each is used in turn, in the order of the target, then in
+    that of `mentions`: "does the colorado cross colorado" has a river and a state.
+
+    >>> pair = mark("wake me at six".split(), "alarm ( 6:00 )".split(), [Mention(3, 4, "time", ("6:00",))])
+    >>> " ".join(pair.source), " ".join(pair.target)
+    ('wake me at @time_1', 'alarm ( @time_1 )')
+    """
+    target = tuple(target)
+    places: dict[Tokens, int | None] = {}
+    present: list[Mention] = []
+    for mention in mentions:
+        if mention.value not in places:
+            places[mention.value] = place_of(mention.value, target)
+        if places[mention.value] is not None:
+            present.append(mention)
+    settled: list[Mention] = []
+    used: set[tuple[str, Tokens]] = set()
+    for readings in longest_spans(present):
+        best = min(readings, key=lambda each: ((each.slot, each.value) in used, places[each.value]))
+        used.add((best.slot, best.value))
+        settled.append(best)
+    while True:  # a value may stand nowhere but inside a longer one
+        placeholders = tuple(names(settled))
+        by_name = dict(zip(placeholders, (mention.value for mention in settled), strict=True))
+        marked_target = _replaced(target, by_name)
+        kept = [each for each, name in zip(settled, placeholders, strict=True) if name in marked_target]
+        if len(kept) == len(settled):
+            break
+        settled = kept
+    marked_source = list(source)
+    for mention, name in zip(reversed(settled), reversed(placeholders), strict=True):
+        marked_source[mention.start : mention.end] = [name]
+    return MarkedPair(tuple(marked_source), marked_target, tuple(settled), placeholders)
+
+
+def place_of(value: Tokens, target: Tokens) -> int | None:
+    """Where `value` first stands in `target`."""
+    if not value:
+        return None
+    for at, token in enumerate(target):
+        if token == value[0] and target[at : at + len(value)] == value:
+            return at
+    return None
+
+
+def is_word(token: str) -> bool:
+    return any(map(str.isalnum, token))
+
+
+def is_whole(value: Tokens, at: int, target: Sequence[str]) -> bool:
+    """Whether a value that stands in `target` at `at` has no words beside it: 6:30 is a part of `" 6:30 pm "`."""
+    end = at + len(value)
+    return not (at and is_word(target[at - 1])) and not (end < len(target) and is_word(target[end]))
+
+
+def _replaced(target: Tokens, values: Mapping[str, Tokens]) -> Tokens:
+    """`target` with a name in the place of each value, longer values first; names of equal values take turns."""
+    names: dict[Tokens, list[str]] = {}
+    for name, value in values.items():
+        names.setdefault(value, []).append(name)
+    replaced: list[str | None] = list(target)  # None: covered by a placeholder
+    free = [True] * len(target)
+    for value in sorted(names, key=len, reverse=True):
+        waiting = names[value][::-1]
+        for at in range(len(target) - len(value) + 1):
+            if target[at : at + len(value)] == value and all(free[at : at + len(value)]):
+                free[at : at + len(value)] = [False] * len(value)
+                replaced[at : at + len(value)] = [waiting[-1], *[None] * (len(value) - 1)]
+                waiting[1:] = waiting[1:-1]
+    return tuple(token for token in replaced if token is not None)

@@ -1,0 +1,535 @@
+"""Slots: values that a sentence mentions and a program writes.
+
+A slot has a kind (number, time, the names of a gazetteer, …) and the forms in which programs write its values; forms
+are learned: those that explain most training pairs. `Slots.mentions` finds all values in a sentence, overlapping ones
+included: which of them count is the parser's choice. Free text is found only where a pair's program shows it; elsewhere
+any run of words may be free text, which is the chart's business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import regex
+
+from nqg.errors import FormatError, LimitExceeded, Place, UnknownName
+from nqg.settings_reader import read_dataclass
+from nqg.text.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer, write_gazetteer
+from nqg.text.languages import LANGUAGES
+from nqg.text.mentions import MarkedPair, Mention, Tokens, is_whole, is_word, mark, place_of
+from nqg.text.values import FORMS, Fields, ValueReader, is_form, written
+
+Kind = Literal["number", "ordinal", "time", "date", "duration", "quoted", "regex", "gazetteer", "column", "text"]
+BUILT_IN: tuple[Kind, ...] = (
+    "quoted",
+    "time",
+    "date",
+    "duration",
+    "ordinal",
+    "number",
+)  # what holds others comes first
+LISTED_FORMS = ("{value}", "{lower_value}", "{lower}", "{verbatim}")
+WORD_FORMS = ("{verbatim}", "{lower}")
+QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
+REGEX_SECONDS = 0.05  # for one expression and one sentence
+PART_OF_LONGER = 0.25  # what a form counts that writes only a part of a text in the program
+FEWEST = 2  # distinct values that pairs must show before a built-in kind is used unasked
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTable:
+    """A slot in a settings file: exactly one of `kind`, `regex`, `gazetteer`, `column` (and `database`), `text`."""
+
+    kind: str | None = None
+    regex: str | None = None
+    gazetteer: str | None = None  # path of a file
+    column: str | None = None  # table.column
+    database: str | None = None  # path of an SQLite file
+    text: int | None = None  # words that free text may have
+    form: str | None = None  # how programs write a value, if it is not to be learned
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a slot reads, and how programs write it: the first form that a value has the fields for."""
+
+    name: str
+    kind: Kind
+    forms: tuple[str, ...] = ()
+    quote: str = ""  # inside of which programs write the values
+    expression: str | None = None
+    length: int | None = None
+    names: Gazetteer | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if wrong := [form for form in self.forms if not is_form(form)]:
+            expected = f"one like '{self.possible_forms[0]}'"
+            raise FormatError(f"slot '{self.name}': {wrong[0]!r:.80} is not a form, expected {expected}")
+
+    @cached_property
+    def pattern(self) -> regex.Pattern[str]:
+        try:
+            return regex.compile(self.expression or "")
+        except (regex.error, RecursionError, OverflowError) as error:
+            reason = f"slot '{self.name}': {self.expression!r:.80} is not a regular expression: {error}"
+            raise FormatError(reason) from error
+
+    @property
+    def possible_forms(self) -> tuple[str, ...]:
+        if self.kind in ("gazetteer", "column"):
+            return LISTED_FORMS
+        return FORMS.get(self.kind, WORD_FORMS)
+
+    def write(self, fields: Fields) -> str | None:
+        for form in self.forms:
+            if (text := written(form, fields)) is not None:
+                return text
+        return None
+
+
+def read_slots(
+    values: Mapping[str, Any], place: Place | Path | None = None, tokenize: Tokenize = str.split
+) -> list[Slot]:
+    """The `[slots]` of a settings file; paths are relative to its folder, names are cut into words by `tokenize`."""
+    folder = place.parent if isinstance(place, Path) else place.path.parent if place else Path()
+    return [_read_slot(name, value, place, folder, tokenize) for name, value in values.items()]
+
+
+def _read_slot(name: str, value: object, place: Place | Path | None, folder: Path, tokenize: Tokenize) -> Slot:
+    if not regex.fullmatch(r"[^\W\d_][\w-]*(?<!_\d+)", name):
+        raise FormatError(f"expected letters, digits and '-' as the name of a slot, found '{name}'", place)
+    table = (
+        SlotTable(kind=value) if isinstance(value, str) else read_dataclass(SlotTable, value, f"slot '{name}'", place)
+    )
+    given = [each for each in ("kind", "regex", "gazetteer", "column", "text") if getattr(table, each) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "neither"
+        raise FormatError(
+            f"slot '{name}': expected one of kind, regex, gazetteer, column or text, found {found}", place
+        )
+    if table.kind is not None and table.kind not in BUILT_IN:
+        raise FormatError(f"slot '{name}': {UnknownName('kind of slot', table.kind, BUILT_IN)}", place)
+    if (table.column is None) != (table.database is None):
+        raise FormatError(f"slot '{name}': expected column and database together", place)
+    if table.text is not None and table.text < 1:
+        raise FormatError(f"slot '{name}': expected a number of words, at least 1, as text, found {table.text}", place)
+    kind: Kind = table.kind or given[0]  # type: ignore[assignment]  # both were checked
+    names = None
+    if table.gazetteer is not None:
+        names = read_gazetteer(folder / table.gazetteer, tokenize)
+    elif table.column is not None and table.database is not None:
+        names = column_values(folder / table.database, table.column, tokenize)
+    try:
+        slot = Slot(name, kind, (table.form,) if table.form else (), "", table.regex, table.text, names)
+        _ = slot.pattern  # refused here rather than at the first sentence
+    except FormatError as error:
+        raise FormatError(error.reason, place) from error
+    return slot
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Tokens, and where each was typed in a text."""
+
+    tokens: Tokens
+    text: str
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tokens: Sequence[str]) -> Sentence:
+        ends, at = [], -1
+        for token in tokens:
+            at += len(token) + 1
+            ends.append(at)
+        starts = tuple(end - len(token) for end, token in zip(ends, tokens, strict=True))
+        return cls(tuple(tokens), " ".join(tokens), starts, tuple(ends))
+
+    def typed(self, start: int, end: int) -> str:
+        return self.text[self.starts[start] : self.ends[end - 1]]
+
+
+Cut = Callable[[str, str], Sequence[str]]
+
+
+def cut_at_spaces(value: str, quote: str) -> Tokens:
+    return tuple(value.split())
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The slots of a model; `cut` makes tokens of a value as programs write it, in quotes or (`""`) without."""
+
+    language: str = "en"
+    slots: tuple[Slot, ...] = ()
+    cut: Cut = field(default=cut_at_spaces, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    @property
+    def free_text(self) -> dict[str, int]:
+        """The slots of free text, and how many words they may have."""
+        return {slot.name: slot.length or 1 for slot in self.slots if slot.kind == "text"}
+
+    @cached_property
+    def _reader(self) -> ValueReader:
+        return ValueReader.of(self.language, {slot.kind for slot in self.slots} & set(FORMS))
+
+    def mentions(self, sentence: Sequence[str] | Sentence, today: date | None = None) -> tuple[Mention, ...]:
+        """Every value that a sentence may mention, ordered by start, end and slot; free text is not among them."""
+        if not isinstance(sentence, Sentence):
+            sentence = Sentence.of(sentence)
+        found: dict[tuple[int, int, str], Mention] = {}
+        for slot, start, end, fields in self._found(sentence, today):
+            key = (start, end, slot.name)
+            if key not in found and (text := slot.write(_with_words(fields, sentence, start, end))) is not None:
+                found[key] = Mention(*key, tuple(self.cut(text, slot.quote)))
+        return tuple(found[key] for key in sorted(found))
+
+    def text_value(self, sentence: Sequence[str] | Sentence, slot: str, start: int, end: int) -> Tokens:
+        """Words of a sentence as a value of a slot of free text."""
+        if not isinstance(sentence, Sentence):
+            sentence = Sentence.of(sentence)
+        (found,) = (each for each in self.slots if each.name == slot)
+        text = found.write(_with_words({}, sentence, start, end))
+        return tuple(self.cut(text or "", found.quote))
+
+    def marked(self, pairs: Sequence[Pair]) -> list[MarkedPair]:
+        """Training pairs with placeholders; of readings whose values are alike the one that the place in the program
+        has elsewhere counts: `percent = 7` is a number where `percent = 35` is one.
+        """
+        keys = {key.casefold() for _, target in pairs for key in target if is_word(key)}
+        found = [(*self.mentions(sentence), *self._texts(sentence, target, keys)) for sentence, target in pairs]
+        order = {slot.name: at for at, slot in enumerate(self.slots)}
+        usual: Counter[tuple[str, str | None]] = Counter()
+        for mentions, (_, target) in zip(found, pairs, strict=True):
+            for mention in mentions:
+                if (at := place_of(mention.value, tuple(target))) is not None:
+                    usual[mention.slot, _key_before(target, at)] += 1
+
+        def marked(
+            mentions: Sequence[Mention], sentence: Sequence[str] | Sentence, target: Sequence[str]
+        ) -> MarkedPair:
+            def rank(mention: Mention) -> tuple[int, int]:
+                at = place_of(mention.value, tuple(target))
+                return 0 if at is None else -usual[mention.slot, _key_before(target, at)], order[mention.slot]
+
+            tokens = sentence.tokens if isinstance(sentence, Sentence) else sentence
+            return mark(tokens, target, sorted(mentions, key=rank))
+
+        return [marked(mentions, *pair) for mentions, pair in zip(found, pairs, strict=True)]
+
+    def _found(
+        self, sentence: Sentence, today: date | None, *, is_strict: bool = False
+    ) -> Iterator[tuple[Slot, int, int, Fields]]:
+        words = [token.casefold() for token in sentence.tokens]
+        readings = list(self._reader.readings(words, today))
+        for slot in self.slots:
+            if slot.names is not None:
+                for start, end, value in slot.names.matches(words):
+                    yield slot, start, end, {"value": value, "lower_value": value.lower()}
+            elif slot.kind == "regex":
+                yield from ((slot, *each) for each in _expression_matches(slot, sentence, is_strict=is_strict))
+            elif slot.kind == "quoted":
+                yield from ((slot, *each) for each in _quoted_spans(sentence))
+            else:
+                yield from ((slot, each.start, each.end, each.fields) for each in readings if each.kind == slot.kind)
+
+    def _texts(self, sentence: Sequence[str] | Sentence, target: Sequence[str], keys: set[str]) -> Iterator[Mention]:
+        """Free text that a program quotes. A slot that is called like a key of the programs has that key's values."""
+        slots = [slot for slot in self.slots if slot.kind == "text"]
+        if not slots:
+            return
+        if not isinstance(sentence, Sentence):
+            sentence = Sentence.of(sentence)
+        for start, end in _literals(target):
+            key = (_key_before(target, start) or "").casefold()
+            named = [slot for slot in slots if slot.name.casefold() == key]
+            others = [slot for slot in slots if slot.name.casefold() not in keys]
+            for slot in (named or others)[:1]:
+                for first, last in _spans_like(sentence, target[start:end], slot.length or 1):
+                    if self.text_value(sentence, slot.name, first, last) == tuple(target[start:end]):
+                        yield Mention(first, last, slot.name, tuple(target[start:end]))
+
+    @classmethod
+    def fit(
+        cls,
+        pairs: Sequence[Pair],
+        declared: Sequence[Slot] = (),
+        *,
+        language: str | None = None,
+        cut: Cut = cut_at_spaces,
+        today: date | None = None,
+    ) -> Slots:
+        """The declared slots and the built-in kinds that both sides of pairs show, in the forms of the programs."""
+        read = [(each if isinstance(each, Sentence) else Sentence.of(each), tuple(target)) for each, target in pairs]
+        if language is not None and language not in LANGUAGES:
+            raise UnknownName("language", language, LANGUAGES)
+        language = language or detected_language(sentence.tokens for sentence, _ in read)
+        kinds = {slot.kind for slot in declared}
+        unasked = [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds]
+        return _Fitting(cls(language, (*declared, *unasked), cut), read, today).fitted(len(declared))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without the names of gazetteers: `write_names` has these."""
+        slots = [
+            {key: value for key, value in vars(slot).items() if key in _STORED and value not in (None, (), "")}
+            for slot in self.slots
+        ]
+        return {"language": self.language, "slots": slots}
+
+    def write_names(self, folder: Path) -> None:
+        for slot in self.slots:
+            if slot.names is not None:
+                write_gazetteer(folder / _file_of(slot.name), slot.names)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], folder: Path, cut: Cut = cut_at_spaces) -> Slots:
+        """The slots that `to_dict` and `write_names` wrote."""
+        read = read_dataclass(_StoredSlots, values, "slots", folder)
+        if read.language not in LANGUAGES:
+            raise FormatError(str(UnknownName("language", read.language, LANGUAGES)), folder)
+        slots = []
+        for each in read.slots:
+            is_listed = each.kind in ("gazetteer", "column")
+            names = read_gazetteer(folder / _file_of(each.name)) if is_listed else None
+            try:
+                slots.append(Slot(each.name, each.kind, each.forms, each.quote, each.expression, each.length, names))
+            except FormatError as error:
+                raise error.at(folder) from error
+        return cls(read.language, tuple(slots), cut)
+
+
+Pair = tuple[Sequence[str] | Sentence, Sequence[str]]
+_STORED = ("name", "kind", "forms", "quote", "expression", "length")
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredSlot:
+    name: str
+    kind: Kind
+    forms: tuple[str, ...] = ()
+    quote: str = ""
+    expression: str | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredSlots:
+    language: str
+    slots: tuple[_StoredSlot, ...]
+
+
+def _file_of(slot: str) -> str:
+    return f"slot-{slot}.tsv.gz"
+
+
+def detected_language(sentences: Iterable[Sequence[str]]) -> str:
+    """The language whose frequent words are most frequent; English if none are.
+
+    >>> detected_language([("mach", "das", "licht", "in", "der", "küche", "an")])
+    'de'
+    """
+    counts = Counter(word.casefold() for words in sentences for word in words)
+    return max(LANGUAGES, key=lambda code: sum(counts[word] for word in LANGUAGES[code].frequent_words.split()))
+
+
+def _with_words(fields: Fields, sentence: Sentence, start: int, end: int) -> Fields:
+    typed = str(fields.get("verbatim") or sentence.typed(start, end))
+    return {**fields, "verbatim": typed, "lower": typed.lower()}
+
+
+def _expression_matches(slot: Slot, sentence: Sentence, *, is_strict: bool) -> list[tuple[int, int, Fields]]:
+    """Matches of whole words; the group `value`, else the first one, else the whole match is the value."""
+    starts = {at: number for number, at in enumerate(sentence.starts)}
+    ends = {at: number + 1 for number, at in enumerate(sentence.ends)}
+    found = []
+    try:
+        for match in slot.pattern.finditer(sentence.text, overlapped=True, timeout=REGEX_SECONDS):
+            if match.start() in starts and match.end() in ends and match.start() < match.end():
+                group = "value" if "value" in slot.pattern.groupindex else min(slot.pattern.groups, 1)
+                found.append((starts[match.start()], ends[match.end()], {"verbatim": match[group] or match[0]}))
+    except TimeoutError as error:
+        if is_strict:
+            reason = f"slot '{slot.name}': the expression {slot.expression!r:.80} was stopped after {REGEX_SECONDS} s"
+            raise LimitExceeded(
+                f"{reason} on '{sentence.text:.80}'; avoid repetitions inside of repetitions"
+            ) from error
+        return []
+    return found
+
+
+def _quoted_spans(sentence: Sentence) -> Iterator[tuple[int, int, Fields]]:
+    """What stands in quotes, the quotes included; the value is what is inside."""
+    for start, token in enumerate(sentence.tokens):
+        close = QUOTES.get(token[:1])
+        if close is None:
+            continue
+        for end in range(start + (1 if len(token) > 1 else 2), len(sentence.tokens) + 1):
+            if sentence.tokens[end - 1].endswith(close):
+                inside = sentence.typed(start, end)[1:-1].strip()
+                if inside:
+                    yield start, end, {"verbatim": inside}
+                break
+
+
+def _key_before(target: Sequence[str], at: int) -> str | None:
+    """The word before a value: `percent` in `dim ( percent = 35 )`."""
+    return next((token for token in reversed(target[:at]) if is_word(token)), None)
+
+
+def _literals(target: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where a program has text: inside of quotes; without any, between other marks, but not before `(`, `=` or `:`."""
+    has_quotes = any(token in QUOTES for token in target)
+    at = 0
+    while at < len(target):
+        token = target[at]
+        if has_quotes:
+            end = next(
+                (end for end in range(at + 1, len(target)) if token in QUOTES and target[end] == QUOTES[token]), at
+            )
+            if end > at + 1:
+                yield at + 1, end
+        else:
+            end = next((end for end in range(at, len(target)) if not is_word(target[end])), len(target))
+            if end > at and (end == len(target) or target[end] not in ("(", "=", ":")):
+                yield at, end
+        at = max(end, at) + 1
+
+
+def _spans_like(sentence: Sentence, value: Sequence[str], longest: int) -> Iterator[tuple[int, int]]:
+    """Where a sentence has the letters and digits of a value."""
+    wanted = "".join(filter(str.isalnum, "".join(value))).casefold()
+    letters = ["".join(filter(str.isalnum, token)).casefold() for token in sentence.tokens]
+    for start in range(len(letters)):
+        for end in range(start + 1, min(start + longest, len(letters)) + 1):
+            if wanted and "".join(letters[start:end]) == wanted:
+                yield start, end
+
+
+@dataclass(frozen=True, slots=True)
+class _Occurrence:
+    """A reading of words in a training pair."""
+
+    pair: int
+    start: int
+    end: int
+    fields: Fields
+
+
+class _Fitting:
+    """The choice of slots and forms for training pairs."""
+
+    def __init__(self, draft: Slots, pairs: Sequence[tuple[Sentence, Tokens]], today: date | None) -> None:
+        self.draft, self.pairs = draft, pairs
+        self.occurrences: dict[str, list[_Occurrence]] = {slot.name: [] for slot in draft.slots}
+        for number, (sentence, _) in enumerate(pairs):
+            for slot, start, end, fields in draft._found(sentence, today, is_strict=True):
+                fields = _with_words(fields, sentence, start, end)
+                self.occurrences[slot.name].append(_Occurrence(number, start, end, fields))
+        self.covered: dict[int, list[tuple[int, int]]] = {}  # by values of slots that were chosen, in each pair
+
+    def fitted(self, declared: int) -> Slots:
+        chosen: list[Slot] = []
+        for number, slot in enumerate(self.draft.slots):
+            if slot.kind == "text":
+                chosen.append(self.text_form(slot))
+                continue
+            free = [each for each in self.occurrences[slot.name] if not self.is_covered(each)]
+            chosen += self.variants(slot, free, is_declared=number < declared)
+        return replace(self.draft, slots=tuple(chosen))
+
+    def variants(self, slot: Slot, occurrences: list[_Occurrence], *, is_declared: bool) -> Iterator[Slot]:
+        """The slot in the forms of the programs; where they write equal readings in two ways, a second slot."""
+        needed = 0 if is_declared else max(FEWEST, len(occurrences) / 2)
+        for number in (1, 2):
+            forms = slot.forms if slot.forms and number == 1 else self.forms(slot, occurrences)
+            named = replace(slot, name=slot.name if number == 1 else f"{slot.name}-2", forms=forms)
+            explained = [each for each in occurrences if self.share_explained(named.write(each.fields), each)]
+            values = {named.write(each.fields) for each in explained}
+            if len(explained) < needed or len(values) < min(needed, FEWEST):
+                return
+            self.cover(explained)
+            quotes = Counter(self.quote_of(named.write(each.fields), each) for each in explained)
+            quote = max(quotes, key=quotes.__getitem__, default="")
+            yield replace(named, forms=forms or _completed(slot.possible_forms[:1]), quote=quote or "")
+            done = set(map(id, explained))
+            occurrences, needed = (
+                [each for each in occurrences if id(each) not in done],
+                max(FEWEST, len(explained) / 10),
+            )
+
+    def forms(self, slot: Slot, occurrences: list[_Occurrence]) -> tuple[str, ...]:
+        """The form that explains most, then the one that explains most of what the first cannot write, and so on."""
+        forms: list[str] = []
+        while occurrences:
+            counts = {
+                form: sum(self.share_explained(written(form, each.fields), each) for each in occurrences)
+                for form in slot.possible_forms
+            }
+            best = max(counts, key=counts.__getitem__)
+            if not counts[best]:
+                break
+            forms.append(best)
+            occurrences = [each for each in occurrences if written(best, each.fields) is None]
+        return _completed(forms)
+
+    def text_form(self, slot: Slot) -> Slot:
+        """The slot of free text as most programs write it."""
+        keys = {key.casefold() for _, target in self.pairs for key in target if is_word(key)}
+        trials = [replace(slot, forms=(form,), quote=quote) for form in WORD_FORMS for quote in ('"', "'", "")]
+        counts = [
+            sum(1 for pair in self.pairs for _ in replace(self.draft, slots=(trial,))._texts(*pair, keys))
+            for trial in trials
+        ]
+        return trials[counts.index(max(counts))]
+
+    def share_explained(self, text: str | None, each: _Occurrence) -> float:
+        """1 where the program has a value in this form; less where it is a part of something longer."""
+        if (quote := self.quote_of(text, each)) is None:
+            return 0
+        value, target = tuple(self.draft.cut(text or "", quote)), self.pairs[each.pair][1]
+        return 1 if is_whole(value, place_of(value, target) or 0, target) else PART_OF_LONGER
+
+    def quote_of(self, text: str | None, each: _Occurrence) -> str | None:
+        """The quotes in which the program has a value; None if it does not have it."""
+        if text is None:
+            return None
+        target = self.pairs[each.pair][1]
+        for quote in ('"', "'"):
+            if quote in target:
+                at = place_of(tuple(self.draft.cut(text, quote)), target)
+                if at is not None and target[:at].count(quote) % 2:
+                    return quote
+        return None if place_of(tuple(self.draft.cut(text, "")), target) is None else ""
+
+    def is_covered(self, each: _Occurrence) -> bool:
+        """Whether its words are part of a longer value."""
+        spans = self.covered.get(each.pair, ())
+        return any(
+            start <= each.start and each.end <= end and end - start > each.end - each.start for start, end in spans
+        )
+
+    def cover(self, occurrences: Iterable[_Occurrence]) -> None:
+        for each in occurrences:
+            self.covered.setdefault(each.pair, []).append((each.start, each.end))
+
+
+def _completed(forms: Sequence[str]) -> tuple[str, ...]:
+    """Forms, and behind them what they would be for values that lack a field: a time without its half of the day."""
+    halves = ("{ am}", "{am}", "{ AM}", "{AM}", "{ a_m}")
+    found = dict.fromkeys(forms)
+    for form in forms:
+        for half in halves:
+            if half in form:
+                found[form.replace(half, "")] = None
+        if (code := form[-3:-1]) in LANGUAGES and form.startswith(("{weekday", "{day")):
+            found |= {f"{{weekday_{code}}}": None, f"{{day_{code}}}": None}
+    return tuple(found)

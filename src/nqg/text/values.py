@@ -1,0 +1,462 @@
+"""Numbers, ordinals, times, dates and durations in a sentence, and the forms in which programs write them.
+
+Number words are text2num's business; everything else is a few patterns over the sentence with its numbers as digits
+(`languages.py`). A form is a template over the fields of a reading: `{h24:02}:{m:02}` writes half past six as 06:30.
+What is said relative to today is resolved where the caller gives a date and the form asks for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import cache
+
+from text_to_num import find_numbers
+
+from nqg.text.languages import DAY, HOUR, LANGUAGES, YEAR, Language
+
+Fields = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Words `start` to `end` read as a value; forms write its fields."""
+
+    start: int
+    end: int
+    kind: str
+    fields: Fields
+
+
+# Forms from the likeliest to the rarest: of those that explain as many programs the first is taken.
+FORMS: Mapping[str, tuple[str, ...]] = {
+    "number": ("{number}", "{decimal}", "{fraction}", "{grouped}", "{lower}", "{verbatim}"),
+    "ordinal": ("{number}", "{number}{suffix}", "{index}", "{lower}", "{verbatim}"),
+    "time": tuple(
+        time.replace("{AM}", half)
+        for time in (
+            "{h12}:{m:02}{AM}",
+            "{short12}{AM}",
+            "{h12:02}:{m:02}{AM}",
+            "{h24}:{m:02}",
+            "{h24:02}:{m:02}",
+            "{h24:02}:{m:02}:{s:02}",
+            "{h24:02}{m:02}",
+            "{h24}.{m:02}",
+            "{h24}",
+            "{h}:{m:02}",
+            "{h:02}:{m:02}",
+            "{short}",
+            "{lower}",
+            "{verbatim}",
+        )
+        for half in (("{ am}", "{am}", "{ AM}", "{AM}", "{ a_m}") if "{AM}" in time else ("",))
+    ),
+    "date": (
+        "{iso}",
+        "{month:02}-{d:02}",
+        "{month}/{d}",
+        "{month}/{d}/{y}",
+        "{d:02}.{month:02}.{y}",
+        "{d}.{month}.",
+        "{d}.{month}.{y}",
+        *(
+            form.replace("_en", f"_{code}")
+            for code in LANGUAGES
+            for form in (
+                "{weekday_en}",
+                "{Weekday_en}",
+                "{day_en}",
+                "{month_en} {d}",
+                "{Month_en} {d}",
+                "{d} {month_en}",
+            )
+        ),
+        "{month_en} {d}{suffix}",
+        "{resolved}",
+        "{lower}",
+        "{verbatim}",
+    ),
+    "duration": (
+        "{iso}",
+        "{seconds}",
+        "{minutes}",
+        "{hours}",
+        "{count} {unit}",
+        "{count}{letter}",
+        "{lower}",
+        "{verbatim}",
+    ),
+}
+
+
+_FORM = re.compile(r"(?:[^{}]|\{ ?[A-Za-z0-9_]+(?::02)?\})+")
+
+
+def is_form(text: str) -> bool:
+    """Whether a text is a template of fields and nothing else.
+
+    >>> is_form("{h24:02}:{m:02}"), is_form("{h.real}"), is_form("{m:1000000}")
+    (True, False, False)
+    """
+    return _FORM.fullmatch(text) is not None
+
+
+def written(form: str, fields: Fields) -> str | None:
+    """A value in a form; None if the value lacks what the form needs.
+
+    >>> written("{h24:02}:{m:02}", {"h24": 6, "m": 30}), written("{h12}:{m:02}{ am}", {"h12": 6, "m": 30})
+    ('06:30', None)
+    """
+    try:
+        return form.format_map(fields)
+    except KeyError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    start: int
+    end: int
+    value: Decimal
+    is_ordinal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word as text2num asks for it."""
+
+    word: str
+    is_kept: bool
+
+    def text(self) -> str:
+        return self.word
+
+    def nt_separated(self, previous: _Word) -> bool:
+        return False
+
+    def not_a_number_part(self) -> bool:
+        return self.is_kept
+
+
+_DIGITS = re.compile(r"[$€£#]?([+-]?)(\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(st|nd|rd|th|º|ª)?[%€°]?")
+_SCALES = {Decimal(10**power) for power in (2, 3, 6, 9, 12)}
+_SCALE_WORDS = ("hundred", "thousand", "million", "billion", "milliarde")
+
+
+def _numbers(words: Sequence[str], language: Language) -> list[_Number]:
+    """Numbers in digits and in words from left to right, none overlapping another; then ordinals that are words too."""
+    found: dict[int, _Number] = {}
+    for at, word in enumerate(words):
+        if word[-1:].isdigit() or word[:1].isdigit() or word[1:2].isdigit():
+            match = _DIGITS.fullmatch(word)
+            if match and (value := _decimal(match[2], language.decimal_mark)) is not None:
+                found[at] = _Number(at, at + 1, -value if match[1] == "-" else value, match[3] is not None)
+    pairs = zip(("", *words), words, strict=False)
+    blocked = [each in language.not_numbers or f"{left} {each}" in language.not_numbers for left, each in pairs]
+    kept = [word in language.kept_words for word in words]
+    asked = [_Word(word, any(each)) for word, *each in zip(words, blocked, kept, strict=True)]
+    for each in find_numbers(asked, language.code, 0.0):
+        value = Decimal(each.text.replace(",", ".")) if not each.is_ordinal else Decimal(int(each.value))
+        number = _Number(each.start, each.end, value, each.is_ordinal)
+        before = found.get(each.start - 1)
+        if before and not before.is_ordinal and value in _SCALES and each.end == each.start + 1:  # 2 million
+            number = _Number(before.start, each.end, before.value * value)
+        elif each.start and words[each.start] in _SCALE_WORDS and words[each.start - 1] in ("a", "eine"):  # a hundred
+            number = _Number(each.start - 1, each.end, value)
+        found[number.start] = number
+    ordinals = []
+    if any(kept):
+        asked = [_Word(word, is_blocked) for word, is_blocked in zip(words, blocked, strict=True)]
+        ordinals = [each for each in find_numbers(asked, language.code, 0.0) if each.is_ordinal and kept[each.end - 1]]
+    return [
+        *(found[start] for start in sorted(found)),
+        *(_Number(each.start, each.end, Decimal(int(each.value)), True) for each in ordinals),
+    ]
+
+
+def _decimal(digits: str, mark: str) -> Decimal | None:
+    """The value of digits; a mark before exactly three digits separates thousands unless the language says otherwise.
+
+    >>> _decimal("1,000", "."), _decimal("3,5", ","), _decimal("1.000,5", ",")
+    (Decimal('1000'), Decimal('3.5'), Decimal('1000.5'))
+    """
+    other = "," if mark == "." else "."
+    if re.fullmatch(rf"\d{{1,3}}(?:[{other}]\d{{3}})+(?:[{mark}]\d+)?", digits):
+        return Decimal(digits.replace(other, "").replace(mark, "."))
+    return Decimal(digits.replace(",", ".")) if len(re.findall("[.,]", digits)) < 2 else None
+
+
+def _plain(value: Decimal) -> str:
+    """
+    >>> _plain(Decimal("35.0")), _plain(Decimal("1E+3")), _plain(Decimal("0.50"))
+    ('35', '1000', '0.5')
+    """
+    return f"{value.to_integral_value():f}" if value == value.to_integral_value() else f"{value.normalize():f}"
+
+
+def number_fields(value: Decimal) -> Fields:
+    plain = _plain(value)
+    fields: Fields = {"number": plain, "decimal": plain if "." in plain else f"{plain}.0"}
+    return fields | {"fraction": _plain(value / 100), "grouped": f"{value:,f}"}
+
+
+def _ordinal_fields(value: Decimal) -> Fields:
+    number = int(value)
+    return {"number": str(number), "suffix": _suffix(number), "index": str(number - 1)}
+
+
+def _suffix(number: int) -> str:
+    return "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
+@dataclass(frozen=True)
+class _Digits:
+    """A sentence with its numbers as digits, and where in it words begin and end."""
+
+    text: str
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+    @classmethod
+    def of(cls, words: Sequence[str], numbers: Iterable[_Number], kept: Sequence[str]) -> _Digits:
+        by_start = {number.start: number for number in reversed(list(numbers)) if words[number.end - 1] not in kept}
+        pieces: list[str] = []
+        starts, ends = {}, {}
+        at = place = 0
+        while at < len(words):
+            number = by_start.get(at)
+            is_word = number is None or number.value < 0 or (number.end == at + 1 and not words[at].isalpha())
+            if number is None or is_word:
+                piece, after = (re.sub(r"(?<=\d)(?:st|nd|rd|º|ª)$", "th", words[at]), at + 1)
+            else:
+                piece, after = _plain(number.value) + ("th" if number.is_ordinal else ""), number.end
+            pieces.append(piece)
+            starts[place] = at
+            place += len(piece)
+            ends[place] = after
+            place += 1
+            at = after
+        return cls(" ".join(pieces), starts, ends)
+
+
+@dataclass(frozen=True)
+class ValueReader:
+    """Finds values of the given kinds in sentences of one language."""
+
+    language: Language
+    kinds: frozenset[str]
+
+    @classmethod
+    def of(cls, language: str, kinds: Iterable[str]) -> ValueReader:
+        return cls(LANGUAGES[language], frozenset(kinds))
+
+    def readings(self, words: Sequence[str], today: date | None = None) -> Iterator[Reading]:
+        """All readings of words in lower case, overlapping ones included."""
+        if not self.kinds:
+            return
+        numbers = _numbers(words, self.language)
+        if "number" in self.kinds or "ordinal" in self.kinds:
+            yield from self._number_readings(words, numbers)
+        sentence = _Digits.of(words, numbers, self.language.kept_words)
+        has_digits = any(map(str.isdigit, sentence.text))
+        for pattern in _patterns(self.language.code):
+            if pattern.kind not in self.kinds or (pattern.needs_digits and not has_digits):
+                continue
+            for match in pattern.expression.finditer(sentence.text):
+                start, end = sentence.starts.get(match.start()), sentence.ends.get(match.end())
+                if start is not None and end is not None:
+                    fields = pattern.read(match.groupdict(), self.language, today)
+                    if fields is not None:
+                        yield Reading(start, end, pattern.kind, fields)
+
+    def _number_readings(self, words: Sequence[str], numbers: Sequence[_Number]) -> Iterator[Reading]:
+        ends = {number.end for number in numbers}
+        for number in numbers:
+            if number.is_ordinal:
+                if "ordinal" in self.kinds:
+                    yield Reading(number.start, number.end, "ordinal", _ordinal_fields(number.value))
+                continue
+            if "number" not in self.kinds:
+                continue
+            yield Reading(number.start, number.end, "number", number_fields(number.value))
+            before = number.start - 1
+            if before >= 0 and words[before] in ("-", "−", *self.language.minus) and before not in ends:
+                yield Reading(before, number.end, "number", number_fields(-number.value))
+
+
+Groups = dict[str, str | None]
+
+
+def _time(groups: Groups, language: Language, today: date | None) -> Fields | None:
+    if groups.get("noon") or groups.get("midnight"):
+        hour, minute = (12 if groups.get("noon") else 0), 0
+        return _clock(hour, minute, 0, "pm" if hour else "am")
+    hour, minute, second = int(groups["h"] or 0), int(groups.get("m") or 0), int(groups.get("s") or 0)
+    part = groups.get("part")
+    minutes = 0 if part is None else language.parts[part] if part in language.parts else int(part)
+    total = hour * 60 + minute + (-minutes if groups.get("to") else minutes)
+    before = (groups.get("before") or "").strip()
+    total -= {"halb": 30, "viertel": 45, "dreiviertel": 15}.get(before, 0)
+    if minutes >= 60 or (part is not None and hour > 12 and not part.isdigit()):
+        return None
+    if total < 60 and hour <= 12 and (before or part):  # quarter to one
+        total += 12 * 60
+    half = "am" if groups.get("am") else "pm" if groups.get("pm") else None
+    if half and total >= 13 * 60:
+        return None
+    return _clock(total // 60, total % 60, second, half)
+
+
+def _clock(hour: int, minute: int, second: int, half: str | None) -> Fields:
+    """The fields of a time as it was said: 7 in the evening is 19 of 24 hours, 7 without a half of the day stays 7."""
+    hour24 = hour % 12 + (12 if half == "pm" else 0) if half else hour % 24
+    hour12 = hour % 12 or 12
+    if half is None and (hour > 12 or hour == 0):
+        half = "pm" if hour24 >= 12 else "am"
+    fields: Fields = {"h": hour, "h24": hour24, "h12": hour12, "m": minute, "s": second}
+    fields["short"] = f"{hour}:{minute:02}" if minute else str(hour)
+    fields["short12"] = f"{hour12}:{minute:02}" if minute else str(hour12)
+    if half:
+        fields |= {
+            "am": half,
+            "AM": half.upper(),
+            " am": f" {half}",
+            " AM": f" {half.upper()}",
+            " a_m": f" {half[0]}.m.",
+        }
+    return fields
+
+
+def _date(groups: Groups, language: Language, today: date | None) -> Fields | None:
+    fields: Fields = {}
+    resolved: date | None = None
+    if month := groups.get("month"):
+        number = int(month) if month.isdigit() else _position(month, language.months) + 1
+        fields |= {"month": number, "y": None, **_names("month", number - 1, "months")}
+        day, year = groups.get("d"), groups.get("y")
+        if day:
+            fields |= {"d": int(day), "suffix": _suffix(int(day))}
+        if day and (year or today):
+            try:
+                resolved = date(int(year), number, int(day)) if year else _next_date(number, int(day), today)
+            except ValueError:  # 31 february
+                return None
+        fields = {key: value for key, value in fields.items() if value is not None} | ({"y": int(year)} if year else {})
+        if resolved and year:
+            fields["iso"] = resolved.isoformat()
+    elif weekday := groups.get("weekday"):
+        number = _position(weekday, language.weekdays)
+        fields |= _names("weekday", number, "weekdays")
+        if today:
+            resolved = today + timedelta((number - today.weekday() - 1) % 7 + 1)
+    elif day_name := groups.get("day"):
+        ahead = language.days[day_name]
+        names = {
+            code: next(name for name, days in each.days.items() if days == ahead)
+            for code, each in LANGUAGES.items()
+            if ahead in each.days.values()
+        }
+        fields |= {f"day_{code}": name for code, name in names.items()}
+        resolved = today + timedelta(ahead) if today else None
+    elif ahead_count := groups.get("ahead"):
+        resolved = today + timedelta(int(ahead_count)) if today and len(ahead_count) < 6 else None
+    if resolved:
+        fields["resolved"] = resolved.isoformat()
+    return fields
+
+
+def _next_date(month: int, day: int, today: date | None) -> date | None:
+    if today is None:
+        return None
+    this_year = date(today.year, month, day)
+    return this_year if this_year >= today else date(today.year + 1, month, day)
+
+
+def _position(word: str, names: str) -> int:
+    return next(at for at, spellings in enumerate(names.split()) if word in spellings.split("|"))
+
+
+def _names(field: str, position: int, table: str) -> Fields:
+    """The name in every language: a German sentence may have an English program."""
+    names = {code: getattr(each, table).split()[position].split("|")[0] for code, each in LANGUAGES.items()}
+    return {f"{field}_{code}": name for code, name in names.items()} | {
+        f"{field.title()}_{code}": name.title() for code, name in names.items()
+    }
+
+
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+_COUNTS = {"zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6}  # in front of `einhalb`; articles count 1
+_ENGLISH_UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
+
+
+def _duration(groups: Groups, language: Language, today: date | None) -> Fields | None:
+    parts: list[tuple[Decimal, str]] = []
+    for number in ("", "2", "3"):
+        if word := groups.get(f"unit{number}"):
+            unit = next(unit for unit, spellings in language.units.items() if word in spellings.split("|"))
+            said = groups.get(f"count{number}") or "0"
+            parts.append((Decimal(said) if said[0].isdigit() else Decimal(_COUNTS.get(said, 1)), unit))
+    shares = {"half": "0.5", "quarter": "0.25", "three_quarters": "0.75", "one_and_half": "1.5"}
+    count, unit = parts[0]
+    count += sum((Decimal(share) for name, share in shares.items() if groups.get(name)), Decimal(0))
+    parts[0] = count, unit
+    seconds = sum((each * _SECONDS[unit] for each, unit in parts), Decimal(0))
+    fields: Fields = {"seconds": _plain(seconds), "iso": _iso_duration(seconds)}
+    fields |= {name: _plain(seconds / of) for name, of in (("minutes", 60), ("hours", 3600)) if seconds % of == 0}
+    if len(parts) == 1:
+        word = _ENGLISH_UNITS[unit] + ("s" if count != 1 else "")
+        fields |= {"count": _plain(count), "unit": word, "letter": unit[0]}
+    return fields
+
+
+def _iso_duration(seconds: Decimal) -> str:
+    """
+    >>> _iso_duration(Decimal(5400)), _iso_duration(Decimal(86400)), _iso_duration(Decimal("0.5"))
+    ('PT1H30M', 'P1D', 'PT0.5S')
+    """
+    days, rest = divmod(seconds, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    time = "".join(f"{_plain(count)}{unit}" for count, unit in ((hours, "H"), (minutes, "M"), (rest, "S")) if count)
+    return f"P{f'{_plain(days)}D' if days else ''}{f'T{time}' if time else ''}" if seconds else "PT0S"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    kind: str
+    expression: re.Pattern[str]
+    needs_digits: bool
+    read: Callable[[Groups, Language, date | None], Fields | None]
+
+
+@cache
+def _patterns(code: str) -> tuple[_Pattern, ...]:
+    """A language's patterns with its words in them; of one kind, those that come first have the better reading."""
+    language = LANGUAGES[code]
+    words = {
+        "part": language.parts,
+        "unit": language.units.values(),
+        "month": language.months.split(),
+        "weekday": language.weekdays.split(),
+        "day": sorted(language.days, key=len, reverse=True),
+    }
+
+    def compiled(pattern: str) -> re.Pattern[str]:
+        for name, options in words.items():
+            pattern = re.sub(rf"(?<!\(\?P)<{name}>", "|".join(options), pattern)
+        return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")
+
+    kinds = (
+        ("time", language.times, _time),
+        ("date", language.dates, _date),
+        ("duration", language.durations, _duration),
+    )
+    return tuple(
+        _Pattern(kind, compiled(pattern), any(part in pattern for part in (HOUR, DAY, YEAR, r"(?P<ahead>\d")), read)
+        for kind, patterns, read in kinds
+        for pattern in patterns
+    )
