@@ -33,7 +33,7 @@ class Reading:
 
     `scores` has the model's score of each of the derivation's hyperedges, in their order; the higher their sum, the
     better the derivation. `marginals`, if asked for, has the probability that a derivation of the sentence, whatever it
-    yields, applies this rule to this span.
+    yields, applies this rule to this span. `program` is the target as the training data would write it.
     """
 
     target: Tokens
@@ -42,6 +42,11 @@ class Reading:
     is_legal: bool = True
     scores: tuple[float, ...] = ()
     marginals: tuple[float, ...] = ()
+    program: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.program:
+            object.__setattr__(self, "program", " ".join(self.target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,9 @@ class Answer:
     of its `chart`. An answer of a hybrid has what its `parts` said: the grammar, which abstains where the gate holds
     its answer back, and the fallback, if asked.
 
+    `source` and `target` are raw: as somebody typed the one, and as training data would write the other. `words` are
+    the tokens that a parser saw, to which the spans of its derivations refer.
+
     `probability` compares the readings that a grammar has, of which all may be wrong. `confidence` is the probability
     of being right, where the model was calibrated.
     """
@@ -80,11 +88,12 @@ class Answer:
     readings: tuple[Reading, ...] = ()
     chart: tuple[ChartSpan, ...] | None = None  # short spans first
     parts: tuple[Answer, ...] = ()
+    words: Tokens | None = field(default=None, compare=False)  # where they are not just what stands between spaces
 
     @property
     def source_tokens(self) -> Tokens:
-        """The words of the sentence."""
-        return tuple(self.source.split())
+        """The words of the sentence, as the parser saw them."""
+        return tuple(self.source.split()) if self.words is None else self.words
 
     @property
     def answered_by(self) -> str | None:
@@ -101,7 +110,7 @@ class Answer:
         from nqg.grammar.pictures import Markup, derivation_picture, element, in_notebook
 
         if self.target is None:
-            sentence = element("q", " ".join(self.source_tokens))
+            sentence = element("q", " ".join(self.source.split()))
             shown = element("p", "No answer to ", sentence, f": {self.reason}.", class_="abstention")
         elif self.reading is None:
             shown = element("p", element("code", self.target), f" by the {self.system}")
@@ -113,7 +122,7 @@ class Answer:
             shown = element("div", picture, element("p", figures))
         rows = []
         for reading in self.readings:
-            program = element("code", " ".join(reading.target))
+            program = element("code", reading.program)
             cells = f"{reading.probability:.4g}", program, "" if reading.is_legal else "not a legal program"
             rows.append(element("tr", *(element("td", cell) for cell in cells)))
         head = element("tr", *(element("th", name, scope="col") for name in ("probability", "program", "")))

@@ -136,7 +136,7 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
             return "\n".join(_described(answer, style, grammar, is_hybrid))
         said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
         sure = f"{level(answer):.6g}" if answer.reading else said
-        row = [" ".join(answer.source_tokens), answer.target or "", sure]
+        row = [" ".join(answer.source.split()), answer.target or "", sure]
         return "\t".join([*row, answer.answered_by or ""] if is_hybrid else row)
 
     return texts
@@ -160,7 +160,7 @@ def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid:
     if best:
         yield f"probability within the grammar {best.probability:.6g}"
     for reading in answer.first.readings:
-        yield f"{reading.probability:.6g}\t{' '.join(reading.target)}" + ("" if reading.is_legal else "\tillegal")
+        yield f"{reading.probability:.6g}\t{reading.program}" + ("" if reading.is_legal else "\tillegal")
     if style.explain:
         yield ""
 
@@ -168,7 +168,7 @@ def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid:
 def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
     best = answer.reading
     values: dict[str, Any] = {
-        "source": " ".join(answer.source_tokens),
+        "source": " ".join(answer.source.split()),
         "target": answer.target,
         "confidence": answer.confidence,
         "probability": best and best.probability,
@@ -197,7 +197,7 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
         ]
     if style.readings:
         values["readings"] = [
-            {"target": " ".join(each.target), "probability": each.probability, "is_legal": each.is_legal}
+            {"target": each.program, "probability": each.probability, "is_legal": each.is_legal}
             for each in answer.first.readings
         ]
     return values

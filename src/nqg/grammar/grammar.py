@@ -176,6 +176,11 @@ class Grammar:
         return {rule: number for number, rule in enumerate(self.rules)}
 
     @cached_property
+    def words(self) -> frozenset[str]:
+        """The words on the source sides of its rules."""
+        return frozenset(symbol for rule in self.rules for symbol in rule.source if isinstance(symbol, str))
+
+    @cached_property
     def encoded(self) -> EncodedGrammar:
         """The rules as integer arrays; made on first use."""
         from nqg.grammar.encoding import EncodedGrammar

@@ -129,8 +129,7 @@ def gaps(
     if spans is None:
         chart = charts(grammar, [tokens], prune=False, limit=limit)
         spans = map(chart.span, chart.node_ids())
-    known = {symbol for rule in grammar for symbol in rule.source if isinstance(symbol, str)}
-    unknown = tuple(place for place, token in enumerate(tokens) if token not in known)
+    unknown = tuple(place for place, token in enumerate(tokens) if token not in grammar.words)
     return Gaps(tokens, fewest_islands(spans, len(tokens)), unknown, misfits(grammar, tokens, limit))
 
 

@@ -32,6 +32,7 @@ from nqg.model.scorer import untrained_bonuses
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
+from nqg.text.preprocessing import Preprocessor, TokenizedSentence
 from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import best_device
 
@@ -136,18 +137,21 @@ class Parser:
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answer to each sentence of a stream, in their order; the stream may be endless."""
-        stream = iter(sentences)
-        while window := list(islice(stream, WINDOW)):
-            order = sorted(range(len(window)), key=lambda number: len(window[number].split()))
+        stream, text, known = iter(sentences), self.model.text, self.model.grammar.words
+        while window := [text.tokenized(sentence, known) for sentence in islice(stream, WINDOW)]:
             found: dict[int, Answer] = {}
-            for start in range(0, len(order), BATCH):  # sentences of similar length
-                batch = order[start : start + BATCH]
-                found.update(zip(batch, self._batch([window[number] for number in batch]), strict=True))
+            for way in range(2):  # a sentence without a derivation is read again, with or without polite frames
+                left = [number for number, ways in enumerate(window) if len(ways) > way and _fails(found.get(number))]
+                order = sorted(left, key=lambda number: len(window[number][way].tokens))
+                for start in range(0, len(order), BATCH):  # sentences of similar length
+                    batch = order[start : start + BATCH]
+                    answers = zip(batch, self._batch([window[number][way] for number in batch]), strict=True)
+                    found.update((number, each) for number, each in answers if each.target or number not in found)
             yield from (found[number] for number in range(len(window)))
 
-    def _batch(self, sentences: Sequence[str]) -> list[Answer]:
+    def _batch(self, sentences: Sequence[TokenizedSentence]) -> list[Answer]:
         """Only what has a derivation (or, where charts are asked for, a derivable span) is encoded."""
-        sources, options, longest = [tuple(each.split()) for each in sentences], self.options, self.model.max_length
+        sources, options, longest = [each.words for each in sentences], self.options, self.model.max_length
         short = [source if len(source) <= longest else () for source in sources]
         prune, typing = not options.chart, self.grammar.typing
         everything = untyped_charts(self.grammar, short, prune=prune, limit=options.limit)
@@ -166,7 +170,7 @@ class Parser:
             if number not in found:
                 is_long = len(sources[number]) > longest or number in whole
                 reason = TOO_LONG if is_long else ILLEGAL if number in untyped else NO_DERIVATION
-                found[number] = Answer(sentence, system=GRAMMAR, reason=reason)
+                found[number] = Answer(sentence.raw, system=GRAMMAR, reason=reason, words=sentence.words)
             if options.chart:
                 found[number] = replace(found[number], chart=spans.get(number, ()))
         return [self._with_confidence(found[number]) for number in range(len(sentences))]
@@ -195,7 +199,7 @@ class Parser:
             spans += size
         scores = [self._scores([sentences[number] for number in part], full.select(part)) for part in parts]
         legal = None if self.grammar.target_grammar else self.model.target_grammar  # typed charts are legal throughout
-        return ScoredCharts(self.grammar, full, np.concatenate([np.empty(0), *scores]), legal)
+        return ScoredCharts(self.grammar, full, np.concatenate([np.empty(0), *scores]), legal, self.model.text)
 
     def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         model = self.model
@@ -220,6 +224,7 @@ class ScoredCharts:
     full: Hypergraph
     scores: FloatArray  # (A,)
     target_grammar: TargetGrammar | None = None
+    text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
 
     def select(self, sentences: Sequence[int]) -> ScoredCharts:
         """The charts of some sentences, in the order asked for; a sentence may be asked for twice."""
@@ -227,18 +232,18 @@ class ScoredCharts:
         scores = [np.empty(0), *(self.scores[bounds[sentence] : bounds[sentence + 1]] for sentence in sentences)]
         return replace(self, full=self.full.select(sentences), scores=np.concatenate(scores))
 
-    def answers(self, sentences: Sequence[str], options: DecodeOptions) -> Iterator[Answer]:
+    def answers(self, sentences: Sequence[TokenizedSentence], options: DecodeOptions) -> Iterator[Answer]:
         best = {at: each for at, each in enumerate(self.best()) if each.target_length <= options.most_tokens}
         firsts = dict(zip(best, self.select(list(best)).readings(list(best.values()), options), strict=True))
         for number, sentence in enumerate(sentences):
             first = firsts.pop(number, None)
             searched = options.readings * DERIVATIONS_A_READING
             others = self.most_probable(number, searched, options)[: options.readings] if searched else ()
+            answer = Answer(sentence.raw, system=GRAMMAR, readings=others, words=sentence.words)
             if first and first.is_legal:
-                target = " ".join(first.target)
-                yield Answer(sentence, target, first.probability, GRAMMAR, reading=first, readings=others)
+                yield replace(answer, target=first.program, probability=first.probability, reading=first)
             else:
-                yield Answer(sentence, system=GRAMMAR, reason=ILLEGAL if first else LONG_TARGET, readings=others)
+                yield replace(answer, reason=ILLEGAL if first else LONG_TARGET)
 
     def best(self) -> list[Derivation]:
         found = best_derivations(self.grammar, self.full, self.scores)
@@ -268,6 +273,7 @@ class ScoredCharts:
             [legal is None or legal.accepts(target) for target in targets],
             self.hyperedge_scores(derivations),
             self.hyperedge_marginals(derivations) if options.marginals else [()] * len(derivations),
+            map(self.text.programs.render, targets),
             strict=True,
         )
         return [Reading(*column) for column in columns]
@@ -341,6 +347,10 @@ class ScoredCharts:
                 for span, node in found.items()
             ]
             yield tuple(sorted(spans, key=lambda each: (each.span.end - each.span.start, each.span)))
+
+
+def _fails(answer: Answer | None) -> bool:
+    return answer is None or (answer.target is None and answer.reason in (NO_DERIVATION, ILLEGAL))
 
 
 def _covered(full: Hypergraph, sources: Sequence[Tokens]) -> set[int]:

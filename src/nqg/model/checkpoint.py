@@ -54,6 +54,8 @@ from nqg.model_folder import (
 )
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
+from nqg.text.preprocessing import FILE as TEXT
+from nqg.text.preprocessing import Preprocessor
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
 
@@ -141,7 +143,7 @@ checks them, and prints a digest that stands for all of them.
 - A probability compares the readings that the grammar has of a sentence. 1.0 means that there is no other reading, not
   that the reading is right.
 - {confidence}
-- Sentences are split at white space; they should be written as those of the training data are (case, punctuation).
+- {text}
 - Scores hold for data like those that they were measured on.
 
 Written by {versions}.
@@ -160,6 +162,7 @@ class ModelCard:
     max_length: int  # subwords
     versions: Mapping[str, str]
     calibrator: Calibrator | None = None
+    text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
 
     def markdown(self) -> str:
         """The card; whatever comes from a user stands in it as code, so that nothing is taken for markup."""
@@ -195,6 +198,12 @@ class ModelCard:
             training="".join(f"\n{line}" for line in training),
             scores="\n".join(measured) or "None were measured when the model was saved.",
             confidence=confidence,
+            text=(
+                "Sentences are split at white space; they should be written as those of the training data are "
+                "(case, punctuation)."
+                if self.text.is_plain
+                else f"Sentences are read as `{TEXT}` says; it was fitted to those of the training data."
+            ),
             versions=", ".join(f"{name} {version}" for name, version in self.versions.items()),
         )
 
@@ -242,6 +251,7 @@ class SavedModel:
     provenance: Provenance = field(default_factory=Provenance)
     calibrator: Calibrator | None = None
     by_hand: tuple[Rule, ...] = ()
+    text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
 
     @property
     def trained_rules(self) -> tuple[Rule, ...]:
@@ -304,6 +314,8 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         model.target_grammar.write(folder / "target.grammar")
     if model.calibrator is not None:
         model.calibrator.write(folder / CONFIDENCE)
+    if not model.text.is_plain:
+        model.text.write(folder / TEXT)
     write_text(folder / "config.json", model.scorer.encoder.config_json())
     write_text(folder / "tokenizer.json", model.tokenizer.to_str(pretty=True))
     weights = {name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()}
@@ -320,6 +332,7 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         max_length=model.max_length,
         versions={"nqg": nqg.__version__, "format": str(VERSION), "Python": python, "torch": torch_version},
         calibrator=model.calibrator,
+        text=model.text,
     )
     write_text(folder / CARD, card.markdown())
 
@@ -381,13 +394,16 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     target_grammar = TargetGrammar.read(legal) if legal.exists() else None
     certain = folder / CONFIDENCE
     calibrator = Calibrator.read(certain, grammar) if certain.exists() else None
+    text = Preprocessor.read(folder / TEXT) if (folder / TEXT).exists() else Preprocessor()
     shapes = weight_shapes(folder / WEIGHTS)
     check_config(folder / "config.json", shapes)
     with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     scorer = _read_scorer(folder, shapes, len(grammar), settings)
     grammar = grammar.typed_by(target_grammar if settings.typed else None)
-    model = SavedModel(grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance, calibrator)
+    model = SavedModel(
+        grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance, calibrator, text=text
+    )
     with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
         check_vocabulary(tokenizer.get_vocab(), scorer.encoder.vocab_size, folder / "tokenizer.json")
     with refused_with("the encoder cannot read a sentence", folder / "config.json"), torch.inference_mode():

@@ -181,7 +181,7 @@ class ReadingFound(Message):
 
     @classmethod
     def of(cls, reading: Reading, explain: bool) -> ReadingFound:
-        message = cls(target=" ".join(reading.target), probability=reading.probability, is_legal=reading.is_legal)
+        message = cls(target=reading.program, probability=reading.probability, is_legal=reading.is_legal)
         if explain:
             steps = zip(reading.derivation.hyperedges, reading.derivation.depths(), reading.scores, strict=True)
             message.derivation = [

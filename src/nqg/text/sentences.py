@@ -1,0 +1,150 @@
+"""Sentences as people type them, cut into words: Unicode, casing, punctuation, and where each word stands in the text.
+
+Numbers, times, dates, addresses and abbreviations stay whole (`7:30`, `1,000.50`, `12.03.2027`, `a.m.`), so that values
+can be found in them; units and clitics are words of their own (`20 %`, `7 am`, `texas 's`, `l' heure`). Sentences that
+are tokenised already can be left as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+from unicodedata import normalize
+
+import regex
+
+Scheme = Literal["words", "spaces"]
+Casing = Literal["lower", "keep"]
+Punctuation = Literal["drop", "keep"]
+
+MARKS = frozenset(",;:.!?…¿¡-–—·。、，；：！？؟،؛।")  # which structure a sentence and name nothing
+SPELLINGS = str.maketrans({**dict.fromkeys("’‘ʼ", "'"), **dict.fromkeys("“”„«»", '"')})
+TOLERATED = 0.01  # of sentences that may lose a distinction: annotations have errors
+
+_INVISIBLE = regex.compile(
+    r"[\p{Cf}--[\u200c\u200d]]+", regex.V1
+)  # marks of direction, soft hyphens, zero-width spaces
+_SPACED = re.compile(r"\S+")  # as `str.split` has it
+_CLITIC = r"['’](?:[sSmMdD]|re|ll|ve|RE|LL|VE)\b"
+_TOKEN = regex.compile(  # inside of what stands between spaces
+    rf"""
+      [\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+ | https?://.*[\w/]                        # addresses
+    | (?:\p{{L}}\.){{2,}} | \d{{4}}-\d\d-\d\d | \d\d?h\d\d\b                 # a.m., z.B., 2027-03-12, 18h30
+    | (?:(?<![\w)])[+-])?\d+(?:[.,:/]\d+)*(?:(?:st|nd|rd|th)\b)?            # -5, 7:30, 1,000.50, 12.03.2027, 21st
+    | {_CLITIC} | (?:[cdjlmnstCDJLMNST]|[qQ]u|[dD]ell|[nN]ell|[aA]ll)['’](?=\p{{L}})  # what 's, l' heure
+    | [\p{{Han}}\p{{Hiragana}}\p{{Katakana}}]                               # scripts that do not separate words
+    | [\p{{L}}\p{{M}}_][\w\p{{Cf}}]*(?:(?!{_CLITIC})['’-](?=\p{{L}})[\w\p{{Cf}}]+)*  # don't, wi-fi
+    | \w | [^\w\p{{Cf}}](?:[\p{{M}}\p{{Emoji_Modifier}}]|\u200d.)*          # marks, emoji
+    """,
+    regex.VERBOSE | regex.V1 | regex.DOTALL,
+)
+_ORDINAL = regex.compile(r"\d\d?\.")  # 3. Mai
+
+
+class Token(NamedTuple):
+    """A word as the parser knows it, and where it stands in the text."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceTokenizer:
+    """How sentences are cut into tokens.
+
+    >>> SentenceTokenizer().tokenize("Könntest du um 7:30 Uhr das Licht auf 20% dimmen?")
+    ('könntest', 'du', 'um', '7:30', 'uhr', 'das', 'licht', 'auf', '20', '%', 'dimmen')
+    >>> SentenceTokenizer("spaces", "keep", "keep").tokenize("A rose was helped .")
+    ('A', 'rose', 'was', 'helped', '.')
+    """
+
+    scheme: Scheme = "words"
+    casing: Casing = "lower"
+    punctuation: Punctuation = "drop"
+
+    def tokenize(self, text: str) -> tuple[str, ...]:
+        return tuple(token.text for token in self.tokens(text))
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        """The tokens with their places: `text[tokens[i].start : tokens[j].end]` is how words i to j were typed."""
+        chunks = [(each[0], each.start()) for each in _SPACED.finditer(text)]
+        if self.scheme == "spaces":
+            found = [Token(self._cased(chunk), start, start + len(chunk)) for chunk, start in chunks]
+        else:
+            following = [*(chunk for chunk, _ in chunks[1:]), ""]
+            pairs = zip(chunks, following, strict=False)  # which has one more where there is no chunk
+            found = [token for (chunk, start), after in pairs for token in self._words(chunk, start, after)]
+        if self.punctuation == "keep":
+            return tuple(found)
+        return tuple(token for token in found if token.text not in MARKS) or tuple(found)
+
+    def _words(self, chunk: str, start: int, after: str) -> Iterator[Token]:
+        if chunk.isalpha() and max(chunk) < "\u02b0":  # Latin letters, composed: nearly all words are
+            yield Token(self._cased(chunk), start, start + len(chunk))
+            return
+        if _ORDINAL.fullmatch(chunk) and after[:1].isalpha():
+            yield Token(chunk, start, start + len(chunk))
+            return
+        for each in _TOKEN.finditer(chunk):
+            text = _INVISIBLE.sub("", each[0].translate(SPELLINGS)) or each[0]
+            yield Token(self._cased(normalize("NFC", text)), start + each.start(), start + each.end())
+
+    def _cased(self, text: str) -> str:
+        return text.lower() if self.casing == "lower" else text
+
+
+AS_IS = SentenceTokenizer("spaces", "keep", "keep")
+
+
+def fit_sentences(
+    pairs: Sequence[tuple[str, Hashable]],
+    scheme: Scheme | None = None,
+    casing: Casing | None = None,
+    punctuation: Punctuation | None = None,
+) -> SentenceTokenizer:
+    """The tokenizer for sentences with these meanings; what is not chosen is detected.
+
+    Sentences that are tokenised already are left as they are. Others lose casing and punctuation, unless training
+    sentences that differ in nothing else have different meanings.
+
+    >>> fit_sentences([("Turn on the lamp.", "on"), ("turn off the lamp", "off")])
+    SentenceTokenizer(scheme='words', casing='lower', punctuation='drop')
+    >>> fit_sentences([("lamp on?", "is_on"), ("Lamp on!", "turn_on")])
+    SentenceTokenizer(scheme='words', casing='lower', punctuation='keep')
+    """
+    sentences = [sentence for sentence, _ in pairs]
+    bare = SentenceTokenizer("words", casing or "lower", punctuation or "drop")
+    if scheme != "spaces" and all(bare.tokenize(sentence) == tuple(sentence.split()) for sentence in sentences):
+        return bare  # ready for sentences that are not so bare
+    if (scheme or detected_scheme(sentences)) == "spaces":
+        return SentenceTokenizer("spaces", casing or "keep", punctuation or "keep")
+    found = SentenceTokenizer("words", casing or "keep", punctuation or "keep")
+    if casing is None and not _distinguishes(pairs, found, lowered := replace(found, casing="lower")):
+        found = lowered
+    if punctuation is None and not _distinguishes(pairs, found, unmarked := replace(found, punctuation="drop")):
+        found = unmarked
+    return found
+
+
+def detected_scheme(sentences: Iterable[str]) -> Scheme:
+    """Spaces where marks stand apart from words, as in `A rose was helped by a dog .`; words otherwise."""
+    words, apart, glued = SentenceTokenizer("words", "keep", "keep"), 0, 0
+    for token, times in Counter(token for sentence in sentences for token in sentence.split()).items():
+        parts = words.tokenize(token)
+        is_mark = all(part in MARKS for part in parts)
+        apart += times * is_mark
+        glued += times * (not is_mark and any(part in MARKS for part in (parts[0], parts[-1])))
+    return "spaces" if apart and glued <= TOLERATED * apart else "words"
+
+
+def _distinguishes(pairs: Sequence[tuple[str, Hashable]], rich: SentenceTokenizer, poor: SentenceTokenizer) -> bool:
+    """Whether sentences that only the rich tokenizer tells apart have different meanings, in more than a few cases."""
+    meanings: dict[tuple[str, ...], dict[tuple[str, ...], set[Hashable]]] = defaultdict(lambda: defaultdict(set))
+    for sentence, meaning in pairs:
+        meanings[poor.tokenize(sentence)][rich.tokenize(sentence)].add(meaning)
+    lost = sum(len(forms) for forms in meanings.values() if len(set(map(frozenset, forms.values()))) > 1)
+    return lost > TOLERATED * len(pairs)

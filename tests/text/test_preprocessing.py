@@ -1,0 +1,104 @@
+"""Text before and after parsing: polite frames, pairs for training, and the file in a model folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.errors import FormatError
+from nqg.text.courtesy import without_courtesy
+from nqg.text.preprocessing import Preprocessor, TextSettings
+from nqg.text.sentences import SentenceTokenizer
+
+RAW = [("Turn on the lamp.", "on(lamp)"), ("Play Africa by Toto", 'play(song="Africa", artist="Toto")')]
+BARE = [("turn on the lamp", "on ( lamp )"), ("could you turn it off please", "off ( it )")]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "left"),
+    [
+        ("please turn on the lamp", "turn on the lamp"),
+        ("Could you please turn on the lamp, thank you?", "turn on the lamp"),
+        ("hey jarvis turn on the lamp", "turn on the lamp"),
+        ("hey turn on the lamp", "turn on the lamp"),
+        ("Könntest du bitte das Licht anmachen", "das licht anmachen"),
+        ("weck mich bitte um 7", "weck mich um 7"),
+        ("por favor, ¿puedes poner música?", "poner música"),
+        ("Allume la lampe s'il te plaît", "allume la lampe"),
+        ("I'd like you to stop", "stop"),
+        ("can you", "can you"),
+        ("thanks", "thanks"),
+        ("can you can you", "can you can you"),
+    ],
+)
+def test_polite_frames_are_taken_off(sentence: str, left: str) -> None:
+    tokens = without_courtesy(SentenceTokenizer().tokens(sentence), {"turn", "on", "the", "lamp"})
+    assert " ".join(token.text for token in tokens) == left
+
+
+def test_sentences_that_need_no_change_keep_their_polite_frames_in_training() -> None:
+    text = Preprocessor.fit(BARE)
+    assert [text.training_pair(*pair) for pair in BARE] == BARE
+    assert [each.words for each in text.tokenized("Please stop!")] == [("please", "stop"), ("stop",)]
+
+
+def test_raw_sentences_lose_them_unless_the_program_needs_them() -> None:
+    text = Preprocessor.fit(RAW)
+    assert text.training_pair("Could you play Africa please?", "play(Africa)") == ("play africa", "play ( Africa )")
+    assert text.training_pair("Say please", 'say("please")') == ("say please", 'say ( " please " )')
+    assert [each.words for each in text.tokenized("Please stop!")] == [("stop",), ("please", "stop")]
+
+
+def test_what_was_typed_can_be_had_again() -> None:
+    (sentence,) = Preprocessor.fit(RAW).tokenized("Play  AC/DC's T.N.T., now")
+    assert sentence.words == ("play", "ac", "/", "dc", "'s", "t.n.t.", "now")
+    assert sentence.typed(1, 6) == "AC/DC's T.N.T."
+    assert sentence.typed(1, 1) == ""
+
+
+def test_settings_win_over_what_the_data_shows() -> None:
+    settings = TextSettings(sentences="spaces", casing="lower", programs="spaces", courtesy="keep")
+    text = Preprocessor.fit(RAW, settings)
+    assert text.training_pair(*RAW[0]) == ("turn on the lamp.", "on(lamp)")
+
+
+def texts() -> st.SearchStrategy[str]:
+    return st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
+
+
+@given(pairs=st.lists(st.tuples(texts(), texts()), min_size=1, max_size=5), sentence=texts())
+def test_training_pairs_are_never_empty_and_the_file_keeps_everything(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], sentence: str
+) -> None:
+    text = Preprocessor.fit(pairs)
+    assert all(side.split() for pair in pairs for side in text.training_pair(*pair))
+    path = tmp_path_factory.mktemp("text") / "text.json"
+    text.write(path)
+    assert Preprocessor.read(path) == text
+    assert all(way.words for way in text.tokenized(sentence))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            {"sentences": {"scheme": "letters", "casing": "keep", "punctuation": "keep"}},
+            "expected one of words, spaces",
+        ),
+        ({"programs": {"scheme": "code", "gaps": {"(": {")": 3}}}}, "expected a string"),
+        ({"courtesy": "rude"}, "expected one of drop, keep as 'courtesy' of the text settings, found 'rude'"),
+        ({"case": "keep"}, "no key of the text settings 'case'"),
+    ],
+    ids=["scheme", "gap", "courtesy", "key"],
+)
+def test_a_file_that_is_not_one_is_refused(tmp_path: Path, change: dict[str, object], reason: str) -> None:
+    path = tmp_path / "text.json"
+    Preprocessor.fit(RAW).write(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(FormatError, match=r"text\.json") as error:
+        Preprocessor.read(path)
+    assert reason in str(error.value)
