@@ -73,7 +73,7 @@ def batch(parser: Parser, sources: Sequence[Tokens]) -> Batch:
     every = charts(parser.grammar, sources)
     derivable = [number for number in range(len(sources)) if every.first_node[number] < every.first_node[number + 1]]
     kept, full = [sources[number] for number in derivable], every.select(derivable)
-    scored = parser.scored(parser.subwords(kept), full)
+    scored = parser.scored(parser.grammar, parser.subwords(kept), full)
     return Batch(list(sources), full, parser.subwords(kept), scored, [each.target for each in scored.best()])
 
 
@@ -81,7 +81,7 @@ def stages(parser: Parser, parts: Sequence[Batch]) -> dict[str, Callable[[], obj
     """What parsing does, each stage alone on what the one before has left."""
     return {
         "chart": lambda: [charts(parser.grammar, part.sources) for part in parts],
-        "encoder": lambda: [parser.scored(part.subwords, part.full) for part in parts],
+        "encoder": lambda: [parser.scored(parser.grammar, part.subwords, part.full) for part in parts],
         "search": lambda: [[each.target for each in part.scored.best()] for part in parts],
         "probabilities": lambda: [part.scored.probabilities(part.targets) for part in parts],
     }

@@ -77,7 +77,7 @@ class Bench:
         settings = ModelSettings(encoder=encoder)
         model, tokenizer = new_encoder(settings, [example.source_tokens for example in examples])
         scorer = Scorer(model, len(grammar), settings.dimension).to(device).train()
-        data = TrainingData.of(examples, build_forests(grammar, examples), tokenizer)
+        data = TrainingData.of(grammar, examples, build_forests(grammar, examples), tokenizer)
         wanted = TrainingSettings(steps=steps, batch_size=BATCH, warm_up=0)
         objective = ForestObjective(scorer, data, wanted, Processes())
         optimizer = torch.optim.AdamW(scorer.parameters(), weight_decay=wanted.weight_decay, fused=True)

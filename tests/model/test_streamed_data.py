@@ -68,7 +68,7 @@ def test_a_sentence_too_long_for_the_encoder_is_refused_when_its_batch_comes(
     mapped: MappedExamples, forests: ForestFolder
 ) -> None:
     tokenizer = fitted(EXAMPLES, None).model.tokenizer
-    data = StreamedData.of(mapped, forests, tokenizer, longest=4)
+    data = StreamedData.of(GRAMMAR, mapped, forests, tokenizer, longest=4)
     data.rows([0])
     with pytest.raises(NqgError, match="the encoder reads at most 4"):
         data.rows(range(len(data)))
@@ -76,11 +76,11 @@ def test_a_sentence_too_long_for_the_encoder_is_refused_when_its_batch_comes(
 
 def test_forests_of_other_examples_are_refused(mapped: MappedExamples, forests: ForestFolder) -> None:
     with pytest.raises(NqgError, match="there are 7 examples but forests of 120; expected as many"):
-        StreamedData.of(EXAMPLES[:7], forests, word_tokenizer([]), 9)
+        StreamedData.of(GRAMMAR, EXAMPLES[:7], forests, word_tokenizer([]), 9)
 
 
 def test_where_nothing_is_derivable_there_is_nothing_to_learn_from(tmp_path: Path) -> None:
     examples = [Example("hop", "HOP")]
     list(build_folder(tmp_path, GRAMMAR, examples))
     with pytest.raises(NqgError, match="there is nothing to learn from"):
-        StreamedData.of(examples, ForestFolder.open(tmp_path), word_tokenizer([]), 9)
+        StreamedData.of(GRAMMAR, examples, ForestFolder.open(tmp_path), word_tokenizer([]), 9)

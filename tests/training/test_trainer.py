@@ -343,7 +343,7 @@ def test_examples_of_which_the_grammar_derives_none_are_refused() -> None:
 def test_forests_of_other_examples_are_refused() -> None:
     tokenizer = fitting().model.tokenizer
     with pytest.raises(NqgError, match="there are 5 examples but forests of 4; expected as many"):
-        TrainingData.of(EXAMPLES, build_forests(GRAMMAR, EXAMPLES[1:]), tokenizer)
+        TrainingData.of(GRAMMAR, EXAMPLES, build_forests(GRAMMAR, EXAMPLES[1:]), tokenizer)
 
 
 def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:

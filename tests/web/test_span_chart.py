@@ -36,7 +36,7 @@ def span_chart(parser: Parser, tokens: tuple[str, ...]) -> tuple[ChartSpan, ...]
 def enumerated(parser: Parser, tokens: tuple[str, ...]) -> dict[Span, float]:
     """The probability of every span, derivation by derivation."""
     full = charts(parser.grammar, [tokens])
-    scores = parser.scored(parser.subwords([tokens]), full).scores
+    scores = parser.scored(parser.grammar, parser.subwords([tokens]), full).scores
     owners = [full.span(NodeId(int(owner))) for owner in full.owners()]
     score = {(span, int(rule)): value for span, rule, value in zip(owners, full.rules, scores, strict=True)}
     total, spans = 0.0, dict[Span, float]()

@@ -20,6 +20,7 @@ from nqg.evaluation.evaluation import ExactJudge, Judge
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_ROOT
+from nqg.grammar.slots import of_sentences
 from nqg.inference.gaps import Gaps, gaps
 from nqg.plotting import write_picture
 
@@ -222,8 +223,10 @@ def breakdown(
 
 def grammar_findings(errors: Sequence[tuple[Example, Answer]], grammar: Grammar) -> Iterator[Finding]:
     """Errors of a parser: its grammar derives the sentence or the right program not at all, or prefers another one."""
-    full = charts(grammar, [example.source_tokens for example, _ in errors])
-    goal = goal_charts(grammar, full, [example.target_tokens for example, _ in errors])
+    sources = [example.source_tokens for example, _ in errors]
+    own = of_sentences(grammar, sources)
+    full = charts(own, sources)
+    goal = goal_charts(own, full, [example.target_tokens for example, _ in errors])
     for (example, answer), root, goal_root in zip(errors, full.roots(), goal.roots(), strict=True):
         where = Cause.GOLD_NOT_DERIVABLE if goal_root == NO_ROOT else Cause.WRONG_DERIVATION
         if answer.target is not None:

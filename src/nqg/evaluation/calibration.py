@@ -28,6 +28,7 @@ from nqg.errors import NqgError, SettingsError
 from nqg.evaluation.metrics import Match
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.slots import columns, of_sentences
 from nqg.inference.hybrid import DECIMALS, NEVER, Calibration, Gate, Hybrid, grammar_of, level
 from nqg.inference.parser import Parser
 from nqg.model.confidence import Calibrator, Evidence, Observation, RulePairs, Weights, rule_pairs
@@ -199,9 +200,11 @@ def known_pairs(parser: Parser, examples: Sequence[Example]) -> RulePairs:
 
 def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
     """The rules in derivations of the examples: what of a grammar could have been learned from them."""
-    full = charts(grammar, [example.source_tokens for example in examples])
-    goal = goal_charts(grammar, full, [example.target_tokens for example in examples])
-    return replace(grammar, rules=tuple(grammar[rule] for rule in np.unique(goal.rules).tolist()))
+    sources = [example.source_tokens for example in examples]
+    own = of_sentences(grammar, sources)
+    goal = goal_charts(own, charts(own, sources), [example.target_tokens for example in examples])
+    used = np.unique(columns(own, goal.rules)).tolist()
+    return replace(grammar, rules=tuple(grammar[rule] for rule in used))
 
 
 def fitted_weights(trials: Sequence[GateTrial]) -> Weights:

@@ -162,6 +162,7 @@ class EncodedGrammar:
     """The arrays of a grammar and the numbers of its terminals."""
 
     vocabulary: Mapping[str, int]
+    sources: tuple[Int32Array, Int32Array]  # where each rule's source begins when all lie end to end, and their labels
     arrays: GrammarArrays
 
     @classmethod
@@ -169,11 +170,19 @@ class EncodedGrammar:
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
         terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
         vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
-        arrays = grammar_arrays(
-            [[vocabulary[each] if isinstance(each, str) else NT for each in rule.source] for rule in rules],
-            [[vocabulary[each] if isinstance(each, str) else -each.index for each in rule.target] for rule in rules],
-        )
-        return cls(vocabulary, arrays)
+        sources, targets = labels_of(rules, vocabulary)
+        return cls(vocabulary, (firsts_of(sources), flat(sources)), grammar_arrays(sources, targets))
+
+    def extended(self, rules: Sequence[Rule], replaced: Iterable[int]) -> EncodedGrammar:
+        """With more rules behind its own, of which those in `replaced` are not applied any more."""
+        symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
+        fresh = dict.fromkeys(each for each in symbols if isinstance(each, str) and each not in self.vocabulary)
+        vocabulary = {**self.vocabulary, **{each: at for at, each in enumerate(fresh, start=len(self.vocabulary))}}
+        sources, targets = labels_of(rules, vocabulary)
+        both = joined(*self.sources, sources)
+        arrays = encoded_arrays(*both, *joined(self.arrays.first_target, self.arrays.targets, targets))
+        arrays.active[list(replaced)] = False
+        return EncodedGrammar(vocabulary, both, arrays)
 
     def collate(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
         """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""
@@ -182,9 +191,28 @@ class EncodedGrammar:
         return firsts, np.fromiter(tokens, dtype=np.int32, count=firsts[-1])
 
 
+def labels_of(rules: Sequence[Rule], vocabulary: Mapping[str, int]) -> tuple[list[list[int]], list[list[int]]]:
+    """The sides of rules as labels."""
+    return (
+        [[vocabulary[each] if isinstance(each, str) else NT for each in rule.source] for rule in rules],
+        [[vocabulary[each] if isinstance(each, str) else -each.index for each in rule.target] for rule in rules],
+    )
+
+
+def joined(firsts: Int32Array, labels: Int32Array, more: Sequence[Sequence[int]]) -> tuple[Int32Array, Int32Array]:
+    """Sequences that lie end to end, and more of them behind."""
+    return np.concatenate([firsts, firsts_of(more)[1:] + firsts[-1]]), np.concatenate([labels, flat(more)])
+
+
 def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> GrammarArrays:
     """The arrays of rules given by their labels: NT on source sides, -k for NT_k on target sides."""
-    firsts, labels = firsts_of(sources), flat(sources)
+    return encoded_arrays(firsts_of(sources), flat(sources), firsts_of(targets), flat(targets))
+
+
+def encoded_arrays(
+    firsts: Int32Array, labels: Int32Array, first_target: Int32Array, targets: Int32Array
+) -> GrammarArrays:
+    """The arrays of rules whose sides lie end to end."""
     trie = Trie.of_labels(firsts, labels).arrays
     over_nt = np.full(len(trie.first_edge) - 1, NOWHERE, dtype=np.int32)
     inner = np.flatnonzero(np.diff(trie.first_edge))
@@ -192,4 +220,4 @@ def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[
     starts_with_nt = trie.labels[first_edges] == NT  # edges are sorted and NT is the smallest label
     over_nt[inner[starts_with_nt]] = trie.successors[first_edges[starts_with_nt]]
     arities = np.diff(np.concatenate([[0], np.cumsum(labels == NT)])[firsts]).astype(np.int32)
-    return GrammarArrays(trie, over_nt, np.ones(len(sources), np.bool_), arities, firsts_of(targets), flat(targets))
+    return GrammarArrays(trie, over_nt, np.ones(len(arities), np.bool_), arities, first_target, targets)

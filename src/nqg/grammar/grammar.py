@@ -6,11 +6,11 @@ A file has one rule a line, `source ### target`. A word that could be misread ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines, write_text
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from nqg.grammar.encoding import EncodedGrammar
     from nqg.grammar.target_grammar import TargetGrammar
     from nqg.grammar.types import Typing
+    from nqg.text.mentions import Mention
 
 SEPARATOR = "###"
+SLOT = "@"  # the first character of the terminals that stand for slots, in rules and target grammars
 MAX_NON_TERMINALS = 2  # the paper's bound; later work uses up to four
 _NON_TERMINAL = re.compile(r"NT_([1-9][0-9]{0,3})")
 _MISREAD = re.compile(r"\\*(NT_[1-9][0-9]{0,3}|#.*)", flags=re.DOTALL)
@@ -135,11 +137,34 @@ def _listed(indices: list[int]) -> str:
     return ", ".join(f"NT_{index}" for index in indices) or "no non-terminal"
 
 
+@dataclass(frozen=True, slots=True)
+class ValueRule(Rule):
+    """What the rule of a slot says of a value in a sentence: `half past six ### 6:30` for `@time ### @time`."""
+
+    slot_rule: Rule
+
+
+class RuleNumbers(dict[Rule, int]):
+    def __missing__(self, rule: Rule) -> int:
+        if isinstance(rule, ValueRule):
+            return self[rule.slot_rule]
+        raise KeyError(rule)
+
+
+class SlotFinder(Protocol):
+    """Finds what the words of a sentence may mean as values of slots: `nqg.text.slots.Slots`."""
+
+    free_text: Collection[str]  # the slots that read any words
+
+    def mentions(self, tokens: Sequence[str], /) -> Sequence[Mention]: ...
+
+
 @dataclass(frozen=True)
 class Grammar:
     """Rules in a fixed order; the position of a rule is its number in charts, forests and models.
 
-    With a `target_grammar` it is typed: it has only derivations whose targets are legal.
+    With a `target_grammar` it is typed: it has only derivations whose targets are legal. With `slots`, rules such as
+    `@time ### @time` read whatever the slot finds in a sentence; `nqg.grammar.slots` makes them rules of that sentence.
 
     >>> grammar = Grammar.parse('''
     ... # SCAN
@@ -153,6 +178,7 @@ class Grammar:
     rules: tuple[Rule, ...]
     max_non_terminals: int = MAX_NON_TERMINALS
     target_grammar: TargetGrammar | None = None
+    slots: SlotFinder | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(set(self.rules)) < len(self.rules):
@@ -172,8 +198,14 @@ class Grammar:
 
     @cached_property
     def numbers(self) -> Mapping[Rule, int]:
-        """The number of each rule."""
-        return {rule: number for number, rule in enumerate(self.rules)}
+        """The number of each rule, and of what a slot's rule reads that of the slot's rule."""
+        return RuleNumbers((rule, number) for number, rule in enumerate(self.rules))
+
+    @cached_property
+    def slot_rules(self) -> Mapping[int, str]:
+        """The numbers of the rules that read a slot, and the slots' terminals; none where there are no slots."""
+        first = ((number, rule.source[0]) for number, rule in enumerate(self.rules) if len(rule.source) == 1)
+        return {number: str(each) for number, each in first if self.slots and str(each).startswith(SLOT)}
 
     @cached_property
     def words(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar, NonTerminal, spelled
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.semirings import k_best_derivations
+from nqg.grammar.slots import of_sentences
 from nqg.grammar.target_grammar import spelled_all
 from nqg.grammar.types import NO_TYPE, Typing
 
@@ -126,6 +127,7 @@ def gaps(
     no rule knows 'swim'
     """
     tokens = tuple(source)
+    grammar = of_sentences(grammar, [tokens])
     if spans is None:
         chart = charts(grammar, [tokens], prune=False, limit=limit)
         spans = map(chart.span, chart.node_ids())

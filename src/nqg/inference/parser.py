@@ -25,6 +25,7 @@ from nqg.grammar.derivation import MOST_TOKENS, Derivation, Tokens
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals, max_inside
+from nqg.grammar.slots import columns, mentions_of, of_sentences, views
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import rule_pairs
@@ -153,13 +154,16 @@ class Parser:
         """Only what has a derivation (or, where charts are asked for, a derivable span) is encoded."""
         sources, options, longest = [each.words for each in sentences], self.options, self.model.max_length
         short = [source if len(source) <= longest else () for source in sources]
-        prune, typing = not options.chart, self.grammar.typing
-        everything = untyped_charts(self.grammar, short, prune=prune, limit=options.limit)
-        full = typed_charts(self.grammar, typing, short, everything, prune, options.limit) if typing else everything
+        mentions = mentions_of(self.grammar, short)
+        grammar = of_sentences(self.grammar, short, mentions)
+        prune, typing = not options.chart, grammar.typing
+        everything = untyped_charts(grammar, short, prune=prune, limit=options.limit)
+        full = typed_charts(grammar, typing, short, everything, prune, options.limit) if typing else everything
         charted = np.flatnonzero(np.diff(full.first_node)).tolist()
-        encoded = dict(zip(charted, self.subwords([sources[number] for number in charted]), strict=True))
+        seen = views(grammar, [sources[number] for number in charted], [mentions[number] for number in charted])
+        encoded = dict(zip(charted, self.subwords(seen), strict=True))
         read = [number for number in charted if len(encoded[number].ids) <= longest]
-        scored = self.scored([encoded[number] for number in read], full.select(read))
+        scored = self.scored(grammar, [encoded[number] for number in read], full.select(read))
         whole, untyped = _covered(full, sources), _covered(everything, sources)
         rooted = [place for place, number in enumerate(read) if number in whole]
         derivable = scored if len(rooted) == len(read) else scored.select(rooted)
@@ -187,8 +191,11 @@ class Parser:
         """Sentences as the encoder reads them."""
         return tokenize(self.model.tokenizer, sources) if sources else []
 
-    def scored(self, sentences: Sequence[Subwords], full: Hypergraph) -> ScoredCharts:
-        """The charts of sentences with a score for every hyperedge; the encoder takes a part of them at a time."""
+    def scored(self, grammar: Grammar, sentences: Sequence[Subwords], full: Hypergraph) -> ScoredCharts:
+        """The charts of sentences with a score for every hyperedge; the encoder takes a part of them at a time.
+
+        `grammar` is the one that they were charted with: ours, or ours with the values in the sentences.
+        """
         parts: list[list[int]] = []
         spans, most = 0, TABLE // max(len(self.grammar), 1)
         for sentence, size in enumerate(np.diff(full.first_node).tolist()):
@@ -197,9 +204,10 @@ class Parser:
                 spans = 0
             parts[-1].append(sentence)
             spans += size
-        scores = [self._scores([sentences[number] for number in part], full.select(part)) for part in parts]
-        legal = None if self.grammar.target_grammar else self.model.target_grammar  # typed charts are legal throughout
-        return ScoredCharts(self.grammar, full, np.concatenate([np.empty(0), *scores]), legal, self.model.text)
+        known = replace(full, rules=columns(grammar, full.rules))
+        scores = [self._scores([sentences[number] for number in part], known.select(part)) for part in parts]
+        legal = None if grammar.target_grammar else self.model.target_grammar  # typed charts are legal throughout
+        return ScoredCharts(grammar, full, np.concatenate([np.empty(0), *scores]), legal, self.model.text)
 
     def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         model = self.model

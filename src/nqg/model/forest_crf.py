@@ -20,8 +20,10 @@ from torch import Tensor
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import FloatArray, Int64Array
+from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import starts_of
 from nqg.grammar.semirings import add_log_partitions
+from nqg.grammar.slots import views
 from nqg.model.forests import ForestFolder, Forests
 from nqg.model.scorer import Scorer
 from nqg.model.spans import Anchors, AnchorTable, Pairs, PairTable
@@ -94,10 +96,11 @@ class TrainingData:
     pairs: PairTable
 
     @classmethod
-    def of(cls, examples: Sequence[Example], forests: Forests, tokenizer: Tokenizer) -> TrainingData:
+    def of(cls, grammar: Grammar, examples: Sequence[Example], forests: Forests, tokenizer: Tokenizer) -> TrainingData:
         """The data of `examples`; pairs that no derivation yields are left out."""
         good = _derivable(examples, forests).tolist()
-        sentences = tuple(tokenize(tokenizer, [examples[number].source_tokens for number in good]))
+        sources = [examples[number].source_tokens for number in good]
+        sentences = tuple(tokenize(tokenizer, views(grammar, sources)))
         kept = forests.select(good)
         return cls(sentences, kept, SubwordTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
 
@@ -143,6 +146,7 @@ def batch_loss(scorer: Scorer, batch: Batch) -> Tensor:
 class StreamedData:
     """Examples and forests on disk, and which of them have a derivation to learn from."""
 
+    grammar: Grammar
     examples: Sequence[Example]
     forests: ForestFolder
     tokenizer: Tokenizer
@@ -150,8 +154,10 @@ class StreamedData:
     derivable: Int64Array
 
     @classmethod
-    def of(cls, examples: Sequence[Example], forests: ForestFolder, tokenizer: Tokenizer, longest: int) -> StreamedData:
-        return cls(examples, forests, tokenizer, longest, _derivable(examples, forests))
+    def of(
+        cls, grammar: Grammar, examples: Sequence[Example], forests: ForestFolder, tokenizer: Tokenizer, longest: int
+    ) -> StreamedData:
+        return cls(grammar, examples, forests, tokenizer, longest, _derivable(examples, forests))
 
     def __len__(self) -> int:
         return len(self.derivable)
@@ -160,6 +166,6 @@ class StreamedData:
         """The data of a batch, read now; sentences that the encoder cannot read whole are refused."""
         numbers = self.derivable[np.asarray(batch, dtype=np.int64)].tolist()
         examples = [self.examples[number] for number in numbers]
-        data = TrainingData.of(examples, self.forests.select(numbers), self.tokenizer)
+        data = TrainingData.of(self.grammar, examples, self.forests.select(numbers), self.tokenizer)
         data.check_lengths(self.longest)
         return data, range(len(numbers))

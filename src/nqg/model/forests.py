@@ -32,6 +32,7 @@ from nqg.grammar.arrays import Int64Array
 from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated, starts_of
+from nqg.grammar.slots import columns, of_sentences
 from nqg.model_folder import checksum
 from nqg.run_config import RunConfig
 from nqg.settings_reader import read_dataclass
@@ -102,11 +103,13 @@ def build_forests(
 
 def _part(grammar: Grammar, examples: Sequence[Example], limit: int | None) -> Forests:
     sources, targets = ([each.source_tokens for each in examples], [each.target_tokens for each in examples])
-    full = untyped_charts(grammar, sources, limit=limit)
-    if grammar.typing is None:
-        return Forests(full, goal_charts(grammar, full, targets, limit=limit))
-    legal = replace(typed_charts(grammar, grammar.typing, sources, full, limit=limit), types=None)
-    return Forests(full, goal_charts(grammar, legal, targets, limit=limit), legal)
+    grammar = of_sentences(grammar, sources)
+    full, legal = untyped_charts(grammar, sources, limit=limit), None
+    if grammar.typing is not None:
+        legal = replace(typed_charts(grammar, grammar.typing, sources, full, limit=limit), types=None)
+    forests = Forests(full, goal_charts(grammar, legal or full, targets, limit=limit), legal)
+    graphs = forests.graphs().items()
+    return Forests(**{name: replace(graph, rules=columns(grammar, graph.rules)) for name, graph in graphs})
 
 
 KIND = "nqg forests"
@@ -197,8 +200,8 @@ class ForestCache:
 
 def fingerprint(grammar: Grammar, examples: Sequence[Example]) -> str:
     """SHA-256 of all that forests are made of: rules in their order, examples in theirs, and the code's versions."""
-    types = str(grammar.target_grammar or "")
-    return RunConfig.of("forests", examples, grammar=str(grammar), types=types, format=VERSION).fingerprint
+    types, slots = str(grammar.target_grammar or ""), repr(grammar.slots or "")
+    return RunConfig.of("forests", examples, grammar=str(grammar), types=types, slots=slots, format=VERSION).fingerprint
 
 
 PART_KIND = "nqg forests, a part"

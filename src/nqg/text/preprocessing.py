@@ -11,14 +11,13 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass
 from nqg.text.courtesy import without_courtesy
 from nqg.text.programs import ProgramTokenizer, fit_programs
-from nqg.text.sentences import AS_IS, SentenceTokenizer, fit_sentences
-from nqg.text.sentences import TokenizedSentence as TokenizedSentence
+from nqg.text.sentences import AS_IS, SentenceTokenizer, Token, fit_sentences
 
 FILE = "text.json"  # in a model folder
 
@@ -32,6 +31,25 @@ class TextSettings:
     punctuation: Literal["auto", "drop", "keep"] = "auto"
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
+
+
+class TokenizedSentence(NamedTuple):
+    """A sentence as it was typed, and its tokens."""
+
+    raw: str
+    tokens: tuple[Token, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(token.text for token in self.tokens)
+
+    def typed(self, start: int, end: int) -> str:
+        """How the words from `start` to `end` were typed.
+
+        >>> TokenizedSentence("Play Hey,  Jude!", SentenceTokenizer().tokens("Play Hey,  Jude!")).typed(1, 3)
+        'Hey,  Jude'
+        """
+        return self.raw[self.tokens[start].start : self.tokens[end - 1].end] if start < end else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from torch import Tensor
 from nqg.answers import System, exact_match
 from nqg.data.examples import Example, MappedExamples, distinct_pairs
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.slots import views
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import SavedModel
 from nqg.model.encoder import new_encoder
@@ -74,15 +75,15 @@ class ParserTraining:
         examples, grammar = distinct(examples), grammar.typed_by(target_grammar if model.typed else None)
         forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
-        words = {token for example in examples for token in example.source_tokens}
+        words = {token for seen in views(grammar, [each.source_tokens for each in examples]) for token in seen}
         encoder, tokenizer = new_encoder(model, [sorted(words)])
         scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
         self.model, self.settings = SavedModel(grammar, scorer, tokenizer, model, target_grammar), training
         sources: Sequence[str] = ()
         if isinstance(forests, ForestFolder):
-            self.data: Learnable = StreamedData.of(examples, forests, tokenizer, self.model.max_length)
+            self.data: Learnable = StreamedData.of(grammar, examples, forests, tokenizer, self.model.max_length)
         else:
-            data = TrainingData.of(examples, forests, tokenizer)
+            data = TrainingData.of(grammar, examples, forests, tokenizer)
             data.check_lengths(self.model.max_length)
             underivable, self.data = set(forests.underivable()), data
             sources = [each.source for number, each in enumerate(examples) if number not in underivable]
@@ -188,11 +189,12 @@ class DevSet:
 
     @classmethod
     def of(cls, model: SavedModel, examples: Sequence[Example], system: System, batch_size: int) -> DevSet:
-        lengths = [len(each.ids) for each in tokenize(model.tokenizer, [example.source_tokens for example in examples])]
+        sources = [example.source_tokens for example in examples]
+        lengths = [len(each.ids) for each in tokenize(model.tokenizer, views(model.grammar, sources))]
         short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.max_length]
         forests = build_forests(model.grammar, short)
         has_loss = len(forests.underivable()) < len(short)
-        data = TrainingData.of(short, forests, model.tokenizer) if has_loss else None
+        data = TrainingData.of(model.grammar, short, forests, model.tokenizer) if has_loss else None
         return cls(model, examples, system, data, batch_size)
 
     @torch.no_grad()

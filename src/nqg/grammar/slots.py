@@ -1,0 +1,193 @@
+"""Slots in a grammar: `@time ### @time` reads whatever is a time in a sentence, and yields its value.
+
+What a slot may read is known when there is a sentence. Each value that is found there becomes a rule of its own, such
+as `half past six ### 6:30`, with the type and the score of the slot's rule; so charts, types and forests need not know
+of slots, and readings that overlap are alternatives like any others. In all other rules a slot is a non-terminal.
+
+Induction sees examples in which values are marked by placeholders, `@time_1` for the first time in the sentence. They
+are terminals to it; afterwards they become non-terminals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nqg.grammar.arrays import Int32Array
+from nqg.grammar.encoding import EncodedGrammar
+from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, RuleNumbers, Symbol, Symbols, ValueRule
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.types import Typing
+
+if TYPE_CHECKING:
+    from nqg.text.mentions import Mention
+
+_PLACEHOLDER = re.compile(rf"({SLOT}.+)_[0-9]+")
+
+Tokens = Sequence[str]
+
+
+def slot_token(slot: str) -> str:
+    """The terminal that stands for a slot.
+
+    >>> slot_token("time")
+    '@time'
+    """
+    return f"{SLOT}{slot}"
+
+
+def slot_of(placeholder: Symbol) -> str | None:
+    """The slot's terminal that a numbered placeholder stands for; None if the symbol is no placeholder.
+
+    >>> slot_of("@time_1"), slot_of("at"), slot_of(NonTerminal(1))
+    ('@time', None, None)
+    """
+    found = _PLACEHOLDER.fullmatch(placeholder) if isinstance(placeholder, str) else None
+    return found[1] if found else None
+
+
+def unnumbered(tokens: Tokens) -> tuple[str, ...]:
+    """Marked tokens with every placeholder as its slot's terminal: what a target grammar knows.
+
+    >>> unnumbered(("wake", "(", "@time_1", ")"))
+    ('wake', '(', '@time', ')')
+    """
+    return tuple(slot_of(token) or token for token in tokens)
+
+
+def with_slots(rules: Iterable[Rule]) -> list[Rule]:
+    """Rules over placeholders as rules that read slots: placeholders become non-terminals.
+
+    A rule that reads nothing but a placeholder becomes one of the slot; the plainest one is there for every slot. Where
+    a placeholder stands on one side only, or twice in the source, there is no such rule.
+
+    >>> for rule in with_slots(map(Rule.parse, ["wake NT_1 at @time_1 ### wake ( NT_1 , @time_1 )"])):
+    ...     print(rule)
+    @time ### @time
+    wake NT_1 at NT_2 ### wake ( NT_1 , NT_2 )
+    """
+    found: dict[Rule, None] = {}
+    slots: dict[str, None] = {}
+    for rule in rules:
+        slots |= {slot: None for slot in map(slot_of, (*rule.source, *rule.target)) if slot}
+        found |= dict.fromkeys(_with_slots(rule))
+    return [*(Rule((slot,), (slot,)) for slot in sorted(slots) if Rule((slot,), (slot,)) not in found), *found]
+
+
+def _with_slots(rule: Rule) -> Iterator[Rule]:
+    if len(rule.source) == 1 and (slot := slot_of(rule.source[0])):
+        others = [each for each in rule.target if slot_of(each) and each != rule.source[0]]
+        if rule.source[0] in rule.target and not others:
+            yield Rule((slot,), unnumbered([str(each) for each in rule.target]))
+        return
+    open_places = [each for each in rule.source if isinstance(each, NonTerminal) or slot_of(each)]
+    numbers: dict[Symbol, Symbol] = {each: NonTerminal(at) for at, each in enumerate(open_places, start=1)}
+    needed = {each for each in rule.target if isinstance(each, NonTerminal) or slot_of(each)}
+    if len(numbers) == len(open_places) and set(numbers) == needed and len(rule.source) > 1:
+        sides = (tuple(numbers.get(each, each) for each in side) for side in (rule.source, rule.target))
+        yield Rule(*sides)
+
+
+@dataclass(frozen=True)
+class SentenceGrammar(Grammar):
+    """A grammar with the rules of the values in some sentences behind its own."""
+
+    whole: Grammar = field(kw_only=True)  # whose rules are the first ones
+
+    def __post_init__(self) -> None:
+        """The rules were checked when the grammar was made, and values are different from each other."""
+
+    @property
+    def values(self) -> tuple[ValueRule, ...]:
+        return self.rules[len(self.whole) :]  # type: ignore[return-value]
+
+    @cached_property
+    def numbers(self) -> RuleNumbers:
+        numbers = RuleNumbers(self.whole.numbers)
+        numbers.update((rule, number) for number, rule in enumerate(self.values, start=len(self.whole)))
+        return numbers
+
+    @cached_property
+    def _slot_rules(self) -> list[int]:
+        return [self.whole.numbers[value.slot_rule] for value in self.values]
+
+    @cached_property
+    def encoded(self) -> EncodedGrammar:
+        return self.whole.encoded.extended(self.values, self.whole.slot_rules)
+
+    @cached_property
+    def typing(self) -> Typing | None:
+        return None if self.whole.typing is None else self.whole.typing.extended(self._slot_rules)
+
+    def typed_by(self, target_grammar: TargetGrammar | None) -> Grammar:
+        return replace(self, whole=self.whole.typed_by(target_grammar), target_grammar=target_grammar)
+
+    @cached_property
+    def columns(self) -> Int32Array:
+        """For every rule the one whose score it has: the slot's of a value's, else itself."""
+        return np.array([*range(len(self.whole)), *self._slot_rules], dtype=np.int32)
+
+
+def mentions_of(grammar: Grammar, sources: Iterable[Tokens]) -> list[Sequence[Mention]]:
+    """What the grammar's slots find in each source."""
+    return [() if grammar.slots is None else grammar.slots.mentions(source) for source in sources]
+
+
+def of_sentences(
+    grammar: Grammar, sources: Sequence[Tokens], mentions: Sequence[Sequence[Mention]] | None = None
+) -> Grammar:
+    """The grammar with which these sources are read: what its slots find in them become rules."""
+    if grammar.slots is None:
+        return grammar
+    reading: dict[str, list[Rule]] = {}
+    for number, slot in grammar.slot_rules.items():
+        reading.setdefault(slot, []).append(grammar[number])
+    mentions = mentions_of(grammar, sources) if mentions is None else mentions
+    values = dict.fromkeys(
+        ValueRule(tuple(source[each.start : each.end]), _filled(rule.target, each), rule)
+        for source, found in zip(sources, mentions, strict=True)
+        for each in found
+        for rule in reading.get(slot_token(each.slot), ())
+    )
+    return SentenceGrammar(
+        (*grammar.rules, *values), grammar.max_non_terminals, grammar.target_grammar, grammar.slots, whole=grammar
+    )
+
+
+def _filled(target: Symbols, mention: Mention) -> Symbols:
+    slot = slot_token(mention.slot)
+    if target == (slot,):
+        return tuple(mention.value)
+    return tuple(chain.from_iterable(mention.value if each == slot else (each,) for each in target))
+
+
+def columns(grammar: Grammar, rules: Int32Array) -> Int32Array:
+    """For rules of a grammar of sentences the rules of the model whose scores they have."""
+    return grammar.columns[rules] if isinstance(grammar, SentenceGrammar) else rules
+
+
+def views(
+    grammar: Grammar, sources: Sequence[Tokens], mentions: Sequence[Sequence[Mention]] | None = None
+) -> list[tuple[str, ...]]:
+    """Sentences as a model sees them: of values it sees their slots, for what matters is seldom which value it is.
+
+    Where mentions overlap, the longest counts, then the first; what slots of free text read is seen as it is.
+    """
+    if grammar.slots is None:
+        return [tuple(source) for source in sources]
+    free_text = grammar.slots.free_text
+    shown: list[tuple[str, ...]] = []
+    for tokens, found in zip(sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True):
+        seen, free = list(tokens), [True] * len(tokens)
+        for each in sorted(found, key=lambda each: (each.start - each.end, each.start, each.slot)):
+            if each.slot not in free_text and all(free[each.start : each.end]):
+                free[each.start : each.end] = [False] * (each.end - each.start)
+                seen[each.start : each.end] = [slot_token(each.slot)] * (each.end - each.start)
+        shown.append(tuple(seen))
+    return shown
