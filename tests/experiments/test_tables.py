@@ -36,6 +36,19 @@ def test_the_main_table_has_our_mean_and_deviation_beside_the_papers_figure() ->
     assert ("paper: T5-Base", "14.4", "54.3") in main.rows
 
 
+def test_the_column_of_mcd_is_the_mean_of_the_three_splits_where_all_were_run() -> None:
+    runs = [
+        record(f"scan-mcd{number}", "seq2seq", "flan", seed, accuracy=number / 10 + seed / 100, train_accuracy=1.0)
+        for number in (1, 2, 3)
+        for seed in (0, 1)
+    ]
+    runs += [record("scan-mcd1", "nqg", "embedded", 0, accuracy=1.0)]
+    main = tables(Results.collected(runs))[0]
+    assert main.header == ("system", "scan, mcd")
+    assert main.rows[:2] == (("T5 (flan)", "20.5 ± 0.7"), ("T5 (flan) on training examples", "100.0 ± 0.0"))
+    assert all(row[0].startswith("paper") for row in main.rows[2:])
+
+
 def test_our_rows_come_first_and_parsers_before_fallbacks() -> None:
     names = [row[0] for row in table(2).rows]
     assert names[:3] == ["NQG (embedded)", "NQG (mpnet)", "T5 (flan)"]

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
 
 from nqg.data.examples import read_examples
 from nqg.data.spider import load_spider_ssp, nqg_examples
-from nqg.errors import NqgError
+from nqg.errors import NqgError, SettingsError
 from nqg.seq2seq.seq2seq import word_tokenizer
 from nqg.seq2seq.spelling import Spelling, lost, normalised, round_trips, spelling_for
 
@@ -173,3 +173,53 @@ def test_real_targets_survive_the_tokenizers_built_here(make: Callable[[], Any],
 
 def test_all_real_targets_survive_the_embedded_tokenizer(real_targets: list[str]) -> None:
     assert spelling_for(word_tokenizer(real_targets), real_targets) == Spelling()
+
+
+def words_like_t5(*words: str) -> Any:
+    """`like_t5` with whole words among its subwords."""
+    plain = like_t5().get_vocab()
+    pieces = [(piece, -3.0) for piece in sorted(plain, key=plain.__getitem__)]
+    tokenizer = Tokenizer(models.Unigram([*pieces, *((f"▁{word}", -1.0) for word in words)], unk_id=2))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return wrapped(tokenizer, "<pad>", "</s>", "<unk>")
+
+
+ACTIONS = ["I_TURN_LEFT I_JUMP " * 30, "I_TURN_RIGHT I_WALK " * 30, "I_RUN"] * 5
+
+
+def test_few_long_tokens_are_written_as_the_words_in_them() -> None:
+    tokenizer = words_like_t5("turn", "left", "right", "jump", "house", "table")
+    spelling = spelling_for(tokenizer, ACTIONS)
+    words = {"I_TURN_LEFT": "left", "I_TURN_RIGHT": "right", "I_JUMP": "jump", "I_WALK": "table", "I_RUN": "house"}
+    assert spelling.words == words | {"I_RUN": "turn", "I_WALK": "house"}  # free ones in the order of the vocabulary
+    assert spelling.spelled("I_TURN_LEFT I_JUMP") == "left jump"
+    assert not lost(tokenizer, spelling, ACTIONS)
+
+
+def test_short_targets_many_tokens_and_whoever_asks_for_it_keep_their_own_words() -> None:
+    tokenizer = words_like_t5("left", "right", "jump")
+    assert not spelling_for(tokenizer, ["left right " * 300, "jump"]).words
+    assert not spelling_for(tokenizer, [f"I_TOKEN_{number}" for number in range(50)]).words
+    assert not spelling_for(tokenizer, ACTIONS, one_subword=False).words
+    assert spelling_for(tokenizer, ["I_JUMP"], one_subword=True).words == {"I_JUMP": "jump"}
+
+
+TOKENS = st.sampled_from(["I_JUMP", "I_JUMP_LEFT", "left", "jump", "a(b", "x_1", "<", "JUMP", "é"])
+TARGET = st.lists(TOKENS, min_size=1, max_size=6).map(" ".join)
+
+
+@settings(max_examples=50)
+@given(targets=st.lists(TARGET, min_size=1, max_size=5), others=st.lists(TARGET, max_size=5))
+def test_words_for_tokens_lose_nothing_of_any_target(targets: list[str], others: list[str]) -> None:
+    tokenizer = words_like_t5("left", "jump", "house", "table", "tree")
+    spelling = spelling_for(tokenizer, targets, one_subword=True)
+    assert round_trips(tokenizer, spelling, targets) == targets
+    assert [spelling.read(spelling.spelled(other)) for other in others] == others
+    assert spelling == spelling_for(tokenizer, reversed(targets), one_subword=True)
+
+
+def test_a_word_for_two_tokens_is_refused() -> None:
+    with pytest.raises(SettingsError, match="should all be different"):
+        Spelling(words={"a": "x", "b": "x"})

@@ -11,7 +11,8 @@ import pytest
 
 from nqg.errors import FormatError, LimitExceeded, NqgError
 from nqg.text.mentions import Mention
-from nqg.text.slots import Pair, Sentence, Slot, Slots, read_slots
+from nqg.text.sentences import Token, TokenizedSentence
+from nqg.text.slots import Pair, Slot, Slots, read_slots
 
 
 def pairs(*lines: str) -> list[Pair]:
@@ -141,7 +142,7 @@ def test_declared_slots_read_expressions_names_and_columns(tmp_path: Path) -> No
 
 
 def test_the_typed_text_is_what_expressions_and_verbatim_forms_see() -> None:
-    sentence = Sentence(("play", "ac", "dc"), "Play AC/DC!", (0, 5, 8), (4, 7, 10))
+    sentence = TokenizedSentence("Play AC/DC!", (Token("play", 0, 4), Token("ac", 5, 7), Token("dc", 8, 10)))
     slots = Slots.fit([], read_slots({"band": {"regex": "[A-Z]+/[A-Z]+"}, "song": {"text": 3}}))
     assert slots.mentions(sentence) == (Mention(1, 3, "band", ("AC/DC",)),)
     assert slots.text_value(sentence, "song", 1, 3) == ("AC/DC",)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
@@ -20,7 +20,6 @@ from nqg.data.funql import (
     EntityKind,
     Leaf,
     Placeholder,
-    Term,
     expanded,
     folded,
     is_well_typed,
@@ -33,6 +32,8 @@ from nqg.data.funql import (
 from nqg.data.geobase import City, Country, Geobase, HighLow, Lake, Mountain, River, State, read_geobase
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
+from nqg.text.gazetteer import Gazetteer
+from nqg.text.mentions import Mention, longest_spans, mark
 
 SENTENCE = ("nl", "en")
 PROGRAM = ("mrl", "geo-funql")
@@ -137,76 +138,57 @@ def words(sentence: str) -> Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
-    """Words `start` to `stop` of a sentence, and the entities that they may mean."""
-
-    start: int
-    stop: int
-    readings: tuple[Entity, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class EntityNames:
-    entities: dict[Words, tuple[Entity, ...]]
-    state_abbreviations: dict[Words, str]
-    cities_of_states: frozenset[tuple[str, str]]
+    """What sentences call the entities of each kind; values are entities as converted programs write them."""
+
+    gazetteers: Mapping[EntityKind, Gazetteer]
 
     @classmethod
     def of(cls, geobase: Geobase) -> EntityNames:
-        """The names that the facts of `geobase` give; of several entities of one name the likelier kind comes first."""
-        states = geobase.all(State)
-        cities = [(city.name, city.state_abbreviation) for city in geobase.all(City)]
-        cities += [(city, state.abbreviation) for state in states for city in (state.capital, *state.cities)]
-        places = [name for state in geobase.all(HighLow) for name in (state.highest_point, state.lowest_point)]
-        places += [mountain.name for mountain in geobase.all(Mountain)] + [lake.name for lake in geobase.all(Lake)]
-        named = {
-            EntityKind.STATE: [state.name for state in states],
-            EntityKind.CITY: [city for city, _ in cities],
-            EntityKind.RIVER: [river.name for river in geobase.all(River)],
-            EntityKind.PLACE: places,
-        }
-        pairs = [(name, Entity(kind, name)) for kind, names in named.items() for name in names]
-        for country in geobase.all(Country):
-            entity = Entity(EntityKind.COUNTRY, country.name)
-            pairs += [(name, entity) for name in COUNTRY_NAMES.get(country.name, (country.name,))]
-        entities: dict[Words, dict[Entity, None]] = {}
-        for name, entity in pairs:
-            entities.setdefault(words(name), {})[entity] = None
+        named = [(name, entity) for name, entity in entity_names(geobase) if is_proper_name(entity)]
         return cls(
-            {name: tuple(readings) for name, readings in entities.items()},
-            {words(state.name): state.abbreviation for state in states},
-            frozenset(cities),
+            {
+                kind: Gazetteer.of(((name, spaced_text(each)) for name, each in named if each.kind is kind), words)
+                for kind in EntityKind
+            }
         )
 
-    def readings(self, name: Words) -> tuple[Entity, ...]:
-        """What `name` may mean: an entity, or a city with its state behind it (`austin texas`, `austin tx`)."""
-        cities = (
-            Entity(EntityKind.CITY, city.name, state)
-            for cut in range(1, len(name))
-            for city in self.entities.get(name[:cut], ())
-            if city.kind is EntityKind.CITY and (state := self._state_behind(city, name[cut:]))
-        )
-        return self.entities.get(name, ()) + tuple(cities)
+    def mentions(self, sentence: Words) -> list[Mention]:
+        """Every name in `sentence`, overlapping ones included; the likelier kinds come first."""
+        return [
+            Mention(start, end, kind.value, tuple(value.split()))
+            for kind, gazetteer in self.gazetteers.items()
+            for start, end, value in gazetteer.matches(sentence)
+        ]
 
-    def _state_behind(self, city: Entity, name: Words) -> str | None:
-        """A state's abbreviation, by its name or, for cities that geobase knows there, by the abbreviation itself."""
-        abbreviation = name[0]
-        if len(name) > 1 or (city.name, abbreviation) not in self.cities_of_states:
-            return self.state_abbreviations.get(name)
-        return None if abbreviation in ABBREVIATIONS_THAT_ARE_WORDS else abbreviation
 
-    def mentions(self, sentence: Words, allowed: Callable[[Entity], bool] = is_proper_name) -> list[Mention]:
-        """The names in `sentence` in its order, longest names first, none overlapping another."""
-        longest = max(map(len, self.entities), default=0) + max(map(len, self.state_abbreviations), default=0)
-        found: list[Mention] = []
-        free = [True] * len(sentence)
-        for width in range(min(len(sentence), longest), 0, -1):
-            for start in range(len(sentence) - width + 1):
-                stop = start + width
-                if all(free[start:stop]) and (readings := tuple(filter(allowed, self.readings(sentence[start:stop])))):
-                    free[start:stop] = [False] * width
-                    found.append(Mention(start, stop, readings))
-        return sorted(found, key=lambda mention: mention.start)
+def entity_names(geobase: Geobase) -> Iterator[tuple[str, Entity]]:
+    """Names and what they stand for; a city may have its state behind it (`austin texas`, `austin tx`)."""
+    states = geobase.all(State)
+    cities = [(city.name, city.state_abbreviation) for city in geobase.all(City)]
+    cities += [(city, state.abbreviation) for state in states for city in (state.capital, *state.cities)]
+    places = [name for state in geobase.all(HighLow) for name in (state.highest_point, state.lowest_point)]
+    places += [mountain.name for mountain in geobase.all(Mountain)] + [lake.name for lake in geobase.all(Lake)]
+    yield from ((state.name, Entity(EntityKind.STATE, state.name)) for state in states)
+    for city in dict.fromkeys(name for name, _ in cities):
+        yield city, Entity(EntityKind.CITY, city)
+        for state in states:
+            yield f"{city} {state.name}", Entity(EntityKind.CITY, city, state.abbreviation)
+    for city, abbreviation in dict.fromkeys(cities):
+        if abbreviation not in ABBREVIATIONS_THAT_ARE_WORDS:
+            yield f"{city} {abbreviation}", Entity(EntityKind.CITY, city, abbreviation)
+    yield from ((river.name, Entity(EntityKind.RIVER, river.name)) for river in geobase.all(River))
+    yield from ((place, Entity(EntityKind.PLACE, place)) for place in places)
+    for country in geobase.all(Country):
+        for name in COUNTRY_NAMES.get(country.name, (country.name,)):
+            yield name, Entity(EntityKind.COUNTRY, country.name)
+
+
+def entity_of(mention: Mention) -> Entity:
+    entity = parse_funql(" ".join(mention.value))
+    if not isinstance(entity, Entity):
+        raise FormatError(f"found {entity}, expected an entity")
+    return entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,20 +239,40 @@ def anonymised_example(
     tree, source = parse_funql(program), _checked_words(sentence)
     if stray := [leaf for leaf in leaves(tree) if isinstance(leaf, Placeholder)]:
         raise FormatError(f"found the placeholder {stray[0]} in a program of the corpus, expected an entity")
-    named = tuple(dict.fromkeys(leaf for leaf in leaves(tree) if isinstance(leaf, Entity)))
-    replaced = _replaced(source, list(_settled(names.mentions(source, named.__contains__), named)))
-    entities = tuple(reading for (reading,) in replaced.readings)
-    if missing := [entity for entity in named if entity not in entities]:
+    pair = mark(source, spaced_text(expanded(tree)).split(), names.mentions(source), _numbered)
+    bound = zip(pair.placeholders, map(entity_of, pair.mentions), strict=True)
+    entities = dict(sorted(bound, key=lambda each: (len(each[0]), each[0])))  # m10 comes behind m9
+    if missing := [leaf for leaf in leaves(tree) if isinstance(leaf, Entity) and leaf not in entities.values()]:
         raise FormatError(f"the program names {missing[0]}, which the sentence '{' '.join(source)}' does not mention")
-    numbers: dict[Leaf, Term] = {entity: Placeholder(index) for index, entity in enumerate(entities)}
-    target = spaced_text(with_leaves(expanded(tree), lambda leaf: numbers.get(leaf, leaf)))
-    return AnonymisedExample(Example(replaced.source, target, example_id), entities)
+    return AnonymisedExample(
+        Example(" ".join(pair.source), " ".join(pair.target), example_id), tuple(entities.values())
+    )
+
+
+def _numbered(mentions: Sequence[Mention]) -> list[str]:
+    """Placeholders of mentions: longer names of entities first, then those that come first."""
+    entities = {mention.value: entity_of(mention) for mention in mentions}
+    order = sorted(entities, key=lambda value: -len(entities[value].name))
+    return [str(Placeholder(order.index(mention.value))) for mention in mentions]
 
 
 def anonymised(sentence: str, names: EntityNames) -> AnonymisedSentence:
     """A sentence without a program, every name that geobase knows replaced."""
     source = _checked_words(sentence)
-    return _replaced(source, names.mentions(source))
+    referents: dict[object, list[Mention]] = {}
+    readings: dict[object, tuple[Entity, ...]] = {}
+    for span in longest_spans(names.mentions(source)):
+        # An ambiguous name may mean two things in one sentence: "does the colorado river cross colorado".
+        referent: object = span[0].value if len(span) == 1 else span
+        referents.setdefault(referent, []).append(span[0])
+        readings[referent] = tuple(map(entity_of, span))
+    numbered = sorted(referents, key=lambda referent: -len(readings[referent][0].name))
+    tokens = list(source)
+    for index, referent in enumerate(numbered):
+        for mention in referents[referent]:
+            blanks = [""] * (mention.end - mention.start - 1)
+            tokens[mention.start : mention.end] = [str(Placeholder(index)), *blanks]
+    return AnonymisedSentence(" ".join(filter(None, tokens)), tuple(readings[referent] for referent in numbered))
 
 
 def restored(target: str, entities: Sequence[Entity]) -> str:
@@ -299,27 +301,3 @@ def _checked_words(sentence: str) -> Words:
         word = reserved[0]
         raise FormatError(f"found the word '{word}' in a sentence; it is reserved for placeholders, write a name")
     return source
-
-
-def _settled(mentions: Sequence[Mention], named: Sequence[Entity]) -> Iterator[Mention]:
-    """The mentions with one reading each; a name that several named entities share means each in turn."""
-    taken: set[Entity] = set()
-    for mention in mentions:
-        entity = min(mention.readings, key=lambda entity: (entity in taken, named.index(entity)))
-        taken.add(entity)
-        yield replace(mention, readings=(entity,))
-
-
-def _replaced(source: Words, mentions: Sequence[Mention]) -> AnonymisedSentence:
-    referents: dict[object, list[Mention]] = {}
-    for mention in mentions:
-        # An ambiguous name may mean two things in one sentence: "does the colorado river cross colorado".
-        referent = mention.readings if len(mention.readings) == 1 else mention
-        referents.setdefault(referent, []).append(mention)
-    numbered = sorted(referents.values(), key=lambda same: (-len(same[0].readings[0].name), same[0].start))
-    tokens = list(source)
-    for index, same in enumerate(numbered):
-        for mention in same:
-            blanks = [""] * (mention.stop - mention.start - 1)
-            tokens[mention.start : mention.stop] = [str(Placeholder(index)), *blanks]
-    return AnonymisedSentence(" ".join(filter(None, tokens)), tuple(same[0].readings for same in numbered))

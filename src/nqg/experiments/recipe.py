@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from nqg.errors import SettingsError, UnknownName
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
+from nqg.seq2seq.settings import AugmentationSettings
 from nqg.settings_reader import Settings, read_dataclass, read_toml
 
-SystemName = Literal["nqg", "typed", "inferred", "seq2seq", "hybrid", "gated"]
-SYSTEMS: tuple[SystemName, ...] = ("nqg", "typed", "inferred", "seq2seq", "hybrid", "gated")
+SystemName = Literal["nqg", "typed", "inferred", "seq2seq", "augmented", "hybrid", "gated"]
+SYSTEMS: tuple[SystemName, ...] = ("nqg", "typed", "inferred", "seq2seq", "augmented", "hybrid", "gated")
 GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")  # the paper's parser, and two with types
+FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "augmented")  # alone, and taught by the grammar
 FOLDER = Path(__file__).with_name("recipes")
 
 
@@ -65,6 +67,8 @@ class Recipe:
     systems: tuple[SystemName, ...] = ("nqg", "seq2seq", "hybrid")
     nqg: SystemPlan = SystemPlan()
     seq2seq: SystemPlan = SystemPlan()
+    augmented: SystemPlan = SystemPlan()  # the same model, taught by the grammar
+    augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
     metric: Literal["exact", "spider"] = "exact"
     random_train_size: int | None = None  # the split is ours: that many examples, drawn with seed 0
     induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
@@ -94,7 +98,9 @@ class Recipe:
         first, *rest = weights.split("+")
         plans = {"nqg": self.nqg.values(first), "seq2seq": self.seq2seq.values(rest[0] if rest else first)}
         one = "nqg" if system in GRAMMARS else system
-        used = {name: values for name, values in plans.items() if one in (name, "hybrid", "gated")}
+        used: dict[str, Any] = {name: each for name, each in plans.items() if one in (name, "hybrid", "gated")}
+        if system == "augmented":
+            used = {"augmented": self.augmented.values(first), "augmentation": asdict(self.augmentation)}
         facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
         facts += ["names_aliases"] if self.names_aliases and system != "seq2seq" else []
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -115,7 +121,7 @@ def read_recipe(name: str) -> Recipe:
     if path.parent == FOLDER and path.stem not in recipe_names():
         raise UnknownName("recipe", name, recipe_names())
     values = {**read_toml(path), "name": path.stem}
-    for system, weights in (("nqg", "encoder"), ("seq2seq", "model")):
+    for system, weights in (("nqg", "encoder"), ("seq2seq", "model"), ("augmented", "model")):
         if isinstance(table := values.get(system), dict):
             named = {weights: "weights", "offline": "offline", "other": "others"}
             training = {key: table[key] for key in table if key not in named}
@@ -147,7 +153,7 @@ class UsedWeights:
         >>> used.label("seq2seq"), used.label("hybrid")
         ('flan-t5-small', 'embedded+flan-t5-small')
         """
-        alone = {"seq2seq": [self.seq2seq], **{each: [self.encoder] for each in GRAMMARS}}
+        alone = {each: [self.seq2seq] for each in FALLBACKS} | {each: [self.encoder] for each in GRAMMARS}
         parts = alone.get(system, [self.encoder, self.seq2seq])
         is_hub_name = [part.count("/") == 1 and not Path(part).exists() for part in parts]
         return "+".join(part if whole else Path(part).name for part, whole in zip(parts, is_hub_name, strict=True))
@@ -174,7 +180,7 @@ def used_weights(
     def chosen(plan: SystemPlan, needless: Sequence[SystemName]) -> str:
         return plan.weights if {*systems} <= {*needless} or is_there(plan.weights) else plan.offline
 
-    encoder = encoder or chosen(recipe.nqg, ("seq2seq",))
+    encoder = encoder or chosen(recipe.nqg, FALLBACKS)
     return UsedWeights(recipe, encoder, seq2seq or chosen(recipe.seq2seq, GRAMMARS))
 
 

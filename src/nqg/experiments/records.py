@@ -21,6 +21,7 @@ TITLES: dict[SystemName, str] = {
     "typed": "NQG with types",
     "inferred": "NQG with inferred types",
     "seq2seq": "T5",
+    "augmented": "T5 taught by the grammar",
     "hybrid": "NQG-T5",
     "gated": "NQG-T5 with a gate",
 }

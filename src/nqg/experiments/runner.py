@@ -1,9 +1,9 @@
 """Recipes run cell by cell: what is finished is not run again, what was interrupted goes on.
 
 A cell is a system with its weights and a seed. `nqg`, the paper's parser, `typed`, which has only legal derivations,
-`inferred`, whose types come from the training programs, and `seq2seq` train and predict; `hybrid` puts the answers of
-`nqg` and `seq2seq` together; `gated` does so with a gate that is calibrated on examples held out from training (two
-more trainings).
+`inferred`, whose types come from the training programs, `seq2seq` and `augmented`, which learns from samples of the
+grammar too, train and predict; `hybrid` puts the answers of `nqg` and `seq2seq` together; `gated` does so with a gate
+that is calibrated on examples held out from training (two more trainings).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from nqg.experiments.task import (
     RunResult,
     fine_tuning_settings,
     read_answers,
+    run_augmented,
     run_inferred,
     run_nqg,
     run_seq2seq,
@@ -53,6 +54,7 @@ RUNS: Mapping[SystemName, Run] = {
     "typed": run_typed,
     "inferred": run_inferred,
     "seq2seq": run_seq2seq,
+    "augmented": run_augmented,
 }
 
 
@@ -93,7 +95,7 @@ class Runner:
 
     def _run(self, cell: Cell) -> Record:
         match cell.system:
-            case "nqg" | "typed" | "inferred" | "seq2seq":
+            case "nqg" | "typed" | "inferred" | "seq2seq" | "augmented":
                 result = self._train(self.data, cell, self._unfinished(cell))
             case "hybrid":
                 result = self._join(cell, Gate(), {})
@@ -195,7 +197,8 @@ class Plan:
     def runner(self, progress: Progress = silent) -> Runner:
         """What runs its cells; settings are checked and the data prepared before anything is run."""
         training_settings(self.recipe, self.weights.encoder, 0)
-        fine_tuning_settings(self.recipe, self.weights.seq2seq, 0)
+        for augmented in (False, True):
+            fine_tuning_settings(self.recipe, self.weights.seq2seq, 0, augmented=augmented)
         data = RecipeData.load(self.recipe, self.mirror, progress)
         return Runner(data, self.results, self.weights, RUNS, self.device or best_device(), progress)
 

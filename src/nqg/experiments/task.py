@@ -15,7 +15,7 @@ from typing import Any
 from nqg.answers import GRAMMAR, ILLEGAL, Answer
 from nqg.data.catalogue import load_dataset, load_spider_schemas
 from nqg.data.dataset import Dataset
-from nqg.data.examples import Example
+from nqg.data.examples import Example, distinct_pairs
 from nqg.data.funql import funql_target_grammar
 from nqg.data.schema import Schema, SqlConstants, SqlForm, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
@@ -31,13 +31,18 @@ from nqg.induction.settings import InductionSettings
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.progress import Progress, silent
+from nqg.seq2seq.augmentation import Augmentation
 from nqg.seq2seq.fine_tuning import FineTuning
+from nqg.seq2seq.legal_decoding import LegalSeq2seq
+from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.splits.audit import audit
 from nqg.splits.partition import Sizes, random_split
 
 BEST_LEGAL = "best_legal"  # where the paper's NQG abstains because its best derivation is illegal, this one looks on
+LEGAL = "legal"  # what a fallback answers when it is decoded under the target grammar
 SAVE_EVERY = 64
+TRIED = 2000  # training examples that training accuracy is computed from
 
 
 @dataclass(frozen=True)
@@ -204,25 +209,80 @@ def nqg_answers(data: RecipeData, parser: Parser, test: list[Example], options: 
 
 
 def run_seq2seq(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-    seconds: dict[str, float] = {}
     settings = fine_tuning_settings(data.recipe, weights, seed)
-    train, test = data.for_seq2seq(data.train), data.for_seq2seq(data.test)
+    return fine_tuned(data, data.for_seq2seq(data.train), weights, settings, context, {})
+
+
+def run_augmented(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    """The fallback, taught by the grammar; a grammar of legal targets, written or inferred, types its samples."""
+    seconds: dict[str, float] = {}
+    recipe, settings = data.recipe, fine_tuning_settings(data.recipe, weights, seed, augmented=True)
+    train, test = data.for_grammar(data.train), data.for_grammar(data.test)
+    with timed(seconds, "induction and sampling"):
+        grammar = induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
+        target_grammar = data.target_grammar or infer_target_grammar(example.target_tokens for example in train)
+        augmentation = Augmentation(grammar.typed_by(target_grammar), train, recipe.augmentation, seed)
+    with timed(seconds, "filtering"):
+        for step in augmentation.steps(Seq2seqSettings(model=weights), settings, context.device):
+            context.progress(f"reverse model, loss {step.loss:.4f}", step.number, recipe.augmentation.reverse_steps)
+    found = fine_tuned(data, augmentation.mixture, weights, settings, context, seconds)
+    pairs = {(sample.source, sample.target) for sample in augmentation.samples}
+    programs, count = {sample.target for sample in augmentation.samples}, len(test)
+    figures = {
+        "samples": float(len(pairs)),
+        "sampled_pairs": sum((each.source, each.target) in pairs for each in test) / count,
+        "sampled_programs": sum(each.target in programs for each in test) / count,
+    }
+    return replace(
+        found, figures={**found.figures, **figures}, settings={**found.settings, **asdict(recipe.augmentation)}
+    )
+
+
+def fine_tuned(
+    data: RecipeData,
+    train: Sequence[Example],
+    weights: str,
+    settings: FineTuningSettings,
+    context: RunContext,
+    seconds: dict[str, float],
+) -> RunResult:
+    """What a model answers that was fine-tuned on `train`, freely and, where there is one, under a target grammar."""
+    test = data.for_seq2seq(data.test)
     with timed(seconds, "training"):
         fine_tuning = FineTuning(train, Seq2seqSettings(model=weights), settings, device=context.device)
         for step in fine_tuning.steps(context.folder / "seq2seq.safetensors"):
             context.progress(f"fine-tuning, loss {step.loss:.4f}", step.number, settings.steps)
+    seq2seq, others = fine_tuning.seq2seq, dict[str, tuple[Answer, ...]]()
     with timed(seconds, "predicting"):
-        answers = tuple(fine_tuning.seq2seq.answers(example.source for example in test))
-    figures = {"train_examples": float(len(train)), "cut_sources": float(fine_tuning.truncation.sources)}
-    return RunResult(answers, figures, asdict(settings), seconds)
+        answers = tuple(seq2seq.answers(example.source for example in test))
+    if data.target_grammar:
+        with timed(seconds, "predicting legal targets"):
+            legal = LegalSeq2seq(seq2seq, data.target_grammar)
+            others[LEGAL] = tuple(legal.answers(example.source for example in test))
+    with timed(seconds, "predicting training examples"):
+        known = train_accuracy(data, seq2seq)
+    cut = float(fine_tuning.truncation.sources)
+    figures = {"train_examples": float(len(data.train)), "cut_sources": cut, "train_accuracy": known}
+    return RunResult(answers, figures, asdict(settings), seconds, others)
+
+
+def train_accuracy(data: RecipeData, seq2seq: Seq2seq) -> float:
+    """The share of training examples that come out right, of a sample where they are many."""
+    different = distinct_pairs(data.train)
+    tried = random.Random(0).sample(different, min(TRIED, len(different)))
+    predictions = seq2seq.predict([example.source for example in data.for_seq2seq(tried)])
+    judge = next(iter(data.judges.values()))
+    pairs = zip(predictions, tried, strict=True)
+    return sum(judge.is_right(target, example) for target, example in pairs) / len(tried)
 
 
 def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettings:
     return recipe.nqg.settings(TrainingSettings, weights, seed, f"[nqg] of {recipe.name}")
 
 
-def fine_tuning_settings(recipe: Recipe, weights: str, seed: int) -> FineTuningSettings:
-    return recipe.seq2seq.settings(FineTuningSettings, weights, seed, f"[seq2seq] of {recipe.name}")
+def fine_tuning_settings(recipe: Recipe, weights: str, seed: int, *, augmented: bool = False) -> FineTuningSettings:
+    name, plan = ("augmented", recipe.augmented) if augmented else ("seq2seq", recipe.seq2seq)
+    return plan.settings(FineTuningSettings, weights, seed, f"[{name}] of {recipe.name}")
 
 
 def write_answers(path: Path, examples: Sequence[Example], answers: Iterable[Answer]) -> None:

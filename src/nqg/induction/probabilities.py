@@ -52,11 +52,16 @@ class RuleProbabilities:
 
     def refitted(self, forests: Hypergraph, rules: int) -> RuleProbabilities:
         """One step of expectation maximisation on the derivations in `forests`, smoothed over so many rules."""
+        counts = self.expected_counts(forests)
+        totals = counts.sum(axis=1, keepdims=True)
+        return RuleProbabilities(self.first_slot, (counts + SMOOTHING / rules) / (totals + SMOOTHING))
+
+    def expected_counts(self, forests: Hypergraph) -> FloatArray:
+        """How often each rule is expected in each slot of the derivations in `forests`: (S, R)."""
         inside, _ = self._inside(forests)
         counts = np.zeros_like(self.values)
         _expect(*_columns(forests), self.first_slot, self.values, inside, np.zeros_like(inside), counts)
-        totals = counts.sum(axis=1, keepdims=True)
-        return RuleProbabilities(self.first_slot, (counts + SMOOTHING / rules) / (totals + SMOOTHING))
+        return counts
 
     def _inside(self, forests: Hypergraph) -> tuple[FloatArray, FloatArray]:
         inside, scales, sums = np.empty(forests.hyperedges), np.empty(forests.nodes), np.empty(len(forests))

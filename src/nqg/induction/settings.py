@@ -91,3 +91,25 @@ class InductionSettings:
             if name not in known:
                 raise UnknownName("setting of induction", name, known)
         return replace(self, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """How deep and long, how close to the examples, and how varied the pairs are."""
+
+    depth: int = 10  # rules from the root to the deepest one
+    longest: int | None = None  # tokens of a target; None: half as many again as the longest example's
+    smoothing: float = 3.0  # how many examples the uniform distribution over the rules of a type is worth
+    explore: float = 0.0  # share of the pairs drawn where rules under rules were seldom drawn before
+    rare: float = 0.0  # how much rules with rare tokens are favoured: 1 makes up for their rarity
+    longer: float = 0.0  # how much rules are favoured for each token that they write
+    per_target: int = 30  # sentences for one program
+
+    def __post_init__(self) -> None:
+        for name in ("depth", "longest", "per_target"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise SettingsError(f"{name} is {value}; expected 1 or more")
+        if self.smoothing <= 0 or self.rare < 0:
+            raise SettingsError(f"smoothing is {self.smoothing} and rare {self.rare}; expected above 0 and 0 or more")
+        if not 0 <= self.explore <= 1:
+            raise SettingsError(f"explore is {self.explore}; expected 0 to 1")

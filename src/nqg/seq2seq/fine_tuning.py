@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, zeros
+from transformers.activations import NewGELUActivation
 from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError, SettingsError
@@ -72,12 +74,15 @@ class FineTuning:
         self.device = torch.device(processes.device or device or best_device())
         self.settings = settings
         model, self.tokenizer = new_model(settings, training, examples)
+        if self.device.type == "cuda":
+            fuse_kernels(model)
         is_sharded = training.shard and processes.count > 1
         if is_sharded:
             check_divisible(min(training.batch_size, len(examples)), training.accumulate, processes)
         self.shards = Shards.of(model, self.device, training.precision) if is_sharded else None
         self.model = self.shards.model if self.shards else model.to(self.device)
-        self.spelling = spelling_for(self.tokenizer, (example.target for example in examples))
+        targets = [example.target for example in examples]
+        self.spelling = spelling_for(self.tokenizer, targets, settings.longest_target, one_subword=training.one_subword)
         subwords, self.truncation = self._tokenize(examples)
         start = model.generation_config.decoder_start_token_id
         start = getattr(model.config, "decoder_start_token_id", None) if start is None else start
@@ -152,6 +157,21 @@ def new_model(settings: Seq2seqSettings, training: FineTuningSettings, examples:
     if training.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     return model, tokenizer
+
+
+def fuse_kernels(model: nn.Module) -> None:
+    """Let torch's own modules, one kernel each, take the place of T5's norms and activations, which are a dozen.
+
+    A small model on a GPU takes as long as its kernels are many. Weights keep their names and places.
+    """
+    for parent in list(model.modules()):
+        for name, module in list(parent.named_children()):
+            if isinstance(module, T5LayerNorm):
+                norm = nn.RMSNorm(module.weight.shape, eps=module.variance_epsilon, device="meta")
+                norm.weight = module.weight
+                setattr(parent, name, norm)
+            elif isinstance(module, NewGELUActivation):
+                setattr(parent, name, nn.GELU(approximate="tanh"))
 
 
 def new_optimizer(weights: Iterable[Tensor], settings: FineTuningSettings, rate: float) -> torch.optim.Optimizer:

@@ -1,18 +1,20 @@
 """What fine-tuning minimises: cross entropy, over batches of few shapes and with little padding.
 
-On a GPU the kernels of a shape are recorded (CUDA graphs) when it comes a second time, and then launched as one.
+On a GPU the kernels of a shape are recorded (CUDA graphs) when it comes a second time, and then launched as one. All
+recordings share the memory of the largest, which is recorded first; a shape for which memory is short is not recorded.
 """
 
 from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +26,8 @@ from nqg.training.trainer import autocast
 
 IGNORED = -100  # the label that torch's cross entropy leaves out
 ROUND = 8  # widths are multiples of it: few shapes, and those that matrix units like
+WIDTHS = 8  # between a power of 2 and the next one at most: longer examples come in coarser shapes
+FREQUENT = 3  # times that a shape must come for its kernels to be recorded
 POOLS = 8  # pools in an epoch at least: with fewer, a step would see short or long examples alone, and always the same
 
 
@@ -40,6 +44,19 @@ class SubwordPair:
         return len(self.target), len(self.source)
 
 
+class BatchShape(NamedTuple):
+    """Rows, and the widths of targets and sources."""
+
+    rows: int
+    target: int
+    source: int
+
+    @property
+    def size(self) -> int:
+        """What its memory grows with: the logits of targets take most of it, by far."""
+        return self.rows * (8 * self.target + self.source)
+
+
 @dataclass(frozen=True, slots=True)
 class SubwordPairBatch:
     """Examples side by side: B of them, S and T the longest source and target, rounded up."""
@@ -53,6 +70,18 @@ class SubwordPairBatch:
     def tensors(self) -> tuple[Tensor, ...]:
         return self.sources, self.mask, self.inputs, self.labels
 
+    @property
+    def shape(self) -> BatchShape:
+        (rows, target), source = self.labels.shape, self.sources.shape[1]
+        return BatchShape(rows, target, source)
+
+    @classmethod
+    def empty(cls, shape: BatchShape, device: torch.device) -> SubwordPairBatch:
+        sources, targets = (
+            torch.zeros((shape.rows, width), dtype=torch.long, device=device) for width in (shape.source, shape.target)
+        )
+        return cls(sources, torch.ones_like(sources), targets, targets.clone())
+
 
 class SubwordCorpus:
     """All examples on a device, from which batches are cut without a copy from the host."""
@@ -65,13 +94,17 @@ class SubwordCorpus:
         self.lengths = torch.tensor([len(example.source) for example in examples], device=device)
         self.positions = torch.arange(self.sources.shape[1], device=device)
 
+    def shape(self, part: Sequence[int]) -> BatchShape:
+        source = max(len(self.examples[number].source) for number in part)
+        target = max(len(self.examples[number].target) for number in part)
+        return BatchShape(len(part), rounded(target), rounded(source))
+
     def collate(self, part: Sequence[int]) -> SubwordPairBatch:
         """Some examples side by side; nothing waits for what a GPU is doing."""
         numbers = torch.tensor(part)
         numbers = numbers.pin_memory() if self.device.type == "cuda" else numbers
         rows = numbers.to(self.device, non_blocking=True)
-        source = rounded(max(len(self.examples[number].source) for number in part))
-        target = rounded(max(len(self.examples[number].target) for number in part))
+        _, target, source = self.shape(part)
         return SubwordPairBatch(
             sources=self.sources[rows, :source].long(),
             mask=(self.positions[:source] < self.lengths[rows, None]).long(),
@@ -81,7 +114,13 @@ class SubwordCorpus:
 
 
 def rounded(length: int) -> int:
-    return -(-length // ROUND) * ROUND
+    """The width of a batch whose longest row has this length.
+
+    >>> [rounded(length) for length in (1, 24, 60, 65, 130, 500)]
+    [8, 24, 64, 72, 144, 512]
+    """
+    step = max(ROUND, (1 << (length - 1).bit_length()) // (2 * WIDTHS))
+    return -(-length // step) * step
 
 
 def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
@@ -162,31 +201,50 @@ class CudaGraph:
 
 
 class CudaGraphs:
-    """Cross entropy by recorded kernels; all of it happens on a stream of its own, as recording demands."""
+    """Cross entropy by recorded kernels; all of it happens on a stream of its own, as recording demands.
 
-    def __init__(self, cross_entropy: CrossEntropy) -> None:
-        self.cross_entropy = cross_entropy
+    `shapes` says how often each shape will come. The graph of the largest frequent one is recorded before any other, so
+    that the others find room in its memory: graphs keep what they took, and rooms of all sizes would add up.
+    """
+
+    def __init__(self, cross_entropy: CrossEntropy, shapes: Mapping[BatchShape, int], gigabytes: float) -> None:
+        self.cross_entropy, self.limit = cross_entropy, int(gigabytes * 1e9)
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.pool = torch.cuda.graph_pool_handle()
-        self.graphs: dict[tuple[int, ...], CudaGraph | None] = {}
+        self.graphs: dict[BatchShape, CudaGraph] = {}
+        self.unrecorded = {shape for shape, count in shapes.items() if count >= FREQUENT}  # and worth it, still
+        self.seen: set[BatchShape] = set()
 
     def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
         """What `CrossEntropy.backward` does: as it is the first time, recorded the second, launched as one then."""
-        shape = (*batch.sources.shape, batch.labels.shape[1])
-        if shape not in self.graphs:
-            self.graphs[shape] = None
+        shape = batch.shape
+        if shape in self.seen and shape in self.unrecorded:
+            largest = max(self.unrecorded, key=lambda each: (each.size, each))
+            for wanted in dict.fromkeys((shape,) if self.graphs else (largest, shape)):
+                self.record(wanted, batch.labels.device)
+        self.seen.add(shape)
+        if (found := self.graphs.get(shape)) is None:
             return self.cross_entropy.backward(batch, subwords)
-        if (found := self.graphs[shape]) is None:
-            graph, count = torch.cuda.CUDAGraph(), subwords.clone()
-            kept = SubwordPairBatch(*(tensor.clone() for tensor in batch.tensors))
-            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):  # runs nothing: gradients stay
-                loss = self.cross_entropy.backward(kept, count)
-            found = self.graphs[shape] = CudaGraph(graph, kept, count, loss)
-        for kept_tensor, new in zip(found.batch.tensors, batch.tensors, strict=True):
-            kept_tensor.copy_(new)
+        for kept, new in zip(found.batch.tensors, batch.tensors, strict=True):
+            kept.copy_(new)
         found.subwords.copy_(subwords)
         found.graph.replay()
         return found.loss.clone()
+
+    def record(self, shape: BatchShape, device: torch.device) -> None:
+        """Record the kernels of a shape, unless they take too much memory; running nothing, it leaves gradients be."""
+        self.unrecorded.discard(shape)
+        torch.cuda.empty_cache()  # what steps that were not recorded have left over
+        graph, count = torch.cuda.CUDAGraph(), torch.ones((), device=device)
+        batch = SubwordPairBatch.empty(shape, device)
+        try:
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
+                loss = self.cross_entropy.backward(batch, count)
+        except torch.OutOfMemoryError:
+            self.unrecorded.clear()
+        else:
+            if torch.cuda.memory_reserved(device) <= self.limit:
+                self.graphs[shape] = CudaGraph(graph, batch, count, loss)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -225,7 +283,13 @@ class Seq2seqObjective:
     def loss(self) -> CrossEntropy | CudaGraphs:
         """How gradients are computed: with recorded kernels where those are kept."""
         plain = CrossEntropy(self.model, self.settings.precision, self.settings.label_smoothing)
-        return CudaGraphs(plain) if self.keeps_gradients else plain
+        return CudaGraphs(plain, self.shapes, self.settings.recording_memory) if self.keeps_gradients else plain
+
+    @cached_property
+    def shapes(self) -> Counter[BatchShape]:
+        """The shapes of this process's parts of all steps, and how often they come."""
+        parts = (part for batch in self.batches() for part in self.collate(batch).parts)
+        return Counter(self.corpus.shape(part) for part in parts)
 
     @cached_property
     def sizes(self) -> list[tuple[int, int]]:

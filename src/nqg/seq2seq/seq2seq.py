@@ -8,6 +8,7 @@ folder can be used without nqg as well.
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -51,7 +52,7 @@ from nqg.model_folder import (
     weight_shapes,
 )
 from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettings, SmallT5Settings
-from nqg.seq2seq.spelling import Spelling, decode
+from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
 from nqg.settings_reader import read_dataclass
 from nqg.training.processes import best_device
 
@@ -190,7 +191,9 @@ class Seq2seq:
         with refused_with("its files cannot be checked", place):
             check_contents(folder, manifest.get("files"), NEEDED)
         settings = read_dataclass(Seq2seqSettings, manifest.get("settings"), "'settings'", place, complete=True)
-        spelling = read_dataclass(Spelling, manifest.get("spelling"), "'spelling'", place, complete=True)
+        spelled = manifest.get("spelling")
+        spelled = {"words": {}, **spelled} if isinstance(spelled, dict) else spelled  # which older folders lack
+        spelling = read_dataclass(Spelling, spelled, "'spelling'", place, complete=True)
         generation = folder / "generation_config.json"
         with refused_with("damaged", generation):  # which transformers would pass over in silence
             if generation.exists():
@@ -219,7 +222,7 @@ class Seq2seq:
                     "kind": KIND,
                     "version": VERSION,
                     "settings": asdict(self.settings),
-                    "spelling": {"stand_ins": dict(self.spelling.stand_ins), "space": self.spelling.space},
+                    "spelling": asdict(self.spelling),
                     "files": checksums(part),
                 }
                 write_text(part / INDEX, json.dumps(manifest, indent=1) + "\n")
@@ -252,6 +255,23 @@ class Seq2seq:
         return sum(exact_match(target, example.target) for target, example in pairs) / len(examples)
 
     @torch.inference_mode()
+    def losses(self, examples: Sequence[Example]) -> list[float]:
+        """The cross entropy of each target given its source, in nats a subword."""
+        self.model.eval()
+        sources = tokenize_sources(self.tokenizer, self.settings, [each.source for each in examples], truncate=True)
+        targets = tokenize_targets(self.tokenizer, [self.spelling.spelled(each.target) for each in examples])
+        longest, padding = self.settings.longest_target, self.model.generation_config.pad_token_id
+        start, found = self.model.generation_config.decoder_start_token_id, dict[int, float]()
+        for positions in batches_by_length(sources):
+            batch = self._padded([sources[position] for position in positions])
+            rows = [[start, *targets[position][:longest]] for position in positions]
+            width = max(map(len, rows))
+            filled = torch.tensor([[*row, *[padding] * (width - len(row))] for row in rows], device=self.device)
+            logs = self._log_probabilities(batch, filled)
+            found.update((at, -log / (len(row) - 1)) for at, log, row in zip(positions, logs, rows, strict=True))
+        return [found[position] for position in range(len(sources))]
+
+    @torch.inference_mode()
     def _generate(
         self, sources: Sequence[str], allowed: LogitsProcessor | None, *, is_scored: bool
     ) -> list[tuple[str, float | None]]:
@@ -271,17 +291,20 @@ class Seq2seq:
         subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=True)
         found: dict[int, tuple[str, float | None]] = {}
         for positions in batches_by_length(subwords):
-            ids = [subwords[position] for position in positions]
-            padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
-            batch = {name: padded[name] for name in ("input_ids", "attention_mask")}
+            batch = self._padded([subwords[position] for position in positions])
             rows = self.model.generate(**batch, generation_config=config, logits_processor=rules)
             targets = [self.spelling.read(text) for text in decode(self.tokenizer, rows.tolist())]
-            probabilities = self._probabilities(batch, rows) if is_scored else [None] * len(targets)
+            logs = self._log_probabilities(batch, rows) if is_scored else None
+            probabilities = [None] * len(targets) if logs is None else [math.exp(log) for log in logs]
             found.update(zip(positions, zip(targets, probabilities, strict=True), strict=True))
         return [found[position] for position in range(len(subwords))]
 
-    def _probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
-        """The probability of each row, read as a whole: much quicker than asking while it is written."""
+    def _padded(self, ids: list[list[int]]) -> dict[str, Tensor]:
+        padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
+        return {name: padded[name] for name in ("input_ids", "attention_mask")}
+
+    def _log_probabilities(self, batch: dict[str, Tensor], rows: Tensor) -> list[float]:
+        """The logarithm of each row's probability, read as a whole: much quicker than asking while it is written."""
         found: list[float] = []
         size = max(1, BATCH_LOGITS // (rows.shape[1] * self.model.config.vocab_size))
         for start in range(0, len(rows), size):
@@ -294,7 +317,7 @@ class Seq2seq:
                 )
             unused = self.model.generation_config.pad_token_id
             losses = cross_entropy(logits.transpose(1, 2), part[:, 1:], ignore_index=unused, reduction="none")
-            found += (-losses.sum(1)).exp().tolist()
+            found += (-losses.sum(1)).tolist()
         return found
 
 

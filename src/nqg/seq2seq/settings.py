@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName
+from nqg.induction.settings import SamplingSettings
 
 EMBEDDED = "embedded"  # the name of the small T5 that is trained from scratch
 Optimizer = Literal["adafactor", "adamw"]
@@ -89,9 +90,11 @@ class FineTuningSettings:
     warm_up: int = 0
     clip: float | None = None
     label_smoothing: float = 0.0
+    one_subword: bool | None = None  # a word of one subword for each token of targets; None: where they are long
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
     record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.objective`
+    recording_memory: float = 16.0  # GB that a process may hold with recorded kernels; what needs more is not recorded
     shard: bool = False  # divide the weights among the processes, see `nqg.seq2seq.fine_tuning`
     pool: int = 8  # batches whose examples are sorted by length together, at most; 1 leaves them as they come
     evaluate_every: int | None = None
@@ -104,7 +107,7 @@ class FineTuningSettings:
         for name, kind in (("optimizer", Optimizer), ("schedule", Schedule), ("precision", Precision)):
             if getattr(self, name) not in get_args(kind):
                 raise UnknownName(name, getattr(self, name), get_args(kind))
-        for name in ("learning_rate", "clip"):
+        for name in ("learning_rate", "clip", "recording_memory"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise SettingsError(f"{name} is {value}; expected more than 0")
@@ -114,3 +117,20 @@ class FineTuningSettings:
     def rate(self, model: str) -> float:
         """The learning rate at its highest."""
         return self.learning_rate or (1e-3 if model == EMBEDDED else 1e-4)
+
+
+@dataclass(frozen=True, slots=True)
+class AugmentationSettings:
+    """How many pairs are drawn, which are kept, and the share of training pairs in what the model sees."""
+
+    samples: int = 20_000
+    real_share: float = 0.5
+    kept: float = 1.0  # share of the samples that the reverse model finds likeliest; at 1 there is none
+    reverse_steps: int = 500
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, self, "samples", "reverse_steps")
+        for name in ("real_share", "kept"):
+            if not 0 < (share := getattr(self, name)) <= 1:
+                raise SettingsError(f"{name} is {share}; expected more than 0 and at most 1")

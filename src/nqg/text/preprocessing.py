@@ -11,13 +11,14 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass
 from nqg.text.courtesy import without_courtesy
 from nqg.text.programs import ProgramTokenizer, fit_programs
-from nqg.text.sentences import AS_IS, SentenceTokenizer, Token, fit_sentences
+from nqg.text.sentences import AS_IS, SentenceTokenizer, fit_sentences
+from nqg.text.sentences import TokenizedSentence as TokenizedSentence
 
 FILE = "text.json"  # in a model folder
 
@@ -31,25 +32,6 @@ class TextSettings:
     punctuation: Literal["auto", "drop", "keep"] = "auto"
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
-
-
-class TokenizedSentence(NamedTuple):
-    """A sentence as it was typed, and its tokens."""
-
-    raw: str
-    tokens: tuple[Token, ...]
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        return tuple(token.text for token in self.tokens)
-
-    def typed(self, start: int, end: int) -> str:
-        """How the words from `start` to `end` were typed.
-
-        >>> TokenizedSentence("Play Hey,  Jude!", SentenceTokenizer().tokens("Play Hey,  Jude!")).typed(1, 3)
-        'Hey,  Jude'
-        """
-        return self.raw[self.tokens[start].start : self.tokens[end - 1].end] if start < end else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,31 @@ class SentenceTokenizer:
 AS_IS = SentenceTokenizer("spaces", "keep", "keep")
 
 
+class TokenizedSentence(NamedTuple):
+    """A sentence as it was typed, and its tokens."""
+
+    raw: str
+    tokens: tuple[Token, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(token.text for token in self.tokens)
+
+    def typed(self, start: int, end: int) -> str:
+        """How the words from `start` to `end` were typed.
+
+        >>> TokenizedSentence("Play Hey,  Jude!", SentenceTokenizer().tokens("Play Hey,  Jude!")).typed(1, 3)
+        'Hey,  Jude'
+        """
+        return self.raw[self.tokens[start].start : self.tokens[end - 1].end] if start < end else ""
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> TokenizedSentence:
+        """Words as if they were typed with single spaces between them."""
+        raw = " ".join(words)
+        return cls(raw, AS_IS.tokens(raw))
+
+
 def fit_sentences(
     pairs: Sequence[tuple[str, Hashable]],
     scheme: Scheme | None = None,

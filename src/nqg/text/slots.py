@@ -23,6 +23,7 @@ from nqg.settings_reader import read_dataclass
 from nqg.text.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer, write_gazetteer
 from nqg.text.languages import LANGUAGES
 from nqg.text.mentions import MarkedPair, Mention, Tokens, is_whole, is_word, mark, place_of
+from nqg.text.sentences import TokenizedSentence
 from nqg.text.values import FORMS, Fields, ValueReader, is_form, written
 
 Kind = Literal["number", "ordinal", "time", "date", "duration", "quoted", "regex", "gazetteer", "column", "text"]
@@ -133,28 +134,6 @@ def _read_slot(name: str, value: object, place: Place | Path | None, folder: Pat
     return slot
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """Tokens, and where each was typed in a text."""
-
-    tokens: Tokens
-    text: str
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-
-    @classmethod
-    def of(cls, tokens: Sequence[str]) -> Sentence:
-        ends, at = [], -1
-        for token in tokens:
-            at += len(token) + 1
-            ends.append(at)
-        starts = tuple(end - len(token) for end, token in zip(ends, tokens, strict=True))
-        return cls(tuple(tokens), " ".join(tokens), starts, tuple(ends))
-
-    def typed(self, start: int, end: int) -> str:
-        return self.text[self.starts[start] : self.ends[end - 1]]
-
-
 Cut = Callable[[str, str], Sequence[str]]
 
 
@@ -182,10 +161,9 @@ class Slots:
     def _reader(self) -> ValueReader:
         return ValueReader.of(self.language, {slot.kind for slot in self.slots} & set(FORMS))
 
-    def mentions(self, sentence: Sequence[str] | Sentence, today: date | None = None) -> tuple[Mention, ...]:
+    def mentions(self, sentence: Sequence[str] | TokenizedSentence, today: date | None = None) -> tuple[Mention, ...]:
         """Every value that a sentence may mention, ordered by start, end and slot; free text is not among them."""
-        if not isinstance(sentence, Sentence):
-            sentence = Sentence.of(sentence)
+        sentence = _tokenized(sentence)
         found: dict[tuple[int, int, str], Mention] = {}
         for slot, start, end, fields in self._found(sentence, today):
             key = (start, end, slot.name)
@@ -193,10 +171,9 @@ class Slots:
                 found[key] = Mention(*key, tuple(self.cut(text, slot.quote)))
         return tuple(found[key] for key in sorted(found))
 
-    def text_value(self, sentence: Sequence[str] | Sentence, slot: str, start: int, end: int) -> Tokens:
+    def text_value(self, sentence: Sequence[str] | TokenizedSentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
-        if not isinstance(sentence, Sentence):
-            sentence = Sentence.of(sentence)
+        sentence = _tokenized(sentence)
         (found,) = (each for each in self.slots if each.name == slot)
         text = found.write(_with_words({}, sentence, start, end))
         return tuple(self.cut(text or "", found.quote))
@@ -215,21 +192,20 @@ class Slots:
                     usual[mention.slot, _key_before(target, at)] += 1
 
         def marked(
-            mentions: Sequence[Mention], sentence: Sequence[str] | Sentence, target: Sequence[str]
+            mentions: Sequence[Mention], sentence: Sequence[str] | TokenizedSentence, target: Sequence[str]
         ) -> MarkedPair:
             def rank(mention: Mention) -> tuple[int, int]:
                 at = place_of(mention.value, tuple(target))
                 return 0 if at is None else -usual[mention.slot, _key_before(target, at)], order[mention.slot]
 
-            tokens = sentence.tokens if isinstance(sentence, Sentence) else sentence
-            return mark(tokens, target, sorted(mentions, key=rank))
+            return mark(_tokenized(sentence).words, target, sorted(mentions, key=rank))
 
         return [marked(mentions, *pair) for mentions, pair in zip(found, pairs, strict=True)]
 
     def _found(
-        self, sentence: Sentence, today: date | None, *, is_strict: bool = False
+        self, sentence: TokenizedSentence, today: date | None, *, is_strict: bool = False
     ) -> Iterator[tuple[Slot, int, int, Fields]]:
-        words = [token.casefold() for token in sentence.tokens]
+        words = [token.casefold() for token in sentence.words]
         readings = list(self._reader.readings(words, today))
         for slot in self.slots:
             if slot.names is not None:
@@ -242,13 +218,14 @@ class Slots:
             else:
                 yield from ((slot, each.start, each.end, each.fields) for each in readings if each.kind == slot.kind)
 
-    def _texts(self, sentence: Sequence[str] | Sentence, target: Sequence[str], keys: set[str]) -> Iterator[Mention]:
+    def _texts(
+        self, sentence: Sequence[str] | TokenizedSentence, target: Sequence[str], keys: set[str]
+    ) -> Iterator[Mention]:
         """Free text that a program quotes. A slot that is called like a key of the programs has that key's values."""
         slots = [slot for slot in self.slots if slot.kind == "text"]
         if not slots:
             return
-        if not isinstance(sentence, Sentence):
-            sentence = Sentence.of(sentence)
+        sentence = _tokenized(sentence)
         for start, end in _literals(target):
             key = (_key_before(target, start) or "").casefold()
             named = [slot for slot in slots if slot.name.casefold() == key]
@@ -269,10 +246,10 @@ class Slots:
         today: date | None = None,
     ) -> Slots:
         """The declared slots and the built-in kinds that both sides of pairs show, in the forms of the programs."""
-        read = [(each if isinstance(each, Sentence) else Sentence.of(each), tuple(target)) for each, target in pairs]
+        read = [(_tokenized(each), tuple(target)) for each, target in pairs]
         if language is not None and language not in LANGUAGES:
             raise UnknownName("language", language, LANGUAGES)
-        language = language or detected_language(sentence.tokens for sentence, _ in read)
+        language = language or detected_language(sentence.words for sentence, _ in read)
         kinds = {slot.kind for slot in declared}
         unasked = [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds]
         return _Fitting(cls(language, (*declared, *unasked), cut), read, today).fitted(len(declared))
@@ -307,7 +284,7 @@ class Slots:
         return cls(read.language, tuple(slots), cut)
 
 
-Pair = tuple[Sequence[str] | Sentence, Sequence[str]]
+Pair = tuple[Sequence[str] | TokenizedSentence, Sequence[str]]
 _STORED = ("name", "kind", "forms", "quote", "expression", "length")
 
 
@@ -341,39 +318,42 @@ def detected_language(sentences: Iterable[Sequence[str]]) -> str:
     return max(LANGUAGES, key=lambda code: sum(counts[word] for word in LANGUAGES[code].frequent_words.split()))
 
 
-def _with_words(fields: Fields, sentence: Sentence, start: int, end: int) -> Fields:
+def _tokenized(sentence: Sequence[str] | TokenizedSentence) -> TokenizedSentence:
+    return sentence if isinstance(sentence, TokenizedSentence) else TokenizedSentence.of(sentence)
+
+
+def _with_words(fields: Fields, sentence: TokenizedSentence, start: int, end: int) -> Fields:
     typed = str(fields.get("verbatim") or sentence.typed(start, end))
     return {**fields, "verbatim": typed, "lower": typed.lower()}
 
 
-def _expression_matches(slot: Slot, sentence: Sentence, *, is_strict: bool) -> list[tuple[int, int, Fields]]:
+def _expression_matches(slot: Slot, sentence: TokenizedSentence, *, is_strict: bool) -> list[tuple[int, int, Fields]]:
     """Matches of whole words; the group `value`, else the first one, else the whole match is the value."""
-    starts = {at: number for number, at in enumerate(sentence.starts)}
-    ends = {at: number + 1 for number, at in enumerate(sentence.ends)}
+    starts = {token.start: number for number, token in enumerate(sentence.tokens)}
+    ends = {token.end: number for number, token in enumerate(sentence.tokens, start=1)}
     found = []
     try:
-        for match in slot.pattern.finditer(sentence.text, overlapped=True, timeout=REGEX_SECONDS):
+        for match in slot.pattern.finditer(sentence.raw, overlapped=True, timeout=REGEX_SECONDS):
             if match.start() in starts and match.end() in ends and match.start() < match.end():
                 group = "value" if "value" in slot.pattern.groupindex else min(slot.pattern.groups, 1)
                 found.append((starts[match.start()], ends[match.end()], {"verbatim": match[group] or match[0]}))
     except TimeoutError as error:
         if is_strict:
             reason = f"slot '{slot.name}': the expression {slot.expression!r:.80} was stopped after {REGEX_SECONDS} s"
-            raise LimitExceeded(
-                f"{reason} on '{sentence.text:.80}'; avoid repetitions inside of repetitions"
-            ) from error
+            raise LimitExceeded(f"{reason} on '{sentence.raw:.80}'; avoid repetitions inside of repetitions") from error
         return []
     return found
 
 
-def _quoted_spans(sentence: Sentence) -> Iterator[tuple[int, int, Fields]]:
+def _quoted_spans(sentence: TokenizedSentence) -> Iterator[tuple[int, int, Fields]]:
     """What stands in quotes, the quotes included; the value is what is inside."""
-    for start, token in enumerate(sentence.tokens):
+    words = sentence.words
+    for start, token in enumerate(words):
         close = QUOTES.get(token[:1])
         if close is None:
             continue
-        for end in range(start + (1 if len(token) > 1 else 2), len(sentence.tokens) + 1):
-            if sentence.tokens[end - 1].endswith(close):
+        for end in range(start + (1 if len(token) > 1 else 2), len(words) + 1):
+            if words[end - 1].endswith(close):
                 inside = sentence.typed(start, end)[1:-1].strip()
                 if inside:
                     yield start, end, {"verbatim": inside}
@@ -404,10 +384,10 @@ def _literals(target: Sequence[str]) -> Iterator[tuple[int, int]]:
         at = max(end, at) + 1
 
 
-def _spans_like(sentence: Sentence, value: Sequence[str], longest: int) -> Iterator[tuple[int, int]]:
+def _spans_like(sentence: TokenizedSentence, value: Sequence[str], longest: int) -> Iterator[tuple[int, int]]:
     """Where a sentence has the letters and digits of a value."""
     wanted = "".join(filter(str.isalnum, "".join(value))).casefold()
-    letters = ["".join(filter(str.isalnum, token)).casefold() for token in sentence.tokens]
+    letters = ["".join(filter(str.isalnum, token)).casefold() for token in sentence.words]
     for start in range(len(letters)):
         for end in range(start + 1, min(start + longest, len(letters)) + 1):
             if wanted and "".join(letters[start:end]) == wanted:
@@ -427,7 +407,7 @@ class _Occurrence:
 class _Fitting:
     """The choice of slots and forms for training pairs."""
 
-    def __init__(self, draft: Slots, pairs: Sequence[tuple[Sentence, Tokens]], today: date | None) -> None:
+    def __init__(self, draft: Slots, pairs: Sequence[tuple[TokenizedSentence, Tokens]], today: date | None) -> None:
         self.draft, self.pairs = draft, pairs
         self.occurrences: dict[str, list[_Occurrence]] = {slot.name: [] for slot in draft.slots}
         for number, (sentence, _) in enumerate(pairs):
