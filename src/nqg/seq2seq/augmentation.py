@@ -67,7 +67,9 @@ class Augmentation:
             reversed_pairs(self.examples), model, replace(training, steps=steps, one_subword=False), device=device
         )
         yield from reverse.steps()
-        self.samples = likeliest(self.samples, reverse.seq2seq, self.settings.kept)
+        model = reverse.seq2seq
+        del reverse  # with what a GPU keeps for its steps
+        self.samples = likeliest(self.samples, model, self.settings.kept)
 
     @property
     def mixture(self) -> list[Example]:
