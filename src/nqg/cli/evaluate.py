@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.table import Table
@@ -20,7 +20,10 @@ from nqg.evaluation.breakdown import Breakdown, breakdown, write_plot
 from nqg.evaluation.evaluation import Evaluation, judge_named
 from nqg.evaluation.metrics import Scores, expected_calibration_error, percent
 from nqg.files import write_text
-from nqg.grammar.grammar import Grammar
+from nqg.text.preprocessing import Preprocessor
+
+if TYPE_CHECKING:
+    from nqg.inference.parser import Parser
 
 LACKS_SHOWN = 10
 SHOWN = ("accuracy", "coverage", "precision")
@@ -82,15 +85,16 @@ def evaluate(
     if not examples:
         raise NqgError(f"{test}: expected at least one example, found none")
     files = [path for path in (predictions_from, fallback) if path]
-    system, grammar, is_parser = _system(model, files, checked_device(device), untyped)
-    if needs_causes and train is None and not is_parser:
+    system, parser = _system(model, files, checked_device(device), untyped)
+    if needs_causes and train is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
         raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--train")
     answers = tracked(system.answers(example.source for example in examples), "answering", len(examples))
     found = Evaluation(judge, examples, list(answers))
     known, causes = read_examples(train) if train else [], None
     if needs_causes:
-        causes = breakdown(examples, found.answers, train=known, grammar=grammar, judge=judge)
+        grammar, text = (parser.grammar, parser.model.text) if parser else (None, Preprocessor())
+        causes = breakdown(examples, found.answers, train=known, grammar=grammar, judge=judge, text=text)
     if as_json:
         out.print_json(data={"metric": metric, **found.to_dict(), **(_causes_to_dict(causes) if causes else {})})
     else:
@@ -111,12 +115,12 @@ def evaluate(
 
 def _system(
     model: Path | None, files: Sequence[Path], device: str | None, untyped: bool
-) -> tuple[System, Grammar | None, bool]:
-    """A model or a file of predictions, perhaps with a fallback; its grammar; whether it is a parser alone."""
+) -> tuple[System, Parser | None]:
+    """A model or a file of predictions, perhaps with a fallback; its parser, which may be all that it is."""
     predictions = [PredictionFile.read(path, refuses_unknown=True) for path in files]
     if model is None and len(files) == 1:
-        return predictions[0], None, False
-    from nqg.inference.hybrid import Hybrid, grammar_of, load_model  # which load PyTorch
+        return predictions[0], None
+    from nqg.inference.hybrid import Hybrid, load_model  # which load PyTorch
     from nqg.inference.parser import DecodeOptions, Parser
 
     options = DecodeOptions(typed=False if untyped else None)
@@ -128,7 +132,8 @@ def _system(
     else:
         first = Parser.load(model, device).with_options(options) if model else predictions[0]
         system = Hybrid(first, predictions[-1], asks_both=True, fallback_name=files[-1].name)
-    return system, grammar_of(system), isinstance(system, Parser)
+    parser = system.parser if isinstance(system, Hybrid) else system
+    return system, parser if isinstance(parser, Parser) else None
 
 
 def _print_scores(found: Evaluation) -> None:

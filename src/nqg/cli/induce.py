@@ -22,6 +22,7 @@ from rich.text import Text
 from nqg.cli.settings import (
     LIKE,
     SETTINGS,
+    ProjectSettings,
     given_induction_settings,
     in_words,
     induction_settings,
@@ -29,7 +30,7 @@ from nqg.cli.settings import (
     setting_option,
 )
 from nqg.cli.terminal import EXAMPLES, JSON, STOPPED, complain, detail, err, out, report_written
-from nqg.data.examples import Example, read_examples
+from nqg.data.examples import Example, fit_text, read_examples, tokenized
 from nqg.errors import NqgError
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
@@ -142,10 +143,12 @@ def induce(
     if not output.parent.is_dir():
         raise NqgError(f"{output}: the folder {output.parent} does not exist")
     check_picture(plot)
+    project = read_settings(settings) if settings else ProjectSettings()
     if like or settings:
-        base = induction_settings(like, context.params, read_settings(settings).induction if settings else None)
+        base = induction_settings(like, context.params, project.induction if settings else None)
     given = given_induction_settings(context.params)
-    examples, legal = read_examples(data), TargetGrammar.read(target_grammar) if target_grammar else None
+    raw, legal = read_examples(data), TargetGrammar.read(target_grammar) if target_grammar else None
+    examples = tokenized(raw, fit_text(raw, project.text))
     try:
         if not like and not settings:
             base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, legal, budget)

@@ -13,6 +13,7 @@ from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.settings_reader import read_dataclass, read_toml
+from nqg.text.preprocessing import TextSettings
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -27,8 +28,9 @@ LIKE = typer.Option(
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """How a project's grammar is induced, its parser built and trained, and perhaps a fallback besides."""
+    """How a project's text is cut, its grammar induced, its parser built and trained, and perhaps a fallback too."""
 
+    text: TextSettings = field(default_factory=TextSettings)
     induction: InductionSettings = field(default_factory=InductionSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
@@ -86,6 +88,7 @@ def project_settings(given: Mapping[str, Any]) -> ProjectSettings:
         seq2seq = replace(seq2seq or Seq2seqSettings(), model=given["seq2seq"])
     tuning = {"steps": given["seq2seq_steps"], "batch_size": given["seq2seq_batch_size"], "seed": given["seed"]}
     return ProjectSettings(
+        changed(base.text, given),
         induction_settings(given["like"], {}, base.induction),
         changed(base.model, given),
         changed(base.training, given),

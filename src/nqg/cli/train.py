@@ -38,7 +38,7 @@ from nqg.cli.terminal import (
 )
 from nqg.cli.types import legal_examples, target_grammar_named
 from nqg.data.dataset import Split
-from nqg.data.examples import Example, MappedExamples, read_examples
+from nqg.data.examples import Example, MappedExamples, distinct_pairs, fit_text, read_examples, tokenized
 from nqg.errors import FormatError, MissingExtra, NqgError, SettingsError
 from nqg.evaluation.calibration import (
     MOST_EXAMPLES,
@@ -70,6 +70,7 @@ from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.settings_reader import read_dataclass
+from nqg.text.preprocessing import Preprocessor, TextSettings
 from nqg.training.parser_training import ParserTraining, distinct
 from nqg.training.processes import Processes
 from nqg.training.records import write_plot
@@ -81,6 +82,12 @@ if TYPE_CHECKING:
 INFERRED, NONE = "inferred", "none"  # instead of the file of a target grammar
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
+FEWEST_TO_COMPRESS = 10  # examples; fewer need not have anything in common
+NOTHING_SHARED = (
+    "warning: these examples share so little that there are no fewer rules: few new sentences will be answered. Give "
+    "two or three sentences for each construction, with different words; make values such as numbers and names slots; "
+    "read the rules. docs/your-data.md tells more"
+)
 FOLD_STEPS = 1.75  # of all folds together, for each step of the model's own training
 
 file_option = partial(typer.Option, rich_help_panel="Files")
@@ -118,6 +125,11 @@ ENCODER = model_option(
     help="A pre-trained encoder from Hugging Face.",
     show_default="a small one, from scratch",
 )
+
+text_setting = partial(setting_option, TextSettings(), panel="Text, which becomes tokens in the way that suits TRAIN")
+SENTENCES = text_setting("sentences", "auto|words|spaces", "Cut raw sentences into words, or at spaces alone.")
+CASING = text_setting("casing", "auto|lower|keep", "Ignore or keep capital letters.")
+PROGRAMS = text_setting("programs", "auto|code|spaces", "Cut programs like code, `on(lamp)`, or at spaces alone.")
 
 training_setting = partial(setting_option, TrainingSettings())
 optimisation = partial(training_setting, panel="Optimisation")
@@ -202,6 +214,9 @@ def train(
     plot: Path | None = PLOT,
     grammar: Path | None = GRAMMAR,
     like: str | None = LIKE,
+    sentences: str | None = SENTENCES,
+    casing: str | None = CASING,
+    programs: str | None = PROGRAMS,
     rules: str | None = BY_HAND,
     target_grammar: str | None = TARGET_GRAMMAR,
     typed: bool | None = TYPED,
@@ -278,7 +293,7 @@ def train(
 class TrainingTask:
     """What is to be learned and how; `rules` are a grammar, or the settings to induce one with."""
 
-    examples: Sequence[Example]
+    examples: Sequence[Example]  # tokenised by `text`
     dev: Sequence[Example]
     rules: Grammar | InductionSettings
     target_grammar: TargetGrammar | None
@@ -287,6 +302,7 @@ class TrainingTask:
     device: str | None
     forests: Path | None = None  # the folder to keep forests in, if memory is not to hold them
     by_hand: tuple[Rule, ...] = ()
+    text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
 
     @classmethod
     def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> TrainingTask:
@@ -294,7 +310,7 @@ class TrainingTask:
         for table, settings in chosen.tables():
             detail(f"[{table}] {in_words(settings)}")
         data, forests, grammar, dev = (given[name] for name in ("data", "forests", "grammar", "dev"))
-        examples: Sequence[Example] = MappedExamples.of(data) if forests else read_examples(data)
+        examples, text = _tokenized(data, chosen.text, is_mapped=forests is not None)
         legal, named = None, given["target_grammar"] or (NONE if forests else INFERRED)
         if named == INFERRED:
             legal = infer_target_grammar(example.target_tokens for example in examples)
@@ -304,7 +320,7 @@ class TrainingTask:
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
         return cls(
             examples,
-            read_examples(dev) if dev else [],
+            tokenized(read_examples(dev), text) if dev else [],
             Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else chosen.induction,
             legal,
             chosen.model,
@@ -312,6 +328,7 @@ class TrainingTask:
             checked_device(given["device"]),
             forests,
             _rules_by_hand(given["rules"], given["output"], legal),
+            text,
         )
 
     def with_rules_by_hand(self, model: SavedModel) -> SavedModel:
@@ -320,6 +337,19 @@ class TrainingTask:
         for rule, reason in misfits(found.grammar, self.target_grammar, self.by_hand).items():
             err.print(f"rule '{rule}' is kept, but cannot be used: {reason}")
         return found
+
+
+def _tokenized(path: Path, settings: TextSettings, *, is_mapped: bool) -> tuple[Sequence[Example], Preprocessor]:
+    """The examples in a file, tokenised, and how; those that memory does not hold are taken as they are."""
+    if is_mapped:
+        if not {settings.sentences, settings.programs} <= {"auto", "spaces"}:
+            reason = "with --forests, TRAIN must be tokenised already: tokens with spaces between them"
+            raise typer.BadParameter(reason, param_hint="--forests")
+        return MappedExamples.of(path), Preprocessor()
+    raw = read_examples(path)
+    text = fit_text(raw, settings)
+    detail(f"[text] {in_words(text.sentences)}, courtesy = {text.courtesy}, programs = {text.programs.scheme}")
+    return tokenized(raw, text), text
 
 
 def _rules_by_hand(named: str | None, output: Path, legal: TargetGrammar | None) -> tuple[Rule, ...]:
@@ -406,6 +436,8 @@ class TrainingRun:
         found.write(path)
         if not self.label:
             err.print(f"{len(found.grammar):,} rules induced from {len(examples):,} examples")
+            if len(found.grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
+                err.print(NOTHING_SHARED)
         return found.grammar
 
     def _forests(self, grammar: Grammar, examples: Sequence[Example], folder: Path | None) -> Forests | ForestFolder:
@@ -593,14 +625,14 @@ def _save(
     write_more: Callable[[Path], None] | None,
 ) -> Scores | None:
     """Write the model folder, with the records of all steps and the scores on the dev examples, if there are any."""
-    parser, scores = Parser(training.model), None
+    parser, scores = Parser(training.model), None  # of tokens; the model that is saved takes raw text
     provenance = Provenance.of(task.examples, training.settings, (step.to_dict() for step in training.trainer.records))
     if dev:
         answers = parser.answers(example.source for example in task.dev)
         scores = score([answer.target for answer in answers], [example.target for example in task.dev])
         shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
         provenance = replace(provenance, measurements=(Measurement(DataFingerprint.of(task.dev, dev.name), shares),))
-    parser.save(output, provenance=provenance, also=write_more)
+    Parser(replace(training.model, text=task.text)).save(output, provenance=provenance, also=write_more)
     return scores
 
 

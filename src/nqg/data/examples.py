@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import decoded, numbered_lines, strict_json, write_text
 from nqg.settings_reader import read_dataclass
+from nqg.text.preprocessing import Preprocessor, TextSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,16 @@ def distinct_pairs(examples: Iterable[Example]) -> list[Example]:
     for example in examples:
         first.setdefault((example.source, example.target), example)
     return list(first.values())
+
+
+def tokenized(examples: Iterable[Example], text: Preprocessor) -> list[Example]:
+    """Raw examples as a grammar and a model learn from them: with spaces between tokens."""
+    return [Example(*text.training_pair(example.source, example.target), example.id) for example in examples]
+
+
+def fit_text(examples: Iterable[Example], settings: TextSettings = TextSettings()) -> Preprocessor:  # noqa: B008 (frozen)
+    """How the text of raw examples becomes tokens."""
+    return Preprocessor.fit([(example.source, example.target) for example in examples], settings)
 
 
 def read_examples(path: Path | str) -> list[Example]:

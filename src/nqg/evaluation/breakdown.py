@@ -23,6 +23,7 @@ from nqg.grammar.hypergraph import NO_ROOT
 from nqg.grammar.slots import of_sentences
 from nqg.inference.gaps import Gaps, gaps
 from nqg.plotting import write_picture
+from nqg.text.preprocessing import Preprocessor
 
 START, END = "<start>", "<end>"
 Trigram = tuple[str, str, str]
@@ -201,11 +202,13 @@ def breakdown(
     train: Sequence[Example],
     grammar: Grammar | None = None,
     judge: Judge = ExactJudge(),  # noqa: B008 (has no state)
+    text: Preprocessor = Preprocessor(),  # noqa: B008 (frozen)
 ) -> Breakdown:
     """Why the wrong and missing answers to examples are so; of a hybrid, those of each part that was needed.
 
     With a `grammar`, what was said first is explained by what the grammar lacks; without one, and wherever a fallback
-    answered, errors are explained by what the examples in `train` never showed.
+    answered, errors are explained by what the examples in `train` never showed. `text` is how the grammar's model cuts
+    programs into tokens.
     """
     statistics = TargetStatistics.of(example.target for example in train)
     pairs = list(zip(examples, answers, strict=True))
@@ -215,25 +218,27 @@ def breakdown(
     def errors(said: Iterable[tuple[Example, Answer]]) -> list[tuple[Example, Answer]]:
         return [pair for pair in said if pair[1].target is None or not judge.is_right(pair[1].target, pair[0])]
 
-    by_grammar = [] if grammar is None else grammar_findings(errors(first), grammar)
+    by_grammar = [] if grammar is None else grammar_findings(errors(first), grammar, text)
     others = errors(second if grammar is not None else [*first, *second])
     findings = (*by_grammar, *(sequence_finding(example, answer, statistics) for example, answer in others))
     return Breakdown(dict(Counter(answer.system for _, answer in [*first, *second])), findings)
 
 
-def grammar_findings(errors: Sequence[tuple[Example, Answer]], grammar: Grammar) -> Iterator[Finding]:
+def grammar_findings(
+    errors: Sequence[tuple[Example, Answer]], grammar: Grammar, text: Preprocessor
+) -> Iterator[Finding]:
     """Errors of a parser: its grammar derives the sentence or the right program not at all, or prefers another one."""
-    sources = [example.source_tokens for example, _ in errors]
+    sources = [example.source_tokens if answer.words is None else answer.words for example, answer in errors]
     own = of_sentences(grammar, sources)
     full = charts(own, sources)
-    goal = goal_charts(own, full, [example.target_tokens for example, _ in errors])
-    for (example, answer), root, goal_root in zip(errors, full.roots(), goal.roots(), strict=True):
+    goal = goal_charts(own, full, [text.programs.normalized(example.target) for example, _ in errors])
+    for (example, answer), source, root, goal_root in zip(errors, sources, full.roots(), goal.roots(), strict=True):
         where = Cause.GOLD_NOT_DERIVABLE if goal_root == NO_ROOT else Cause.WRONG_DERIVATION
         if answer.target is not None:
             difference = first_difference(answer.target, example.target)
             yield Finding(example, answer, (where,), str(difference or ""), difference=difference)
         elif root == NO_ROOT:
-            found = gaps(grammar, example.source_tokens)
+            found = gaps(grammar, source)
             missing = Cause.UNKNOWN_WORD if found.unknown else Cause.UNKNOWN_CONSTRUCTION
             cause = Cause.ILLEGAL_TARGET if found.misfits else missing
             yield Finding(example, answer, (cause,), str(found), gaps=found)

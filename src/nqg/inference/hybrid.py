@@ -18,6 +18,7 @@ from nqg.files import read_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.settings_reader import read_dataclass
+from nqg.text.preprocessing import Preprocessor
 
 FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
 WINDOW = 1024  # sentences that are parsed before the fallback is asked about some of them
@@ -79,7 +80,9 @@ class Hybrid:
         if not has_fallback(folder):
             raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
         free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.target_grammar
-        fallback = legal_decoding.LegalSeq2seq(free, legal) if legal and not is_free else free
+        fallback: System = legal_decoding.LegalSeq2seq(free, legal) if legal and not is_free else free
+        if not parser.model.text.is_plain:
+            fallback = TokenSystem(fallback, parser.model.text)
         return cls(parser, fallback, Gate.read(folder / GATE) if (folder / GATE).exists() else None)
 
     def save(self, folder: Path | str) -> None:
@@ -87,6 +90,21 @@ class Hybrid:
         if not isinstance(self.parser, Parser):
             raise NqgError(f"a model folder holds a Parser, found {type(self.parser).__name__}")
         self.parser.save(folder, also=lambda part: write_fallback(part, self.fallback, self.gate))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSystem:
+    """A system that was taught tokens, asked about raw sentences for raw programs."""
+
+    system: System
+    text: Preprocessor
+
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        raw = list(sentences)
+        tokens = [self.text.tokenized(sentence)[0].words for sentence in raw]
+        for sentence, words, answer in zip(raw, tokens, self.system.answers(map(" ".join, tokens)), strict=True):
+            target = None if answer.target is None else self.text.programs.render(answer.target.split())
+            yield replace(answer, source=sentence, target=target, words=words)
 
 
 def objection(own: Answer, gate: Gate | None) -> str:
@@ -134,7 +152,8 @@ def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
     """Write into the model folder of a parser what makes it that of a hybrid."""
     from nqg.seq2seq import legal_decoding, seq2seq  # which load transformers
 
-    model = fallback.seq2seq if isinstance(fallback, legal_decoding.LegalSeq2seq) else fallback
+    model = fallback.system if isinstance(fallback, TokenSystem) else fallback
+    model = model.seq2seq if isinstance(model, legal_decoding.LegalSeq2seq) else model
     if not isinstance(model, seq2seq.Seq2seq):
         raise NqgError(
             f"a model folder holds a Seq2seq as fallback, found {type(model).__name__}; "

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from nqg.answers import GRAMMAR, ILLEGAL, LONG_TARGET, NO_DERIVATION, TOO_LONG, Answer, ChartSpan, Reading
-from nqg.data.examples import Example
+from nqg.data.examples import Example, tokenized
 from nqg.errors import DamagedModel
 from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
@@ -34,8 +34,10 @@ from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
 from nqg.text.preprocessing import Preprocessor, TokenizedSentence
-from nqg.training.parser_training import ParserTraining
 from nqg.training.processes import best_device
+
+if TYPE_CHECKING:
+    from nqg.training.parser_training import ParserTraining
 
 WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
 BATCH = 256  # sentences that are encoded together
@@ -80,17 +82,23 @@ class Parser:
         model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
         training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
         device: str | None = None,
+        text: Preprocessor = Preprocessor(),  # noqa: B008 (frozen)
     ) -> Parser:
-        """A parser fitted to `examples`, whose derivations `grammar` has; see `ParserTraining` for `dev`."""
-        trained = cls.training(
-            grammar, examples, dev=dev, target_grammar=target_grammar, model=model, training=training, device=device
-        )
+        """A parser fitted to `examples`, whose derivations `grammar` has; see `ParserTraining` for `dev`.
+
+        With `text`, examples are raw: the grammar must be one of `tokenized(examples, text)`.
+        """
+        tokens = tokenized(examples, text)
+        options = {"target_grammar": target_grammar, "model": model, "training": training, "device": device}
+        trained = cls.training(grammar, tokens, dev=tokenized(dev, text), **options)
         records = [step.to_dict() for step in trained.steps()]
-        return cls(replace(trained.model, provenance=Provenance.of(examples, training, records)))
+        return cls(replace(trained.model, provenance=Provenance.of(examples, training, records), text=text))
 
     @classmethod
     def training(cls, grammar: Grammar, examples: Sequence[Example], **options: Any) -> ParserTraining:
         """A training whose steps can be watched; the options are those of `ParserTraining`."""
+        from nqg.training.parser_training import ParserTraining  # of which parsing needs nothing
+
         return ParserTraining(grammar, examples, cls, **options)
 
     @classmethod

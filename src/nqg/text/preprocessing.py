@@ -11,8 +11,9 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
+from nqg.errors import SettingsError
 from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass
 from nqg.text.courtesy import without_courtesy
@@ -32,6 +33,11 @@ class TextSettings:
     punctuation: Literal["auto", "drop", "keep"] = "auto"
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self)).items():
+            if (value := getattr(self, name)) not in get_args(hint):
+                raise SettingsError(f"{name} is '{value}'; expected {', '.join(get_args(hint))}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,8 +186,8 @@ def detected_scheme(programs: Iterable[str]) -> ProgramScheme:
     ('spaces', 'spaces', 'code')
     """
     apart = glued = 0
-    for program in programs:
-        for token in program.split():
-            marks = sum(character in STRUCTURE for character in token) + (token[0] == "'" != token)
-            apart, glued = apart + (len(token) == marks), glued + (marks if len(token) > marks or marks > 1 else 0)
+    for token, times in Counter(token for program in programs for token in program.split()).items():
+        marks = sum(character in STRUCTURE for character in token) + (token[0] == "'" != token)
+        apart += times * (len(token) == marks == 1)
+        glued += times * (marks if len(token) > 1 else 0)
     return "spaces" if apart >= TOKENISED * (apart + glued) else "code"

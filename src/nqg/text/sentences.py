@@ -67,6 +67,8 @@ class SentenceTokenizer:
     punctuation: Punctuation = "drop"
 
     def tokenize(self, text: str) -> tuple[str, ...]:
+        if self.scheme == "spaces" or (text.isascii() and text.replace(" ", "").isalpha()):
+            return tuple(map(self._cased, text.split()))
         return tuple(token.text for token in self.tokens(text))
 
     def tokens(self, text: str) -> tuple[Token, ...]:
@@ -78,6 +80,7 @@ class SentenceTokenizer:
             following = [*(chunk for chunk, _ in chunks[1:]), ""]
             pairs = zip(chunks, following, strict=False)  # which has one more where there is no chunk
             found = [token for (chunk, start), after in pairs for token in self._words(chunk, start, after)]
+        found = found or [Token(chunk, start, start + len(chunk)) for chunk, start in chunks]  # nothing visible
         if self.punctuation == "keep":
             return tuple(found)
         return tuple(token for token in found if token.text not in MARKS) or tuple(found)
