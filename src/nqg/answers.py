@@ -63,6 +63,22 @@ class ChartSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """A word of a sentence that was read as another one.
+
+    >>> str(Correction(0, "tunr", "turn"))
+    'read `tunr` as `turn`'
+    """
+
+    place: int
+    written: str
+    read: str
+
+    def __str__(self) -> str:
+        return f"read `{self.written}` as `{self.read}`"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The program that a system gives for a sentence; without a `target` it abstains.
 
@@ -72,7 +88,8 @@ class Answer:
     its answer back, and the fallback, if asked.
 
     `source` and `target` are raw: as somebody typed the one, and as training data would write the other. `words` are
-    the tokens that a parser saw, to which the spans of its derivations refer.
+    the tokens that a parser saw, to which the spans of its derivations refer; among them are those of `corrections`,
+    for words that no rule knows and that resemble others.
 
     `probability` compares the readings that a grammar has, of which all may be wrong. `confidence` is the probability
     of being right, where the model was calibrated.
@@ -89,6 +106,7 @@ class Answer:
     chart: tuple[ChartSpan, ...] | None = None  # short spans first
     parts: tuple[Answer, ...] = ()
     words: Tokens | None = field(default=None, compare=False)  # where they are not just what stands between spaces
+    corrections: tuple[Correction, ...] = ()
 
     @property
     def source_tokens(self) -> Tokens:
@@ -119,7 +137,7 @@ class Answer:
             if self.confidence is not None:
                 figures = f"confidence {in_percent(self.confidence)}, {figures}"
             picture = derivation_picture(self.reading.derivation, self.reading.scores)
-            shown = element("div", picture, element("p", figures))
+            shown = element("div", picture, element("p", "; ".join([figures, *map(str, self.corrections)])))
         rows = []
         for reading in self.readings:
             program = element("code", reading.program)

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from nqg.answers import PredictionFile, System
-from nqg.cli.terminal import DEVICE, JSON, MIRROR, checked_device, out, progress_bar, report_written, tracked
+from nqg.cli.terminal import DEVICE, EXACT, JSON, MIRROR, checked_device, out, progress_bar, report_written, tracked
 from nqg.data.examples import read_examples
 from nqg.errors import NqgError
 from nqg.evaluation.breakdown import Breakdown, breakdown, write_plot
@@ -53,6 +53,7 @@ def evaluate(
     fallback: Path | None = FALLBACK,
     metric: str = METRIC,
     untyped: bool = UNTYPED,
+    exact: bool = EXACT,
     device: str | None = DEVICE,
     predictions: Path | None = PREDICTIONS,
     show_causes: bool = BREAKDOWN,
@@ -85,7 +86,7 @@ def evaluate(
     if not examples:
         raise NqgError(f"{test}: expected at least one example, found none")
     files = [path for path in (predictions_from, fallback) if path]
-    system, parser = _system(model, files, checked_device(device), untyped)
+    system, parser = _system(model, files, checked_device(device), untyped, exact)
     if needs_causes and train is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
         raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--train")
@@ -114,7 +115,7 @@ def evaluate(
 
 
 def _system(
-    model: Path | None, files: Sequence[Path], device: str | None, untyped: bool
+    model: Path | None, files: Sequence[Path], device: str | None, untyped: bool, exact: bool
 ) -> tuple[System, Parser | None]:
     """A model or a file of predictions, perhaps with a fallback; its parser, which may be all that it is."""
     predictions = [PredictionFile.read(path, refuses_unknown=True) for path in files]
@@ -123,7 +124,7 @@ def _system(
     from nqg.inference.hybrid import Hybrid, load_model  # which load PyTorch
     from nqg.inference.parser import DecodeOptions, Parser
 
-    options = DecodeOptions(typed=False if untyped else None)
+    options = DecodeOptions(typed=False if untyped else None, exact=exact)
     system: System
     if model and not files:
         system = load_model(model, device).with_options(options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import accumulate, count
 from pathlib import Path
@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from nqg.answers import ILLEGAL, NO_DERIVATION, Answer, Reading, in_percent
-from nqg.cli.terminal import DEVICE, ENGINE, MODEL, WORKERS, Workforce, out
+from nqg.cli.terminal import DEVICE, ENGINE, EXACT, MODEL, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
 from nqg.errors import NqgError, Place
@@ -60,6 +60,7 @@ def parse(
     explain: bool = EXPLAIN,
     readings: int = READINGS,
     untyped: bool = UNTYPED,
+    exact: bool = EXACT,
     engine: str = ENGINE,
     workers: int | None = WORKERS,
     device: str | None = DEVICE,
@@ -74,7 +75,8 @@ def parse(
     sentence, program, confidence (of a model without, the probability within the
     grammar); if the model abstains, the program is empty and the reason comes
     last. A model with a fallback also says who answered and,
-    if that was the fallback, why the grammar did not.
+    if that was the fallback, why the grammar did not. A word that no rule knows
+    and that resembles a known one is read as that one, which is said, too.
     """
     path, is_single = Path(sentences), False
     stream: Iterable[Sentence]
@@ -89,7 +91,7 @@ def parse(
         raise NqgError(f"{path}: no such file; to parse it as a sentence, pipe it in: echo '{path}' | nqg parse …")
     else:
         stream, is_single = [Sentence(sentences)], True
-    style = Style(readings, untyped, explain, as_json, is_single)
+    style = Style(readings, untyped, exact, explain, as_json, is_single)
     work = Workforce.chosen(engine, workers, device)
     if explain and not as_json and not isinstance(work.engine, Here):
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
@@ -109,6 +111,7 @@ class Style:
 
     readings: int = 0
     untyped: bool = False
+    exact: bool = False
     explain: bool = False
     as_json: bool = False
     is_single: bool = False  # a sentence of its own, not a file
@@ -117,7 +120,8 @@ class Style:
 def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Sentence]], list[str]]:
     """Load a model; the result turns sentences into texts to print."""
     keep_large_blocks_apart()
-    options = DecodeOptions(style.readings, False if style.untyped else None, marginals=style.explain)
+    typed = False if style.untyped else None
+    options = DecodeOptions(style.readings, typed, marginals=style.explain, exact=style.exact)
     system = load_model(model, device).with_options(options)
     is_hybrid, grammar, parts = isinstance(system, Hybrid), grammar_of(system), count(1)
 
@@ -137,7 +141,8 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
         said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
         sure = f"{level(answer):.6g}" if answer.reading else said
         row = [" ".join(answer.source.split()), answer.target or "", sure]
-        return "\t".join([*row, answer.answered_by or ""] if is_hybrid else row)
+        by = [answer.answered_by or ""] if is_hybrid else []
+        return "\t".join([*row, *by, *([", ".join(map(str, answer.corrections))] if answer.corrections else [])])
 
     return texts
 
@@ -155,6 +160,7 @@ def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid:
     yield answer.target or "" if answer.answered_by else f"abstained: {reason}"
     if is_hybrid and answer.answered_by:
         yield f"by the {answer.answered_by}" + (f": {reason}" if reason else "")
+    yield from map(str, answer.corrections)
     if answer.confidence is not None:
         yield f"confidence {in_percent(answer.confidence)}"
     if best:
@@ -175,6 +181,8 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
     }
     if answer.reason:
         values["reason"] = answer.reason
+    if answer.corrections:
+        values["corrections"] = [asdict(each) for each in answer.corrections]
     if style.explain and best:
         values["derivation"] = str(best.derivation)
         values["applications"] = [

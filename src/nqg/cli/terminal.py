@@ -109,6 +109,9 @@ WORKERS = typer.Option(
 )
 
 
+EXACT = typer.Option(False, "--exact", metavar="", help="Do not correct typos: abstain at words that no rule knows.")
+
+
 def checked_device(name: str | None) -> str | None:
     """The device that the user named, which must exist."""
     if name not in (None, "cpu", "cuda"):

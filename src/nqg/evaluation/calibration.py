@@ -185,6 +185,8 @@ def fold_trials(
     """What two parts that are fitted to the train part of `split`, of the different examples, make of its test part."""
     parts = split.parts(distinct_pairs(examples))
     parser = trained_parser(parts.train)
+    if isinstance(parser, Parser):
+        parser = parser.with_options(replace(parser.options, exact=True))  # whose evidence corrections are no part of
     fallback = trained_fallback(parts.train) if trained_fallback else Silence()
     known = known_pairs(parser, parts.train) if isinstance(parser, Parser) else None
     return list(trials(parser, fallback, parts.test, is_right, known))
@@ -216,7 +218,10 @@ def fitted_calibrator(parser: Parser, examples: Sequence[Example], trials: Seque
     """The calibrator of a parser, given the examples that it is fitted to, and trials of others on folds of them."""
     answered = [each for each in trials if each.evidence]
     right = sum(each.grammar_is_right for each in answered)
-    return Calibrator(fitted_weights(trials), known_pairs(parser, examples), len(answered), right)
+    from nqg.inference.corrections import correction_trials
+
+    corrected = correction_trials(parser, distinct(examples))
+    return Calibrator(fitted_weights(trials), known_pairs(parser, examples), len(answered), right, corrected)
 
 
 def with_confidence(trials: Iterable[GateTrial], weights: Weights) -> list[GateTrial]:

@@ -188,9 +188,9 @@ def run_parser(
             context.progress(f"training, loss {step.loss:.4f}", step.number, settings.steps)
     parser, others = Parser(training.model), {}
     with timed(seconds, "parsing"):
-        answers = nqg_answers(data, parser, test, DecodeOptions())
+        answers = nqg_answers(data, parser, test, DecodeOptions(exact=True))
     if target_grammar and not typed:
-        others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(typed=True))
+        others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(typed=True, exact=True))
     figures = {"rules": float(len(grammar)), "train_examples": float(len(data.train))}
     return RunResult(answers, figures, asdict(settings) | {"induction": dict(recipe.induction)}, seconds, others)
 

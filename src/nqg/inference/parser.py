@@ -53,7 +53,7 @@ class DecodeOptions:
     A `typed` parser has only legal derivations; the paper's, which is not, abstains if its best target is illegal.
     Without a choice the parser does as it was trained. `marginals` asks for those of every hyperedge, `chart` for every
     derivable span. `limit` bounds the entries of any one sentence's chart; a target of more than `most_tokens` is not
-    written down, and the parser abstains.
+    written down, and the parser abstains. An `exact` parser does not correct typos.
     """
 
     readings: int = 0
@@ -62,6 +62,7 @@ class DecodeOptions:
     chart: bool = False
     limit: int | None = None
     most_tokens: int = MOST_TOKENS
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,12 +152,24 @@ class Parser:
             found: dict[int, Answer] = {}
             for way in range(2):  # a sentence without a derivation is read again, with or without polite frames
                 left = [number for number, ways in enumerate(window) if len(ways) > way and _fails(found.get(number))]
-                order = sorted(left, key=lambda number: len(window[number][way].tokens))
-                for start in range(0, len(order), BATCH):  # sentences of similar length
-                    batch = order[start : start + BATCH]
-                    answers = zip(batch, self._batch([window[number][way] for number in batch]), strict=True)
-                    found.update((number, each) for number, each in answers if each.target or number not in found)
+                answers = zip(left, self.tokenized_answers([window[number][way] for number in left]), strict=True)
+                found.update((number, each) for number, each in answers if each.target or number not in found)
+            lost = [number for number, each in found.items() if each.reason == NO_DERIVATION and not self.options.exact]
+            if any(not known.issuperset(way.words) for number in lost for way in window[number]):
+                from nqg.inference.corrections import (
+                    corrected_answers,
+                )  # with a library that most sentences do not need
+
+                found |= corrected_answers(self, {number: window[number] for number in lost})
             yield from (found[number] for number in range(len(window)))
+
+    def tokenized_answers(self, sentences: Sequence[TokenizedSentence]) -> list[Answer]:
+        """The answers to sentences just as they are tokenized; those of similar length are encoded together."""
+        order, found = sorted(range(len(sentences)), key=lambda at: len(sentences[at].tokens)), dict[int, Answer]()
+        for start in range(0, len(order), BATCH):
+            batch = order[start : start + BATCH]
+            found.update(zip(batch, self._batch([sentences[number] for number in batch]), strict=True))
+        return [found[number] for number in range(len(sentences))]
 
     def _batch(self, sentences: Sequence[TokenizedSentence]) -> list[Answer]:
         """Only what has a derivation (or, where charts are asked for, a derivable span) is encoded."""

@@ -227,6 +227,27 @@ def newton(
 
 
 @dataclass(frozen=True, slots=True)
+class CorrectionTrials:
+    """How many answers were given although a word was read as another, and how many of them were right.
+
+    >>> CorrectionTrials(8, 8).share, CorrectionTrials().share
+    (0.9, 0.5)
+    """
+
+    answers: int = 0
+    right: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.right <= self.answers < MOST_COUNT:
+            raise SettingsError(f"{self}: expected as many answers as are right, or more")
+
+    @property
+    def share(self) -> float:
+        """The probability that a correction leaves a right answer right; before the first trial it is one half."""
+        return (self.right + 1) / (self.answers + 2)
+
+
+@dataclass(frozen=True, slots=True)
 class Calibrator:
     """What gives the answers of one model their confidence, and how many trials it was fitted to."""
 
@@ -234,6 +255,7 @@ class Calibrator:
     pairs: RulePairs
     trials: int
     right: int
+    corrections: CorrectionTrials = CorrectionTrials()
 
     def confidence(self, probability: float, pairs: Iterable[RulePair], trained: float = math.inf) -> float:
         """How likely an answer is to be right, given its probability and the pairs of its derivation."""
@@ -249,7 +271,7 @@ class Calibrator:
     @classmethod
     def read(cls, path: Path, grammar: Grammar) -> Calibrator:
         """What `write` wrote for a model with this grammar; anything else is refused with the reason."""
-        found = read_dataclass(cls, read_json(path), "the calibrator", path, complete=True)
+        found = read_dataclass(cls, read_json(path), "the calibrator", path)
         for row in found.pairs.rows:
             parent, slot, child, count = row
             arity = 1 if parent == ROOT else grammar[parent].arity if 0 <= parent < len(grammar) else 0

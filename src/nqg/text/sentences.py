@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 from unicodedata import normalize
@@ -112,6 +112,11 @@ class TokenizedSentence(NamedTuple):
     @property
     def words(self) -> tuple[str, ...]:
         return tuple(token.text for token in self.tokens)
+
+    def with_words(self, words: Mapping[int, str]) -> TokenizedSentence:
+        """The same sentence with other words at some places."""
+        changed = (token._replace(text=words.get(place, token.text)) for place, token in enumerate(self.tokens))
+        return self._replace(tokens=tuple(changed))
 
     def typed(self, start: int, end: int) -> str:
         """How the words from `start` to `end` were typed.

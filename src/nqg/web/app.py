@@ -98,7 +98,7 @@ Served = Annotated[Service, Depends(service_of)]
 
 @api.post("/api/parse", summary="The program of a sentence")
 async def parse(request: ParseRequest, service: Served) -> ParseResponse:
-    found = await service.explained(Question(request.sentence, request.readings, request.explain))
+    found = await service.explained(Question(request.sentence, request.readings, request.explain, request.exact))
     return ParseResponse.of(found.answer, request.explain, found.gaps, found.geobase)
 
 

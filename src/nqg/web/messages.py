@@ -123,6 +123,7 @@ class ParseRequest(Message):
     sentence: Text = Field(examples=["walk twice"], description="Words separated by spaces.")
     readings: Annotated[int, Field(ge=0, le=MOST_READINGS)] = 0
     explain: bool = Field(default=False, description="Also send derivations, drawings, the chart and the gaps.")
+    exact: bool = Field(default=False, description="Do not correct typos.")
 
 
 class BatchRequest(Message):
@@ -210,6 +211,14 @@ class Missing(Message):
     islands: list[tuple[int, int]]
 
 
+class CorrectedWord(Message):
+    """A word that no rule knows, and the one that it was read as; its place counts from 0."""
+
+    place: int
+    written: str
+    read: str
+
+
 class GeobaseAnswer(Message):
     """What GeoQuery's database answers: the program with its names put back, and the answer in words."""
 
@@ -227,6 +236,7 @@ class ParseResponse(Message):
     confidence: float | None = Field(description="How likely the grammar's program is right, where that was learned.")
     sureness: str = Field(description="The same in words.")
     reason: str
+    corrections: list[CorrectedWord] = Field(description="Typos, and how they were read.")
     best: ReadingFound | None
     readings: list[ReadingFound]
     chart: list[ChartCell] | None = None
@@ -246,6 +256,7 @@ class ParseResponse(Message):
             confidence=own.confidence,
             sureness=sureness(own),
             reason=answer.reason,
+            corrections=corrected_words(answer),
             best=ReadingFound.of(own.reading, explain) if own.reading else None,
             readings=[ReadingFound.of(reading, explain) for reading in own.readings],
             geobase=geobase,
@@ -264,6 +275,10 @@ class ParseResponse(Message):
             response.gaps = Missing(unknown=list(gaps.unknown), islands=islands)
             response.gaps_drawing = gaps_picture(gaps)
         return response
+
+
+def corrected_words(answer: Answer) -> list[CorrectedWord]:
+    return [CorrectedWord(place=each.place, written=each.written, read=each.read) for each in answer.corrections]
 
 
 def sureness(answer: Answer) -> str:
@@ -291,6 +306,7 @@ class BatchRow(Message):
     probability: float | None
     confidence: float | None
     reason: str
+    corrections: list[CorrectedWord]
     is_right: bool | None
 
     @classmethod
@@ -303,6 +319,7 @@ class BatchRow(Message):
             probability=answer.first.probability,
             confidence=answer.first.confidence,
             reason=answer.reason,
+            corrections=corrected_words(answer),
             is_right=None if line.expected is None else exact_match(answer.target, line.expected),
         )
 

@@ -202,11 +202,12 @@ class GeobaseLookup:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A sentence, how many readings of it are wanted, and whether with chart and gaps."""
+    """A sentence, how many readings of it are wanted, whether with chart and gaps, and whether typos are left."""
 
     sentence: str
     readings: int = 0
     explain: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +323,9 @@ class Service:
         for place, question in enumerate(questions):
             limit = self.limits.chart_entries if question.explain else None
             most = self.limits.target_tokens
-            options = DecodeOptions(question.readings, chart=question.explain, limit=limit, most_tokens=most)
+            options = DecodeOptions(
+                question.readings, chart=question.explain, limit=limit, most_tokens=most, exact=question.exact
+            )
             groups[options].append(place)
         found: dict[int, Explained] = {}
         for options, places in groups.items():

@@ -39,7 +39,7 @@ function show(found) {
 const withBest = ({ best, readings }) =>
   best ? [best, ...readings.filter((reading) => reading.target !== best.target)] : readings;
 
-function showAnswer({ target, answered_by: by, sureness, reason, gaps_drawing: gaps, geobase }) {
+function showAnswer({ target, answered_by: by, sureness, reason, corrections, gaps_drawing: gaps, geobase }) {
   byId("answer-title").textContent = target === null ? "No answer" : "Program";
   byId("program").textContent = target ?? "The parser abstains rather than guess.";
   byId("program").classList.toggle("abstained", target === null);
@@ -50,6 +50,8 @@ function showAnswer({ target, answered_by: by, sureness, reason, gaps_drawing: g
   byId("copy").hidden = target === null;
   byId("reason").textContent = by === "fallback" ? `The grammar did not answer: ${reason}.` : `Reason: ${reason}.`;
   byId("reason").hidden = !reason;
+  byId("corrections").textContent = `Read ${corrections.map(({ written, read }) => `“${written}” as “${read}”`).join(", ")}.`;
+  byId("corrections").hidden = corrections.length === 0;
   byId("geobase").hidden = !geobase;
   byId("geobase-answer").textContent = geobase?.answer ?? "";
   byId("geobase-program").textContent = geobase?.program ?? "";

@@ -1,0 +1,154 @@
+"""Typos: words that no rule knows, read as known words that they resemble.
+
+Who types `tunr` most likely means `turn`. But a word that no rule knows may as well be a new one, and `smallest` is not
+a misspelt `tallest`. So a word is read as another only where the sentence has no derivation otherwise, and if the other
+is one edit away (a letter more, less or changed, or two neighbours swapped), of long words two. Where several are as
+close, the parser has to make the same of all that have a derivation. An answer says what was read differently, and
+`CorrectionTrials` how far to trust it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice, product
+from typing import TYPE_CHECKING
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from nqg.answers import Answer, Correction, exact_match
+from nqg.data.examples import Example
+from nqg.model.confidence import CorrectionTrials
+from nqg.text.sentences import TokenizedSentence
+
+if TYPE_CHECKING:
+    from nqg.inference.parser import Parser
+
+Corrected = tuple[TokenizedSentence, tuple[Correction, ...]]
+
+SHORTEST = 2  # letters of a word that may be misspelt; if it has no more, one word at least must have both
+TWO_EDITS = 9  # letters of a word that may be misspelt twice; `sonntag` is two edits from `montag`
+MOST_READINGS = 8  # of a sentence that are tried
+MOST_WORDS = 1000  # that are misspelt in trials
+
+
+def corrected_answers(parser: Parser, sentences: Mapping[int, Sequence[TokenizedSentence]]) -> dict[int, Answer]:
+    """The answers to sentences with unknown words, where it is clear what is meant; each is tokenized in some ways."""
+    corrector = Corrector(parser.model.grammar.words)
+    ways = {number: min(ways, key=corrector.unknown_words) for number, ways in sentences.items()}
+    return clear_answers(parser, {number: corrector.readings(way) for number, way in ways.items()})
+
+
+def clear_answers(parser: Parser, readings: Mapping[int, Sequence[Corrected]]) -> dict[int, Answer]:
+    """For sentences that may be read in several ways the answers, if all readings that have one have the same."""
+    tried = [(number, *reading) for number, each in readings.items() for reading in each]
+    answers = parser.tokenized_answers([sentence for _, sentence, _ in tried])
+    found: dict[int, list[Answer]] = defaultdict(list)
+    calibrator = parser.model.calibrator
+    for (number, _, corrections), answer in zip(tried, answers, strict=True):
+        if answer.target is not None:
+            trust = calibrator.corrections.share ** len(corrections) if calibrator else 1.0
+            confidence = None if answer.confidence is None else trust * answer.confidence
+            found[number].append(replace(answer, corrections=corrections, confidence=confidence))
+    clear = {number: each for number, each in found.items() if len({answer.target for answer in each}) == 1}
+    return {number: max(each, key=lambda answer: answer.probability or 0.0) for number, each in clear.items()}
+
+
+def correction_trials(parser: Parser, examples: Iterable[Example], seed: int = 0) -> CorrectionTrials:
+    """What becomes of right answers if a word is misspelt and if it is new: each word once, in one of its sentences.
+
+    A word that no rule knows is taken to be a typo as often as a new word.
+    """
+    rng, text, known = random.Random(seed), parser.model.text, parser.model.grammar.words
+    corrector, letters = Corrector(known), sorted({letter for word in known for letter in word if letter.isalpha()})
+    pairs = [(text.tokenized(example.source, known)[0], example.target) for example in examples]
+    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, (sentence, _) in enumerate(pairs):
+        for place, word in enumerate(sentence.words):
+            if word in known and len(word) >= SHORTEST and _is_word(word):
+                places[word].append((number, place))
+    chosen = [(word, *rng.choice(places[word])) for word in rng.sample(sorted(places), min(len(places), MOST_WORDS))]
+    before = zip(chosen, parser.tokenized_answers([pairs[number][0] for _, number, _ in chosen]), strict=True)
+    misread, wanted = dict[int, Sequence[Corrected]](), list[str]()
+    for (word, number, place), answer in before:
+        sentence, target = pairs[number]
+        typo = sentence.with_words({place: misspelt(word, letters, rng)})
+        for each, unknown in ((typo, None), (sentence, [place])) if exact_match(answer.target, target) else ():
+            misread[len(wanted)] = corrector.readings(each, unknown)
+            wanted.append(target)
+    answers = clear_answers(parser, misread)
+    return CorrectionTrials(len(answers), sum(exact_match(each.target, wanted[at]) for at, each in answers.items()))
+
+
+@dataclass(frozen=True)
+class Corrector:
+    """The words that are known, among which neighbours are looked for."""
+
+    known: frozenset[str]
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return sorted(filter(_is_word, self.known))
+
+    def neighbours(self, word: str) -> tuple[str, ...]:
+        """The known words that an unknown one may be meant for: the closest ones, if they are close.
+
+        >>> corrector = Corrector(frozenset(["turn", "on", "off", "river", "rivers", "7:00"]))
+        >>> [corrector.neighbours(word) for word in ("tunr", "rivrs", "riverz", "no", "in", "8:00")]
+        [('turn',), ('rivers',), ('river', 'rivers'), ('on',), (), ()]
+        """
+        if len(word) < SHORTEST or not _is_word(word):
+            return ()
+        edits = 1 if len(word) < TWO_EDITS else 2
+        close = process.extract(word, self._words, scorer=OSA.distance, score_cutoff=edits, limit=None)
+        least = min((distance for _, distance, _ in close if distance), default=0)  # 0: of the word itself
+        found = sorted(other for other, distance, _ in close if distance == least > 0)
+        is_changed = len(word) == SHORTEST and all(Counter(word) - Counter(other) for other in found)
+        return () if is_changed else tuple(found)
+
+    def unknown_words(self, sentence: TokenizedSentence) -> int:
+        return sum(word not in self.known for word in sentence.words)
+
+    def readings(self, sentence: TokenizedSentence, unknown: Sequence[int] | None = None) -> list[Corrected]:
+        """What a sentence with unknown words may be meant for; nothing if one of the words is like no known one."""
+        tokens, places = sentence.tokens, unknown
+        if places is None:
+            places = [place for place, token in enumerate(tokens) if token.text not in self.known]
+        choices = islice(product(*(self.neighbours(tokens[place].text) for place in places)), MOST_READINGS + 1)
+        found = []
+        for words in choices if places else ():
+            read = dict(zip(places, words, strict=True))
+            corrections = tuple(Correction(place, tokens[place].text, word) for place, word in read.items())
+            found.append((sentence.with_words(read), corrections))
+        return found if len(found) <= MOST_READINGS else []
+
+
+def _is_word(token: str) -> bool:
+    return not any(map(str.isdigit, token))
+
+
+def misspelt(word: str, letters: Sequence[str], rng: random.Random) -> str:
+    """A word of two letters or more with a random edit; never the same word.
+
+    >>> rng = random.Random(1)
+    >>> [misspelt("border", "abcdefgh", rng) for _ in range(4)]
+    ['boder', 'borfer', 'brorder', 'borderb']
+    """
+    while True:
+        at = rng.randrange(len(word))
+        match rng.randrange(4):
+            case 0:
+                found = word[:at] + word[at + 1 :]
+            case 1:
+                found = word[:at] + rng.choice(letters) + word[at + 1 :]
+            case 2:
+                at = rng.randrange(len(word) + 1)
+                found = word[:at] + rng.choice(letters) + word[at:]
+            case _:
+                found = word[:at] + word[at : at + 2][::-1] + word[at + 2 :]
+        if found != word:
+            return found
