@@ -726,3 +726,17 @@ def calibration_error_by_definition(confidences: Sequence[float], verdicts: Sequ
         inside = [at for at, confidence in enumerate(confidences) if low <= confidence < high]
         total += abs(sum(confidences[at] - verdicts[at] for at in inside))
     return total / len(confidences)
+
+
+def edit_distance(one: str, other: str) -> int:
+    """How many letters have to be added, dropped or changed, or neighbours swapped, no part being edited twice."""
+    if not one or not other:
+        return len(one) + len(other)
+    ways = [
+        edit_distance(one[1:], other) + 1,
+        edit_distance(one, other[1:]) + 1,
+        edit_distance(one[1:], other[1:]) + (one[0] != other[0]),
+    ]
+    if len(one) > 1 and len(other) > 1 and one[:2] == other[1::-1]:
+        ways.append(edit_distance(one[2:], other[2:]) + 1)
+    return min(ways)

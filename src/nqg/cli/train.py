@@ -61,7 +61,6 @@ from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.hybrid import write_fallback
 from nqg.inference.parser import Parser
-from nqg.inference.rules_by_hand import illegal_token, misfits, read_rules
 from nqg.model.checkpoint import MOST_NON_TERMINALS, RULES, Measurement, Provenance, SavedModel
 from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
 from nqg.model.settings import ModelSettings, TrainingSettings
@@ -333,6 +332,10 @@ class TrainingTask:
 
     def with_rules_by_hand(self, model: SavedModel) -> SavedModel:
         """The trained model with its rules by hand, those that no example needs included."""
+        if not self.by_hand:
+            return model
+        from nqg.inference.rules_by_hand import misfits
+
         found = model.with_rules_by_hand(self.by_hand)
         for rule, reason in misfits(found.grammar, self.target_grammar, self.by_hand).items():
             err.print(f"rule '{rule}' is kept, but cannot be used: {reason}")
@@ -357,6 +360,8 @@ def _rules_by_hand(named: str | None, output: Path, legal: TargetGrammar | None)
     path = output / RULES if named is None else Path(named)
     if named == NONE or (named is None and not path.exists()):
         return ()
+    from nqg.inference.rules_by_hand import illegal_token, read_rules  # which most trainings do not need
+
     places = read_rules(path)
     if named is None:
         err.print(f"{path}: {len(places):,} rules by hand are kept; --rules none drops them")

@@ -13,7 +13,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ from rapidfuzz.distance import OSA
 
 from nqg.answers import Answer, Correction, exact_match
 from nqg.data.examples import Example
+from nqg.grammar.grammar import SLOT, Grammar
+from nqg.grammar.slots import mentions_of
 from nqg.model.confidence import CorrectionTrials
 from nqg.text.sentences import TokenizedSentence
 
@@ -32,15 +34,27 @@ Corrected = tuple[TokenizedSentence, tuple[Correction, ...]]
 
 SHORTEST = 2  # letters of a word that may be misspelt; if it has no more, one word at least must have both
 TWO_EDITS = 9  # letters of a word that may be misspelt twice; `sonntag` is two edits from `montag`
+MOST_TYPOS = 3  # in a sentence
 MOST_READINGS = 8  # of a sentence that are tried
 MOST_WORDS = 1000  # that are misspelt in trials
 
 
 def corrected_answers(parser: Parser, sentences: Mapping[int, Sequence[TokenizedSentence]]) -> dict[int, Answer]:
     """The answers to sentences with unknown words, where it is clear what is meant; each is tokenized in some ways."""
-    corrector = Corrector(parser.model.grammar.words)
-    ways = {number: min(ways, key=corrector.unknown_words) for number, ways in sentences.items()}
-    return clear_answers(parser, {number: corrector.readings(way) for number, way in ways.items()})
+    corrector = corrector_of(parser.grammar)
+    readings = {}
+    for number, ways in sentences.items():
+        unknown = [(unknown_places(parser.grammar, way.words), way) for way in ways]
+        places, way = min(unknown, key=lambda each: len(each[0]))
+        readings[number] = corrector.readings(way, places)
+    return clear_answers(parser, readings)
+
+
+def unknown_places(grammar: Grammar, words: Sequence[str]) -> list[int]:
+    """Where the words stand that are in no rule and in no value of a slot."""
+    (mentions,) = mentions_of(grammar, [words])
+    values = {place for each in mentions for place in range(each.start, each.end)}
+    return [place for place, word in enumerate(words) if word not in grammar.words and place not in values]
 
 
 def clear_answers(parser: Parser, readings: Mapping[int, Sequence[Corrected]]) -> dict[int, Answer]:
@@ -64,7 +78,7 @@ def correction_trials(parser: Parser, examples: Iterable[Example], seed: int = 0
     A word that no rule knows is taken to be a typo as often as a new word.
     """
     rng, text, known = random.Random(seed), parser.model.text, parser.model.grammar.words
-    corrector, letters = Corrector(known), sorted({letter for word in known for letter in word if letter.isalpha()})
+    letters = sorted({letter for word in known for letter in word if letter.isalpha()})
     pairs = [(text.tokenized(example.source, known)[0], example.target) for example in examples]
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, (sentence, _) in enumerate(pairs):
@@ -73,15 +87,26 @@ def correction_trials(parser: Parser, examples: Iterable[Example], seed: int = 0
                 places[word].append((number, place))
     chosen = [(word, *rng.choice(places[word])) for word in rng.sample(sorted(places), min(len(places), MOST_WORDS))]
     before = zip(chosen, parser.tokenized_answers([pairs[number][0] for _, number, _ in chosen]), strict=True)
-    misread, wanted = dict[int, Sequence[Corrected]](), list[str]()
+    readings, wanted, corrector = dict[int, Sequence[Corrected]](), list[str](), corrector_of(parser.grammar)
     for (word, number, place), answer in before:
         sentence, target = pairs[number]
         typo = sentence.with_words({place: misspelt(word, letters, rng)})
-        for each, unknown in ((typo, None), (sentence, [place])) if exact_match(answer.target, target) else ():
-            misread[len(wanted)] = corrector.readings(each, unknown)
-            wanted.append(target)
-    answers = clear_answers(parser, misread)
+        if exact_match(answer.target, target):
+            for each, unknown in ((typo, unknown_places(parser.grammar, typo.words)), (sentence, [place])):
+                readings[len(wanted)] = corrector.readings(each, unknown)
+                wanted.append(target)
+    answers = clear_answers(parser, readings)
     return CorrectionTrials(len(answers), sum(exact_match(each.target, wanted[at]) for at, each in answers.items()))
+
+
+def corrector_of(grammar: Grammar) -> Corrector:
+    """The one that knows the words of a grammar's rules, and those of the names that its slots read."""
+    return _corrector(grammar.words, getattr(grammar.slots, "words", frozenset()))
+
+
+@lru_cache(maxsize=8)
+def _corrector(words: frozenset[str], names: frozenset[str]) -> Corrector:
+    return Corrector(frozenset(word for word in words if not word.startswith(SLOT)) | names)
 
 
 @dataclass(frozen=True)
@@ -110,17 +135,13 @@ class Corrector:
         is_changed = len(word) == SHORTEST and all(Counter(word) - Counter(other) for other in found)
         return () if is_changed else tuple(found)
 
-    def unknown_words(self, sentence: TokenizedSentence) -> int:
-        return sum(word not in self.known for word in sentence.words)
-
-    def readings(self, sentence: TokenizedSentence, unknown: Sequence[int] | None = None) -> list[Corrected]:
-        """What a sentence with unknown words may be meant for; nothing if one of the words is like no known one."""
-        tokens, places = sentence.tokens, unknown
-        if places is None:
-            places = [place for place, token in enumerate(tokens) if token.text not in self.known]
-        choices = islice(product(*(self.neighbours(tokens[place].text) for place in places)), MOST_READINGS + 1)
-        found = []
-        for words in choices if places else ():
+    def readings(self, sentence: TokenizedSentence, places: Sequence[int]) -> list[Corrected]:
+        """What a sentence with unknown words at some places may be meant for; nothing if one is like no known word."""
+        tokens, found = sentence.tokens, list[Corrected]()
+        if not 0 < len(places) <= MOST_TYPOS:
+            return found
+        choices = product(*(self.neighbours(tokens[place].text) for place in places))
+        for words in islice(choices, MOST_READINGS + 1):
             read = dict(zip(places, words, strict=True))
             corrections = tuple(Correction(place, tokens[place].text, word) for place, word in read.items())
             found.append((sentence.with_words(read), corrections))

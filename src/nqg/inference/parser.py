@@ -156,9 +156,7 @@ class Parser:
                 found.update((number, each) for number, each in answers if each.target or number not in found)
             lost = [number for number, each in found.items() if each.reason == NO_DERIVATION and not self.options.exact]
             if any(not known.issuperset(way.words) for number in lost for way in window[number]):
-                from nqg.inference.corrections import (
-                    corrected_answers,
-                )  # with a library that most sentences do not need
+                from nqg.inference.corrections import corrected_answers  # which most sentences do not need
 
                 found |= corrected_answers(self, {number: window[number] for number in lost})
             yield from (found[number] for number in range(len(window)))

@@ -40,6 +40,7 @@ WORD_FORMS = ("{verbatim}", "{lower}")
 QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
 REGEX_SECONDS = 0.05  # for one expression and one sentence
 PART_OF_LONGER = 0.25  # what a form counts that writes only a part of a text in the program
+MOST_NAMES = 100_000  # of a gazetteer with whose words unknown ones are compared
 FEWEST = 2  # distinct values that pairs must show before a built-in kind is used unasked
 
 
@@ -156,6 +157,12 @@ class Slots:
     def free_text(self) -> dict[str, int]:
         """The slots of free text, and how many words they may have."""
         return {slot.name: slot.length or 1 for slot in self.slots if slot.kind == "text"}
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of names, unless a gazetteer has so many that a typo would be like any of them."""
+        names = [slot.names.values for slot in self.slots if slot.names and len(slot.names.values) <= MOST_NAMES]
+        return frozenset(word for values in names for name in values for word in name.split())
 
     @cached_property
     def _reader(self) -> ValueReader:

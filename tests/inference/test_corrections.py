@@ -1,0 +1,215 @@
+"""Typos: which words are read as which, when, what answers say of it, and how far they are trusted."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.answers import Answer, Correction
+from nqg.data.examples import Example
+from nqg.errors import FormatError
+from nqg.evaluation.calibration import fitted_calibrator
+from nqg.grammar.grammar import Grammar
+from nqg.inference.corrections import (
+    TWO_EDITS,
+    Corrector,
+    correction_trials,
+    corrector_of,
+    misspelt,
+    unknown_places,
+)
+from nqg.inference.hybrid import Hybrid
+from nqg.inference.parser import DecodeOptions, Parser
+from nqg.model.confidence import Calibrator, CorrectionTrials, RulePairs, Weights
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.text.gazetteer import Gazetteer
+from nqg.text.mentions import Mention
+from nqg.text.sentences import AS_IS, TokenizedSentence
+from nqg.text.slots import Slot, Slots
+from oracles import edit_distance
+from typed_commands import typed
+
+GRAMMAR = Grammar.parse("""
+turn on NT_1 ### on ( NT_1 )
+turn off NT_1 ### off ( NT_1 )
+dim NT_1 ### dim ( NT_1 )
+lamp ### lamp
+lamps ### lamp
+ramp ### ramp
+radio ### radio
+hall 7 ### hall7
+smallest ### small
+tallest ### tall
+""")
+EXAMPLES = [Example("turn on lamp", "on ( lamp )"), Example("turn off radio", "off ( radio )")]
+TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
+CALIBRATOR = Calibrator(Weights(known=3.0, foreign=3.0), RulePairs(((-1, 0, 0, 5),)), 1, 1, CorrectionTrials(8, 8))
+words = st.text("abn", min_size=1, max_size=4)
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    trained = Parser.train(
+        GRAMMAR, EXAMPLES, model=TINY, training=TrainingSettings(steps=2, batch_size=2), device="cpu"
+    )
+    return Parser(replace(trained.model, calibrator=CALIBRATOR))
+
+
+def tokenized(sentence: str) -> TokenizedSentence:
+    return TokenizedSentence(sentence, AS_IS.tokens(sentence))
+
+
+def test_a_typo_is_corrected_and_said(parser: Parser) -> None:
+    answer = parser.parse("tunr on lamp")
+    assert answer.target == "on ( lamp )"
+    assert answer.corrections == (Correction(0, "tunr", "turn"),)
+    assert answer.source == "tunr on lamp"
+    assert answer.source_tokens == ("turn", "on", "lamp")
+    assert "read `tunr` as `turn`" in answer._repr_html_()
+
+
+def test_an_exact_parser_abstains(parser: Parser) -> None:
+    answer = next(parser.with_options(DecodeOptions(exact=True)).answers(["tunr on lamp"]))
+    assert answer == Answer("tunr on lamp", system="grammar", reason="no derivation")
+
+
+def test_a_sentence_with_a_derivation_is_left_as_it_is(parser: Parser) -> None:
+    sentences = ["turn on lamp", "turn off radio", "dim hall 7", "turn", ""]
+    exact = parser.with_options(DecodeOptions(exact=True))
+    assert list(parser.answers(sentences)) == list(exact.answers(sentences))
+
+
+@pytest.mark.parametrize(
+    "sentence", ["turn on piano", "tunr on piano", "turn on a", "turn on hall 8", "turn on xamp", "tunr tunr radio"]
+)
+def test_what_is_like_nothing_known_or_not_clear_or_not_derivable_is_left_alone(parser: Parser, sentence: str) -> None:
+    answer = parser.parse(sentence)
+    assert (answer.target, answer.corrections, answer.reason) == (None, (), "no derivation")
+
+
+def test_words_that_are_as_close_are_taken_where_they_mean_the_same(parser: Parser) -> None:
+    assert Corrector(GRAMMAR.words).neighbours("lampz") == ("lamp", "lamps")
+    answer = parser.parse("dim lampz")
+    assert answer.target == "dim ( lamp )"
+    assert [each.written for each in answer.corrections] == ["lampz"]
+
+
+def test_several_typos_are_corrected_and_more_are_not(parser: Parser) -> None:
+    assert parser.parse("tunr off raido").target == "off ( radio )"
+    corrector = Corrector(GRAMMAR.words)
+    many = tokenized("tunr tunr tunr tunr")
+    assert corrector.readings(many, [0, 1, 2, 3]) == []
+    assert corrector.readings(tokenized("lamp"), []) == []
+    assert len(corrector.readings(tokenized("lampz lampz lampz"), [0, 1, 2])) == 8
+    twins = Corrector(frozenset(["aaab", "aaac", "aaad"]))
+    assert twins.readings(tokenized("aaae aaae"), [0, 1]) == []  # more than are tried
+
+
+def test_confidence_falls_with_every_correction(parser: Parser) -> None:
+    sentences = ["turn off radio", "tunr off radio", "tunr off raido"]
+    sure, less, least = (answer.confidence for answer in parser.answers(sentences))
+    assert sure is not None
+    assert less == pytest.approx(0.9 * sure)
+    assert least == pytest.approx(0.81 * sure)
+    bare = Parser(replace(parser.model, calibrator=None))
+    assert bare.parse("tunr off radio").confidence is None
+
+
+def test_a_hybrid_takes_the_corrected_answer(parser: Parser) -> None:
+    answer = Hybrid(parser, parser).answer("tunr on lamp")
+    assert [str(each) for each in answer.corrections] == ["read `tunr` as `turn`"]
+
+
+@given(st.frozensets(words, max_size=8), words)
+def test_neighbours_are_the_closest_words_within_one_edit(known: frozenset[str], word: str) -> None:
+    close = {other: edit_distance(word, other) for other in known if 0 < edit_distance(word, other) <= 1}
+    found = Corrector(known).neighbours(word)
+    if len(word) < 3:  # of two letters none may be changed in all of them
+        kept = [other for other in close if all(word.count(letter) <= other.count(letter) for letter in word)]
+        close = close if len(word) == 2 and kept else {}
+    assert found == tuple(sorted(close))
+
+
+def test_long_words_may_have_two_typos() -> None:
+    corrector = Corrector(frozenset(["temperature", "sonntag"]))
+    assert len("temprature") > TWO_EDITS
+    assert corrector.neighbours("temprtaure") == ("temperature",)
+    assert corrector.neighbours("montag") == ()
+
+
+@given(st.text("abcdefg", min_size=2, max_size=9), st.integers(0, 1 << 30))
+def test_a_misspelt_word_is_one_edit_away(word: str, seed: int) -> None:
+    found = misspelt(word, "xyz", random.Random(seed))
+    assert len(Corrector(frozenset([word])).neighbours(found)) <= 1
+    assert found != word
+    assert abs(len(found) - len(word)) <= 1
+
+
+@dataclass
+class Times:
+    """A slot finder that knows two times."""
+
+    free_text: Collection[str] = ()
+
+    def mentions(self, tokens: Sequence[str], /) -> list[Mention]:
+        return [Mention(at, at + 1, "time", ("7",)) for at, token in enumerate(tokens) if token in ("sevn", "noon")]
+
+
+def test_what_a_slot_reads_is_not_unknown() -> None:
+    grammar = replace(GRAMMAR, slots=Times())
+    assert unknown_places(grammar, ("turn", "noon", "sevn", "lmap")) == [3]
+
+
+def test_names_that_slots_read_are_known_words_and_slots_are_not() -> None:
+    names = Gazetteer.of([("New York", "nyc"), ("Boston", "bos")])
+    slots = Slots("en", (Slot("city", "gazetteer", ("{value}",), names=names),))
+    corrector = corrector_of(replace(Grammar.parse("@city ### @city\nfly to NT_1 ### fly ( NT_1 )"), slots=slots))
+    assert corrector.known == {"fly", "to", "new", "york", "boston"}
+    assert corrector.neighbours("bostn") == ("boston",)
+
+
+def test_trials_misspell_every_word_and_take_it_for_a_new_one(parser: Parser) -> None:
+    trials = correction_trials(parser, EXAMPLES)
+    assert trials == correction_trials(parser, EXAMPLES)
+    assert 0 < trials.right <= trials.answers <= 2 * len(["turn", "on", "lamp", "off", "radio"])
+    fitted = fitted_calibrator(parser, EXAMPLES, [])
+    assert fitted.corrections == trials
+
+
+def test_the_calibrator_keeps_the_trials_and_older_ones_have_none(tmp_path: Path) -> None:
+    path = tmp_path / "confidence.json"
+    CALIBRATOR.write(path)
+    assert Calibrator.read(path, GRAMMAR) == CALIBRATOR
+    values = json.loads(path.read_text())
+    del values["corrections"]
+    path.write_text(json.dumps(values))
+    assert Calibrator.read(path, GRAMMAR).corrections == CorrectionTrials()
+    path.write_text(json.dumps(values | {"corrections": {"answers": 1, "right": 2}}))
+    with pytest.raises(FormatError, match=r"confidence.json: .*expected as many answers as are right, or more"):
+        Calibrator.read(path, GRAMMAR)
+
+
+def test_the_command_line_says_what_was_read(parser: Parser, tmp_path: Path) -> None:
+    model, file = str(tmp_path / "model"), tmp_path / "sentences.txt"
+    parser.save(model)
+    file.write_text("tunr on lamp\nturn on lamp\n")
+    assert typed("parse", model, "tunr on lamp").stdout.split("\n")[:2] == ["on ( lamp )", "read `tunr` as `turn`"]
+    assert typed("parse", model, "tunr on lamp", "--exact").stdout.startswith("abstained: no derivation: no rule knows")
+    first, second, _ = typed("parse", model, str(file)).stdout.split("\n")
+    assert first.split("\t")[::3] == ["tunr on lamp", "read `tunr` as `turn`"]
+    assert len(second.split("\t")) == 3
+    found = json.loads(typed("parse", model, "tunr on lamp", "--json").stdout)
+    assert found["corrections"] == [{"place": 0, "written": "tunr", "read": "turn"}]
+    (tmp_path / "test.tsv").write_text("tunr on lamp\ton ( lamp )\n")
+    accuracies = [
+        json.loads(typed("evaluate", model, str(tmp_path / "test.tsv"), "--json", *words).stdout)
+        for words in ([], ["--exact"])
+    ]
+    assert [str(each).count("'accuracy': 1.0") > 0 for each in accuracies] == [True, False]
