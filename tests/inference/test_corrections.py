@@ -7,6 +7,7 @@ import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -169,7 +170,7 @@ def test_what_a_slot_reads_is_not_unknown() -> None:
 
 def test_names_that_slots_read_are_known_words_and_slots_are_not() -> None:
     names = Gazetteer.of([("New York", "nyc"), ("Boston", "bos")])
-    slots = Slots("en", (Slot("city", "gazetteer", ("{value}",), names=names),))
+    slots: Any = Slots("en", (Slot("city", "gazetteer", ("{value}",), names=names),))
     corrector = corrector_of(replace(Grammar.parse("@city ### @city\nfly to NT_1 ### fly ( NT_1 )"), slots=slots))
     assert corrector.known == {"fly", "to", "new", "york", "boston"}
     assert corrector.neighbours("bostn") == ("boston",)

@@ -141,8 +141,8 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
         said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
         sure = f"{level(answer):.6g}" if answer.reading else said
         row = [" ".join(answer.source.split()), answer.target or "", sure]
-        by = [answer.answered_by or ""] if is_hybrid else []
-        return "\t".join([*row, *by, *([", ".join(map(str, answer.corrections))] if answer.corrections else [])])
+        row += [answer.answered_by or ""] if is_hybrid else []
+        return "\t".join([*row, *([", ".join(map(str, answer.corrections))] if answer.corrections else [])])
 
     return texts
 
