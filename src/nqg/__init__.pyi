@@ -9,7 +9,9 @@ from .data.dataset import Split as Split
 from .data.dataset import read_split as read_split
 from .data.dataset import write_split as write_split
 from .data.examples import Example as Example
+from .data.examples import fit_text as fit_text
 from .data.examples import read_examples as read_examples
+from .data.examples import tokenized as tokenized
 from .data.examples import write_examples as write_examples
 from .errors import NqgError as NqgError
 from .evaluation.metrics import Scores as Scores
@@ -34,6 +36,8 @@ from .splits.audit import Audit as Audit
 from .splits.audit import audit as audit
 from .splits.split import split as split
 from .splits.tmcd import TmcdSettings as TmcdSettings
+from .text.preprocessing import Preprocessor as Preprocessor
+from .text.preprocessing import TextSettings as TextSettings
 
 __all__: list[str]
 __version__: str

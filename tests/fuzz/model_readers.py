@@ -17,6 +17,7 @@ from typing import Any
 
 from fuzz.readers import Reader
 from fuzz.seeds import EXAMPLES
+from nqg.data.examples import fit_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
@@ -29,7 +30,7 @@ TINY = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers
 BRIEF = TrainingSettings(steps=2, batch_size=2)
 TINY_T5 = Seq2seqSettings(longest_target=2, embedded=SmallT5Settings(width=4, layers=1, heads=1))
 
-MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json")
+MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json", "text.json")
 SEQ2SEQ_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 WEIGHTS, RECORDS, RULES, STATE = "model.safetensors", "training.jsonl", "rules.txt", "state.safetensors"
 
@@ -38,7 +39,8 @@ def write_model(folder: Path) -> None:
     """A small parser as a model folder."""
     from nqg.inference.parser import Parser
 
-    parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu")
+    text = fit_text(EXAMPLES)
+    parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu", text=text)
     parser.save(folder / "model")
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
 from nqg.cli.terminal import JSON, out, report_written
-from nqg.data.examples import read_examples
+from nqg.data.examples import Example, fit_text, read_examples, tokenized
 from nqg.grammar.grammar import Grammar
 from nqg.induction.inspection import Report, coverage, write_plot
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace, recorded_settings
 from nqg.plotting import check_picture
+from nqg.text.preprocessing import FILE as TEXT
+from nqg.text.preprocessing import Preprocessor
 from nqg.training import records as training
 
 ANY_ARITY = 9999  # as many non-terminals as the text form of a rule can number
@@ -63,7 +66,7 @@ def inspect(
     recorded = recorded_settings(rules)
     costs = {name: recorded.get(name) if bits is None else bits for name, bits in given.items()}
     settings = InductionSettings().changed(**{name: bits for name, bits in costs.items() if isinstance(bits, float)})
-    covered = coverage(grammar, read_examples(data)) if data else None
+    covered = coverage(grammar, _tokenized(data, file)) if data else None
     steps = read_trace(trace) if trace else None
     report = Report(grammar, settings, top, covered, steps)
     if as_json:
@@ -76,3 +79,9 @@ def inspect(
         else:
             training.write_plot(plot, training.read_steps(file / "training.jsonl"))
         report_written(plot)
+
+
+def _tokenized(path: Path, grammar: Path) -> Sequence[Example]:
+    """The examples in a file, as the model with this grammar, or one that is fitted to them, sees them."""
+    raw, text = read_examples(path), grammar / TEXT
+    return tokenized(raw, Preprocessor.read(text) if text.exists() else fit_text(raw))

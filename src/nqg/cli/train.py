@@ -346,8 +346,7 @@ def _tokenized(path: Path, settings: TextSettings, *, is_mapped: bool) -> tuple[
     """The examples in a file, tokenised, and how; those that memory does not hold are taken as they are."""
     if is_mapped:
         if not {settings.sentences, settings.programs} <= {"auto", "spaces"}:
-            reason = "with --forests, TRAIN must be tokenised already: tokens with spaces between them"
-            raise typer.BadParameter(reason, param_hint="--forests")
+            raise NqgError("with --forests, TRAIN must be tokenised already: tokens with spaces between them")
         return MappedExamples.of(path), Preprocessor()
     raw = read_examples(path)
     text = fit_text(raw, settings)

@@ -54,8 +54,10 @@ def distinct_pairs(examples: Iterable[Example]) -> list[Example]:
     return list(first.values())
 
 
-def tokenized(examples: Iterable[Example], text: Preprocessor) -> list[Example]:
+def tokenized(examples: Sequence[Example], text: Preprocessor) -> Sequence[Example]:
     """Raw examples as a grammar and a model learn from them: with spaces between tokens."""
+    if text.is_plain:
+        return examples
     return [Example(*text.training_pair(example.source, example.target), example.id) for example in examples]
 
 

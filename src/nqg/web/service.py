@@ -143,7 +143,7 @@ class UsageCounter:
         self._by_hand = frozenset(by_hand)
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
-        sentence = " ".join(answer.source_tokens)
+        sentence = " ".join(answer.source.split())
         for hyperedge in answer.first.reading.derivation.hyperedges if answer.first.reading else ():
             self._counts[hyperedge.rule] += 1
             examples = self._examples[hyperedge.rule]
