@@ -107,8 +107,9 @@ def _parser() -> Any:
 def _add_rules(path: Path) -> object:
     from nqg.inference.rules_by_hand import read_rules, with_rules
 
-    rules = read_rules(path)
-    return with_rules(_parser().model, rules, rules).grammar.typing
+    model = _parser().model
+    rules = read_rules(path, model.text)
+    return with_rules(model, rules, rules).grammar.typing
 
 
 def _load_seq2seq(path: Path) -> Any:

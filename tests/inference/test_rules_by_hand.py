@@ -16,12 +16,15 @@ from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
-from nqg.inference.rules_by_hand import read_rules, with_rules
+from nqg.inference.rules_by_hand import read_rules, tokenized_rule, with_rules
 from nqg.model import checkpoint
 from nqg.model.checkpoint import load_model, save_rules
 from nqg.model.confidence import Calibrator, Evidence, RulePair, RulePairs, Weights
 from nqg.model.scorer import WORD_BONUS, Scorer, untrained_bonuses
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.text.preprocessing import Preprocessor
+from nqg.text.programs import fit_programs
+from nqg.text.sentences import SentenceTokenizer
 
 GRAMMAR = Grammar.parse("""
 turn on the NT_1 ### on ( NT_1 )
@@ -147,6 +150,34 @@ def test_without_types_any_rule_may_be_added(parser: Parser) -> None:
     assert untyped.with_rules(["hello NT_1 ### hi hi NT_1"]).parse("hello lamp").target == "hi hi lamp"
 
 
+RAW = Preprocessor(SentenceTokenizer(), fit_programs(['alarm(time="7:30 am")', "on(hall.lamp)", "off(attic.fan)"]))
+
+
+@pytest.mark.parametrize(
+    ("written", "rule"),
+    [
+        ("Good night! ### off(hall.lamp)", "good night ### off ( hall . lamp )"),
+        ("Good night ### off ( hall . lamp )", "good night ### off ( hall . lamp )"),
+        ("NT_1, and NT_2 ### at(NT_2, NT_1)", "NT_1 and NT_2 ### at ( NT_2 , NT_1 )"),
+        ('Wake me ### alarm(time="7:30 am")', 'wake me ### alarm ( time = " 7:30 am " )'),
+        ('wake me ### alarm ( time = " 7:30 am " )', 'wake me ### alarm ( time = " 7:30 am " )'),
+        ("# A comment ### of mine", "# A comment ### of mine"),
+        ("Good night", "Good night"),
+    ],
+)
+def test_a_rule_may_be_written_as_raw_text(written: str, rule: str) -> None:
+    assert tokenized_rule(written, RAW) == rule
+    assert tokenized_rule(rule, RAW) == rule
+    assert tokenized_rule(written, Preprocessor()) == written
+
+
+def test_raw_rules_are_added_and_removed(parser: Parser) -> None:
+    raw = Parser(replace(parser.model, text=RAW))
+    more = raw.with_rules(["Good night! ### off(hall.lamp)"])
+    assert more.parse("good night?").target == "off(hall.lamp)"
+    assert more.without_rules(["Good Night ### off(hall.lamp)"]).model.by_hand == ()
+
+
 def test_saved_and_loaded_rules_answer_alike_and_keep_their_mark(parser: Parser, folder: Path) -> None:
     more = parser.with_rules([NIGHT, DARK])
     more.save(folder)
@@ -206,14 +237,14 @@ def test_a_bad_line_of_a_file_is_refused_with_its_place(tmp_path: Path, text: st
     path = tmp_path / "mine.txt"
     path.write_text(text)
     with pytest.raises(FormatError) as error:
-        read_rules(path)
+        read_rules(path, Preprocessor())
     assert str(error.value).endswith(reason)
 
 
 def test_a_rule_of_a_file_that_does_not_fit_is_named_with_its_line(parser: Parser, tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(f"{NIGHT}\n# next\nbye ### off ( hall . hall )\n")
-    rules = read_rules(path)
+    rules = read_rules(path, Preprocessor())
     with pytest.raises(FormatError, match=r"mine.txt:3: rule 'bye ### .*': 'hall' is not a <thing>"):
         with_rules(parser.model, rules, rules)
 

@@ -62,14 +62,14 @@ def _change(
     model: Path,
     texts: Sequence[str],
     file: Path | None,
-    changed: Callable[[SavedModel, Sequence[Rule], dict[Rule, Place]], SavedModel],
+    changed: Callable[[SavedModel, Sequence[Rule | str], dict[Rule, Place]], SavedModel],
     as_json: bool,
 ) -> None:
-    places = read_rules(file) if file else {}
-    rules = [*map(Rule.parse, texts), *places]
-    if not rules:
+    if not texts and not file:
         raise typer.BadParameter("expected a rule, or a --file with rules", param_hint="RULE…")
-    found = changed(load_model(model, "cpu"), rules, places)
+    loaded = load_model(model, "cpu")
+    places = read_rules(file, loaded.text) if file else {}
+    found = changed(loaded, [*texts, *places], places)
     save_rules(model, found.by_hand)
     _report(found, found.by_hand, as_json)
     report_written(model)

@@ -326,7 +326,7 @@ class TrainingTask:
             chosen.training,
             checked_device(given["device"]),
             forests,
-            _rules_by_hand(given["rules"], given["output"], legal),
+            _rules_by_hand(given["rules"], given["output"], legal, text),
             text,
         )
 
@@ -354,14 +354,16 @@ def _tokenized(path: Path, settings: TextSettings, *, is_mapped: bool) -> tuple[
     return tokenized(raw, text), text
 
 
-def _rules_by_hand(named: str | None, output: Path, legal: TargetGrammar | None) -> tuple[Rule, ...]:
+def _rules_by_hand(
+    named: str | None, output: Path, legal: TargetGrammar | None, text: Preprocessor
+) -> tuple[Rule, ...]:
     """The rules by hand in a file or, if none is named, of the model that is replaced; illegal ones are refused."""
     path = output / RULES if named is None else Path(named)
     if named == NONE or (named is None and not path.exists()):
         return ()
     from nqg.inference.rules_by_hand import illegal_token, read_rules  # which most trainings do not need
 
-    places = read_rules(path)
+    places = read_rules(path, text)
     if named is None:
         err.print(f"{path}: {len(places):,} rules by hand are kept; --rules none drops them")
     if legal is not None:

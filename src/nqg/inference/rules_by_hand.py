@@ -5,32 +5,54 @@ What they score, and how confident an answer with them is, decide `nqg.model.sco
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
-from nqg.grammar.grammar import Grammar, NonTerminal, Rule, check_arity, rules_in, spelled
+from nqg.grammar.grammar import SEPARATOR, Grammar, NonTerminal, Rule, check_arity, rules_in, spelled
 from nqg.grammar.target_grammar import Category, TargetGrammar, spelled_all
 from nqg.grammar.types import Part, Signatures, derivable_signatures
 from nqg.model.checkpoint import MOST_NON_TERMINALS, SavedModel
+from nqg.text.preprocessing import Preprocessor
 
 Places = Mapping[Rule, Place]  # of rules that come from a file
 NOWHERE: Places = MappingProxyType({})
+_NON_TERMINAL = re.compile(r"(?<!\S)(NT_[1-9][0-9]{0,3})\b")
 SHOWN = 3  # types that are named at once
 
 
-def read_rules(path: Path) -> dict[Rule, Place]:
+def read_rules(path: Path, text: Preprocessor) -> dict[Rule, Place]:
     """The rules in a file, one a line, and where they stand; a malformed line is refused with file, line and reason."""
-    return rules_in(numbered_lines(path), MOST_NON_TERMINALS)
+    return rules_in(((place, tokenized_rule(line, text)) for place, line in numbered_lines(path)), MOST_NON_TERMINALS)
+
+
+def tokenized_rule(rule: str, text: Preprocessor) -> str:
+    """A rule as grammars have it; it may be written as people write sentences and training data programs.
+
+    >>> text = Preprocessor.fit([("Turn on the lamp.", "on(lamp)"), ("Is the fan on?", "is_on(fan)")])
+    >>> tokenized_rule("Good night, NT_1! ### off(NT_1)", text)
+    'good night NT_1 ### off ( NT_1 )'
+    >>> tokenized_rule("good night NT_1 ### off ( NT_1 )", text)
+    'good night NT_1 ### off ( NT_1 )'
+    """
+    source, separator, target = rule.partition(f" {SEPARATOR} ")
+    if text.is_plain or not separator or rule.startswith("#"):
+        return rule
+    parts = _NON_TERMINAL.split(source)  # every second one is a non-terminal
+    words = [part if at % 2 else " ".join(text.sentences.tokenize(part)) for at, part in enumerate(parts)]
+    if any(len(text.programs.normalized(token)) > 1 for token in target.split()):
+        target = " ".join(text.programs.normalized(target))
+    return " ".join(f"{' '.join(words)}{separator}{target}".split())
 
 
 def with_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NOWHERE) -> SavedModel:
     """The model with more rules by hand; errors name the places of those that come from a file."""
     new, known = [], dict.fromkeys(model.grammar.rules)
     for each in rules:
-        rule = Rule.parse(each) if isinstance(each, str) else each
+        rule = Rule.parse(tokenized_rule(each, model.text)) if isinstance(each, str) else each
         check_arity(rule, MOST_NON_TERMINALS)
         if rule in known:
             how = "given twice" if rule in new else "written by hand" if rule in model.by_hand else "learned"
@@ -47,7 +69,7 @@ def without_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places
     """The model without some of its rules by hand; one that was trained stays a rule, like any that was learned."""
     left = dict.fromkeys(model.by_hand)
     for each in rules:
-        rule = Rule.parse(each) if isinstance(each, str) else each
+        rule = Rule.parse(tokenized_rule(each, model.text)) if isinstance(each, str) else each
         if rule not in left:
             how = "learned from examples, and stays" if rule in model.grammar.numbers else "not a rule of the model"
             raise refused(rule, f"not written by hand: it is {how}", places)
