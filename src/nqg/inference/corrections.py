@@ -157,7 +157,7 @@ def misspelt(word: str, letters: Sequence[str], rng: random.Random) -> str:
 
     >>> rng = random.Random(1)
     >>> [misspelt("border", "abcdefgh", rng) for _ in range(4)]
-    ['boder', 'borfer', 'brorder', 'borderb']
+    ['brder', 'boder', 'boredr', 'boredr']
     """
     while True:
         at = rng.randrange(len(word))

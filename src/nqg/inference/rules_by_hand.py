@@ -5,14 +5,13 @@ What they score, and how confident an answer with them is, decide `nqg.model.sco
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
-from nqg.grammar.grammar import SEPARATOR, Grammar, NonTerminal, Rule, check_arity, rules_in, spelled
+from nqg.grammar.grammar import SEPARATOR, Grammar, NonTerminal, Rule, check_arity, read_symbol, rules_in, spelled
 from nqg.grammar.target_grammar import Category, TargetGrammar, spelled_all
 from nqg.grammar.types import Part, Signatures, derivable_signatures
 from nqg.model.checkpoint import MOST_NON_TERMINALS, SavedModel
@@ -20,7 +19,6 @@ from nqg.text.preprocessing import Preprocessor
 
 Places = Mapping[Rule, Place]  # of rules that come from a file
 NOWHERE: Places = MappingProxyType({})
-_NON_TERMINAL = re.compile(r"(?<!\S)(NT_[1-9][0-9]{0,3})\b")
 SHOWN = 3  # types that are named at once
 
 
@@ -41,11 +39,11 @@ def tokenized_rule(rule: str, text: Preprocessor) -> str:
     source, separator, target = rule.partition(f" {SEPARATOR} ")
     if text.is_plain or not separator or rule.startswith("#"):
         return rule
-    parts = _NON_TERMINAL.split(source)  # every second one is a non-terminal
-    words = [part if at % 2 else " ".join(text.sentences.tokenize(part)) for at, part in enumerate(parts)]
+    written = [(source[token.start : token.end], token.text) for token in text.sentences.tokens(source)]
+    words = [raw if isinstance(read_symbol(raw), NonTerminal) else token for raw, token in written]
     if any(len(text.programs.normalized(token)) > 1 for token in target.split()):
         target = " ".join(text.programs.normalized(target))
-    return " ".join(f"{' '.join(words)}{separator}{target}".split())
+    return f"{' '.join(words)}{separator}{target}"
 
 
 def with_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NOWHERE) -> SavedModel:
