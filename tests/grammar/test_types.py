@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nqg.data.funql import funql_target_grammar
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.derivation import Derivation
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, NonTerminal
 from nqg.grammar.semirings import (
     best_derivations,
     derivation_counts,
@@ -179,6 +179,19 @@ def test_signatures_of_a_rule_of_geoquery() -> None:
 def test_a_target_fits_if_it_has_a_signature(grammar: Grammar, target_grammar: TargetGrammar) -> None:
     finder = Signatures(target_grammar)
     assert [finder.fits(rule.target) for rule in grammar] == [bool(finder.of(rule.target)) for rule in grammar]
+
+
+@given(grammars(max_arity=3), sign_grammars())
+def test_the_parts_of_a_target_and_of_its_non_terminals_are_those_of_its_signatures(
+    grammar: Grammar, target_grammar: TargetGrammar
+) -> None:
+    finder = Signatures(target_grammar)
+    for rule in grammar:
+        signatures, occurring = finder.of(rule.target), [each for each in rule.target if isinstance(each, NonTerminal)]
+        assert finder.parts(rule.target) == {each.part for each in signatures}
+        for hole in occurring:
+            places = [at for at, symbol in enumerate(occurring) if symbol == hole]
+            assert finder.parts_of(hole, rule.target) == {tuple(each.inner[at] for at in places) for each in signatures}
 
 
 def test_a_sentence_of_200_words_with_as_many_readings_as_trees_still_parses() -> None:

@@ -268,9 +268,10 @@ def run(
                     steps.append(TracedStep(len(steps) + 1, step, seconds))
                     if file:
                         file.add(steps[-1])
-        length = description_length(induction.grammar, examples, settings)
+        grammar = induction.grammar
+        length = description_length(grammar, examples, settings)
         whole = Trace(header, tuple(steps), size=0, is_cut=False)
-        return Induced(induction.grammar, length, config, whole, time.monotonic() - started, is_finished)
+        return Induced(grammar, length, config, whole, time.monotonic() - started, is_finished)
 
 
 def _past(path: Path, config: RunConfig) -> Trace:

@@ -79,6 +79,7 @@ class Signatures:
         named = grammar.terminals
         self._wildcards = cache(lambda token: [wildcard for wildcard in used if wildcard.matches(token, named)])
         self._absorbing = {edges[Wildcard.TOKENS] for edges in self._edges if Wildcard.TOKENS in edges}
+        self._open = self._absorbing.union(node for node, edges in enumerate(self._edges) if edges)
         self._below: list[list[tuple[Part, int]]] = [[] for _ in self._edges]  # nodes by what leads to them
         for node in reversed(range(len(self._edges))):
             for symbol, child in self._edges[node].items():
@@ -102,37 +103,49 @@ class Signatures:
         """From now on non-terminals stand only for these parts."""
         allowed = frozenset(parts)
         self._fillers = [[((part,), node) for part, node in below if part in allowed] for below in self._below]
+        self._fillers[WHOLES] = [filler for filler in self._fillers[WHOLES] if filler[1] in self._open]
         self._anonymous = [[((), node) for node in sorted({node for _, node in below})] for below in self._fillers]
 
     def of(self, target: Symbols) -> set[Signature]:
-        if len(target) == 1 and isinstance(target[0], NonTerminal):
+        named = [symbol for symbol in target if isinstance(symbol, NonTerminal)]
+        if len(target) == len(named) == 1:
             return {Signature(*inner, inner) for inner, _ in self._fillers[PARTS]}
-        ends = self._read(target, self._fillers)
-        return {Signature(self._parts[item.node], item.inner) for item in ends}
+        return {Signature(self._parts[item.node], item.inner) for item in self._read(target, named)}
 
     def fits(self, target: Symbols) -> bool:
         """Whether a target has any signature: faster, because it does not matter which."""
-        return bool(self._read(target, self._anonymous))
+        return bool(self._read(target))
 
-    def _read(self, target: Symbols, fillers: Sequence[Fillers]) -> list[PartItem]:
-        """The items that have read the target from its first symbol to its last."""
+    def parts(self, target: Symbols) -> frozenset[Part]:
+        """The parts that derive a target, whatever its non-terminals stand for."""
+        return frozenset(self._parts[item.node] for item in self._read(target))
+
+    def parts_of(self, hole: NonTerminal, target: Symbols) -> frozenset[Inner]:
+        """What a non-terminal of a target can stand for, at each of its occurrences."""
+        return frozenset(item.inner for item in self._read(target, [hole]))
+
+    def _read(self, target: Symbols, named: Sequence[NonTerminal] = ()) -> list[PartItem]:
+        """The items that have read the whole target, with the parts that the `named` non-terminals stand for."""
         column = {PartItem(WHOLES, 0, ()), PartItem(PARTS, 0, ())}
-        waiting = [self._waiting(column)]
+        columns = [column]
+        waiting = cache(lambda start: self._waiting(columns[start]))
         for end, symbol in enumerate(target, start=1):
+            fillers = self._fillers if symbol in named else self._anonymous
             pending = [following for item in column for following in self._over(item, symbol, fillers)]
-            column = {PartItem(WHOLES, end, ())}
+            seen = {PartItem(WHOLES, end, ())}
             while pending:
                 item = pending.pop()
-                if item in column:
+                if item in seen:
                     continue
-                column.add(item)
+                seen.add(item)
                 if item.start == end - 1 and isinstance(symbol, NonTerminal):
                     continue  # what derives a lone non-terminal is one of its own parts
                 for left in self._lefts.get(item.node, ()):
-                    parents = waiting[item.start].get(left, ())
+                    parents = waiting(item.start).get(left, ())
                     pending += [PartItem(parent.node, parent.start, parent.inner + item.inner) for parent in parents]
-            waiting.append(self._waiting(column))
-        return [item for item in column if item.start == 0 and item.node in self._parts]
+            column = {item for item in seen if item.node in self._open}
+            columns.append(column)
+        return [item for item in seen if item.start == 0 and item.node in self._parts]
 
     def _over(self, item: PartItem, symbol: Symbol, fillers: Sequence[Fillers]) -> list[PartItem]:
         """Where an item leads over one symbol of the target."""

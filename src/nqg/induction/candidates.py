@@ -38,13 +38,17 @@ NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut o
 
 @dataclass(frozen=True, slots=True)
 class SplitSettings:
-    """Which rules may be split off; brackets are pairs of terminals' numbers, `fits` knows parts of legal targets."""
+    """Which rules may be split off; brackets are pairs of terminals' numbers.
+
+    Given two targets and a non-terminal of the first, `composes` tells whether the second one can stand for it in
+    legal targets.
+    """
 
     repeated_targets: bool = False
     max_non_terminals: int = 2
     brackets: tuple[tuple[int, int], ...] = ()
     bare_targets: bool = True
-    fits: Callable[[Labels], bool] | None = None
+    composes: Callable[[Labels, int, Labels], bool] | None = None
     tabu: LabelRule | None = None  # a rule to do without
 
     def is_balanced(self, labels: Labels) -> bool:
@@ -66,7 +70,6 @@ class SplitSettings:
             and self.is_balanced(rule.source)
             and self.is_balanced(rule.target)
             and (self.bare_targets or len(rule.target) > 1 or rule.target[0] >= 0)
-            and (self.fits is None or self.fits(rule.target))
         )
 
 
@@ -107,6 +110,21 @@ class Cut(NamedTuple):
             at += length if here else 1
         return rule_of_leaves((*self.source[: self.start], NEW_LEAF, *self.source[self.end :]), labels)
 
+    def proposed(self, kind: int, settings: SplitSettings) -> LabelRule | None:
+        """The outer rule where the inner one is derivable (INSIDE), else the inner one; None if it is not allowed."""
+        if not self.is_allowed(settings):
+            return None
+        rule = self.outer() if kind == INSIDE else self.inner()
+        if rule is None or not settings.allows(rule):
+            return None
+        outer, inner = (rule, self.inner()) if kind == INSIDE else (self.outer(), rule)
+        return rule if outer and inner and self.composes(settings, outer, inner) else None
+
+    def composes(self, settings: SplitSettings, outer: LabelRule, inner: LabelRule) -> bool:
+        """Whether legal targets can have the inner rule's target where the outer one has its new non-terminal."""
+        hole = 1 + sum(label <= LEAF for label in self.source[: self.start])
+        return settings.composes is None or settings.composes(outer.target, hole, inner.target)
+
 
 def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: SplitSettings) -> list[set[LabelRule]]:
     """For each of `rules` the rules that would derive it, together with those of `grammar` other than itself."""
@@ -128,9 +146,7 @@ def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: Spl
         for number in range(begin, end):
             rows = out[first_found[number] : first_found[number + 1]].tolist()
             cuts = ((kind, Cut(sources[number], targets[number], *pair)) for kind, *pair in rows)
-            allowed = ((kind, cut) for kind, cut in cuts if cut.is_allowed(settings))
-            proposed = (cut.outer() if kind == INSIDE else cut.inner() for kind, cut in allowed)
-            found.append({rule for rule in proposed if rule is not None and settings.allows(rule)})
+            found.append({*filter(None, (cut.proposed(kind, settings) for kind, cut in cuts))})
         if end == begin:
             room = more_room(room, MOST_ROOM, f"rule {begin}")
     return found
@@ -154,7 +170,8 @@ def all_splits(rule: LabelRule, settings: SplitSettings) -> Iterator[tuple[Label
             if inner is None or not cut.is_allowed(settings):
                 continue
             outer = cut.outer()
-            if outer is not None and settings.allows(outer) and settings.allows(inner):
+            allowed = outer is not None and settings.allows(outer) and settings.allows(inner)
+            if outer is not None and allowed and cut.composes(settings, outer, inner):
                 yield outer, inner
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError
-from nqg.grammar.grammar import Grammar, Rule, check_arity
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, check_arity
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.types import Signatures
 from nqg.induction.candidates import SplitSettings
@@ -52,9 +52,9 @@ class Induction:
         self.settings = settings or InductionSettings()
         self._examples = examples if isinstance(examples, Sequence) else list(examples)
         self._seeds = list(seed_rules)
-        self._fits = cache(Signatures(target_grammar).fits) if target_grammar else None
+        self._target_grammar, self._types = target_grammar, Signatures(target_grammar) if target_grammar else None
         lexicon = lexical_rules(self._examples) if self.settings.lexical else []
-        self._lexicon = [rule for rule in lexicon if self._fits is None or self._fits(rule.target)]
+        self._lexicon = [rule for rule in lexicon if self._types is None or self._types.fits(rule.target)]
         for rule in self._seeds:
             check_arity(rule, self.settings.max_non_terminals)
         self._sample: list[Example] = []
@@ -91,13 +91,20 @@ class Induction:
             settings.max_non_terminals,
             tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
             settings.bare_targets,
-            None if self._fits is None else self._has_signature,
+            None if self._types is None else self._composes(self._types),
         )
         self._search = Search(EncodedExamples.of(pairs), dict.fromkeys(first_rules), settings, splits, lexicon)
 
     def _has_signature(self, target: Labels) -> bool:
         """Whether a target in numbers can be a part of a legal program."""
-        return self._fits is None or self._fits(self._vocabulary.symbols(target))
+        return self._types is None or self._types.fits(self._vocabulary.symbols(target))
+
+    def _composes(self, types: Signatures) -> Callable[[Labels, int, Labels], bool]:
+        """Whether a target in numbers can stand for a non-terminal of another one in legal programs."""
+        symbols = self._vocabulary.symbols
+        parts = cache(lambda target: types.parts(symbols(target)))
+        parts_of = cache(lambda hole, target: types.parts_of(NonTerminal(hole), symbols(target)))
+        return lambda outer, hole, inner: any(map(parts(inner).issuperset, parts_of(hole, outer)))
 
     @property
     def length(self) -> DescriptionLength:
@@ -170,9 +177,17 @@ class Induction:
 
     @property
     def grammar(self) -> Grammar:
-        """The rules so far, and a rule for each example left out of the search that they do not derive."""
-        own = [Rule(example.source_tokens, example.target_tokens) for example in self._underivable()]
-        return Grammar.of([*self._rules(), *own], self.settings.max_non_terminals)
+        """The rules so far, and a rule for each example that they do not derive.
+
+        Such an example was left out of the search or, with a target grammar, has lost its last well-typed derivation:
+        a step looks at the types of the rules that it cuts, not at all of the derivations that they take part in.
+        """
+        rules = [*self._rules(), *map(_own_rule, self._underivable())]
+        if self._target_grammar is not None:
+            typed = Grammar.of(rules, self.settings.max_non_terminals).typed_by(self._target_grammar)
+            lost = _underivable_parts(typed, self._examples)
+            rules += [_own_rule(example) for example in lost if self._target_grammar.accepts(example.target_tokens)]
+        return Grammar.of(rules, self.settings.max_non_terminals)
 
     def _rules(self) -> list[Rule]:
         return [self._vocabulary.rule(rule) for rule in self._search.rules]
@@ -180,9 +195,17 @@ class Induction:
     def _underivable(self) -> Iterator[Example]:
         """The examples that the rules so far do not derive; those in the sample are never among them."""
         if self.settings.shortest is not None:
-            grammar = Grammar.of(self._rules(), self.settings.max_non_terminals)
-            for start in range(0, len(self._examples), PART_SIZE):
-                yield from underivable(grammar, self._examples[start : start + PART_SIZE])
+            yield from _underivable_parts(Grammar.of(self._rules(), self.settings.max_non_terminals), self._examples)
+
+
+def _own_rule(example: Example) -> Rule:
+    return Rule(example.source_tokens, example.target_tokens)
+
+
+def _underivable_parts(grammar: Grammar, examples: Sequence[Example]) -> Iterator[Example]:
+    """`underivable` examples, never more than a part of all in memory."""
+    for start in range(0, len(examples), PART_SIZE):
+        yield from underivable(grammar, examples[start : start + PART_SIZE])
 
 
 def induce(
