@@ -47,7 +47,8 @@ def corrected_answers(parser: Parser, sentences: Mapping[int, Sequence[Tokenized
         unknown = [(unknown_places(parser.grammar, way.words), way) for way in ways]
         places, way = min(unknown, key=lambda each: len(each[0]))
         readings[number] = corrector.readings(way, places)
-    return clear_answers(parser, readings)
+    found = clear_answers(parser, readings)
+    return {number: replace(answer, source=sentences[number][0].raw) for number, answer in found.items()}
 
 
 def unknown_places(grammar: Grammar, words: Sequence[str]) -> list[int]:

@@ -114,9 +114,20 @@ class TokenizedSentence(NamedTuple):
         return tuple(token.text for token in self.tokens)
 
     def with_words(self, words: Mapping[int, str]) -> TokenizedSentence:
-        """The same sentence with other words at some places."""
-        changed = (token._replace(text=words.get(place, token.text)) for place, token in enumerate(self.tokens))
-        return self._replace(tokens=tuple(changed))
+        """The same sentence with other words at some places.
+
+        >>> sentence = TokenizedSentence("Ply Jude!", SentenceTokenizer().tokens("Ply Jude!")).with_words({0: "play"})
+        >>> sentence.raw, sentence.words, sentence.typed(1, 2)
+        ('play Jude!', ('play', 'jude'), 'Jude')
+        """
+        raw, tokens, longer = self.raw, list[Token](), 0
+        for place, (text, start, end) in enumerate(self.tokens):
+            start, end = start + longer, end + longer
+            if place in words:
+                text, raw = words[place], raw[:start] + words[place] + raw[end:]
+                longer, end = longer + len(text) - (end - start), start + len(text)
+            tokens.append(Token(text, start, end))
+        return TokenizedSentence(raw, tuple(tokens))
 
     def typed(self, start: int, end: int) -> str:
         """How the words from `start` to `end` were typed.
