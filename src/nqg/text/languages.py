@@ -16,13 +16,13 @@ MINUTE = r"(?P<m>[0-5]\d)"
 CLOCK = rf"{HOUR} ?[:h] ?{MINUTE}(?: ?: ?(?P<s>[0-5]\d))?"
 YEAR, DAY, MONTH = r"(?P<y>\d{4})", r"(?P<d>0?[1-9]|[12]\d|3[01])", r"(?P<month>0?[1-9]|1[0-2])"
 ISO_DATE = rf"{YEAR} ?- ?{MONTH} ?- ?{DAY}"
-COUNT = r"(?P<count>\d+(?:\.\d+)?"
+COUNT = r"(?P<count>\d{1,9}(?:\.\d{1,9})?"
 AM, PM = r" ?a ?\.? ?m\b\.?", r" ?p ?\.? ?m\b\.?"
 
 
 def _more_units(join: str) -> str:
     """Up to two further parts of a duration: `and 20 minutes`."""
-    return "".join(rf"(?:(?: ?,)?(?: {join})? (?P<count{i}>\d+) ?(?P<unit{i}><unit>)\b)?" for i in (2, 3))
+    return "".join(rf"(?:(?: ?,)?(?: {join})? (?P<count{i}>\d{{1,9}}) ?(?P<unit{i}><unit>)\b)?" for i in (2, 3))
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Language:
     days: Mapping[str, int]  # today is 0
     units: Mapping[str, str]  # spellings of s, min, h, d, w
     minus: tuple[str, ...]
-    kept_words: tuple[str, ...]  # that are words of patterns, though numbers too
+    kept_words: frozenset[str]  # that are words of patterns, though numbers too
     frequent_words: str  # by which the language is told from the others
-    not_numbers: tuple[str, ...] = ()  # though the library takes them for some
+    not_numbers: frozenset[str] = frozenset()  # though the library takes them for some
     decimal_mark: str = "."
 
 
@@ -92,8 +92,8 @@ ENGLISH = Language(
         "w": "weeks|week",
     },
     minus=("minus", "negative"),
-    kept_words=("second",),
-    not_numbers=("o", "oh"),
+    kept_words=frozenset({"second"}),
+    not_numbers=frozenset({"o", "oh"}),
     frequent_words="the of to in is what a and on me for my how which are that",
 )
 
@@ -143,7 +143,7 @@ GERMAN = Language(
         "w": "wochen|woche",
     },
     minus=("minus",),
-    kept_words=("viertel", "halb", "halbe", "dreiviertel"),
+    kept_words=frozenset({"viertel", "halb", "halbe", "dreiviertel"}),
     frequent_words="der die das und ist in den auf im mit ein eine von zu für wie was",
     decimal_mark=",",
 )
@@ -188,8 +188,8 @@ SPANISH = Language(
         "w": "semanas|semana",
     },
     minus=("menos",),
-    kept_words=("segundo", "cuarto", "media", "medio"),
-    not_numbers=("por ciento",),
+    kept_words=frozenset({"segundo", "cuarto", "media", "medio"}),
+    not_numbers=frozenset({"por ciento"}),
     frequent_words="el la de los las que y en un una es por del a con para",
     decimal_mark=",",
 )

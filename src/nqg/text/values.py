@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 
 from text_to_num import find_numbers
 
@@ -125,12 +125,12 @@ class _Number:
     is_ordinal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Word:
     """A word as text2num asks for it."""
 
     word: str
-    is_kept: bool
+    is_blocked: bool = False
 
     def text(self) -> str:
         return self.word
@@ -139,10 +139,16 @@ class _Word:
         return False
 
     def not_a_number_part(self) -> bool:
-        return self.is_kept
+        return self.is_blocked
+
+
+@lru_cache(1 << 16)
+def _is_number_word(word: str, language: str) -> bool:
+    return bool(find_numbers([_Word(word)], language, 0.0))
 
 
 _DIGITS = re.compile(r"[$€£#]?([+-]?)(\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(st|nd|rd|th|º|ª)?[%€°]?")
+_DIGIT = re.compile(r"\d")
 _SCALES = {Decimal(10**power) for power in (2, 3, 6, 9, 12)}
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion", "milliarde")
 
@@ -155,10 +161,22 @@ def _numbers(words: Sequence[str], language: Language) -> list[_Number]:
             match = _DIGITS.fullmatch(word)
             if match and (value := _decimal(match[2], language.decimal_mark)) is not None:
                 found[at] = _Number(at, at + 1, -value if match[1] == "-" else value, match[3] is not None)
+    if any(_is_number_word(word, language.code) for word in words):
+        _add_number_words(found, words, language)
+    ordinals = []
+    if not language.kept_words.isdisjoint(words):
+        spelled = find_numbers([_Word(word) for word in words], language.code, 0.0)
+        ordinals = [each for each in spelled if each.is_ordinal and words[each.end - 1] in language.kept_words]
+    return [
+        *(found[start] for start in sorted(found)),
+        *(_Number(each.start, each.end, Decimal(int(each.value)), True) for each in ordinals),
+    ]
+
+
+def _add_number_words(found: dict[int, _Number], words: Sequence[str], language: Language) -> None:
+    blocked = language.kept_words | language.not_numbers
     pairs = zip(("", *words), words, strict=False)
-    blocked = [each in language.not_numbers or f"{left} {each}" in language.not_numbers for left, each in pairs]
-    kept = [word in language.kept_words for word in words]
-    asked = [_Word(word, any(each)) for word, *each in zip(words, blocked, kept, strict=True)]
+    asked = [_Word(word, word in blocked or f"{left} {word}" in blocked) for left, word in pairs]
     for each in find_numbers(asked, language.code, 0.0):
         value = Decimal(each.text.replace(",", ".")) if not each.is_ordinal else Decimal(int(each.value))
         number = _Number(each.start, each.end, value, each.is_ordinal)
@@ -168,14 +186,6 @@ def _numbers(words: Sequence[str], language: Language) -> list[_Number]:
         elif each.start and words[each.start] in _SCALE_WORDS and words[each.start - 1] in ("a", "eine"):  # a hundred
             number = _Number(each.start - 1, each.end, value)
         found[number.start] = number
-    ordinals = []
-    if any(kept):
-        asked = [_Word(word, is_blocked) for word, is_blocked in zip(words, blocked, strict=True)]
-        ordinals = [each for each in find_numbers(asked, language.code, 0.0) if each.is_ordinal and kept[each.end - 1]]
-    return [
-        *(found[start] for start in sorted(found)),
-        *(_Number(each.start, each.end, Decimal(int(each.value)), True) for each in ordinals),
-    ]
 
 
 def _decimal(digits: str, mark: str) -> Decimal | None:
@@ -195,7 +205,8 @@ def _plain(value: Decimal) -> str:
     >>> _plain(Decimal("35.0")), _plain(Decimal("1E+3")), _plain(Decimal("0.50"))
     ('35', '1000', '0.5')
     """
-    return f"{value.to_integral_value():f}" if value == value.to_integral_value() else f"{value.normalize():f}"
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def number_fields(value: Decimal) -> Fields:
@@ -222,24 +233,19 @@ class _Digits:
     ends: Mapping[int, int]
 
     @classmethod
-    def of(cls, words: Sequence[str], numbers: Iterable[_Number], kept: Sequence[str]) -> _Digits:
-        by_start = {number.start: number for number in reversed(list(numbers)) if words[number.end - 1] not in kept}
+    def of(cls, words: Sequence[str], numbers: Iterable[_Number]) -> _Digits:
+        spelled = {each.start: each for each in numbers if each.value >= 0}
         pieces: list[str] = []
         starts, ends = {}, {}
         at = place = 0
         while at < len(words):
-            number = by_start.get(at)
-            is_word = number is None or number.value < 0 or (number.end == at + 1 and not words[at].isalpha())
-            if number is None or is_word:
-                piece, after = (re.sub(r"(?<=\d)(?:st|nd|rd|º|ª)$", "th", words[at]), at + 1)
-            else:
+            piece, after = words[at], at + 1
+            if (number := spelled.get(at)) and (number.end > after or piece.isalpha() or number.is_ordinal):
                 piece, after = _plain(number.value) + ("th" if number.is_ordinal else ""), number.end
             pieces.append(piece)
             starts[place] = at
-            place += len(piece)
-            ends[place] = after
-            place += 1
-            at = after
+            place += len(piece) + 1
+            ends[place - 1] = at = after
         return cls(" ".join(pieces), starts, ends)
 
 
@@ -261,10 +267,12 @@ class ValueReader:
         numbers = _numbers(words, self.language)
         if "number" in self.kinds or "ordinal" in self.kinds:
             yield from self._number_readings(words, numbers)
-        sentence = _Digits.of(words, numbers, self.language.kept_words)
-        has_digits = any(map(str.isdigit, sentence.text))
+        kept = self.language.kept_words
+        sentence = _Digits.of(words, [each for each in numbers if words[each.end - 1] not in kept])
+        has_digits = _DIGIT.search(sentence.text) is not None
         for pattern in _patterns(self.language.code):
-            if pattern.kind not in self.kinds or (pattern.needs_digits and not has_digits):
+            may_match = (has_digits and pattern.has_digits) or not pattern.words.isdisjoint(words)
+            if pattern.kind not in self.kinds or not may_match:
                 continue
             for match in pattern.expression.finditer(sentence.text):
                 start, end = sentence.starts.get(match.start()), sentence.ends.get(match.end())
@@ -429,7 +437,8 @@ def _iso_duration(seconds: Decimal) -> str:
 class _Pattern:
     kind: str
     expression: re.Pattern[str]
-    needs_digits: bool
+    has_digits: bool
+    words: frozenset[str]  # one of which a match without digits has
     read: Callable[[Groups, Language, date | None], Fields | None]
 
 
@@ -450,13 +459,22 @@ def _patterns(code: str) -> tuple[_Pattern, ...]:
             pattern = re.sub(rf"(?<!\(\?P)<{name}>", "|".join(options), pattern)
         return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")
 
+    def needs_digits(pattern: str) -> bool:
+        return any(part in pattern for part in (HOUR, DAY, YEAR, r"(?P<ahead>\d"))
+
+    def triggers(pattern: str) -> frozenset[str]:
+        found = re.findall(r"[^\W\d_]{3,}", compiled(pattern).pattern)
+        return frozenset(found) - frozenset(language.frequent_words.split())
+
     kinds = (
         ("time", language.times, _time),
         ("date", language.dates, _date),
         ("duration", language.durations, _duration),
     )
     return tuple(
-        _Pattern(kind, compiled(pattern), any(part in pattern for part in (HOUR, DAY, YEAR, r"(?P<ahead>\d")), read)
+        _Pattern(
+            kind, compiled(pattern), r"\d" in pattern, frozenset() if needs_digits(pattern) else triggers(pattern), read
+        )
         for kind, patterns, read in kinds
         for pattern in patterns
     )
