@@ -13,8 +13,10 @@ from typer.testing import Result
 
 from nqg.cli import terminal
 from nqg.data.dataset import read_split
-from nqg.data.examples import read_examples
+from nqg.data.examples import Example, read_examples
 from nqg.errors import DataUnavailable, NqgError, UnknownName
+from nqg.settings_reader import read_toml
+from nqg.text.slots import read_slots
 from typed_commands import typed
 
 
@@ -43,14 +45,17 @@ def test_the_list_shows_sizes_splits_licences_and_readiness(tmp_path: Path) -> N
 
 def test_with_a_mirror_the_list_says_what_is_there(real_data: Path) -> None:
     result = nqg("list", "--mirror", str(real_data))
-    ready = [line.split()[-1] for line in result.stdout.splitlines()[1:] if line.startswith(("scan", "geo", "spider"))]
-    assert ready == ["yes", "yes", "yes", "yes"]
+    ready = [
+        line.split()[-1] for line in result.stdout.splitlines()[1:] if line.startswith(("scan", "geo", "sp", "sn"))
+    ]
+    assert ready == ["yes"] * 7
     assert "downloads what is missing" not in result.stderr
 
 
 def test_the_list_as_json_names_the_missing_files() -> None:
     entries = {entry["name"]: entry for entry in json.loads(nqg("list", "--json").stdout)}
-    assert list(entries) == ["scan", "geoquery", "spider-ssp", "spider-xsp"]
+    names = ["scan", "geoquery", "geoquery-raw", "spider-ssp", "spider-xsp", "snips-playmusic", "snips-getweather"]
+    assert list(entries) == names
     assert entries["spider-xsp"]["missing"] == [
         {"path": f"spider/{name}", "address": "https://yale-lily.github.io/spider", "bytes": None}
         for name in ("train_spider.json", "dev.json")
@@ -100,6 +105,23 @@ def test_jsonl_keeps_ids_and_json_goes_to_stdout_alone(real_data: Path, tmp_path
     assert {example.id for part in written for example in part} == {str(number) for number in range(880)}
 
 
+def test_lists_of_names_and_their_settings_are_written_beside_the_examples(real_data: Path, tmp_path: Path) -> None:
+    nqg("prepare", "geoquery-raw", "--split", "standard", "-o", "geo", "--mirror", str(real_data))
+    settings = read_toml(tmp_path / "geo/nqg.toml")
+    declared = read_slots(settings["slots"], tmp_path / "geo/nqg.toml")
+    found = {slot.name: list(slot.names.matches(("colorado",))) for slot in declared if slot.names}
+    assert {name: [value for *_, value in matches] for name, matches in found.items()} == {
+        "state": ["stateid('colorado')"],
+        "city": [],
+        "river": ["riverid('colorado')"],
+        "place": [],
+        "country": [],
+    }
+    assert read_examples(tmp_path / "geo/train.tsv")[0] == Example(
+        "Give me the cities in Virginia.", "answer(intersection(city, loc_2(stateid('virginia'))))"
+    )
+
+
 def test_another_release_is_said_to_be_one(real_data: Path, tmp_path: Path) -> None:
     mirror = tmp_path / "mirror/geoquery"
     mirror.mkdir(parents=True)
@@ -134,7 +156,8 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_code_2() -> None:
     assert run.returncode == 2
     assert run.stdout == ""
     assert run.stderr.splitlines() == [
-        "error: no dataset 'geo'; did you mean 'geoquery'? Known: geoquery, scan, spider-ssp, spider-xsp"
+        "error: no dataset 'geo'; did you mean 'geoquery'? Known: geoquery, geoquery-raw, scan, "
+        "snips-getweather, snips-playmusic, spider-ssp, spider-xsp"
     ]
 
 

@@ -86,12 +86,12 @@ def test_two_ways_to_write_one_kind_are_two_slots() -> None:
     lines += [f"timer {n} minutes ### timer ( {n} minutes )" for n in (5, 6)]
     slots = fitted(*lines)
     assert {slot.name: slot.forms[0] for slot in slots.slots if slot.kind == "duration"} == {
-        "duration": "{seconds}",
-        "duration-2": "{count} {unit}",
+        "duration": "{count} {unit}",
+        "duration-2": "{seconds}",
     }
     assert [" ".join(pair.target) for pair in slots.marked(pairs(*lines))][2:4] == [
-        "wait ( @duration_1 )",
-        "timer ( @duration-2_1 )",
+        "wait ( @duration-2_1 )",
+        "timer ( @duration_1 )",
     ]
 
 

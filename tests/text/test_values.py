@@ -208,6 +208,10 @@ def test_durations_are_read(code: str, sentence: str, expected: str) -> None:
     assert found(code, "duration", sentence, "{iso}")[sentence] == expected
 
 
+def test_an_article_is_a_word_of_its_own() -> None:
+    assert found("en", "duration", "fast as a shark", "{iso}") == {}
+
+
 def test_ordinals_are_numbers_with_a_place() -> None:
     assert found("en", "ordinal", "the twenty first and 3rd", "{number}{suffix}") == {
         "twenty first": "21st",

@@ -15,6 +15,7 @@ from nqg.data.catalogue import CATALOGUE, Entry, entry_named
 from nqg.data.dataset import write_split
 from nqg.data.download import file_store
 from nqg.data.examples import Example, write_examples
+from nqg.files import write_text
 
 HELP = """List and prepare the datasets that nqg knows by name.
 
@@ -76,7 +77,8 @@ def prepare(
     """
     entry = entry_named(name)
     with progress_bar() as progress:
-        dataset = entry.load(file_store(mirror, progress))
+        store = file_store(mirror, progress)
+        dataset, beside = entry.load(store), entry.files_beside(store)
         chosen = dataset.parts(split) if split else None
     parts: dict[str, Sequence[Example]] = {name: dataset.examples}
     if chosen:
@@ -90,6 +92,9 @@ def prepare(
     if split:
         write_split(folder / "split.json", dataset.positions(split))
         written.append(folder / "split.json")
+    for file, text in beside.items():
+        write_text(folder / file, text)
+        written.append(folder / file)
     is_published = dataset.fingerprint == entry.fingerprint
     sizes = {part: len(examples) for part, examples in parts.items()}
     addresses = list(entry.addresses(split))

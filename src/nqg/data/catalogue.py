@@ -12,8 +12,9 @@ from nqg.data import scan
 from nqg.data.dataset import Dataset, Split, read_split
 from nqg.data.download import FileStore, RemoteFile, file_store
 from nqg.data.examples import Example
-from nqg.data.geoquery import load_geoquery
+from nqg.data.geoquery import load_geoquery, load_raw_geoquery, raw_geoquery_slots
 from nqg.data.schema import Schema, read_schemas
+from nqg.data.snips import load_snips, snips_settings
 from nqg.data.spider import load_spider_ssp, load_spider_xsp
 from nqg.errors import FormatError, UnknownName
 from nqg.progress import Progress, silent
@@ -64,6 +65,7 @@ class Entry:
     convert: Callable[..., Sequence[Example]]
     files: tuple[RemoteFile, ...] = ()
     splits: Mapping[str, NamedSplit] = field(default_factory=dict)
+    beside: Callable[..., Mapping[str, str]] | None = None  # files that training needs, from the paths of `files`
 
     def addresses(self, split: str | None = None) -> tuple[str, ...]:
         """Where the examples come from, and where the positions of a split do."""
@@ -84,6 +86,10 @@ class Entry:
             raise FormatError(f"expected {self.size} examples of {self.name}, found {len(examples)} in {places}")
         makers = {name: partial(self.make_split, name, examples, store) for name in self.splits}
         return Dataset(self.name, examples, makers, self.licence, self.addresses())
+
+    def files_beside(self, store: FileStore) -> Mapping[str, str]:
+        """Settings and lists of names for training, by file name."""
+        return self.beside(*(store.path_of(file) for file in self.files)) if self.beside else {}
 
     def make_split(self, name: str, examples: Sequence[Example], store: FileStore) -> Split:
         split = self.splits[name]
@@ -142,6 +148,12 @@ def _mcd(name: str, sha256: str) -> NamedSplit:
     return NamedSplit(scan.mcd_split, (indices, _SCAN_TASKS))
 
 
+def _by_file(dataset: str, train: int, examples: Sequence[Example]) -> Split:
+    """The examples of the first file are for training."""
+    made_by = {"dataset": dataset, "split": "standard", "rule": "train: the first file; test: the second"}
+    return Split(train=tuple(range(train)), test=tuple(range(train, len(examples))), made_by=made_by)
+
+
 def _xsp_split(examples: Sequence[Example]) -> Split:
     made_by = {"dataset": "spider-xsp", "split": "standard", "rule": "train: train_spider.json; test: dev.json"}
     return Split(train=tuple(range(7_000)), test=tuple(range(7_000, len(examples))), made_by=made_by)
@@ -185,6 +197,48 @@ _GEO = Entry(
         },
     ),
 )
+_GEO_RAW = replace(
+    _GEO,
+    name="geoquery-raw",
+    about="the same questions as people type them, and programs with their entities; lists of names beside them",
+    fingerprint="f5551bae53dcecca88348bcb45b13dfbb645ade156e555c121384456131355c4",
+    convert=load_raw_geoquery,
+    beside=raw_geoquery_slots,
+)
+
+
+def _snips(intent: str, fingerprint: str, *texts: str) -> Entry:
+    """An intent of SNIPS, and which of its slots are free text."""
+    folder = f"https://raw.githubusercontent.com/sonos/nlu-benchmark/master/2017-06-custom-intent-engines/{intent}"
+    names, sizes = (f"train_{intent}.json", f"validate_{intent}.json"), (300, 100)
+    name = f"snips-{intent.lower()}"
+    return Entry(
+        name=name,
+        about=f"utterances to an assistant to frames: the intent {intent} with its slots",
+        size=sum(sizes),
+        licence="CC0",
+        citation="Coucke et al. 2018, Snips Voice Platform",
+        fingerprint=fingerprint,
+        convert=load_snips,
+        files=tuple(
+            RemoteFile(f"snips/{file}", f"{folder}/{file}", marks=(b'"data":', size))
+            for file, size in zip(names, sizes, strict=True)
+        ),
+        splits={"standard": NamedSplit(partial(_by_file, name, sizes[0]))},
+        beside=lambda *_: {"nqg.toml": snips_settings(*texts)},
+    )
+
+
+_MUSIC = _snips(
+    "PlayMusic",
+    "a77b104b783e6ef91b0886da765979acda7fb11e797aba2d076317ebd06c55ce",
+    *("artist", "track", "album", "playlist", "genre", "service"),
+)
+_WEATHER = _snips(
+    "GetWeather",
+    "7199ca6d2e0464e3af7a70da9e81cb99d0f3b8cbb7d73bb615e55c3e03ad2bd8",
+    *("city", "state", "country", "geographic_poi", "timeRange"),
+)
 _SSP = Entry(
     name="spider-ssp",
     about="questions to SQL, the same databases in train and test (51 databases of at least 50 examples)",
@@ -217,4 +271,4 @@ _XSP = Entry(
     files=(_SPIDER_TRAIN, _SPIDER_DEV),
     splits={"standard": NamedSplit(_xsp_split)},
 )
-CATALOGUE = {entry.name: entry for entry in (_SCAN, _GEO, _SSP, _XSP)}
+CATALOGUE = {entry.name: entry for entry in (_SCAN, _GEO, _GEO_RAW, _SSP, _XSP, _MUSIC, _WEATHER)}

@@ -110,7 +110,7 @@ class CorpusReader:
 
 # What sentences call a country, by its name in geobase; every other entity goes by its own name.
 COUNTRY_NAMES = {
-    "usa": ("usa", "us", "america", "country", "united states", "united states of america", "continental us"),
+    "usa": ("usa", "us", "u.s.", "america", "country", "united states", "united states of america", "continental us"),
 }
 # States that must be spelled out after a city: "portland or seattle" does not mention Portland, Oregon.
 ABBREVIATIONS_THAT_ARE_WORDS = frozenset({"in", "or", "me", "hi", "oh", "ok"})
@@ -230,6 +230,34 @@ def load_anonymised(corpus: Path, geobase: Path) -> list[AnonymisedExample]:
         except FormatError as error:
             raise FormatError(f"example {example.id}: {error.reason}", example.place) from error
     return converted
+
+
+def load_raw_geoquery(corpus: Path, geobase: Path) -> list[Example]:
+    """Questions as people type them, programs as converted but with their entities: `loc_2(stateid('ohio'))`."""
+    converted = load_anonymised(corpus, geobase)
+    return [
+        Example(_typed(example.sentence), original_text(expanded(parse_funql(example.program))), each.example.id)
+        for example, each in zip(read_corpus(corpus), converted, strict=True)
+    ]
+
+
+def _typed(sentence: str) -> str:
+    """
+    >>> _typed("What 's the capital of St. Paul ?")
+    "What's the capital of St. Paul?"
+    """
+    return re.sub(r"\s+(?=[?.!,;:'])", "", " ".join(sentence.split()))
+
+
+def raw_geoquery_slots(corpus: Path, geobase: Path) -> dict[str, str]:
+    """Files beside the raw pairs: names of every kind of entity, and settings that declare them as slots."""
+    files: dict[str, str] = {}
+    for name, entity in entity_names(read_geobase(geobase)):
+        if is_proper_name(entity):
+            file = f"{entity.kind.name.lower()}.tsv"
+            files[file] = files.get(file, "") + f"{name}\t{entity}\n"
+    slots = "".join(f'{name.removesuffix(".tsv")} = {{ gazetteer = "{name}" }}\n' for name in files)
+    return {**files, "nqg.toml": f"[slots]\n{slots}"}
 
 
 def anonymised_example(

@@ -36,7 +36,9 @@ class Gazetteer:
         values: dict[str, str] = {}
         longest: dict[str, int] = {}
         for name, value in names:
-            words = tokenize(name.casefold())
+            name = name.casefold()
+            is_plain = name.isascii() and name.replace(" ", "").isalpha()  # words to every tokenizer
+            words = name.split() if is_plain else tokenize(name)
             key = " ".join(words)
             if key and key not in values:
                 values[key] = value

@@ -121,12 +121,6 @@ def is_word(token: str) -> bool:
     return any(map(str.isalnum, token))
 
 
-def is_whole(value: Tokens, at: int, target: Sequence[str]) -> bool:
-    """Whether a value that stands in `target` at `at` has no words beside it: 6:30 is a part of `" 6:30 pm "`."""
-    end = at + len(value)
-    return not (at and is_word(target[at - 1])) and not (end < len(target) and is_word(target[end]))
-
-
 def _replaced(target: Tokens, values: Mapping[str, Tokens]) -> Tokens:
     """`target` with a name in the place of each value, longer values first; names of equal values take turns."""
     names: dict[Tokens, list[str]] = {}

@@ -22,7 +22,7 @@ from nqg.errors import FormatError, LimitExceeded, Place, UnknownName
 from nqg.settings_reader import read_dataclass
 from nqg.text.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer, write_gazetteer
 from nqg.text.languages import LANGUAGES
-from nqg.text.mentions import MarkedPair, Mention, Tokens, is_whole, is_word, mark, place_of
+from nqg.text.mentions import MarkedPair, Mention, Tokens, is_word, mark, place_of
 from nqg.text.sentences import TokenizedSentence
 from nqg.text.values import FORMS, Fields, ValueReader, is_form, written
 
@@ -39,7 +39,7 @@ LISTED_FORMS = ("{value}", "{lower_value}", "{lower}", "{verbatim}")
 WORD_FORMS = ("{verbatim}", "{lower}")
 QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
 REGEX_SECONDS = 0.05  # for one expression and one sentence
-PART_OF_LONGER = 0.25  # what a form counts that writes only a part of a text in the program
+PART_OF_LONGER = 0.25  # what a form counts that writes a part of a quoted text
 MOST_NAMES = 100_000  # of a gazetteer with whose words unknown ones are compared
 FEWEST = 2  # distinct values that pairs must show before a built-in kind is used unasked
 
@@ -411,6 +411,35 @@ class _Occurrence:
     fields: Fields
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A value as a program has it, and the quotes around it."""
+
+    value: Tokens
+    quote: str
+    weight: float  # 1, or less where the value is a part of the quoted text
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A slot in certain forms, and the readings whose values programs have in these."""
+
+    slot: Slot
+    explained: tuple[tuple[_Occurrence, _Found], ...]
+
+    @property
+    def weight(self) -> float:
+        return sum(found.weight for _, found in self.explained)
+
+    @property
+    def values(self) -> set[Tokens]:
+        return {found.value for _, found in self.explained if found.weight == 1}
+
+    def left_of(self, occurrences: Sequence[_Occurrence]) -> list[_Occurrence]:
+        done = {id(each) for each, _ in self.explained}
+        return [each for each in occurrences if id(each) not in done]
+
+
 class _Fitting:
     """The choice of slots and forms for training pairs."""
 
@@ -430,39 +459,46 @@ class _Fitting:
                 chosen.append(self.text_form(slot))
                 continue
             free = [each for each in self.occurrences[slot.name] if not self.is_covered(each)]
-            chosen += self.variants(slot, free, is_declared=number < declared)
-        return replace(self.draft, slots=tuple(chosen))
+            variant = self.variant(slot, free)
+            if number < declared or self.is_shown(slot, variant, free):
+                self.cover(variant)
+                chosen.append(variant.slot)
+        return replace(self.draft, slots=(*chosen, *self.second_variants(chosen)))
 
-    def variants(self, slot: Slot, occurrences: list[_Occurrence], *, is_declared: bool) -> Iterator[Slot]:
-        """The slot in the forms of the programs; where they write equal readings in two ways, a second slot."""
-        needed = 0 if is_declared else max(FEWEST, len(occurrences) / 2)
-        for number in (1, 2):
-            forms = slot.forms if slot.forms and number == 1 else self.forms(slot, occurrences)
-            named = replace(slot, name=slot.name if number == 1 else f"{slot.name}-2", forms=forms)
-            explained = [each for each in occurrences if self.share_explained(named.write(each.fields), each)]
-            values = {named.write(each.fields) for each in explained}
-            if len(explained) < needed or len(values) < min(needed, FEWEST):
-                return
-            self.cover(explained)
-            quotes = Counter(self.quote_of(named.write(each.fields), each) for each in explained)
-            quote = max(quotes, key=quotes.__getitem__, default="")
-            yield replace(named, forms=forms or _completed(slot.possible_forms[:1]), quote=quote or "")
-            done = set(map(id, explained))
-            occurrences, needed = (
-                [each for each in occurrences if id(each) not in done],
-                max(FEWEST, len(explained) / 10),
-            )
+    def is_shown(self, slot: Slot, variant: _Variant, occurrences: Sequence[_Occurrence]) -> bool:
+        """Whether programs have at least half of a built-in kind's readings, and several values."""
+        others = self.variant(slot, variant.left_of(occurrences))
+        has_values = max(len(each.values) for each in (variant, others)) >= FEWEST
+        return has_values and variant.weight + others.weight >= len(occurrences) / 2
 
-    def forms(self, slot: Slot, occurrences: list[_Occurrence]) -> tuple[str, ...]:
-        """The form that explains most, then the one that explains most of what the first cannot write, and so on."""
+    def second_variants(self, chosen: Sequence[Slot]) -> Iterator[Slot]:
+        """Slots for what programs write in another form than that of their kind's slot."""
+        for slot in chosen:
+            if slot.kind != "text":
+                free = [each for each in self.occurrences[slot.name] if not self.is_covered(each, has_equal=True)]
+                variant = self.variant(replace(slot, name=f"{slot.name}-2", forms=()), free)
+                if len(variant.values) >= FEWEST and variant.weight >= len(self.occurrences[slot.name]) / 10:
+                    yield variant.slot
+
+    def variant(self, slot: Slot, occurrences: Sequence[_Occurrence]) -> _Variant:
+        """The slot in the forms of the programs, and what it explains."""
+        forms = slot.forms or self.forms(slot, occurrences)
+        slot = replace(slot, forms=forms or _completed(slot.possible_forms[:1]))
+        found = [(each, self.found(slot.write(each.fields), each)) for each in occurrences]
+        explained = tuple((each, place) for each, place in found if place)
+        quotes = Counter(place.quote for _, place in explained) or {"": 0}
+        return _Variant(replace(slot, quote=max(quotes, key=quotes.__getitem__)), explained)
+
+    def forms(self, slot: Slot, occurrences: Sequence[_Occurrence]) -> tuple[str, ...]:
+        """The form that explains most tokens, then the one that explains most of what the first cannot write, …"""
         forms: list[str] = []
         while occurrences:
-            counts = {
-                form: sum(self.share_explained(written(form, each.fields), each) for each in occurrences)
-                for form in slot.possible_forms
-            }
-            best = max(counts, key=counts.__getitem__)
-            if not counts[best]:
+            explained = dict.fromkeys(slot.possible_forms, 0.0)
+            for form in explained:
+                found = (self.found(written(form, each.fields), each) for each in occurrences)
+                explained[form] = sum(each.weight * len(each.value) for each in found if each)
+            best = max(explained, key=explained.__getitem__)
+            if not explained[best]:
                 break
             forms.append(best)
             occurrences = [each for each in occurrences if written(best, each.fields) is None]
@@ -478,34 +514,31 @@ class _Fitting:
         ]
         return trials[counts.index(max(counts))]
 
-    def share_explained(self, text: str | None, each: _Occurrence) -> float:
-        """1 where the program has a value in this form; less where it is a part of something longer."""
-        if (quote := self.quote_of(text, each)) is None:
-            return 0
-        value, target = tuple(self.draft.cut(text or "", quote)), self.pairs[each.pair][1]
-        return 1 if is_whole(value, place_of(value, target) or 0, target) else PART_OF_LONGER
-
-    def quote_of(self, text: str | None, each: _Occurrence) -> str | None:
-        """The quotes in which the program has a value; None if it does not have it."""
+    def found(self, text: str | None, each: _Occurrence) -> _Found | None:
+        """A value in the program of the pair in which it was read."""
         if text is None:
             return None
         target = self.pairs[each.pair][1]
         for quote in ('"', "'"):
             if quote in target:
-                at = place_of(tuple(self.draft.cut(text, quote)), target)
+                value = tuple(self.draft.cut(text, quote))
+                at = place_of(value, target)
                 if at is not None and target[:at].count(quote) % 2:
-                    return quote
-        return None if place_of(tuple(self.draft.cut(text, "")), target) is None else ""
+                    fills = target[at - 1] == quote == (*target, "")[at + len(value)]
+                    return _Found(value, quote, 1 if fills else PART_OF_LONGER)
+        value = tuple(self.draft.cut(text, ""))
+        return None if place_of(value, target) is None else _Found(value, "", 1)
 
-    def is_covered(self, each: _Occurrence) -> bool:
-        """Whether its words are part of a longer value."""
-        spans = self.covered.get(each.pair, ())
+    def is_covered(self, each: _Occurrence, *, has_equal: bool = False) -> bool:
+        """Whether its words are part of a longer value, or of one as long."""
+        longer = self.covered.get(each.pair, ())
         return any(
-            start <= each.start and each.end <= end and end - start > each.end - each.start for start, end in spans
+            start <= each.start and each.end <= end and (has_equal or end - start > each.end - each.start)
+            for start, end in longer
         )
 
-    def cover(self, occurrences: Iterable[_Occurrence]) -> None:
-        for each in occurrences:
+    def cover(self, variant: _Variant) -> None:
+        for each, _ in variant.explained:
             self.covered.setdefault(each.pair, []).append((each.start, each.end))
 
 
