@@ -204,6 +204,10 @@ def test_slots_survive_a_round_trip(tmp_path: Path) -> None:
         ),
         ({"regexp": "a"}, "no key of slot 'x' 'regexp'; did you mean 'regex'? Known: "),
         ({"regex": "(a"}, "slot 'x': '(a' is not a regular expression: missing ) at position 2"),
+        (
+            {"regex": "(a{1,999}){999}"},
+            "slot 'x': '(a{1,999}){999}' repeats up to 998,001 times, expected at most 10,000",
+        ),
         ({"text": 0}, "slot 'x': expected a number of words, at least 1, as text, found 0"),
         ({"column": "a.b"}, "slot 'x': expected column and database together"),
         ({"kind": "time", "form": "{h.x}"}, "slot 'x': '{h.x}' is not a form, expected one like '{h12}:{m:02}{ am}'"),

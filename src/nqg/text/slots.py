@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +40,8 @@ LISTED_FORMS = ("{value}", "{lower_value}", "{lower}", "{verbatim}")
 WORD_FORMS = ("{verbatim}", "{lower}")
 QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
 REGEX_SECONDS = 0.05  # for one expression and one sentence
+MOST_QUOTED = 100  # words between quotes
+MOST_REPEATS = 10_000  # that counted repetitions of an expression may ask for
 PART_OF_LONGER = 0.25  # what a form counts that writes a part of a quoted text
 MOST_NAMES = 100_000  # of a gazetteer with whose words unknown ones are compared
 FEWEST = 2  # distinct values that pairs must show before a built-in kind is used unasked
@@ -76,6 +79,10 @@ class Slot:
 
     @cached_property
     def pattern(self) -> regex.Pattern[str]:
+        repeats = prod(int(count) for count in regex.findall(r"(\d{1,9})\d*\}", self.expression or "") if int(count))
+        if repeats > MOST_REPEATS:  # compiled, each would be written out
+            reason = f"slot '{self.name}': {self.expression!r:.80} repeats up to {repeats:,} times"
+            raise FormatError(f"{reason}, expected at most {MOST_REPEATS:,}")
         try:
             return regex.compile(self.expression or "")
         except (regex.error, RecursionError, OverflowError) as error:
@@ -175,15 +182,30 @@ class Slots:
         for slot, start, end, fields in self._found(sentence, today):
             key = (start, end, slot.name)
             if key not in found and (text := slot.write(_with_words(fields, sentence, start, end))) is not None:
-                found[key] = Mention(*key, tuple(self.cut(text, slot.quote)))
+                found[key] = Mention(*key, self._tokens(text, slot.quote))
         return tuple(found[key] for key in sorted(found))
 
     def text_value(self, sentence: Sequence[str] | TokenizedSentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
         sentence = _tokenized(sentence)
-        (found,) = (each for each in self.slots if each.name == slot)
-        text = found.write(_with_words({}, sentence, start, end))
-        return tuple(self.cut(text or "", found.quote))
+        found = self._by_name[slot]
+        typed = sentence.typed(start, end)
+        return self._tokens(found.write({"verbatim": typed, "lower": typed.lower()}) or "", found.quote)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Slot]:
+        return {slot.name: slot for slot in self.slots}
+
+    @cached_property
+    def _quotes_of_words(self) -> frozenset[str]:
+        """The quotes inside of which words are cut at single spaces."""
+        return frozenset(quote for quote in ('"', "'") if tuple(self.cut("a b", quote)) == ("a", "b"))
+
+    def _tokens(self, text: str, quote: str) -> Tokens:
+        is_plain = text.isascii() and "  " not in text and text.replace(" ", "").isalnum()
+        if is_plain and quote in self._quotes_of_words:  # a sentence has many runs of words that may be free text
+            return tuple(text.split())
+        return tuple(self.cut(text, quote))
 
     def marked(self, pairs: Sequence[Pair]) -> list[MarkedPair]:
         """Training pairs with placeholders; of readings whose values are alike the one that the place in the program
@@ -359,7 +381,8 @@ def _quoted_spans(sentence: TokenizedSentence) -> Iterator[tuple[int, int, Field
         close = QUOTES.get(token[:1])
         if close is None:
             continue
-        for end in range(start + (1 if len(token) > 1 else 2), len(words) + 1):
+        longest = min(start + MOST_QUOTED, len(words))
+        for end in range(start + (1 if len(token) > 1 else 2), longest + 1):
             if words[end - 1].endswith(close):
                 inside = sentence.typed(start, end)[1:-1].strip()
                 if inside:
