@@ -36,20 +36,22 @@ CLOSINGS = {
 ANYWHERE = {"en": "please", "de": "bitte", "es": "por favor", "fr": "s'il te plaît, s'il vous plaît"}
 CALLS = frozenset(("hello", "hi", "hey", "ok", "okay", "hallo", "hola", "oye"))  # a name may follow: "hey jarvis"
 
-Phrases = tuple[tuple[str, ...], ...]
+Phrases = dict[str, list[tuple[str, ...]]]  # long ones first, by a word that they have
 
 
 @cache
 def _phrases() -> tuple[Phrases, Phrases, Phrases]:
-    """Openings, closings, and those that may stand anywhere, as tokens, long ones first."""
+    """Openings by their first word, closings by their last, and those that stand anywhere by their first."""
     tokenizer = SentenceTokenizer()
 
-    def phrases(lists: Iterable[str]) -> Phrases:
-        found = {tokenizer.tokenize(phrase) for each in lists for phrase in each.split(",")}
-        return tuple(sorted(found, key=lambda phrase: (-len(phrase), phrase)))
+    def phrases(lists: Iterable[str], place: int) -> Phrases:
+        found: Phrases = {}
+        cut = {tokenizer.tokenize(phrase) for each in lists for phrase in each.split(",")}
+        for phrase in sorted(cut, key=lambda phrase: (-len(phrase), phrase)):
+            found.setdefault(phrase[place], []).append(phrase)
+        return found
 
-    openings, closings, anywhere = (phrases(each.values()) for each in (OPENINGS, CLOSINGS, ANYWHERE))
-    return openings, closings, anywhere
+    return phrases(OPENINGS.values(), 0), phrases(CLOSINGS.values(), -1), phrases(ANYWHERE.values(), 0)
 
 
 def without_courtesy(tokens: Sequence[Token], known: Collection[str] = ()) -> tuple[Token, ...]:
@@ -62,22 +64,18 @@ def without_courtesy(tokens: Sequence[Token], known: Collection[str] = ()) -> tu
     ['dim', 'the', 'lights']
     """
     openings, closings, anywhere = _phrases()
-    left = list(tokens)
-    for phrase in anywhere:
-        while (place := _find([token.text.lower() for token in left], phrase)) is not None:
-            del left[place : place + len(phrase)]
+    left, words = list(tokens), [token.text.lower() for token in tokens]
+    at = 0
+    while at < len(words):
+        size = next((len(each) for each in anywhere.get(words[at], ()) if tuple(words[at : at + len(each)]) == each), 0)
+        del left[at : at + size], words[at : at + size]
+        at += not size
     is_changed = True
-    while is_changed:
-        words = [token.text.lower() for token in left]
-        begin = next((len(phrase) for phrase in openings if tuple(words[: len(phrase)]) == phrase), 0)
+    while is_changed and words:
+        begin = next((len(each) for each in openings.get(words[0], ()) if tuple(words[: len(each)]) == each), 0)
         if begin == 1 and words[0] in CALLS and known and len(words) > 2 and words[1] not in known:
             begin = 2
-        end = next((len(phrase) for phrase in closings if tuple(words[begin:][-len(phrase) :]) == phrase), 0)
-        left = left[begin : len(left) - end]
+        end = next((len(each) for each in closings.get(words[-1], ()) if tuple(words[begin:][-len(each) :]) == each), 0)
+        left, words = left[begin : len(left) - end], words[begin : len(words) - end]
         is_changed = bool(begin or end)
     return tuple(left or tokens)
-
-
-def _find(words: Sequence[str], phrase: Sequence[str]) -> int | None:
-    size = len(phrase)
-    return next((at for at in range(len(words) - size + 1) if tuple(words[at : at + size]) == tuple(phrase)), None)
