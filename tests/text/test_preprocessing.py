@@ -60,6 +60,11 @@ def test_what_was_typed_can_be_had_again() -> None:
     assert sentence.typed(1, 1) == ""
 
 
+@pytest.mark.parametrize(("program", "scheme"), [("city ( m0 )", "spaces"), ("city(m0)", "words")])
+def test_sentences_are_tokenised_already_only_if_programs_are(program: str, scheme: str) -> None:
+    assert Preprocessor.fit([("Give me the cities in M0 .", program)]).sentences.scheme == scheme
+
+
 def test_settings_win_over_what_the_data_shows() -> None:
     settings = TextSettings(sentences="spaces", casing="lower", programs="spaces", courtesy="keep")
     text = Preprocessor.fit(RAW, settings)

@@ -62,6 +62,8 @@ class Preprocessor:
         chosen: dict[str, Any] = {name: None if value == "auto" else value for name, value in asdict(settings).items()}
         programs = fit_programs((program for _, program in pairs), chosen.pop("programs"))
         courtesy, scheme = chosen.pop("courtesy"), chosen.pop("sentences")
+        if scheme is None and programs.scheme == "code":
+            scheme = "words"  # what is tokenised is so on both sides
         meanings = [(sentence, programs.normalized(program)) for sentence, program in pairs]
         sentences = fit_sentences(meanings, scheme, **chosen)
         if courtesy is None:
