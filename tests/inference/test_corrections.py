@@ -77,8 +77,9 @@ def test_a_typo_is_corrected_and_said(parser: Parser) -> None:
 
 
 def test_an_exact_parser_abstains(parser: Parser) -> None:
-    answer = next(parser.with_options(DecodeOptions(exact=True)).answers(["tunr on lamp"]))
-    assert answer == Answer("tunr on lamp", system="grammar", reason="no derivation")
+    exact = parser.with_options(DecodeOptions(exact=True))
+    answer = next(exact.answers(["tunr on lamp"]))
+    assert answer == exact.parse("tunr on lamp") == Answer("tunr on lamp", system="grammar", reason="no derivation")
 
 
 def test_a_sentence_with_a_derivation_is_left_as_it_is(parser: Parser) -> None:

@@ -274,10 +274,8 @@ def train(
         complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
-        if trials:
-            calibrator = fitted_calibrator(Parser(training.model), task.examples, trials)
-            training.model = replace(training.model, calibrator=calibrator)
-        training.model = task.with_rules_by_hand(training.model)
+        calibrator = fitted_calibrator(Parser(training.model), task.examples, trials) if trials else None
+        training.model = task.with_rules_by_hand(replace(training.model, calibrator=calibrator))
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
         scores = _save(training, task, output, dev, write_more)
         shutil.rmtree(run.folder)

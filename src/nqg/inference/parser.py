@@ -143,7 +143,9 @@ class Parser:
 
     def parse(self, sentence: str, *, readings: int = 0, marginals: bool = False) -> Answer:
         """The answer to one sentence; see `DecodeOptions`."""
-        return next(self.with_options(DecodeOptions(readings, marginals=marginals)).answers([sentence]))
+        return next(
+            self.with_options(replace(self.options, readings=readings, marginals=marginals)).answers([sentence])
+        )
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answer to each sentence of a stream, in their order; the stream may be endless."""
