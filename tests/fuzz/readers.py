@@ -20,12 +20,14 @@ from nqg.data.funql import expanded, original_text, parse_funql, spaced_text
 from nqg.data.geobase import read_geobase
 from nqg.data.geoquery import load_geoquery
 from nqg.data.schema import Schema, Table, read_database, read_schemas
+from nqg.data.snips import load_snips
 from nqg.data.spider import load_spider_xsp, nqg_examples
 from nqg.data.sql import sql_text, sql_tokens
 from nqg.data.sql_names import named_aliases, numbered_aliases, sql_problem
 from nqg.evaluation.spider_parser import parse_query
 from nqg.experiments.recipe import read_recipe
 from nqg.experiments.records import read_record
+from nqg.files import read_json
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.settings import InductionSettings
@@ -35,7 +37,10 @@ from nqg.model.confidence import Calibrator, RulePair
 from nqg.model.forests import PartFiles, read_forests
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings
+from nqg.settings_reader import read_toml
 from nqg.splits.compounds import sql_compounds
+from nqg.text.gazetteer import read_gazetteer
+from nqg.text.slots import Slots, read_slots
 
 
 @dataclass(frozen=True)
@@ -154,6 +159,23 @@ def _packed_archive(path: Path) -> object:
     return _archive(path)
 
 
+SAID = tuple(seeds.SAID.split())
+
+
+def _gazetteer(path: Path) -> object:
+    return list(read_gazetteer(path).matches(SAID))
+
+
+def _slots(path: Path) -> object:
+    slots = Slots.fit([(SAID, ["fly", "(", "LH401", ")"])], read_slots(read_toml(path), path))
+    return slots.mentions(SAID), slots.to_dict()
+
+
+def _stored_slots(path: Path) -> object:
+    slots = Slots.from_dict(read_json(path), path.parent)
+    return slots.mentions(SAID), slots.to_dict(), [slots.text_value(SAID, name, 0, 2) for name in slots.free_text]
+
+
 def _texts(*texts: str) -> Callable[[], tuple[bytes, ...]]:
     return lambda: tuple(text.encode() for text in texts)
 
@@ -183,6 +205,10 @@ READERS: Mapping[str, Reader] = {
     "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),
     "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),
     "corpus": Reader("corpus.xml", _geoquery, _texts(seeds.CORPUS), seeds.beside("geobase", seeds.GEOBASE)),
+    "gazetteer": Reader("names.tsv", _gazetteer, _texts(seeds.GAZETTEER, seeds.SCRIPTS)),
+    "slots": Reader("slots.toml", _slots, _texts(seeds.SLOTS), seeds.beside("cities.tsv", seeds.GAZETTEER)),
+    "stored slots": Reader("slots.json", _stored_slots, _texts(seeds.STORED_SLOTS)),
+    "snips": Reader("train_PlayMusic.json", load_snips, _texts(seeds.SNIPS)),
     "funql": Reader("program.txt", _funql, _texts(*seeds.FUNQL)),
     "sql": Reader("query.sql", _sql, _texts(*seeds.SQL)),
     "sql names": Reader("query.sql", _sql_names, _texts(*seeds.SQL)),

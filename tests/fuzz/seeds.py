@@ -132,6 +132,28 @@ answer(river(traverse_2(stateid('ohio'))))
 <mrl lang="geo-funql">answer(count(state(all)))</mrl></example>
 </examples>
 """
+SAID = "flight LH401 to new york at half past six tomorrow for 20 minutes , ' no ' , the 3rd"
+GAZETTEER = "New York\tnyc\nBig Apple\tnyc\nOslo\n"
+SLOTS = """\
+time = "time"
+alarm = { kind = "time", form = "{h24:02}:{m:02}" }
+flight = { regex = "([A-Z]{2}) ?[0-9]{3,4}" }
+city = { gazetteer = "cities.tsv" }
+song = { text = 8 }
+"""
+STORED_SLOTS = json.dumps(
+    {
+        "language": "de",
+        "slots": [
+            {"name": "time", "kind": "time", "forms": ["{h12}:{m:02}{ am}", "{verbatim}"], "quote": '"'},
+            {"name": "flight", "kind": "regex", "forms": ["{lower}"], "expression": "[A-Z]{2}[0-9]+"},
+            {"name": "song", "kind": "text", "forms": ["{verbatim}"], "length": 3},
+        ],
+    }
+)
+SNIPS = json.dumps(
+    {"PlayMusic": [{"data": [{"text": "play "}, {"text": "jude", "entity": "track"}]}, {"data": [{"text": "stop"}]}]}
+)
 FUNQL = (
     "answer(largest_one(density_1(city(loc_2(stateid('ohio'))))))",
     "answer ( exclude ( state ( all ) , next_to_2 ( cityid ( 'st. john''s' , _ ) ) ) )",

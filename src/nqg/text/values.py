@@ -93,7 +93,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-_FORM = re.compile(r"(?:[^{}]|\{ ?[A-Za-z0-9_]+(?::02)?\})+")
+_FORM = re.compile(r"(?:[^{}]|\{ ?[A-Za-z]\w*(?::02)?\})+")
 
 
 def is_form(text: str) -> bool:
@@ -113,7 +113,7 @@ def written(form: str, fields: Fields) -> str | None:
     """
     try:
         return form.format_map(fields)
-    except KeyError:
+    except (KeyError, ValueError):  # a field that is missing, or no number
         return None
 
 
