@@ -86,6 +86,7 @@ def test_programs_of_one_convention_need_no_marks_of_gaps(style: str) -> None:
 
 @given(style=st.sampled_from(sorted(STYLES)), program=texts())
 @example(style="calls", program='f( "a  b" ,c )')
+@example(style="JSON", program="\\ ,[")
 def test_normalising_changes_nothing_but_white_space_outside_of_quotes(style: str, program: str) -> None:
     tokenizer = fit_programs(STYLES[style], "code")
     written = tokenizer.render(tokenizer.normalized(program))
