@@ -99,7 +99,7 @@ class Gaps:
         return f"{listed(islands)} {are} known, but not how to join {them}{f' with {listed(loose)}' if loose else ''}"
 
 
-def listed(phrases: Sequence[str]) -> str:
+def listed(phrases: Iterable[str]) -> str:
     """Phrases as a reader likes them.
 
     >>> listed(["jump", "walk twice", "run"])

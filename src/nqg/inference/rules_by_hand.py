@@ -14,6 +14,7 @@ from nqg.files import numbered_lines
 from nqg.grammar.grammar import SEPARATOR, Grammar, NonTerminal, Rule, check_arity, read_symbol, rules_in, spelled
 from nqg.grammar.target_grammar import Category, TargetGrammar, spelled_all
 from nqg.grammar.types import Part, Signatures, derivable_signatures
+from nqg.inference.gaps import listed
 from nqg.model.checkpoint import MOST_NON_TERMINALS, SavedModel
 from nqg.text.preprocessing import Preprocessor
 
@@ -112,7 +113,11 @@ def illegal_token(rule: Rule, finder: Signatures) -> str:
     ...                                         "<time> ::= 7 | 8\\n<genre> ::= jazz"))
     >>> illegal_token(Rule.parse("wake me up to jazz ### wake ( jazz )"), finder)
     "'jazz' is not a <time>"
+    >>> illegal_token(Rule.parse("sing me a song ### sing ( jazz )"), finder)
+    "no legal program has 'sing'"
     """
+    if strange := [spelled(symbol) for symbol in rule.target if isinstance(symbol, str) and not finder.fits((symbol,))]:
+        return f"no legal program has {listed(dict.fromkeys(strange))}"
     tokens, found = tuple(spelled(symbol) for symbol in rule.target), list[tuple[bool, int, str]]()
     for at, symbol in enumerate(rule.target):
         if isinstance(symbol, str) and len(rule.target) > 1:
