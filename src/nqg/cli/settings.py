@@ -31,7 +31,7 @@ class ProjectSettings:
     """How a project's text is cut, its grammar induced, its parser built and trained, and perhaps a fallback too."""
 
     text: TextSettings = field(default_factory=TextSettings)
-    induction: InductionSettings = field(default_factory=InductionSettings)
+    induction: InductionSettings | None = None  # chosen by trials
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     seq2seq: Seq2seqSettings | None = None  # no fallback
@@ -40,8 +40,9 @@ class ProjectSettings:
     def tables(self) -> Iterator[tuple[str, Any]]:
         """The settings of each stage under the name of their table; without a fallback, none of its."""
         for each in fields(self):
-            if self.seq2seq is not None or each.name not in ("seq2seq", "fine_tuning"):
-                yield each.name, getattr(self, each.name)
+            value = getattr(self, each.name)
+            if value is not None and (self.seq2seq is not None or each.name != "fine_tuning"):
+                yield each.name, value
 
 
 def read_settings(path: Path) -> ProjectSettings:
@@ -89,7 +90,7 @@ def project_settings(given: Mapping[str, Any]) -> ProjectSettings:
     tuning = {"steps": given["seq2seq_steps"], "batch_size": given["seq2seq_batch_size"], "seed": given["seed"]}
     return ProjectSettings(
         changed(base.text, given),
-        induction_settings(given["like"], {}, base.induction),
+        induction_settings(given["like"], {}, base.induction) if given["like"] else base.induction,
         changed(base.model, given),
         changed(base.training, given),
         seq2seq,

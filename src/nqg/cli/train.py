@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from nqg.answers import System
+from nqg.cli.induce import choose_settings
 from nqg.cli.induce import run as run_induction
 from nqg.cli.settings import LIKE, SETTINGS, ProjectSettings, in_words, project_settings, setting_option
 from nqg.cli.terminal import (
@@ -267,6 +268,7 @@ def train(
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
     try:
+        task = run.with_settings(task)
         training = run.trained(task)
         second = fallback.fine_tuned(task.examples, task.device, run.folder) if fallback else None
         trials = validation.trials(task, run, training, fallback) if validation else []
@@ -288,11 +290,11 @@ def train(
 
 @dataclass(frozen=True, slots=True)
 class TrainingTask:
-    """What is to be learned and how; `rules` are a grammar, or the settings to induce one with."""
+    """What is to be learned and how; `rules` are a grammar, or settings to induce one with, or None: trials choose."""
 
     examples: Sequence[Example]  # tokenised by `text`
     dev: Sequence[Example]
-    rules: Grammar | InductionSettings
+    rules: Grammar | InductionSettings | None
     target_grammar: TargetGrammar | None
     model: ModelSettings
     training: TrainingSettings
@@ -300,6 +302,7 @@ class TrainingTask:
     forests: Path | None = None  # the folder to keep forests in, if memory is not to hold them
     by_hand: tuple[Rule, ...] = ()
     text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
+    rule_types: TargetGrammar | None = None  # what a search for rules respects
 
     @classmethod
     def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> TrainingTask:
@@ -373,6 +376,14 @@ def _rules_by_hand(
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceRecord:
+    """What trials have chosen, for examples and types that `config` tells."""
+
+    config: str
+    settings: InductionSettings
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingRun:
     """Where a training keeps what it needs to continue, how often it is saved, and which processes take part."""
 
@@ -400,13 +411,27 @@ class TrainingRun:
         """Keep other trainings of the same model away until the block ends."""
         return held(self.folder, wait=False) if self.processes.is_main else nullcontext()
 
+    def with_settings(self, task: TrainingTask) -> TrainingTask:
+        """The task with the settings to induce rules with; a continued run finds those that trials have chosen."""
+        if task.rules is not None:
+            return task
+        legal, path = task.target_grammar if task.model.typed else None, self.folder / "induction.json"
+        with self.processes.main_first():
+            config = RunConfig.of("choice", task.examples, target_grammar=sha256(str(legal))).fingerprint
+            known = read_dataclass(ChoiceRecord, read_json(path), "the choice", path) if path.exists() else None
+            if known is None or known.config != config:
+                known = ChoiceRecord(config, choose_settings(task.examples, {}, legal))
+                self.folder.mkdir(parents=True, exist_ok=True)
+                write_text(path, json.dumps(asdict(known)) + "\n")
+        detail(f"[induction] {in_words(known.settings)}")
+        return replace(task, rules=known.settings, rule_types=legal)
+
     def trained(self, task: TrainingTask) -> ParserTraining:
         """Train to the end, from the beginning or from the saved state."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             with self.processes.main_first():
-                rules = task.rules
-                grammar = rules if isinstance(rules, Grammar) else self._induced(task.examples, rules, task.by_hand)
+                grammar = task.rules if isinstance(task.rules, Grammar) else self._induced(task)
                 grammar = grammar.typed_by(task.target_grammar if task.model.typed else None)
                 forests = self._forests(grammar, distinct(task.examples), task.forests)
             training = Parser.training(
@@ -426,15 +451,16 @@ class TrainingRun:
                 self.folder.rmdir()
         return training
 
-    def _induced(
-        self, examples: Sequence[Example], settings: InductionSettings, by_hand: Sequence[Rule] = ()
-    ) -> Grammar:
+    def _induced(self, task: TrainingTask) -> Grammar:
         """The grammar of the examples, which a continued run finds in the folder."""
-        seeds = [rule for rule in by_hand if rule.arity <= settings.max_non_terminals]
-        path, comments = self.folder / "grammar.txt", grammar_comments(induction_config(examples, settings, seeds))
+        examples, settings = task.examples, task.rules
+        assert isinstance(settings, InductionSettings), "a grammar needs no search"
+        seeds = [rule for rule in task.by_hand if rule.arity <= settings.max_non_terminals]
+        comments = grammar_comments(induction_config(examples, settings, seeds, task.rule_types))
+        path = self.folder / "grammar.txt"
         if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
             return Grammar.read(path, settings.max_non_terminals)
-        found = run_induction(examples, settings, seeds)
+        found = run_induction(examples, settings, seeds, task.rule_types)
         if not found.is_finished:
             raise KeyboardInterrupt("the search was stopped")
         found.write(path)
@@ -606,7 +632,10 @@ class CrossValidation:
             return replace(settings, steps=max(1, steps), warm_up=warm_up)
 
         def parser(examples: Sequence[Example]) -> System:
-            rules = used_rules(task.rules, examples) if isinstance(task.rules, Grammar) else task.rules
+            if isinstance(task.rules, Grammar):
+                rules: Grammar | InductionSettings = used_rules(task.rules, examples)
+            else:  # a simpler search will do: rules that are a little worse make confidence no higher
+                rules = replace(task.rules or InductionSettings.automatic(), returning=False)
             brief = replace(task, examples=examples, rules=rules, training=shorter(task.training))
             return Parser(run.trained(brief).model)
 

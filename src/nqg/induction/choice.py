@@ -8,6 +8,7 @@ the training data, and settings are kept where they lead to fewer bits. Nothing 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
 
 TRIAL_EXAMPLES = 1000  # as many distinct examples, drawn at random, are searched in a trial
+MOST_READ = 50_000  # examples of which those are drawn: a corpus may be larger than memory
+BUDGET = 120.0  # most seconds of processor time for all trials: a busy machine changes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,14 @@ class Trial:
         return ", ".join(f"{name} = {value}" for name, value in self.changed.items()) or "as it begins"
 
 
+def chosen_settings(examples: Sequence[Example], target_grammar: TargetGrammar | None = None) -> InductionSettings:
+    """The settings of the last of all `trials` that the budget allows."""
+    best, end = InductionSettings.automatic(), time.process_time() + BUDGET
+    for trial in trials(examples, target_grammar=target_grammar, is_over=lambda: time.process_time() > end):
+        best = trial.best
+    return best
+
+
 def trials(
     examples: Sequence[Example],
     given: Mapping[str, Any] | None = None,
@@ -47,6 +58,8 @@ def trials(
     The last trial has the settings to use. Once time `is_over`, the trial under way does not count.
     """
     fixed = dict(given or {})
+    if len(examples) > MOST_READ:
+        examples = [examples[number] for number in sorted(random.Random(0).sample(range(len(examples)), MOST_READ))]
     distinct = shortest_first(examples)
     picked = random.Random(0).sample(range(len(distinct)), min(len(distinct), TRIAL_EXAMPLES))
     part = [distinct[number] for number in sorted(picked)]

@@ -216,12 +216,19 @@ def induce(
 ) -> Grammar:
     """The grammar that explains `examples` in few bits; every one of them is derivable from it.
 
+    Without settings, trials choose them, as `nqg induce` does.
+
     >>> print(induce([Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")],
     ...              InductionSettings.named("scan")))
     NT_1 twice ### NT_1 NT_1
     jump ### J
     walk ### W
     """
+    if settings is None:
+        from nqg.induction.choice import chosen_settings  # which searches, too
+
+        examples = examples if isinstance(examples, Sequence) else list(examples)
+        settings = chosen_settings(examples, target_grammar)
     induction = Induction(examples, settings, seed_rules, target_grammar)
     for _ in induction.steps():
         pass

@@ -23,7 +23,7 @@ from nqg.induction.description_length import DescriptionLength
 from nqg.induction.induce import InductionStep
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
-from nqg.run_config import DataFingerprint, RunConfig
+from nqg.run_config import DataFingerprint, RunConfig, sha256
 from nqg.settings_reader import read_dataclass
 
 KIND = "nqg induction trace"
@@ -46,7 +46,8 @@ def grammar_comments(config: RunConfig) -> list[str]:
     """Lines for the top of a grammar file."""
     seed_rules = config.extra["seed_rules"]
     seeds = f" and {len(seed_rules):,} seed rules" if seed_rules else ""
-    seeds += ", with a target grammar" if config.extra["target_grammar"] else ""
+    if legal := config.extra["target_grammar"]:
+        seeds += f", with the target grammar {sha256(legal)[:16]}"
     return [
         f"# induced by nqg {config.nqg_version} from {config.data.examples:,} examples{seeds}",
         f"# sha256 of the examples: {config.data.fingerprint}",

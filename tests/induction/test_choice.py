@@ -1,0 +1,89 @@
+"""The choice of settings by trials: the shortest description of the training examples wins, and nothing else counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nqg.data.examples import Example
+from nqg.errors import NqgError, UnknownName
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction import choice
+from nqg.induction.choice import ALTERNATIVES, chosen_settings, trials
+from nqg.induction.description_length import description_length
+from nqg.induction.induce import Induction, induce
+from nqg.induction.settings import InductionSettings
+
+VERBS, NAMES = ("gave", "sent", "lent"), ("ann", "bob", "cid")
+PAIRS = [Example(word, word) for word in NAMES] + [
+    Example(f"{giver} {verb} {thing} to {taker}", f"{verb} ( {giver} , {thing} , {taker} )")
+    for giver in NAMES
+    for verb in VERBS
+    for thing in ("tea", "jam")
+    for taker in NAMES
+]
+
+
+def test_a_trial_is_a_search_with_one_change_and_the_shortest_description_is_kept() -> None:
+    best, least = InductionSettings.automatic(), float("inf")
+    found = list(trials(PAIRS))
+    for trial in found:
+        settings = best.changed(**trial.changed)
+        search = Induction(PAIRS, settings.changed(returning=False))
+        for _ in search.steps():
+            pass
+        assert (trial.rules, trial.length) == (len(search.grammar), description_length(search.grammar, PAIRS, settings))
+        assert trial.is_best == (trial.length.total < least)
+        if trial.is_best:
+            best, least = settings, trial.length.total
+        assert trial.best == best
+    assert len(found) == 1 + len(ALTERNATIVES)
+    assert chosen_settings(PAIRS) == best
+
+
+def test_three_places_in_a_program_ask_for_three_non_terminals() -> None:
+    assert chosen_settings(PAIRS).max_non_terminals >= 3
+    assert chosen_settings([Example("jump", "J"), Example("walk", "W")]).max_non_terminals == 2
+
+
+@pytest.mark.parametrize("given", [{"max_non_terminals": 1}, {"lexical": False, "data_weight": 1.0}])
+def test_what_is_given_is_never_changed(given: dict[str, Any]) -> None:
+    for trial in trials(PAIRS, given):
+        assert not trial.changed.keys() & given.keys()
+        assert {name: getattr(trial.best, name) for name in given} == given
+
+
+def test_when_time_is_over_the_trial_under_way_does_not_count() -> None:
+    assert list(trials(PAIRS, is_over=lambda: True)) == []
+    asked = iter([False] * 10_000)
+    first = next(trials(PAIRS, is_over=lambda: next(asked)))
+    assert str(first) == "as it begins"
+    assert first.best == InductionSettings.automatic()
+
+
+def test_repetitions_change_nothing() -> None:
+    assert [trial.length for trial in trials(PAIRS * 3)] == [trial.length for trial in trials(PAIRS)]
+
+
+def test_a_trial_looks_at_a_sample_of_many_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "TRIAL_EXAMPLES", 12)
+    assert next(trials(PAIRS)).rules <= 12 + 8 * len(NAMES)
+    monkeypatch.setattr(choice, "MOST_READ", 10)
+    assert chosen_settings(PAIRS) == chosen_settings(PAIRS)
+
+
+def test_types_hold_in_trials() -> None:
+    only_names = TargetGrammar.parse("<program> ::= ann | bob | cid")
+    assert {trial.rules for trial in trials(PAIRS, target_grammar=only_names)} == {len(PAIRS)}
+
+
+def test_induction_without_settings_takes_the_chosen_ones() -> None:
+    assert induce(iter(PAIRS)) == induce(PAIRS, chosen_settings(PAIRS))
+
+
+def test_no_examples_and_unknown_settings_are_refused() -> None:
+    with pytest.raises(NqgError, match="no examples to learn from"):
+        chosen_settings([])
+    with pytest.raises(UnknownName, match="colour"):
+        next(trials(PAIRS, {"colour": 1}))
