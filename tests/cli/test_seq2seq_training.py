@@ -15,7 +15,7 @@ from nqg.cli import train as command
 from nqg.cli.main import app
 from nqg.cli.terminal import STOPPED
 from nqg.data.examples import write_examples
-from nqg.inference.hybrid import Hybrid, has_fallback
+from nqg.inference.hybrid import Hybrid, TokenSystem, has_fallback
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 
 T = TypeVar("T")
@@ -79,7 +79,8 @@ def test_the_gate_is_calibrated_on_examples_that_neither_part_saw(kind: str) -> 
     trials = 10 if kind == "length" else 40  # the longest quarter, or every example once
     assert hybrid.gate.calibration.trials == trials
     assert f"{hybrid.gate}; right on {trials} held-out examples" in result.stderr
-    assert isinstance(hybrid.fallback, LegalSeq2seq)
+    assert isinstance(hybrid.fallback, TokenSystem)
+    assert isinstance(hybrid.fallback.system, LegalSeq2seq)
     assert not Path("model.training").exists()
 
 

@@ -30,7 +30,7 @@ from nqg.cli.settings import (
     setting_option,
 )
 from nqg.cli.terminal import EXAMPLES, JSON, STOPPED, complain, detail, err, out, report_written
-from nqg.data.examples import Example, fit_text, read_examples, tokenized
+from nqg.data.examples import Example, read_tokenized
 from nqg.errors import NqgError
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
@@ -144,12 +144,10 @@ def induce(
     if not output.parent.is_dir():
         raise NqgError(f"{output}: the folder {output.parent} does not exist")
     check_picture(plot)
-    project = read_settings(settings) if settings else ProjectSettings()
-    if like or project.induction:
-        base = induction_settings(like, context.params, project.induction)
     given = given_induction_settings(context.params)
-    raw, legal = read_examples(data), TargetGrammar.read(target_grammar) if target_grammar else None
-    examples = tokenized(raw, fit_text(raw, project.text))
+    project = read_settings(settings) if settings else ProjectSettings()
+    examples, legal = read_tokenized(data, project.text), TargetGrammar.read(target_grammar) if target_grammar else None
+    base = induction_settings(like, context.params, project.induction)
     try:
         if not like and not project.induction:
             base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, legal, budget)

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from nqg.cli.terminal import EXAMPLES, JSON, err, out, report_written
-from nqg.data.examples import Example, fit_text, read_examples, tokenized
+from nqg.data.examples import Example, read_tokenized
 from nqg.errors import FAILED, NqgError, Place
 from nqg.files import write_text
 from nqg.grammar.earley import Verdict
@@ -54,8 +54,7 @@ def types(
         raise typer.BadParameter("a grammar that is checked is not inferred; omit --check, or the others")
     if coarseness and coarseness not in COARSENESS:
         raise typer.BadParameter(f"'{coarseness}' is none of {', '.join(COARSENESS)}", param_hint="--coarseness")
-    raw = read_examples(data)
-    examples = tokenized(raw, fit_text(raw))
+    examples = read_tokenized(data)
     if check:
         _report_check(Rejections.of(target_grammar_named(check), examples, data), len(examples), as_json)
         return

@@ -66,6 +66,12 @@ def fit_text(examples: Iterable[Example], settings: TextSettings = TextSettings(
     return Preprocessor.fit([(example.source, example.target) for example in examples], settings)
 
 
+def read_tokenized(path: Path | str, settings: TextSettings = TextSettings()) -> Sequence[Example]:  # noqa: B008 (frozen)
+    """The raw examples of a file, tokenised in the way that suits them."""
+    raw = read_examples(path)
+    return tokenized(raw, fit_text(raw, settings))
+
+
 def read_examples(path: Path | str) -> list[Example]:
     """The examples of a `.tsv` or `.jsonl` file; a bad line is refused with file, line and reason.
 

@@ -182,7 +182,7 @@ def _entity(tokens: Tokens, kind: EntityKind) -> Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class Lexeme:
     """A token and its place, in a file or as a position in a text; a punctuation mark is its own kind."""
 
     kind: str
@@ -204,16 +204,16 @@ class Token:
 class Tokens:
     """Tokens that are taken one after the other; the last, of kind `end`, never runs out."""
 
-    def __init__(self, tokens: Iterator[Token]) -> None:
+    def __init__(self, tokens: Iterator[Lexeme]) -> None:
         self._rest = tokens
         self.next = next(tokens)
 
-    def take(self) -> Token:
+    def take(self) -> Lexeme:
         token = self.next
         self.next = next(self._rest, token)
         return token
 
-    def expect(self, kind: str, expected: str) -> Token:
+    def expect(self, kind: str, expected: str) -> Lexeme:
         token = self.take()
         if token.kind != kind:
             raise token.refused(expected)
@@ -240,13 +240,13 @@ _TOKEN = re.compile(
 )
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[Lexeme]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or "unknown"
         if kind == "end":
-            yield Token("end", "the end of the program", match.start(kind) + 1)
+            yield Lexeme("end", "the end of the program", match.start(kind) + 1)
             return
-        yield Token(match[kind] if kind == "mark" else kind, match[kind], match.start(kind) + 1)
+        yield Lexeme(match[kind] if kind == "mark" else kind, match[kind], match.start(kind) + 1)
 
 
 CLASSES = frozenset({"state", "city", "river", "place", "lake", "mountain", "capital", "major"})

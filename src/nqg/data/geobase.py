@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
-from nqg.data.funql import Entity, EntityKind, Token, Tokens
+from nqg.data.funql import Entity, EntityKind, Lexeme, Tokens
 from nqg.errors import FormatError, Place, UnknownName
 from nqg.files import numbered_lines
 
@@ -60,7 +60,7 @@ def _argument(tokens: Tokens) -> Value:
     return tuple(names)
 
 
-def _name(token: Token, expected: str) -> str:
+def _name(token: Lexeme, expected: str) -> str:
     if token.kind not in ("text", "word"):
         raise token.refused(expected)
     return token.unquoted if token.kind == "text" else token.text
@@ -77,14 +77,14 @@ _TOKEN = re.compile(
 )
 
 
-def _tokens(path: Path) -> Iterator[Token]:
+def _tokens(path: Path) -> Iterator[Lexeme]:
     line = 1
     for match in _TOKEN.finditer("\n".join(text for _, text in numbered_lines(path))):
         kind = match.lastgroup or "unknown"
         if kind != "space":
-            yield Token(match[kind] if kind == "mark" else kind, match[kind], Place(path, line))
+            yield Lexeme(match[kind] if kind == "mark" else kind, match[kind], Place(path, line))
         line += match[0].count("\n")
-    yield Token("end", "the end of the file", Place(path, line))
+    yield Lexeme("end", "the end of the file", Place(path, line))
 
 
 @dataclass(frozen=True, slots=True)
