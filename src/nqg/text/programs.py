@@ -113,7 +113,6 @@ class ProgramTokenizer:
         left = Atom(quote, OPENING + quote) if quote else BEGIN
         for atom in atoms(program, quote):
             is_kept = keeps_spaces or atom.kind.startswith((QUOTED, CLOSING)) or not {"\n", "\t"}.isdisjoint(atom.gap)
-            is_kept = is_kept or left.text == "\\"  # without a space it would be one with what is behind it
             if is_kept and atom.gap != self.gap(left, atom):
                 yield "".join(_SHOWN.get(each) or f"⟨{ord(each):x}⟩" for each in atom.gap) or "⁀"
             if atom.text:
