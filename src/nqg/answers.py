@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nqg.data.examples import Tsv, format_of, tsv_columns
 from nqg.errors import FormatError, NqgError, Place
@@ -19,6 +19,9 @@ from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Rule
 from nqg.grammar.hypergraph import Span
 from nqg.settings_reader import read_value
+
+if TYPE_CHECKING:
+    from nqg.data.database import Rows
 
 GRAMMAR = "grammar"  # how the answers of a parser call their system
 # why a parser abstains
@@ -107,6 +110,7 @@ class Answer:
     parts: tuple[Answer, ...] = ()
     words: Tokens | None = field(default=None, compare=False)  # where they are not just what stands between spaces
     corrections: tuple[Correction, ...] = ()
+    rows: Rows | None = None  # what the program gives, where it was run on a database
 
     @property
     def source_tokens(self) -> Tokens:

@@ -131,6 +131,16 @@ def _words_of(tokens: Iterator[str]) -> Iterator[str]:
         yield quote + "".join(content) + quote
 
 
+def quoted(string: str, quote: str) -> str:
+    """A string in these quotation marks instead of its own.
+
+    >>> print(quoted('"Joe s"', "'"), quoted("'a''b'", '"'))
+    'Joe s' "a'b"
+    """
+    inside = string[1:-1].replace(2 * string[0], string[0])
+    return f"{quote}{inside.replace(quote, 2 * quote)}{quote}"
+
+
 def sql_atoms(text: str) -> Counter[str]:
     """The atoms of a query, counted: its words, a quoted string being one.
 

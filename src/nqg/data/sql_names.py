@@ -11,7 +11,7 @@ the queries around; letter case does not count. Quotation marks make strings, ne
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -333,25 +333,38 @@ def _missing(names: _Names, select: Select, reference: Reference) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AliasStyle:
-    """How aliases count: `t1`, `t2`, … anew in each select or, without a prefix, `CITYalias0` through the query."""
+    """How aliases are made: `t1`, `t2`, … anew in each select or, without a prefix, `CITYalias0` through the query.
+
+    Where tables have aliases of their own (`dogs as d`), `names` has them, and a second use counts: `d2`.
+    """
 
     prefix: str | None = "t"
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, queries: Iterable[str]) -> AliasStyle:
         """The style that most aliases of the queries follow.
 
         >>> AliasStyle.of(["SELECT T1.a FROM x AS T1 JOIN y AS T2"])
-        AliasStyle(prefix='T')
+        AliasStyle(prefix='T', names={})
+        >>> AliasStyle.of(["select d.a from dogs as d"]).names
+        {'dogs': 'd'}
         """
         styles: Counter[str | None] = Counter()
+        own: dict[str, Counter[str]] = defaultdict(Counter)
         for names in map(_Names.of, queries):
             for select in names.selects:
                 for source in select.sources:
                     if source.alias is not None:
                         alias = names.words[source.alias]
-                        styles[None if _COUNTED.fullmatch(alias) else alias.rstrip("0123456789")] += 1
-        return cls(styles.most_common(1)[0][0] if styles else "t")
+                        prefix = alias.rstrip("0123456789")
+                        styles[None if _COUNTED.fullmatch(alias) else "" if prefix == alias else prefix] += 1
+                        if prefix == alias and source.table is not None:
+                            own[names.lower[source.table]][alias] += 1
+        prefix = styles.most_common(1)[0][0] if styles else "t"
+        if prefix != "":
+            return cls(prefix)
+        return cls(names={table: found.most_common(1)[0][0] for table, found in sorted(own.items())})
 
 
 def named_aliases(query: str) -> str:
@@ -388,8 +401,13 @@ def numbered_aliases(query: str, style: AliasStyle = T1) -> str:
     'select t1.name from dogs as t1 join owners as t2 on t1.owner = t2.id'
     """
     names = _Names.of(query)
+
+    def candidates(source: Source) -> Iterator[str]:
+        own = None if source.table is None else style.names.get(names.lower[source.table])
+        return (own if own and number == 1 else f"{own or style.prefix}{number}" for number in count(1))
+
     if style.prefix is not None:
-        return names.rewritten(_assigned(names, lambda source: (f"{style.prefix}{number}" for number in count(1))))
+        return names.rewritten(_assigned(names, candidates))
     bases = {
         source.alias: _base(names, source, _LATER.sub("", names.words[source.alias]))
         for select in names.selects

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from nqg.answers import Answer, exact_match
 from nqg.data.catalogue import entry_named, load_spider_schemas
+from nqg.data.database import Database, QueryError, is_ordered, same_result
 from nqg.data.download import file_store
 from nqg.data.examples import Example
 from nqg.data.funql import Entity
@@ -104,6 +105,24 @@ class DenotationJudge:
             shown = f"'{example.source}' with '{example.target}'"
             raise NqgError(f"{shown} is not an example of GeoQuery; use --metric exact")
         return denotation_matches(prediction, example.target, known, self.geography)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionJudge:
+    """Right is a query that gives the same rows as the reference, in the same order if the reference asks for one."""
+
+    database: Database
+
+    def is_right(self, prediction: str, example: Example) -> bool:
+        try:
+            expected = self.database.run(as_sql(example.target))
+        except QueryError as error:
+            raise NqgError(f"the reference '{example.target}' has no result: {error}") from error
+        try:
+            found = self.database.run(as_sql(prediction))
+        except QueryError:
+            return False
+        return same_result(found, expected, ordered=is_ordered(example.target))
 
 
 def judge_named(name: str, mirror: Path | None = None, progress: Progress = silent) -> Judge:

@@ -1,0 +1,103 @@
+"""SQL as the programs of a grammar: the queries of one database in one form, and back in the spelling of the data.
+
+A grammar learns more from queries that look alike. So names and keywords are in lower case, aliases are called after
+their tables, strings stand in single quotation marks, and no query ends in a semicolon. What the training queries did
+instead is remembered, and answers are spelled so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from nqg.data.schema import Schema, SqlForm, sql_target_grammar
+from nqg.data.sql import QUOTES, quoted, sql_text, sql_tokens, sql_words
+from nqg.data.sql_names import AliasStyle, named_aliases, numbered_aliases, sql_problem
+from nqg.errors import FormatError
+from nqg.files import read_json, write_text
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.settings_reader import read_dataclass
+
+FILE = "sql.json"  # in a model folder
+
+
+@dataclass(frozen=True)
+class SqlPrograms:
+    """A schema, and how the training queries over it are spelled."""
+
+    schema: Schema
+    aliases: AliasStyle
+    words: Mapping[str, str]  # how a word that is written otherwise than in lower case is written most often
+    quote: str
+    ends_with_semicolon: bool
+
+    def __post_init__(self) -> None:
+        if self.quote not in QUOTES:
+            raise FormatError(f"expected ' or \" as quotation mark, found {self.quote!r}")
+        if not self.schema.tables:
+            raise FormatError("expected a schema with tables, found none")
+
+    @classmethod
+    def fit(cls, schema: Schema, queries: Iterable[str]) -> SqlPrograms:
+        """The spelling of most queries, word by word.
+
+        >>> from nqg.data.schema import Table
+        >>> queries = ['SELECT T1.name FROM dogs AS T1 WHERE T1.age > 3;', 'SELECT name FROM dogs WHERE name = "Rex";']
+        >>> sql = SqlPrograms.fit(Schema("pets", (Table("dogs", ("name", "age")),)), queries)
+        >>> " ".join(sql.tokenize(queries[0])), " ".join(sql.tokenize(queries[1]))
+        ('select dogs . name from dogs as dogs where dogs . age > 3', "select name from dogs where name = ' Rex '")
+        >>> [sql.render(sql.tokenize(query)) == query for query in queries]
+        [True, True]
+        """
+        queries = list(queries)
+        spellings: dict[str, Counter[str]] = {}
+        quotes = Counter({"'": 0})
+        for word in (word for query in queries for word in sql_words(named_aliases(query))):
+            if word[0] in QUOTES:
+                quotes[word[0]] += 1
+            else:
+                spellings.setdefault(word.lower(), Counter())[word] += 1
+        usual = {word: found.most_common(1)[0][0] for word, found in sorted(spellings.items())}
+        ended = sum(query.rstrip().endswith(";") for query in queries)
+        return cls(
+            schema,
+            AliasStyle.of(queries),
+            {word: written for word, written in usual.items() if word != written},
+            quotes.most_common(1)[0][0],
+            2 * ended > len(queries),
+        )
+
+    @cached_property
+    def target_grammar(self) -> TargetGrammar:
+        """The grammar of the queries that make sense for the schema, as `tokenize` writes them."""
+        return TargetGrammar.parse(sql_target_grammar(self.schema, form=SqlForm.NAMED))
+
+    def tokenize(self, query: str) -> tuple[str, ...]:
+        """The tokens of a query in the one form that the target grammar knows."""
+        words = [quoted(word, "'") if word[0] in QUOTES else word.lower() for word in sql_words(named_aliases(query))]
+        while words[-1:] == [";"]:
+            words.pop()
+        return sql_tokens(" ".join(words))
+
+    def render(self, tokens: Iterable[str]) -> str:
+        """The query that tokens make, spelled as the training queries are."""
+        words = sql_words(sql_text(tokens))
+        written = (quoted(word, self.quote) if word[0] in QUOTES else self.words.get(word, word) for word in words)
+        query = numbered_aliases(sql_text(written), self.aliases)
+        return f"{query};" if self.ends_with_semicolon else query
+
+    def problem(self, query: str) -> str:
+        """Which table, alias or column of a query does not exist or could be several, in words; "" if all is well."""
+        return sql_problem(query, self.schema)
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON; `read` gives it back."""
+        write_text(path, json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> SqlPrograms:
+        return read_dataclass(cls, read_json(path), "the SQL of the model", path, complete=True)
