@@ -180,6 +180,7 @@ class SqlForm(Enum):
     PUBLISHED = "published"  # any column of the database, whatever the tables of the query
     TIED = "tied"  # the columns of its table in a query about one; `t1`, `t2`, … stand for any table
     NAMED = "named"  # also, aliases are called after their tables (`named_aliases`) and have columns of those only
+    QUALIFIED = "qualified"  # also, every column stands behind an alias or table: a smaller grammar
 
 
 def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None, form: SqlForm = SqlForm.PUBLISHED) -> str:
@@ -190,11 +191,12 @@ def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None, fo
     text = resources.files("nqg.data").joinpath("sql.grammar").read_text("utf-8")
     sections = dict(re.findall(r"^# == (.*) ==\n((?:(?!# == ).*\n)*)", text, flags=re.MULTILINE))
     if form is SqlForm.PUBLISHED:
-        lines = [sections["shared"], sections["select"], sections["published"], *_published_names(schema)]
+        select = sections["clauses"] + sections["select"]
+        lines = [sections["shared"], select, sections["published"], *_published_names(schema)]
     else:
-        select = sections["select"] + sections["more of select"]
+        select = sections["growing clauses"] + sections["select"] + sections["more of select"]
         lines = [sections["shared"], select, sections["tied"], *_tied_names(schema, select, form)]
-    if form is not SqlForm.NAMED:
+    if form in (SqlForm.PUBLISHED, SqlForm.TIED):
         lines.append(f"<alias> ::= {' | '.join(f't{number}' for number in range(1, 10))}")
     return "".join(f"{line}\n" for line in (*lines, *_constants(constants)))
 
@@ -221,23 +223,33 @@ _USES = 4  # of one table in a `from`
 
 
 def _tied_names(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
-    """The names, and the categories of `select` once more for each table, called `<condition:city>` and so on."""
-    is_named = form is SqlForm.NAMED
+    """The names, and the categories of `select` once more for each table, called `<condition:city>` and so on.
+
+    Where all columns are qualified, one copy of the categories does: which table a column is of says its name.
+    """
+    is_named, is_qualified = form is not SqlForm.TIED, form is SqlForm.QUALIFIED
     later = [f"derived_table_{use}" for use in range(2, _USES + 1)]
     yield f"<derived> ::= {' | '.join(['derived_table', *later]) if is_named else '<alias>'}"
-    yield f"<column> ::= <column_name>\n{_all_columns(schema)}"
+    yield "<tables> ::= <source>" if is_qualified else "<column> ::= <column_name>"
+    yield _all_columns(schema)
     copied = {*re.findall(r"^<(\w+)>", select, flags=re.MULTILINE), "tables", "column", "qualifier"}
     any_copied = re.compile(rf"<({'|'.join(sorted(copied))})>")
     productions = "\n".join(line for line in select.splitlines() if line.startswith("<"))
     for number, table in enumerate(schema.tables):
         name = spelled_all(sql_tokens(table.name))
         of = table.name if re.fullmatch(r"\w+", table.name) else f"table.{number}"
+        names = [name, *(f"{name}_{use}" for use in range(2, _USES + 1))] if is_named else ["<alias>"]
+        if is_qualified:
+            yield f"\n# {of}\n<source> ::= {' | '.join([name, *(f'{name} as {each}' for each in names)])}"
+            yield f"<qualifier> ::= {' | '.join(names)}"
+            yield f"<column> ::= {' | '.join(f'{each} . <column_name:{of}>' for each in names)}"
+            yield _alternatives(f"column_name:{of}", table.columns)
+            continue
         yield f"\n# {of}\n<selected> ::= <selection:{of}>"
         yield f"<source> ::= {name} | {name} as <alias:{of}>"
         yield f"<tables:{of}> ::= {name} | {name} as <alias:{of}>"
         yield f"<qualifier> ::= <qualifier:{of}>\n<column> ::= <qualifier:{of}> . <column_name:{of}>"
         yield f"<qualifier:{of}> ::= <alias:{of}>" if is_named else f"<qualifier:{of}> ::= <alias> | {name}"
-        names = [name, *(f"{name}_{use}" for use in range(2, _USES + 1))] if is_named else ["<alias>"]
         yield f"<alias:{of}> ::= {' | '.join(names)}"
         yield f"<column:{of}> ::= <column_name:{of}> | <qualifier:{of}> . <column_name:{of}> | <field>"
         yield _alternatives(f"column_name:{of}", table.columns)
