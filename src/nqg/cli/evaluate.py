@@ -13,19 +13,33 @@ import typer
 from rich.table import Table
 
 from nqg.answers import PredictionFile, System
-from nqg.cli.terminal import DEVICE, EXACT, JSON, MIRROR, checked_device, out, progress_bar, report_written, tracked
+from nqg.cli.terminal import (
+    DATABASE,
+    DEVICE,
+    EXACT,
+    JSON,
+    MIRROR,
+    checked_device,
+    out,
+    progress_bar,
+    report_written,
+    tracked,
+)
+from nqg.data.database import Database
 from nqg.data.examples import read_examples
 from nqg.errors import NqgError
 from nqg.evaluation.breakdown import Breakdown, breakdown, write_plot
-from nqg.evaluation.evaluation import Evaluation, judge_named
+from nqg.evaluation.evaluation import Evaluation, ExecutionJudge, judge_named
 from nqg.evaluation.metrics import Scores, expected_calibration_error, percent
 from nqg.files import write_text
+from nqg.inference.execution import Executed
 from nqg.text.preprocessing import Preprocessor
 
 if TYPE_CHECKING:
     from nqg.inference.parser import Parser
 
 LACKS_SHOWN = 10
+MOST_ROWS = 100_000  # of a result, when results are compared
 SHOWN = ("accuracy", "coverage", "precision")
 
 PATHS = typer.Argument(
@@ -52,6 +66,7 @@ def evaluate(
     predictions_from: Path | None = FROM,
     fallback: Path | None = FALLBACK,
     metric: str = METRIC,
+    database: Path | None = DATABASE,
     untyped: bool = UNTYPED,
     exact: bool = EXACT,
     device: str | None = DEVICE,
@@ -72,7 +87,8 @@ def evaluate(
     confidence intervals. If the model has confidence, a table shows how often
     answers of each confidence are correct. Both parts of a model with a fallback
     are tried on all examples, alone and together. The metrics `spider` and
-    `denotation` need files of Spider and GeoQuery.
+    `denotation` need files of Spider and GeoQuery. With --database, a second table
+    shows execution accuracy: how many queries give the rows of the reference.
     """
     *models, test = paths
     model = models[0] if models else None
@@ -90,16 +106,24 @@ def evaluate(
     if needs_causes and train is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
         raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--train")
+    run_on = Database.open(database, most_rows=MOST_ROWS) if database else None
+    system = Executed(system, run_on) if run_on else system
     answers = tracked(system.answers(example.source for example in examples), "answering", len(examples))
     found = Evaluation(judge, examples, list(answers))
     known, causes = read_examples(train) if train else [], None
     if needs_causes:
         grammar, text = (parser.grammar, parser.model.text) if parser else (None, Preprocessor())
         causes = breakdown(examples, found.answers, train=known, grammar=grammar, judge=judge, text=text)
+    by_rows = Evaluation(ExecutionJudge(run_on), examples, found.answers) if run_on else None
     if as_json:
-        out.print_json(data={"metric": metric, **found.to_dict(), **(_causes_to_dict(causes) if causes else {})})
+        more = {"execution": by_rows.to_dict()["systems"]} if by_rows else {}
+        more |= _causes_to_dict(causes) if causes else {}
+        out.print_json(data={"metric": metric, **found.to_dict(), **more})
     else:
         _print_scores(found)
+        if by_rows:
+            out.print("\nright if the rows are the same:")
+            out.print(_table(by_rows))
         if causes and show_causes:
             _print_causes(causes)
     for path, lines in (
@@ -137,11 +161,15 @@ def _system(
     return system, parser if isinstance(parser, Parser) else None
 
 
-def _print_scores(found: Evaluation) -> None:
+def _table(found: Evaluation) -> Table:
     table = Table(f"{len(found.examples):,} examples", *SHOWN, box=None, pad_edge=False)
     for name, scores in found.systems.items():
         table.add_row(name, *_cells(scores))
-    out.print(table)
+    return table
+
+
+def _print_scores(found: Evaluation) -> None:
+    out.print(_table(found))
     if found.gain:
         out.print(f"\ntogether they are above the second alone by {found.gain} points of accuracy")
     if bins := found.reliability():

@@ -19,8 +19,8 @@ import typer
 from rich.cells import cell_len
 from rich.text import Text
 
-from nqg.answers import ILLEGAL, NO_DERIVATION, Answer, Reading, in_percent
-from nqg.cli.terminal import DEVICE, ENGINE, EXACT, MODEL, WORKERS, Workforce, out
+from nqg.answers import ILLEGAL, NO_DERIVATION, Answer, Reading, System, in_percent
+from nqg.cli.terminal import DATABASE, DEVICE, ENGINE, EXACT, MODEL, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
 from nqg.errors import NqgError, Place
@@ -51,6 +51,7 @@ UNTYPED = typer.Option(
     metavar="",
     help="Parse without types, as the paper does: abstain where the best program is illegal.",
 )
+EXECUTE = typer.Option(False, "--execute", metavar="", help="Show the rows that queries give; needs --database.")
 JSON = typer.Option(False, "--json", metavar="", help="Print a line of JSON for each sentence.")
 
 
@@ -61,6 +62,8 @@ def parse(
     readings: int = READINGS,
     untyped: bool = UNTYPED,
     exact: bool = EXACT,
+    database: Path | None = DATABASE,
+    execute: bool = EXECUTE,
     engine: str = ENGINE,
     workers: int | None = WORKERS,
     device: str | None = DEVICE,
@@ -91,7 +94,9 @@ def parse(
         raise NqgError(f"{path}: no such file; to parse it as a sentence, pipe it in: echo '{path}' | nqg parse …")
     else:
         stream, is_single = [Sentence(sentences)], True
-    style = Style(readings, untyped, exact, explain, as_json, is_single)
+    if execute and not database:
+        raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
+    style = Style(readings, untyped, exact, explain, as_json, is_single, database and database.resolve(), execute)
     work = Workforce.chosen(engine, workers, device)
     if explain and not as_json and not isinstance(work.engine, Here):
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
@@ -115,6 +120,8 @@ class Style:
     explain: bool = False
     as_json: bool = False
     is_single: bool = False  # a sentence of its own, not a file
+    database: Path | None = None  # where queries are run
+    execute: bool = False  # and their rows shown
 
 
 def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Sentence]], list[str]]:
@@ -122,8 +129,9 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     keep_large_blocks_apart()
     typed = False if style.untyped else None
     options = DecodeOptions(style.readings, typed, marginals=style.explain, exact=style.exact)
-    system = load_model(model, device).with_options(options)
-    is_hybrid, grammar, parts = isinstance(system, Hybrid), grammar_of(system), count(1)
+    loaded = load_model(model, device).with_options(options)
+    is_hybrid, grammar, parts = isinstance(loaded, Hybrid), grammar_of(loaded), count(1)
+    system = on_database(loaded, style.database) if style.database else loaded
 
     def texts(part: Sequence[Sentence]) -> list[str]:
         if next(parts) % TIDY_EVERY == 0:
@@ -147,6 +155,13 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     return texts
 
 
+def on_database(system: System, database: Path) -> System:
+    from nqg.data.database import Database
+    from nqg.inference.execution import Executed
+
+    return Executed(system, Database.open(database))
+
+
 def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid: bool) -> Iterator[str]:
     """An answer for reading: the drawing, the program or the abstention, who answered, the readings."""
     best = answer.reading if style.explain else None
@@ -165,6 +180,8 @@ def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid:
         yield f"confidence {in_percent(answer.confidence)}"
     if best:
         yield f"probability within the grammar {best.probability:.6g}"
+    if style.execute and answer.rows:
+        yield from answer.rows.lines()
     for reading in answer.first.readings:
         yield f"{reading.probability:.6g}\t{reading.program}" + ("" if reading.is_legal else "\tillegal")
     if style.explain:
@@ -183,6 +200,8 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
         values["reason"] = answer.reason
     if answer.corrections:
         values["corrections"] = [asdict(each) for each in answer.corrections]
+    if style.execute and answer.rows:
+        values["rows"] = answer.rows.to_dict()
     if style.explain and best:
         values["derivation"] = str(best.derivation)
         values["applications"] = [

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import typer
 
-from nqg.cli.terminal import DEVICE, MODEL, checked_device, err
+from nqg.cli.terminal import DATABASE, DEVICE, MODEL, checked_device, err
+from nqg.data.database import Database
 from nqg.data.examples import read_examples
 from nqg.errors import MissingExtra
 from nqg.model_folder import check_digest
@@ -18,6 +19,8 @@ try:
     from nqg.web.service import GeobaseLookup, Service
 except ModuleNotFoundError as error:
     raise MissingExtra("nqg serve", "web") from error
+
+QUERY_SECONDS, MOST_ROWS = 1.0, 100  # what a query may take, and what a page shows
 
 HOST = typer.Option(
     "127.0.0.1", "--host", metavar="ADDRESS", help="The address to listen on; beyond this machine, a token is required."
@@ -54,6 +57,7 @@ def serve(
     names: list[str] = NAMES,
     examples: Path | None = EXAMPLES,
     geobase: Path | None = GEOBASE,
+    database: Path | None = DATABASE,
     digest: str | None = DIGEST,
     device: str | None = DEVICE,
 ) -> None:
@@ -68,7 +72,9 @@ def serve(
     access = Access.for_host(host, token, names)
     sentences = [example.source for example in read_examples(examples)] if examples else []
     check_digest(model, digest)
-    service = Service.load(model, checked_device(device), GeobaseLookup.read(geobase) if geobase else None)
+    lookup = GeobaseLookup.read(geobase) if geobase else None
+    run_on = Database.open(database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS) if database else None
+    service = Service.load(model, checked_device(device), lookup, run_on)
     check_digest(model, digest)  # what was loaded was whole, and the index is still the same
     server = Server(service, access, sentences, host, port)
     for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end, when this does no harm

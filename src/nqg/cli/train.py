@@ -40,7 +40,7 @@ from nqg.cli.terminal import (
 from nqg.cli.types import legal_examples, target_grammar_named
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, MappedExamples, distinct_pairs, fit_text, read_examples, tokenized
-from nqg.errors import FormatError, MissingExtra, NqgError, SettingsError
+from nqg.errors import FormatError, MissingExtra, NqgError, Place, SettingsError
 from nqg.evaluation.calibration import (
     MOST_EXAMPLES,
     GateTrial,
@@ -77,6 +77,7 @@ from nqg.training.records import write_plot
 from nqg.training.resume import restore, saved_steps
 
 if TYPE_CHECKING:
+    from nqg.data.sql_programs import SqlPrograms
     from nqg.seq2seq.seq2seq import Seq2seq
 
 INFERRED, NONE = "inferred", "none"  # instead of the file of a target grammar
@@ -109,6 +110,11 @@ TARGET_GRAMMAR = model_option(
     metavar="FILE|funql|inferred|none",
     help="A grammar of the legal programs; others are never answers.",
     show_default="inferred from TRAIN; none with --forests",
+)
+DATABASE = model_option(
+    "--database",
+    metavar="FILE",
+    help="Programs are SQL over this SQLite database: its schema says which are legal, and goes into the model.",
 )
 TYPED = model_option(
     "--typed/--untyped",
@@ -219,6 +225,7 @@ def train(
     programs: str | None = PROGRAMS,
     rules: str | None = BY_HAND,
     target_grammar: str | None = TARGET_GRAMMAR,
+    database: Path | None = DATABASE,
     typed: bool | None = TYPED,
     keep_going: bool = KEEP_GOING,
     encoder: str | None = ENCODER,
@@ -303,6 +310,7 @@ class TrainingTask:
     by_hand: tuple[Rule, ...] = ()
     text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
     rule_types: TargetGrammar | None = None  # what a search for rules respects
+    sql: SqlPrograms | None = None
 
     @classmethod
     def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> TrainingTask:
@@ -310,9 +318,15 @@ class TrainingTask:
         for table, settings in chosen.tables():
             detail(f"[{table}] {in_words(settings)}")
         data, forests, grammar, dev = (given[name] for name in ("data", "forests", "grammar", "dev"))
-        examples, text = _tokenized(data, chosen.text, is_mapped=forests is not None)
+        sql, induction = _sql(given) if given["database"] else None, chosen.induction
+        if sql and induction is None:  # names of tables and columns are not values that sentences share
+            induction = InductionSettings(identity_rules=False, repeated_targets=True)
+        examples, text = _tokenized(data, chosen.text, sql, is_mapped=forests is not None)
         legal, named = None, given["target_grammar"] or (NONE if forests else INFERRED)
-        if named == INFERRED:
+        if sql and given["target_grammar"] is None:
+            legal = sql.target_grammar
+            examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
+        elif named == INFERRED:
             legal = infer_target_grammar(example.target_tokens for example in examples)
             detail(f"the types of programs, inferred:\n{legal}")
         elif named != NONE:
@@ -320,8 +334,8 @@ class TrainingTask:
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
         return cls(
             examples,
-            tokenized(read_examples(dev), text) if dev else [],
-            Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else chosen.induction,
+            tokenized(_read(dev, sql), text) if dev else [],
+            Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else induction,
             legal,
             chosen.model,
             chosen.training,
@@ -329,6 +343,8 @@ class TrainingTask:
             forests,
             _rules_by_hand(given["rules"], given["output"], legal, text),
             text,
+            legal if sql and chosen.model.typed else None,
+            sql,
         )
 
     def with_rules_by_hand(self, model: SavedModel) -> SavedModel:
@@ -343,14 +359,43 @@ class TrainingTask:
         return found
 
 
-def _tokenized(path: Path, settings: TextSettings, *, is_mapped: bool) -> tuple[Sequence[Example], Preprocessor]:
+def _sql(given: Mapping[str, Any]) -> SqlPrograms:
+    """How queries over the database are written, as far as the examples show it."""
+    from nqg.data.schema import read_database
+    from nqg.data.sql_programs import SqlPrograms
+
+    for name in ("forests", "seq2seq"):
+        if given[name]:
+            raise typer.BadParameter(f"cannot be combined with --database; omit --{name}", param_hint=f"--{name}")
+    queries = [example.target for example in read_examples(given["data"])]
+    sql = SqlPrograms.fit(read_database(given["database"]), queries)
+    detail(f"[sql] {sql.schema}; columns are {sql.form.value}, {in_words(sql.aliases)}")
+    return sql
+
+
+def _read(path: Path, sql: SqlPrograms | None) -> list[Example]:
+    """The examples in a file, queries in the form that a grammar learns from."""
+    found = read_examples(path)
+    if sql is None:
+        return found
+    for number, each in enumerate(found):
+        try:
+            found[number] = replace(each, target=" ".join(sql.tokenize(each.target)))
+        except FormatError as error:
+            raise error.at(Place(path, number + 1)) from None
+    return found
+
+
+def _tokenized(
+    path: Path, settings: TextSettings, sql: SqlPrograms | None, *, is_mapped: bool
+) -> tuple[Sequence[Example], Preprocessor]:
     """The examples in a file, tokenised, and how; those that memory does not hold are taken as they are."""
     if is_mapped:
         if not {settings.sentences, settings.programs} <= {"auto", "spaces"}:
             raise NqgError("with --forests, TRAIN must be tokenised already: tokens with spaces between them")
         return MappedExamples.of(path), Preprocessor()
-    raw = read_examples(path)
-    text = fit_text(raw, settings)
+    raw = _read(path, sql)
+    text = fit_text(raw, replace(settings, programs="spaces") if sql else settings)
     detail(f"[text] {in_words(text.sentences)}, courtesy = {text.courtesy}, programs = {text.programs.scheme}")
     return tokenized(raw, text), text
 
@@ -665,7 +710,7 @@ def _save(
         scores = score([answer.target for answer in answers], [example.target for example in task.dev])
         shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
         provenance = replace(provenance, measurements=(Measurement(DataFingerprint.of(task.dev, dev.name), shares),))
-    Parser(replace(training.model, text=task.text)).save(output, provenance=provenance, also=write_more)
+    Parser(replace(training.model, text=task.text, sql=task.sql)).save(output, provenance=provenance, also=write_more)
     return scores
 
 

@@ -7,6 +7,7 @@ functions of a short list; bounds on time, rows, lengths and depths end what tak
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nqg.data.schema import Schema, read_database
 from nqg.data.sql import QUOTES, quoted, sql_text, sql_words
@@ -50,6 +52,34 @@ class Rows:
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     is_cut: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; bytes are written as in SQL, and so are numbers beyond all numbers.
+
+        >>> Rows(("a", "b"), ((1, b"\\0"), (None, float("inf")))).to_dict()["rows"]
+        [[1, "x'00'"], [None, 'inf']]
+        """
+        rows = [[_plain(value) for value in row] for row in self.rows]
+        return {"columns": list(self.columns), "rows": rows, "is_cut": self.is_cut}
+
+    def lines(self) -> Iterator[str]:
+        """For people: the names of the columns and each row, with tabs in between.
+
+        >>> list(Rows(("name", "price"), (("lamp", None),), is_cut=True).lines())
+        ['name\\tprice', 'lamp\\t', '…']
+        """
+        yield "\t".join(self.columns)
+        for row in self.rows:
+            values = ("" if value is None else str(_plain(value)) for value in row)
+            yield "\t".join(" ".join(value.split()) for value in values)
+        if self.is_cut:
+            yield "…"
+
+
+def _plain(value: Value) -> str | int | float | None:
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class SqlForm(Enum):
     PUBLISHED = "published"  # any column of the database, whatever the tables of the query
     TIED = "tied"  # the columns of its table in a query about one; `t1`, `t2`, … stand for any table
     NAMED = "named"  # also, aliases are called after their tables (`named_aliases`) and have columns of those only
-    QUALIFIED = "qualified"  # also, every column stands behind an alias or table: a smaller grammar
+    QUALIFIED = "qualified"  # so, but a column without a table before it may be any: small, for queries that name both
 
 
 def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None, form: SqlForm = SqlForm.PUBLISHED) -> str:
@@ -225,13 +225,14 @@ _USES = 4  # of one table in a `from`
 def _tied_names(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
     """The names, and the categories of `select` once more for each table, called `<condition:city>` and so on.
 
-    Where all columns are qualified, one copy of the categories does: which table a column is of says its name.
+    Where columns are qualified, one copy of the categories does: of which table a column is, stands before it.
     """
     is_named, is_qualified = form is not SqlForm.TIED, form is SqlForm.QUALIFIED
     later = [f"derived_table_{use}" for use in range(2, _USES + 1)]
     yield f"<derived> ::= {' | '.join(['derived_table', *later]) if is_named else '<alias>'}"
-    yield "<tables> ::= <source>" if is_qualified else "<column> ::= <column_name>"
-    yield _all_columns(schema)
+    yield f"<column> ::= <column_name>\n{_all_columns(schema)}"
+    if is_qualified:
+        yield "<tables> ::= <source>"
     copied = {*re.findall(r"^<(\w+)>", select, flags=re.MULTILINE), "tables", "column", "qualifier"}
     any_copied = re.compile(rf"<({'|'.join(sorted(copied))})>")
     productions = "\n".join(line for line in select.splitlines() if line.startswith("<"))

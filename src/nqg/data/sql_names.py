@@ -361,10 +361,20 @@ class AliasStyle:
                         styles[None if _COUNTED.fullmatch(alias) else "" if prefix == alias else prefix] += 1
                         if prefix == alias and source.table is not None:
                             own[names.lower[source.table]][alias] += 1
-        prefix = styles.most_common(1)[0][0] if styles else "t"
-        if prefix != "":
-            return cls(prefix)
+        usual = styles.most_common(1)[0][0] if styles else "t"
+        if usual != "":
+            return cls(usual)
         return cls(names={table: found.most_common(1)[0][0] for table, found in sorted(own.items())})
+
+
+def qualified_share(queries: Iterable[str]) -> float:
+    """The share of columns that stand behind an alias or a table, of those in queries.
+
+    >>> qualified_share(["select t1.a from x as t1", "select a , b , x.c from x"])
+    0.5
+    """
+    everything = [each for query in queries for select in _Names.of(query).selects for each in select.references]
+    return sum(each.qualifier is not None for each in everything) / max(len(everything), 1)
 
 
 def named_aliases(query: str) -> str:

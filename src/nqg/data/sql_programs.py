@@ -15,14 +15,15 @@ from functools import cached_property
 from pathlib import Path
 
 from nqg.data.schema import Schema, SqlForm, sql_target_grammar
-from nqg.data.sql import QUOTES, quoted, sql_text, sql_tokens, sql_words
-from nqg.data.sql_names import AliasStyle, named_aliases, numbered_aliases, sql_problem
+from nqg.data.sql import QUOTES, quoted, sql_text, sql_tokens, sql_words, word_matches
+from nqg.data.sql_names import AliasStyle, named_aliases, numbered_aliases, qualified_share, sql_problem
 from nqg.errors import FormatError
 from nqg.files import read_json, write_text
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.settings_reader import read_dataclass
 
 FILE = "sql.json"  # in a model folder
+QUALIFIED = 0.9  # of the columns stand behind their tables: then these say enough
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class SqlPrograms:
     words: Mapping[str, str]  # how a word that is written otherwise than in lower case is written most often
     quote: str
     ends_with_semicolon: bool
+    form: SqlForm = SqlForm.NAMED
 
     def __post_init__(self) -> None:
         if self.quote not in QUOTES:
@@ -56,7 +58,7 @@ class SqlPrograms:
         queries = list(queries)
         spellings: dict[str, Counter[str]] = {}
         quotes = Counter({"'": 0})
-        for word in (word for query in queries for word in sql_words(named_aliases(query))):
+        for word in (match[0] for query in queries for match in word_matches(named_aliases(query))):
             if word[0] in QUOTES:
                 quotes[word[0]] += 1
             else:
@@ -69,12 +71,13 @@ class SqlPrograms:
             {word: written for word, written in usual.items() if word != written},
             quotes.most_common(1)[0][0],
             2 * ended > len(queries),
+            SqlForm.QUALIFIED if qualified_share(queries) > QUALIFIED else SqlForm.NAMED,
         )
 
     @cached_property
     def target_grammar(self) -> TargetGrammar:
         """The grammar of the queries that make sense for the schema, as `tokenize` writes them."""
-        return TargetGrammar.parse(sql_target_grammar(self.schema, form=SqlForm.NAMED))
+        return TargetGrammar.parse(sql_target_grammar(self.schema, form=self.form))
 
     def tokenize(self, query: str) -> tuple[str, ...]:
         """The tokens of a query in the one form that the target grammar knows."""
@@ -96,7 +99,7 @@ class SqlPrograms:
 
     def write(self, path: Path) -> None:
         """Write it as JSON; `read` gives it back."""
-        write_text(path, json.dumps(asdict(self), indent=1) + "\n")
+        write_text(path, json.dumps(asdict(self) | {"form": self.form.value}, indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> SqlPrograms:

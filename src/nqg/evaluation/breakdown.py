@@ -245,7 +245,8 @@ def grammar_findings(
         else:
             derivable = "cannot" if goal_root == NO_ROOT else "can"
             detail = f"{answer.reason or 'no answer'}; the grammar {derivable} derive the right program"
-            yield Finding(example, answer, (ABSTENTIONS.get(answer.reason, Cause.WITHHELD), where), detail)
+            cause = ABSTENTIONS.get(answer.reason.partition(":")[0], Cause.WITHHELD)
+            yield Finding(example, answer, (cause, where), detail)
 
 
 def sequence_finding(example: Example, answer: Answer, statistics: TargetStatistics) -> Finding:

@@ -228,7 +228,7 @@ class Parser:
         known = replace(full, rules=columns(grammar, full.rules))
         scores = [self._scores([sentences[number] for number in part], known.select(part)) for part in parts]
         legal = None if grammar.target_grammar else self.model.target_grammar  # typed charts are legal throughout
-        return ScoredCharts(grammar, full, np.concatenate([np.empty(0), *scores]), legal, self.model.text)
+        return ScoredCharts(grammar, full, np.concatenate([np.empty(0), *scores]), legal, self.model)
 
     def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         model = self.model
@@ -253,7 +253,7 @@ class ScoredCharts:
     full: Hypergraph
     scores: FloatArray  # (A,)
     target_grammar: TargetGrammar | None = None
-    text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
+    model: SavedModel | None = None  # knows how programs are written
 
     def select(self, sentences: Sequence[int]) -> ScoredCharts:
         """The charts of some sentences, in the order asked for; a sentence may be asked for twice."""
@@ -272,7 +272,7 @@ class ScoredCharts:
             if first and first.is_legal:
                 yield replace(answer, target=first.program, probability=first.probability, reading=first)
             else:
-                yield replace(answer, reason=ILLEGAL if first else LONG_TARGET)
+                yield replace(answer, reason=self.problem(first.program) or ILLEGAL if first else LONG_TARGET)
 
     def best(self) -> list[Derivation]:
         found = best_derivations(self.grammar, self.full, self.scores)
@@ -295,17 +295,30 @@ class ScoredCharts:
 
     def readings(self, derivations: Sequence[Derivation], options: DecodeOptions) -> list[Reading]:
         targets, legal = [derivation.target for derivation in derivations], self.target_grammar
+        programs = list(map(self.written, targets))
+        pairs = zip(targets, programs, strict=True)
         columns = zip(
             targets,
             self.probabilities(targets).tolist(),
             derivations,
-            [legal is None or legal.accepts(target) for target in targets],
+            [(legal is None or legal.accepts(target)) and not self.problem(program) for target, program in pairs],
             self.hyperedge_scores(derivations),
             self.hyperedge_marginals(derivations) if options.marginals else [()] * len(derivations),
-            map(self.text.programs.render, targets),
+            programs,
             strict=True,
         )
         return [Reading(*column) for column in columns]
+
+    def written(self, target: Tokens) -> str:
+        """A target as the training data would write it."""
+        if self.model is None:
+            return " ".join(target)
+        return self.model.sql.render(target) if self.model.sql else self.model.text.programs.render(target)
+
+    def problem(self, program: str) -> str:
+        """Why a program means nothing to the model's database, if it has one."""
+        reason = self.model.sql.problem(program) if self.model and self.model.sql else ""
+        return reason and f"{ILLEGAL}: {reason}"
 
     def probabilities(self, targets: Sequence[Tokens]) -> FloatArray:
         """The probability of a target of each sentence, all derivations that yield it together: (B,)."""

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -56,6 +56,9 @@ from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
 from nqg.text.preprocessing import FILE as TEXT
 from nqg.text.preprocessing import Preprocessor
+
+if TYPE_CHECKING:
+    from nqg.data.sql_programs import SqlPrograms
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
 
@@ -233,6 +236,7 @@ RECORDS = "training.jsonl"
 RULES = "rules.txt"
 MOST_NON_TERMINALS = 9  # in a rule of a model folder
 WEIGHTS = "model.safetensors"
+SQL = "sql.json"
 NEEDED = ("grammar.txt", "config.json", "tokenizer.json", WEIGHTS)
 
 
@@ -252,6 +256,7 @@ class SavedModel:
     calibrator: Calibrator | None = None
     by_hand: tuple[Rule, ...] = ()
     text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
+    sql: SqlPrograms | None = None  # where programs are queries of a database
 
     @property
     def trained_rules(self) -> tuple[Rule, ...]:
@@ -316,6 +321,8 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         model.calibrator.write(folder / CONFIDENCE)
     if not model.text.is_plain:
         model.text.write(folder / TEXT)
+    if model.sql is not None:
+        model.sql.write(folder / SQL)
     write_text(folder / "config.json", model.scorer.encoder.config_json())
     write_text(folder / "tokenizer.json", model.tokenizer.to_str(pretty=True))
     weights = {name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()}
@@ -395,6 +402,11 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     certain = folder / CONFIDENCE
     calibrator = Calibrator.read(certain, grammar) if certain.exists() else None
     text = Preprocessor.read(folder / TEXT) if (folder / TEXT).exists() else Preprocessor()
+    sql = None
+    if (folder / SQL).exists():
+        from nqg.data.sql_programs import SqlPrograms  # which other models do not need
+
+        sql = SqlPrograms.read(folder / SQL)
     shapes = weight_shapes(folder / WEIGHTS)
     check_config(folder / "config.json", shapes)
     with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
@@ -402,7 +414,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     scorer = _read_scorer(folder, shapes, len(grammar), settings)
     grammar = grammar.typed_by(target_grammar if settings.typed else None)
     model = SavedModel(
-        grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance, calibrator, text=text
+        grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance, calibrator, text=text, sql=sql
     )
     with refused_with("the tokenizer does not fit", folder / "tokenizer.json"):
         check_vocabulary(tokenizer.get_vocab(), scorer.encoder.vocab_size, folder / "tokenizer.json")

@@ -226,6 +226,14 @@ class GeobaseAnswer(Message):
     answer: str
 
 
+class QueryRows(Message):
+    """What a query gives on the database that is served; `is_cut`: there are more rows."""
+
+    columns: list[str]
+    rows: list[list[str | int | float | None]]
+    is_cut: bool
+
+
 class ParseResponse(Message):
     """The answer to a sentence; no `target` is an abstention, and `reason` says why."""
 
@@ -244,6 +252,7 @@ class ParseResponse(Message):
     gaps: Missing | None = None
     gaps_drawing: str | None = None
     geobase: GeobaseAnswer | None = None
+    rows: QueryRows | None = None
 
     @classmethod
     def of(cls, answer: Answer, explain: bool, gaps: Gaps | None, geobase: GeobaseAnswer | None) -> ParseResponse:
@@ -260,6 +269,7 @@ class ParseResponse(Message):
             best=ReadingFound.of(own.reading, explain) if own.reading else None,
             readings=[ReadingFound.of(reading, explain) for reading in own.readings],
             geobase=geobase,
+            rows=QueryRows(**answer.rows.to_dict()) if answer.rows else None,
         )
         if own.chart is not None:
             response.chart = [

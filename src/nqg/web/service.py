@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from nqg.answers import Answer
+from nqg.data.database import Database
 from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
 from nqg.engines import keep_large_blocks_apart, release_holes
@@ -20,6 +21,7 @@ from nqg.errors import DamagedModel, FormatError, NqgError
 from nqg.evaluation.denotations import denotation
 from nqg.grammar.grammar import Grammar, Rule, spelled
 from nqg.grammar.pictures import rule_picture
+from nqg.inference.execution import executed
 from nqg.inference.gaps import Gaps, gaps
 from nqg.inference.hybrid import Hybrid, load_model
 from nqg.inference.parser import DecodeOptions, Parser
@@ -228,12 +230,14 @@ class Service:
         model: Parser | Hybrid,
         *,
         geobase: GeobaseLookup | None = None,
+        database: Database | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
     ) -> None:
         parser = model.parser if isinstance(model, Hybrid) else model
         if not isinstance(parser, Parser):
             raise NqgError(f"the page shows the rules of a Parser, found {type(parser).__name__}")
         self.name, self.parser, self.geobase, self.limits = name, parser, geobase, limits
+        self.database = database
         self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
         self.suggestions: list[str] = []
@@ -242,8 +246,14 @@ class Service:
         self._counting: asyncio.Task[None] | None = None
 
     @classmethod
-    def load(cls, folder: Path, device: str | None = None, geobase: GeobaseLookup | None = None) -> Service:
-        return cls(folder.resolve().name, load_model(folder, device), geobase=geobase)
+    def load(
+        cls,
+        folder: Path,
+        device: str | None = None,
+        geobase: GeobaseLookup | None = None,
+        database: Database | None = None,
+    ) -> Service:
+        return cls(folder.resolve().name, load_model(folder, device), geobase=geobase, database=database)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
         """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested."""
@@ -330,7 +340,8 @@ class Service:
         found: dict[int, Explained] = {}
         for options, places in groups.items():
             answers = self._model.with_options(options).answers(sentences[place].source for place in places)
-            for place, answer in zip(places, answers, strict=True):
+            for place, given in zip(places, answers, strict=True):
+                answer = executed(given, self.database) if self.database else given
                 explain = questions[place].explain
                 found[place] = self._explanation(sentences[place], answer) if explain else Explained(answer)
         if time.monotonic() > self._tidied + TIDY_EVERY:

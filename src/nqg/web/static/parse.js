@@ -39,7 +39,7 @@ function show(found) {
 const withBest = ({ best, readings }) =>
   best ? [best, ...readings.filter((reading) => reading.target !== best.target)] : readings;
 
-function showAnswer({ target, answered_by: by, sureness, reason, corrections, gaps_drawing: gaps, geobase }) {
+function showAnswer({ target, answered_by: by, sureness, reason, corrections, gaps_drawing: gaps, geobase, rows }) {
   byId("answer-title").textContent = target === null ? "No answer" : "Program";
   byId("program").textContent = target ?? "The parser abstains rather than guess.";
   byId("program").classList.toggle("abstained", target === null);
@@ -55,8 +55,18 @@ function showAnswer({ target, answered_by: by, sureness, reason, corrections, ga
   byId("geobase").hidden = !geobase;
   byId("geobase-answer").textContent = geobase?.answer ?? "";
   byId("geobase-program").textContent = geobase?.program ?? "";
+  byId("rows").hidden = !rows;
+  byId("rows").replaceChildren(...(rows ? [rowsTable(rows)] : []));
   byId("gaps").hidden = !gaps;
   byId("gaps").replaceChildren(...drawn(gaps));
+}
+
+function rowsTable({ columns, rows, is_cut: isCut }) {
+  const line = (tag, values) => make("tr", {}, ...values.map((value) => make(tag, { textContent: value ?? "" })));
+  const table = make("table", {}, make("thead", {}, line("th", columns)), make("tbody", {}, ...rows.map((row) => line("td", row))));
+  const count = rows.length === 1 ? "1 row" : `${rows.length} rows`;
+  table.prepend(make("caption", { textContent: isCut ? `the first ${count}` : count }));
+  return table;
 }
 
 function showReadings(readings, sureness) {
