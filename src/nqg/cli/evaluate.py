@@ -87,8 +87,8 @@ def evaluate(
     confidence intervals. If the model has confidence, a table shows how often
     answers of each confidence are correct. Both parts of a model with a fallback
     are tried on all examples, alone and together. The metrics `spider` and
-    `denotation` need files of Spider and GeoQuery. With --database, a second table
-    shows execution accuracy: how many queries give the rows of the reference.
+    `denotation` need files of Spider and GeoQuery. With --database, another table
+    shows execution accuracy: queries that give the rows of the reference.
     """
     *models, test = paths
     model = models[0] if models else None
