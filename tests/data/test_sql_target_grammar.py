@@ -53,7 +53,7 @@ class TestAcceptance:
         ],
     )
     def test_queries_of_the_database_are_legal(self, constants: SqlConstants | None, form: SqlForm, query: str) -> None:
-        query = named_aliases(query) if form is SqlForm.NAMED else query
+        query = named_aliases(query) if form in (SqlForm.NAMED, SqlForm.QUALIFIED) else query
         assert _accepts(query, constants, form), _grammar(constants, form).explain(sql_tokens(query))
 
     @pytest.mark.parametrize(
@@ -102,20 +102,23 @@ class TestTies:
     @pytest.mark.parametrize(
         ("query", "forms"),
         [
-            ("select weight from student", ["published"]),
-            ("select age from student where petid = 1", ["published"]),
+            ("select weight from student", ["published", "qualified"]),
+            ("select age from student where petid = 1", ["published", "qualified"]),
             ("select t1.age from student as t1 where t1.weight > 1", ["published"]),
-            ("select age from student where age = (select max(age) from pets)", ["published"]),
-            ("select age from student union select age from pets", ["published"]),
+            ("select age from student where age = (select max(age) from pets)", ["published", "qualified"]),
+            ("select age from student union select age from pets", ["published", "qualified"]),
             ("select t1.weight from student as t1 join pets as t2", ["published", "tied"]),
             (
                 "select student.age from student as student join pets as pets_2 on student.age = pets_2.weight",
-                ["named"],
+                ["named", "qualified"],
             ),
             ("select student.weight from student as student join pets as pets", []),
-            ("select count(1) from student as student , pets as pets where pets.weight <> 1", ["named"]),
-            ("select age from student where stuid is not null and age in (1 , 2.5)", ["tied", "named"]),
-            ("select age from student where exists (select * from pets where petid = stuid)", ["tied", "named"]),
+            ("select count(1) from student as student , pets as pets where pets.weight <> 1", ["named", "qualified"]),
+            ("select age from student where stuid is not null and age in (1 , 2.5)", ["tied", "named", "qualified"]),
+            (
+                "select age from student where exists (select * from pets where petid = stuid)",
+                ["tied", "named", "qualified"],
+            ),
         ],
     )
     def test_columns_belong_to_the_tables_of_their_query(self, query: str, forms: list[str]) -> None:
