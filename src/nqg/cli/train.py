@@ -275,8 +275,7 @@ def train(
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
     try:
-        task = run.with_settings(task)
-        training = run.trained(task)
+        training = run.trained(task := run.with_settings(task))
         second = fallback.fine_tuned(task.examples, task.device, run.folder) if fallback else None
         trials = validation.trials(task, run, training, fallback) if validation else []
     except KeyboardInterrupt:
