@@ -30,7 +30,7 @@ def test_a_trial_is_a_search_with_one_change_and_the_shortest_description_is_kep
     found = list(trials(PAIRS))
     for trial in found:
         settings = best.changed(**trial.changed)
-        search = Induction(PAIRS, settings.changed(returning=False))
+        search = Induction(PAIRS, settings)
         for _ in search.steps():
             pass
         assert (trial.rules, trial.length) == (len(search.grammar), description_length(search.grammar, PAIRS, settings))

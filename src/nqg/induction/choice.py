@@ -22,6 +22,7 @@ from nqg.induction.settings import InductionSettings
 
 TRIAL_EXAMPLES = 1000  # as many distinct examples, drawn at random, are searched in a trial
 MOST_READ = 50_000  # examples of which those are drawn: a corpus may be larger than memory
+FEW_RULES = 50  # with more, a trial does without returning, which takes a search for every rule
 BUDGET = 120.0  # most seconds of processor time for all trials: a busy machine changes nothing
 
 
@@ -69,10 +70,13 @@ def trials(
         settings = best.changed(**changed)
         if changes and settings == best:
             continue
-        induction = Induction(part, settings.changed(returning=False), target_grammar=target_grammar)
-        for _ in induction.steps():
-            if is_over():
-                return
+        for returning in (False, True):
+            induction = Induction(part, settings.changed(returning=returning), target_grammar=target_grammar)
+            for _ in induction.steps():
+                if is_over():
+                    return
+            if induction.searched_rules > FEW_RULES or not settings.returning:
+                break
         grammar = induction.grammar
         length = description_length(grammar, part, settings)
         is_best = length.total < least

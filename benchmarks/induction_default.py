@@ -1,0 +1,153 @@
+"""Induction as it is by default: SCAN's ten splits and COGS from examples to answers, and how figures grow with data.
+
+    python benchmarks/induction_default.py scan [SPLIT …]
+    python benchmarks/induction_default.py cogs [STEPS]
+    python benchmarks/induction_default.py sizes cogs|scan|geoquery [SIZE …] [--plot FILE]
+
+Settings are chosen by trials on the training examples, rules and answers respect the types inferred from the training
+programs, and the embedded encoder learns on one core. Data comes from $NQG_DATA_MIRROR or ../shared/data.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nqg import Example, Grammar, Parser, TrainingSettings, infer_target_grammar, load_dataset
+from nqg.answers import exact_match
+from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.choice import chosen_settings
+from nqg.induction.corpus import underivable
+from nqg.induction.induce import induce
+from nqg.plotting import write_picture
+from timing import peak_megabytes
+
+MIRROR = Path(os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"))
+PART_SIZE = 1000
+SPLITS = ("jump", "turn-left", "length", "mcd1", "mcd2", "mcd3")
+SPLITS += ("around-right", "opposite-right", "jump-around-right", "right")
+SIZES = (1000, 2000, 4000, 8000, 16000, 24155)
+
+
+@dataclass(frozen=True, slots=True)
+class Induced:
+    """A grammar, the types that it respects, and the CPU seconds of the trials and of the search."""
+
+    grammar: Grammar
+    types: TargetGrammar
+    choosing: float
+    searching: float
+
+    @classmethod
+    def of(cls, train: Sequence[Example]) -> Induced:
+        types = infer_target_grammar(example.target_tokens for example in train)
+        start = time.process_time()
+        settings = chosen_settings(train, types)
+        middle = time.process_time()
+        return cls(induce(train, settings, target_grammar=types), types, middle - start, time.process_time() - middle)
+
+    def derivable(self, examples: Sequence[Example]) -> float:
+        """The percentage of examples with a well-typed derivation."""
+        typed = self.grammar.typed_by(self.types)
+        parts = (examples[first : first + PART_SIZE] for first in range(0, len(examples), PART_SIZE))
+        return 100 - 100 * sum(len(underivable(typed, part)) for part in parts) / len(examples)
+
+    def parser(self, train: Sequence[Example], steps: int) -> Parser:
+        training = TrainingSettings(steps=steps, batch_size=128, warm_up=min(32, steps // 4))
+        return Parser.train(self.grammar, train, target_grammar=self.types, training=training, device="cpu")
+
+
+def scan(splits: Sequence[str]) -> None:
+    for split in splits or SPLITS:
+        train, test = load_dataset("scan").split(split)
+        found = Induced.of(train)
+        start = time.process_time()
+        parser = found.parser(train, 128)
+        trained = time.process_time() - start
+        answers = list(parser.answers(example.source for example in test))
+        right = sum(exact_match(answer.target, each.target) for answer, each in zip(answers, test, strict=True))
+        seconds = f"{found.choosing:.1f} | {found.searching:.1f} | {trained:.1f}"
+        shares = f"{found.derivable(test):.1f} | {100 * right / len(test):.2f}"
+        print(f"| {split} | {len(found.grammar)} | {seconds} | {shares} |", flush=True)
+
+
+def cogs_examples(name: str) -> list[Example]:
+    """The pairs of a file; the id of each is its category."""
+    rows = (line.split("\t") for line in (MIRROR / "cogs" / f"{name}.tsv").read_text().splitlines())
+    return [Example(source, target, id=category) for source, target, category in rows]
+
+
+def cogs(steps: int = 256) -> None:
+    train, gen = cogs_examples("train"), cogs_examples("gen")
+    found = Induced.of(train)
+    print(f"{len(found.grammar)} rules, {found.choosing:.0f} + {found.searching:.0f} s, {peak_megabytes():.0f} MB")
+    print(f"derivable: {found.derivable(gen):.2f} %", flush=True)
+    parser = found.parser(train, steps)
+    right, answered, everything = Counter[str](), Counter[str](), Counter[str]()
+    for answer, example in zip(parser.answers(each.source for each in gen), gen, strict=True):
+        for category in (str(example.id), "all"):
+            everything[category] += 1
+            answered[category] += answer.target is not None
+            right[category] += exact_match(answer.target, example.target)
+    for category, count in sorted(everything.items()):
+        precision = right[category] / max(1, answered[category])
+        shares = f"{100 * answered[category] / count:.2f} | {100 * right[category] / count:.2f} | {100 * precision:.2f}"
+        print(f"| {category} | {shares} |")
+
+
+def sizes(dataset: str, counts: Sequence[int], plot: Path | None) -> None:
+    """The first examples, twice as many each time, and what grammars of them derive of the test examples."""
+    if dataset == "cogs":
+        train, test = cogs_examples("train"), cogs_examples("gen")
+    else:
+        split = load_dataset(dataset).split("length" if dataset == "scan" else "standard")
+        train, test = list(split.train), list(split.test)
+    rows = []
+    for count in counts or [each for each in SIZES if each <= len(train)]:
+        found = Induced.of(train[:count])
+        row = (count, len(found.grammar), found.choosing, found.searching, found.derivable(test))
+        rows.append(row)
+        print("| {} | {} | {:.1f} | {:.1f} | {:.1f} |".format(*row), flush=True)
+    if plot:
+        write_picture(plot, lambda figure_class: drawn(figure_class, rows))
+
+
+def drawn(figure_class: Any, rows: Sequence[tuple[int, int, float, float, float]]) -> Any:
+    figure = figure_class(figsize=(8, 3.5), layout="constrained")
+    cost, share = figure.subplots(1, 2)
+    counts = [row[0] for row in rows]
+    cost.plot(counts, [row[3] for row in rows], marker="o", label="search")
+    cost.plot(counts, [row[2] for row in rows], marker="o", label="choice of settings")
+    cost.set(xscale="log", yscale="log", xlabel="examples", ylabel="CPU seconds")
+    cost.legend(frameon=False)
+    share.plot(counts, [row[4] for row in rows], marker="o")
+    share.set(xscale="log", xlabel="examples", ylabel="% of test derivable", ylim=(0, 101))
+    return figure
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    words = sys.argv[1:]
+    plot = Path(words[words.index("--plot") + 1]) if "--plot" in words else None
+    words = words[: words.index("--plot")] if plot else words
+    match words:
+        case ["scan", *splits]:
+            scan(splits)
+        case ["cogs", *steps]:
+            cogs(*map(int, steps))
+        case ["sizes", dataset, *counts]:
+            sizes(dataset, [*map(int, counts)], plot)
+        case _:
+            raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
