@@ -49,6 +49,10 @@ def test_a_kind_that_one_side_shows_is_not_used() -> None:
     assert fitted("the one in 20 minutes ### lamp", "the two ### lamps").slots == ()
 
 
+def test_without_slots_the_language_does_not_matter() -> None:
+    assert fitted("wie ist das wetter in der stadt ### weather").to_dict() == Slots().to_dict()
+
+
 def test_what_a_value_lacks_is_left_out_where_programs_leave_it_out() -> None:
     slots = fitted(*ALARMS)
     assert values(slots, "at quarter to eight pm") == {

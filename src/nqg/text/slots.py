@@ -486,7 +486,8 @@ class _Fitting:
             if number < declared or self.is_shown(slot, variant, free):
                 self.cover(variant)
                 chosen.append(variant.slot)
-        return replace(self.draft, slots=(*chosen, *self.second_variants(chosen)))
+        slots = (*chosen, *self.second_variants(chosen))
+        return replace(self.draft, slots=slots) if slots else Slots(cut=self.draft.cut)
 
     def is_shown(self, slot: Slot, variant: _Variant, occurrences: Sequence[_Occurrence]) -> bool:
         """Whether programs have at least half of a built-in kind's readings, and several values."""
