@@ -32,8 +32,10 @@ from timing import peak_megabytes
 
 MIRROR = Path(os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"))
 PART_SIZE = 1000
-SPLITS = ("jump", "turn-left", "length", "mcd1", "mcd2", "mcd3")
-SPLITS += ("around-right", "opposite-right", "jump-around-right", "right")
+SPLITS = (
+    *("jump", "turn-left", "length", "mcd1", "mcd2", "mcd3"),
+    *("around-right", "opposite-right", "jump-around-right", "right"),
+)
 SIZES = (1000, 2000, 4000, 8000, 16000, 24155)
 
 
@@ -108,8 +110,7 @@ def sizes(dataset: str, counts: Sequence[int], plot: Path | None) -> None:
     if dataset == "cogs":
         train, test = cogs_examples("train"), cogs_examples("gen")
     else:
-        split = load_dataset(dataset).split("length" if dataset == "scan" else "standard")
-        train, test = list(split.train), list(split.test)
+        train, test = load_dataset(dataset).split("length" if dataset == "scan" else "standard")
     rows = []
     for count in counts or [each for each in SIZES if each <= len(train)]:
         found = Induced.of(train[:count])
