@@ -66,7 +66,7 @@ def inspect(
     recorded = recorded_settings(rules)
     costs = {name: recorded.get(name) if bits is None else bits for name, bits in given.items()}
     settings = InductionSettings().changed(**{name: bits for name, bits in costs.items() if isinstance(bits, float)})
-    covered = coverage(grammar, _tokenized(data, file)) if data else None
+    covered = coverage(grammar, tokenized_for(file, data)) if data else None
     steps = read_trace(trace) if trace else None
     report = Report(grammar, settings, top, covered, steps)
     if as_json:
@@ -81,7 +81,7 @@ def inspect(
         report_written(plot)
 
 
-def _tokenized(path: Path, grammar: Path) -> Sequence[Example]:
+def tokenized_for(grammar: Path, path: Path) -> Sequence[Example]:
     """The examples in a file, as the model with this grammar, or one that is fitted to them, sees them."""
     raw, text = read_examples(path), grammar / TEXT
     return tokenized(raw, Preprocessor.read(text) if text.exists() else fit_text(raw))
