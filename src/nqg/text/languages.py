@@ -26,7 +26,7 @@ def _more_units(join: str) -> str:
 
 
 @dataclass(frozen=True)
-class Language:
+class LanguagePatterns:
     """Patterns of each kind, better readings first, and words; `|` separates the spellings of one word."""
 
     code: str
@@ -46,7 +46,7 @@ class Language:
 
 
 _HALF = rf"(?:(?P<am>{AM}| in the morning)|(?P<pm>{PM}| in the (?:afternoon|evening)| at night))"
-ENGLISH = Language(
+ENGLISH = LanguagePatterns(
     code="en",
     times=(
         rf"(?:a )?(?P<part><part>|\d\d?)(?: minutes?)? (?:(?P<past>past|after)|(?P<to>to|before|till)) {HOUR}{_HALF}?",
@@ -98,7 +98,7 @@ ENGLISH = Language(
 )
 
 _HALF = r"(?:(?P<am> morgens| vormittags| früh| in der früh| am morgen)|(?P<pm> nachmittags| abends| am abend))?"
-GERMAN = Language(
+GERMAN = LanguagePatterns(
     code="de",
     times=(
         rf"(?P<part><part>|\d\d?)(?: minuten)? (?:(?P<past>nach)|(?P<to>vor)) (?P<before>halb )?{HOUR}(?: uhr)?{_HALF}",
@@ -149,7 +149,7 @@ GERMAN = Language(
 )
 
 _HALF = rf"(?:(?P<am>{AM}| de la mañana| de la madrugada)|(?P<pm>{PM}| de la tarde| de la noche))"
-SPANISH = Language(
+SPANISH = LanguagePatterns(
     code="es",
     times=(
         rf"{HOUR} (?:(?P<past>y)|(?P<to>menos)) (?P<part><part>|\d\d?)(?: minutos)?{_HALF}?",

@@ -16,13 +16,13 @@ from functools import cache, lru_cache
 
 from text_to_num import find_numbers
 
-from nqg.text.languages import DAY, HOUR, LANGUAGES, YEAR, Language
+from nqg.text.languages import DAY, HOUR, LANGUAGES, YEAR, LanguagePatterns
 
 Fields = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ValueReading:
     """Words `start` to `end` read as a value; forms write its fields."""
 
     start: int
@@ -153,7 +153,7 @@ _SCALES = {Decimal(10**power) for power in (2, 3, 6, 9, 12)}
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion", "milliarde")
 
 
-def _numbers(words: Sequence[str], language: Language) -> list[_Number]:
+def _numbers(words: Sequence[str], language: LanguagePatterns) -> list[_Number]:
     """Numbers in digits and in words from left to right, none overlapping another; then ordinals that are words too."""
     found: dict[int, _Number] = {}
     for at, word in enumerate(words):
@@ -173,7 +173,7 @@ def _numbers(words: Sequence[str], language: Language) -> list[_Number]:
     ]
 
 
-def _add_number_words(found: dict[int, _Number], words: Sequence[str], language: Language) -> None:
+def _add_number_words(found: dict[int, _Number], words: Sequence[str], language: LanguagePatterns) -> None:
     blocked = language.kept_words | language.not_numbers
     pairs = zip(("", *words), words, strict=False)
     asked = [_Word(word, word in blocked or f"{left} {word}" in blocked) for left, word in pairs]
@@ -253,14 +253,14 @@ class _Digits:
 class ValueReader:
     """Finds values of the given kinds in sentences of one language."""
 
-    language: Language
+    language: LanguagePatterns
     kinds: frozenset[str]
 
     @classmethod
     def of(cls, language: str, kinds: Iterable[str]) -> ValueReader:
         return cls(LANGUAGES[language], frozenset(kinds))
 
-    def readings(self, words: Sequence[str], today: date | None = None) -> Iterator[Reading]:
+    def readings(self, words: Sequence[str], today: date | None = None) -> Iterator[ValueReading]:
         """All readings of words in lower case, overlapping ones included."""
         if not self.kinds:
             return
@@ -279,27 +279,27 @@ class ValueReader:
                 if start is not None and end is not None:
                     fields = pattern.read(match.groupdict(), self.language, today)
                     if fields is not None:
-                        yield Reading(start, end, pattern.kind, fields)
+                        yield ValueReading(start, end, pattern.kind, fields)
 
-    def _number_readings(self, words: Sequence[str], numbers: Sequence[_Number]) -> Iterator[Reading]:
+    def _number_readings(self, words: Sequence[str], numbers: Sequence[_Number]) -> Iterator[ValueReading]:
         ends = {number.end for number in numbers}
         for number in numbers:
             if number.is_ordinal:
                 if "ordinal" in self.kinds:
-                    yield Reading(number.start, number.end, "ordinal", _ordinal_fields(number.value))
+                    yield ValueReading(number.start, number.end, "ordinal", _ordinal_fields(number.value))
                 continue
             if "number" not in self.kinds:
                 continue
-            yield Reading(number.start, number.end, "number", number_fields(number.value))
+            yield ValueReading(number.start, number.end, "number", number_fields(number.value))
             before = number.start - 1
             if before >= 0 and words[before] in ("-", "−", *self.language.minus) and before not in ends:
-                yield Reading(before, number.end, "number", number_fields(-number.value))
+                yield ValueReading(before, number.end, "number", number_fields(-number.value))
 
 
 Groups = dict[str, str | None]
 
 
-def _time(groups: Groups, language: Language, today: date | None) -> Fields | None:
+def _time(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
     if groups.get("noon") or groups.get("midnight"):
         hour, minute = (12 if groups.get("noon") else 0), 0
         return _clock(hour, minute, 0, "pm" if hour else "am")
@@ -339,7 +339,7 @@ def _clock(hour: int, minute: int, second: int, half: str | None) -> Fields:
     return fields
 
 
-def _date(groups: Groups, language: Language, today: date | None) -> Fields | None:
+def _date(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
     fields: Fields = {}
     resolved: date | None = None
     if month := groups.get("month"):
@@ -401,7 +401,7 @@ _COUNTS = {"zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6}  # in front 
 _ENGLISH_UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
 
 
-def _duration(groups: Groups, language: Language, today: date | None) -> Fields | None:
+def _duration(groups: Groups, language: LanguagePatterns, today: date | None) -> Fields | None:
     parts: list[tuple[Decimal, str]] = []
     for number in ("", "2", "3"):
         if word := groups.get(f"unit{number}"):
@@ -439,7 +439,7 @@ class _Pattern:
     expression: re.Pattern[str]
     has_digits: bool
     words: frozenset[str]  # one of which a match without digits has
-    read: Callable[[Groups, Language, date | None], Fields | None]
+    read: Callable[[Groups, LanguagePatterns, date | None], Fields | None]
 
 
 @cache
