@@ -55,8 +55,8 @@ function showAnswer({ target, answered_by: by, sureness, reason, corrections, ga
   byId("geobase").hidden = !geobase;
   byId("geobase-answer").textContent = geobase?.answer ?? "";
   byId("geobase-program").textContent = geobase?.program ?? "";
-  byId("rows").hidden = !rows;
-  byId("rows").replaceChildren(...(rows ? [rowsTable(rows)] : []));
+  byId("query-rows").hidden = !rows;
+  byId("query-rows").replaceChildren(...(rows ? [rowsTable(rows)] : []));
   byId("gaps").hidden = !gaps;
   byId("gaps").replaceChildren(...drawn(gaps));
 }
