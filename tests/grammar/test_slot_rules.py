@@ -19,6 +19,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.model.forests import build_forests
 from nqg.text.mentions import Mention
+from nqg.text.sentences import TokenizedSentence
 
 GRAMMAR = """
 @number ### @number
@@ -48,7 +49,8 @@ class Phrases:
     readings: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = field(default_factory=lambda: READINGS)
     free_text: tuple[str, ...] = ()
 
-    def mentions(self, tokens: Sequence[str], /) -> list[Mention]:
+    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> list[Mention]:
+        tokens = sentence.words if isinstance(sentence, TokenizedSentence) else sentence
         spans = [(start, end) for start in range(len(tokens)) for end in range(start + 1, len(tokens) + 1)]
         return [
             Mention(start, end, slot, value)
@@ -142,6 +144,11 @@ def test_the_right_one_of_several_values_is_the_goal() -> None:
     assert build_forests(found, examples).underivable() == [1]
 
 
+def test_rules_without_placeholders_stay_as_they_are() -> None:
+    rules = [Rule.parse("kitchen ### kitchen"), Rule.parse("NT_1 and NT_2 ### NT_1 ; NT_2")]
+    assert with_slots(rules) == rules
+
+
 def test_a_model_sees_slots_in_the_place_of_values() -> None:
     sources = [["wake", "me", "at", "half", "past", "six"], ["six"]]
     assert [" ".join(each) for each in views(grammar(), sources)] == ["wake me at @time @time @time", "@number"]
@@ -166,11 +173,12 @@ def test_a_parser_reads_values_that_it_has_never_seen() -> None:
         ("wake NT_1 at @time_1 ### wake ( NT_1 , @time_1 )", "wake NT_1 at NT_2 ### wake ( NT_1 , NT_2 )"),
         ("from @n_1 to @n_2 ### range ( @n_2 , @n_1 )", "from NT_1 to NT_2 ### range ( NT_2 , NT_1 )"),
         ("@time_1 ### time = @time_1", "@time ### time = @time"),
+        ("kitchen @n_1 ### kitchen @n_1", "kitchen NT_1 ### kitchen NT_1"),
         ("@time_3 ### @time_3", None),
         ("from @n_1 to @n_1 ### range ( @n_1 )", None),
         ("@n_1 percent ### all", None),
     ],
-    ids=["with a non-terminal", "two of a kind", "alone", "plain", "twice in the source", "on one side"],
+    ids=["with a non-terminal", "two of a kind", "alone", "a word", "plain", "twice in the source", "on one side"],
 )
 def test_placeholders_become_non_terminals(induced: str, expected: str | None) -> None:
     rules = [str(rule) for rule in with_slots([Rule.parse(induced)])]

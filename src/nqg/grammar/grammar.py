@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nqg.grammar.target_grammar import TargetGrammar
     from nqg.grammar.types import Typing
     from nqg.text.mentions import Mention
+    from nqg.text.sentences import TokenizedSentence
 
 SEPARATOR = "###"
 SLOT = "@"  # the first character of the terminals that stand for slots, in rules and target grammars
@@ -156,7 +157,7 @@ class SlotFinder(Protocol):
 
     free_text: Collection[str]  # the slots that read any words
 
-    def mentions(self, tokens: Sequence[str], /) -> Sequence[Mention]: ...
+    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> Sequence[Mention]: ...
 
 
 @dataclass(frozen=True)

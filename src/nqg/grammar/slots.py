@@ -27,6 +27,7 @@ from nqg.grammar.types import Typing
 
 if TYPE_CHECKING:
     from nqg.text.mentions import Mention
+    from nqg.text.sentences import TokenizedSentence
 
 _PLACEHOLDER = re.compile(rf"({SLOT}.+)_[0-9]+")
 
@@ -89,7 +90,7 @@ def _with_slots(rule: Rule) -> Iterator[Rule]:
     open_places = [each for each in rule.source if isinstance(each, NonTerminal) or slot_of(each)]
     numbers: dict[Symbol, Symbol] = {each: NonTerminal(at) for at, each in enumerate(open_places, start=1)}
     needed = {each for each in rule.target if isinstance(each, NonTerminal) or slot_of(each)}
-    if len(numbers) == len(open_places) and set(numbers) == needed and len(rule.source) > 1:
+    if len(numbers) == len(open_places) and set(numbers) == needed:
         sides = (tuple(numbers.get(each, each) for each in side) for side in (rule.source, rule.target))
         yield Rule(*sides)
 
@@ -134,9 +135,9 @@ class SentenceGrammar(Grammar):
         return np.array([*range(len(self.whole)), *self._slot_rules], dtype=np.int32)
 
 
-def mentions_of(grammar: Grammar, sources: Iterable[Tokens]) -> list[Sequence[Mention]]:
-    """What the grammar's slots find in each source."""
-    return [() if grammar.slots is None else grammar.slots.mentions(source) for source in sources]
+def mentions_of(grammar: Grammar, sources: Iterable[Tokens | TokenizedSentence]) -> list[Sequence[Mention]]:
+    """What the grammar's slots find in each source; how it was typed matters to values that are names or text."""
+    return [() if grammar.slots is None else grammar.slots.alternatives(source) for source in sources]
 
 
 def of_sentences(

@@ -175,7 +175,7 @@ class Parser:
         """Only what has a derivation (or, where charts are asked for, a derivable span) is encoded."""
         sources, options, longest = [each.words for each in sentences], self.options, self.model.max_length
         short = [source if len(source) <= longest else () for source in sources]
-        mentions = mentions_of(self.grammar, short)
+        mentions = mentions_of(self.grammar, (each if len(each.words) <= longest else () for each in sentences))
         grammar = of_sentences(self.grammar, short, mentions)
         prune, typing = not options.chart, grammar.typing
         everything = untyped_charts(grammar, short, prune=prune, limit=options.limit)

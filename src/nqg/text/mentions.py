@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Protocol
+
+from nqg.text.sentences import TokenizedSentence
 
 Tokens = tuple[str, ...]
 
@@ -136,3 +140,38 @@ def _replaced(target: Tokens, values: Mapping[str, Tokens]) -> Tokens:
                 replaced[at : at + len(value)] = [waiting[-1], *[None] * (len(value) - 1)]
                 waiting[1:] = waiting[1:-1]
     return tuple(token for token in replaced if token is not None)
+
+
+class Finder(Protocol):
+    """Finds what the words of a sentence may mean: `nqg.text.slots.Slots`."""
+
+    @property
+    def free_text(self) -> Collection[str]: ...
+
+    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> Sequence[Mention]: ...
+
+
+@dataclass(frozen=True)
+class KnownMentions:
+    """What slots found in sentences as they were typed, for those who have only the tokens: training, mostly."""
+
+    slots: Finder = field(repr=False)
+    found: Mapping[Tokens, Sequence[Mention]] = field(repr=False)
+    digest: str  # of what was found
+
+    @classmethod
+    def of(cls, slots: Finder, sentences: Iterable[TokenizedSentence]) -> KnownMentions:
+        """Sentences whose tokens are equal share what was found in them."""
+        found: dict[Tokens, dict[Mention, None]] = {}
+        for sentence in sentences:
+            found.setdefault(sentence.words, {}).update(dict.fromkeys(slots.alternatives(sentence)))
+        digest = sha256(repr(found).encode()).hexdigest()
+        return cls(slots, {words: tuple(mentions) for words, mentions in found.items()}, digest)
+
+    @property
+    def free_text(self) -> Collection[str]:
+        return self.slots.free_text
+
+    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> Sequence[Mention]:
+        words = sentence.words if isinstance(sentence, TokenizedSentence) else tuple(sentence)
+        return self.found[words] if words in self.found else self.slots.alternatives(sentence)

@@ -110,8 +110,12 @@ def read_slots(
     return [_read_slot(name, value, place, folder, tokenize) for name, value in values.items()]
 
 
+def is_slot_name(name: str) -> bool:
+    return regex.fullmatch(r"[^\W\d_][\w-]*(?<!_\d+)", name) is not None
+
+
 def _read_slot(name: str, value: object, place: Place | Path | None, folder: Path, tokenize: Tokenize) -> Slot:
-    if not regex.fullmatch(r"[^\W\d_][\w-]*(?<!_\d+)", name):
+    if not is_slot_name(name):
         raise FormatError(f"expected letters, digits and '-' as the name of a slot, found '{name}'", place)
     table = (
         SlotTable(kind=value) if isinstance(value, str) else read_dataclass(SlotTable, value, f"slot '{name}'", place)
@@ -184,6 +188,18 @@ class Slots:
             if key not in found and (text := slot.write(_with_words(fields, sentence, start, end))) is not None:
                 found[key] = Mention(*key, self._tokens(text, slot.quote))
         return tuple(found[key] for key in sorted(found))
+
+    def alternatives(self, sentence: Sequence[str] | TokenizedSentence) -> tuple[Mention, ...]:
+        """Every value that a sentence may mention, and every run of words that may be free text."""
+        sentence = _tokenized(sentence)
+        count = len(sentence.tokens)
+        texts = (
+            Mention(start, end, name, self.text_value(sentence, name, start, end))
+            for name, longest in self.free_text.items()
+            for start in range(count)
+            for end in range(start + 1, min(start + longest, count) + 1)
+        )
+        return (*self.mentions(sentence), *texts)
 
     def text_value(self, sentence: Sequence[str] | TokenizedSentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
@@ -422,6 +438,32 @@ def _spans_like(sentence: TokenizedSentence, value: Sequence[str], longest: int)
         for end in range(start + 1, min(start + longest, len(letters)) + 1):
             if wanted and "".join(letters[start:end]) == wanted:
                 yield start, end
+
+
+FEWEST_TEXTS = 3  # different values of a key, before it is taken for one of free text
+NEW_TEXTS = 0.5  # the chance that the next value of a key is a new one, from which on any words may be its value
+
+
+def open_texts(pairs: Sequence[Pair], slots: Slots) -> list[Slot]:
+    """Slots of free text for the keys of programs whose values are words of the sentence, and mostly new ones.
+
+    How probable a new value is, the share of values seen once tells (Good and Turing): of songs nearly all are seen
+    once, of rooms hardly any. Values that other slots explain do not count.
+    """
+    values: dict[str, Counter[Tokens]] = {}
+    for (sentence, _), marked in zip(pairs, slots.marked(pairs), strict=True):
+        for start, end in _literals(marked.target):
+            text, key = marked.target[start:end], _key_before(marked.target, start)
+            is_copied = any(True for _ in _spans_like(_tokenized(sentence), text, len(sentence)))
+            if key and is_copied and not set(marked.placeholders) & set(text):
+                values.setdefault(key, Counter())[text] += 1
+    taken = {slot.name for slot in slots.slots}
+    found = []
+    for key, texts in values.items():
+        new = sum(count == 1 for count in texts.values()) / texts.total()
+        if key not in taken and len(texts) >= FEWEST_TEXTS and new >= NEW_TEXTS and is_slot_name(key):
+            found.append(Slot(key, "text", length=2 * max(map(len, texts))))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
