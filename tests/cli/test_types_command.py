@@ -84,7 +84,7 @@ def test_funql_has_a_name() -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--coarseness", "fine"], "'fine' is none of half, one-head, all"),
+        (["--coarseness", "fine"], "'fine' is none of half, one-head, keywords, all"),
         (["--check", "hall.grammar", "-o", "x"], "a grammar that is checked is not inferred"),
     ],
 )

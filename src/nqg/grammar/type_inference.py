@@ -38,14 +38,19 @@ WHOLE = "the whole program"
 Position = int
 Head = tuple[Form, Word]  # how a term begins: the form it is in, and its word
 ROOT: Position = 0
+WHOLE_PROGRAM: Position = -1  # a type of its own, where other terms of the root's type are not whole programs
 PARENTHESES: Head = (Form(("(",), (), 1, ",", (")",)), ())  # around one term, whose type they do not change
 
 
 class Coarseness(Enum):
-    """Positions are one type if they share at least this part of the heads of the one that has fewer."""
+    """Positions are one type if they share at least this part of the heads of the one that has fewer.
+
+    Or if both hold keywords: whatever takes one takes all, and still each has values of its own type. Or all are.
+    """
 
     HALF = 1 / 2
     ONE_HEAD = 1e-9
+    KEYWORDS = 1e-12
     ALL = 0.0
 
 
@@ -190,15 +195,19 @@ class Types:
     def __init__(self, corpus: Corpus, of: dict[Position, Position], fillers: Iterable[Filler]) -> None:
         self.of = of
         self.heads: dict[Position, dict[Head, tuple[Position, ...]]] = defaultdict(dict)  # with types of arguments
+        self.whole: set[Form] = set()  # the forms of whole programs
         for filler in fillers:
             inner = tuple(of[position] for position in corpus.arguments(filler))
             self.heads[of[filler.position]].setdefault(filler.head, inner)
+            if filler.position == ROOT:
+                self.whole.add(filler.head[0])
         for position, (head, number, host) in enumerate(corpus.places):  # parts of what was never seen at this host
             if position not in of and host in of and head in self.heads[of[host]]:
                 of[position] = self.heads[of[host]][head][number]
 
     def accept(self, filler: Filler) -> bool:
-        return filler.position in self.of and filler.head in self.heads[self.of[filler.position]]
+        is_known = filler.position in self.of and filler.head in self.heads[self.of[filler.position]]
+        return is_known and (filler.position != ROOT or filler.head[0] in self.whole)
 
     def words(self) -> dict[Instance, list[Word]]:
         """The words in each form of each type."""
@@ -265,9 +274,11 @@ def ladder(corpus: Corpus, fillers: Collection[Filler]) -> Iterator[tuple[Coarse
         for share, one, other in overlaps:
             if share >= coarseness.value:
                 joined.join(one, other)
-        if coarseness is Coarseness.ALL:
-            for position in heads.keys() - {ROOT}:
-                joined.join(max(heads), position)
+        if coarseness in (Coarseness.KEYWORDS, Coarseness.ALL):
+            has_keyword = {position for position, own in heads.items() if any(form.is_keyword for form, _ in own)}
+            same = has_keyword if coarseness is Coarseness.KEYWORDS else heads.keys()
+            for position in same - {ROOT}:
+                joined.join(max(same), position)
         _join_thin(corpus, joined, heads, words)
         _join_parts(corpus, joined, heads)
         current = types()
@@ -411,7 +422,7 @@ class GrammarWriter:
         self._classes: dict[frozenset[Word], Category] = {}
         self._lists: dict[tuple[Position, str], Category] = {}
         self._productions: dict[Category, dict[tuple[TargetSymbol, ...], None]] = {}
-        self.start = same[types.of[ROOT]]
+        self.start = self._told_apart(same[types.of[ROOT]], types.whole)
         self.categories = {self.start: self._category("program")}
         waiting = [self.start]
         for own in waiting:  # which grows
@@ -421,6 +432,19 @@ class GrammarWriter:
                         waiting.append(each)
                         self.categories[each] = self._category(self._name(each))
                 self._write(own, form, inner, words)
+
+    def _told_apart(self, start: Position, seen: Collection[Form]) -> Position:
+        """The type of whole programs: where its forms are not all seen as whole programs, one of those that are."""
+        forms = self.words[start]
+        whole = {(form, inner): words for (form, inner), words in forms.items() if form in seen}
+        if len(whole) == len(forms):
+            return start
+        self.words[WHOLE_PROGRAM], self.counts[WHOLE_PROGRAM] = whole, Counter()
+        for filler, number in self.corpus.fillers.items():
+            if filler.position == ROOT:
+                self.counts[WHOLE_PROGRAM][filler.head] += self.corpus.counts[number]
+        self.positions[WHOLE_PROGRAM] = Counter({ROOT: self.positions[start].pop(ROOT)})
+        return WHOLE_PROGRAM
 
     @property
     def grammar(self) -> TargetGrammar:
