@@ -31,6 +31,7 @@ class ProjectSettings:
     """How a project's text is cut, its grammar induced, its parser built and trained, and perhaps a fallback too."""
 
     text: TextSettings = field(default_factory=TextSettings)
+    slots: Mapping[str, Any] = field(default_factory=dict)  # as `nqg.text.slots.read_slots` reads them
     induction: InductionSettings | None = None  # chosen by trials
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
@@ -41,7 +42,8 @@ class ProjectSettings:
         """The settings of each stage under the name of their table; without a fallback, none of its."""
         for each in fields(self):
             value = getattr(self, each.name)
-            if value is not None and (self.seq2seq is not None or each.name != "fine_tuning"):
+            is_shown = each.name != "slots" and (self.seq2seq is not None or each.name != "fine_tuning")
+            if value is not None and is_shown:
                 yield each.name, value
 
 
@@ -90,6 +92,7 @@ def project_settings(given: Mapping[str, Any]) -> ProjectSettings:
     tuning = {"steps": given["seq2seq_steps"], "batch_size": given["seq2seq_batch_size"], "seed": given["seed"]}
     return ProjectSettings(
         changed(base.text, given),
+        base.slots,
         induction_settings(given["like"], {}, base.induction) if given["like"] else base.induction,
         changed(base.model, given),
         changed(base.training, given),

@@ -39,7 +39,7 @@ from nqg.cli.terminal import (
 )
 from nqg.cli.types import legal_examples, target_grammar_named
 from nqg.data.dataset import Split
-from nqg.data.examples import Example, MappedExamples, distinct_pairs, fit_text, read_examples, tokenized
+from nqg.data.examples import Example, MappedExamples, Values, distinct_pairs, fit_text, read_examples, tokenized
 from nqg.errors import FormatError, MissingExtra, NqgError, Place, SettingsError
 from nqg.evaluation.calibration import (
     MOST_EXAMPLES,
@@ -55,9 +55,11 @@ from nqg.evaluation.calibration import (
 from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.slots import slot_seeds, unnumbered, with_placeholders, with_slots
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
 from nqg.grammar.types import Signatures
+from nqg.induction.choice import BUDGET
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.hybrid import write_fallback
@@ -89,6 +91,7 @@ NOTHING_SHARED = (
     "two or three sentences for each construction, with different words; make values such as numbers and names slots; "
     "read the rules. docs/your-data.md tells more"
 )
+SECONDS_AN_EXAMPLE = 0.1  # of trials that choose the settings of induction
 FOLD_STEPS = 1.75  # of all folds together, for each step of the model's own training
 
 file_option = partial(typer.Option, rich_help_panel="Files")
@@ -310,6 +313,7 @@ class TrainingTask:
     text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
     rule_types: TargetGrammar | None = None  # what a search for rules respects
     sql: SqlPrograms | None = None
+    values: Values | None = None  # of slots
 
     @classmethod
     def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> TrainingTask:
@@ -320,13 +324,14 @@ class TrainingTask:
         sql, induction = _sql(given) if given["database"] else None, chosen.induction
         if sql and induction is None:  # names of tables and columns are not values that sentences share
             induction = InductionSettings(identity_rules=False, repeated_targets=True)
-        examples, text = _tokenized(data, chosen.text, sql, is_mapped=forests is not None)
+        examples, text, values = _tokenized(data, chosen, sql, given["settings"], is_mapped=forests is not None)
         legal, named = None, given["target_grammar"] or (NONE if forests else INFERRED)
         if sql and given["target_grammar"] is None:
             legal = sql.target_grammar
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
         elif named == INFERRED:
-            legal = infer_target_grammar(example.target_tokens for example in examples)
+            marked = values.mark(examples) if values else examples
+            legal = infer_target_grammar(unnumbered(example.target_tokens) for example in marked)
             detail(f"the types of programs, inferred:\n{legal}")
         elif named != NONE:
             legal = target_grammar_named(named)
@@ -344,7 +349,16 @@ class TrainingTask:
             text,
             legal if sql and chosen.model.typed else None,
             sql,
+            values,
         )
+
+    def searched(self) -> tuple[Sequence[Example], TargetGrammar | None]:
+        """The examples that rules are searched in, with placeholders for values, and the types of their programs."""
+        legal = self.target_grammar if self.model.typed else None
+        if self.values is None:
+            return self.examples, legal
+        marked = self.values.mark(self.examples)
+        return marked, with_placeholders(legal, [each.target_tokens for each in marked]) if legal else None
 
     def with_rules_by_hand(self, model: SavedModel) -> SavedModel:
         """The trained model with its rules by hand, those that no example needs included."""
@@ -386,17 +400,20 @@ def _read(path: Path, sql: SqlPrograms | None) -> list[Example]:
 
 
 def _tokenized(
-    path: Path, settings: TextSettings, sql: SqlPrograms | None, *, is_mapped: bool
-) -> tuple[Sequence[Example], Preprocessor]:
-    """The examples in a file, tokenised, and how; those that memory does not hold are taken as they are."""
+    path: Path, chosen: ProjectSettings, sql: SqlPrograms | None, place: Path | None, *, is_mapped: bool
+) -> tuple[Sequence[Example], Preprocessor, Values | None]:
+    """The examples in a file, tokenised, how, and the values in them; what memory does not hold is taken as it is."""
+    settings = replace(chosen.text, programs="spaces", slots="given") if sql else chosen.text
     if is_mapped:
-        if not {settings.sentences, settings.programs} <= {"auto", "spaces"}:
-            raise NqgError("with --forests, TRAIN must be tokenised already: tokens with spaces between them")
-        return MappedExamples.of(path), Preprocessor()
+        if not {settings.sentences, settings.programs} <= {"auto", "spaces"} or chosen.slots:
+            raise NqgError("with --forests, TRAIN must be tokenised already (with spaces between tokens), without slots")
+        return MappedExamples.of(path), Preprocessor(), None
     raw = _read(path, sql)
-    text = fit_text(raw, replace(settings, programs="spaces") if sql else settings)
+    text = fit_text(raw, settings, chosen.slots, place)
     detail(f"[text] {in_words(text.sentences)}, courtesy = {text.courtesy}, programs = {text.programs.scheme}")
-    return tokenized(raw, text), text
+    for slot in text.slots.slots:
+        detail(f"[slots] {slot}")
+    return tokenized(raw, text), text, Values.of(raw, text)
 
 
 def _rules_by_hand(
@@ -459,12 +476,15 @@ class TrainingRun:
         """The task with the settings to induce rules with; a continued run finds those that trials have chosen."""
         if task.rules is not None:
             return task
-        legal, path = task.target_grammar if task.model.typed else None, self.folder / "induction.json"
+        if task.values is not None:  # where slots leave little to choose, and typed trials would take minutes
+            return replace(task, rules=InductionSettings())
+        (examples, legal), path = task.searched(), self.folder / "induction.json"
         with self.processes.main_first():
-            config = RunConfig.of("choice", task.examples, target_grammar=sha256(str(legal))).fingerprint
+            config = RunConfig.of("choice", examples, target_grammar=sha256(str(legal))).fingerprint
             known = read_dataclass(ChoiceRecord, read_json(path), "the choice", path) if path.exists() else None
             if known is None or known.config != config:
-                known = ChoiceRecord(config, choose_settings(task.examples, {}, legal))
+                seconds = min(BUDGET, SECONDS_AN_EXAMPLE * len(examples))
+                known = ChoiceRecord(config, choose_settings(examples, {}, legal, seconds))
                 self.folder.mkdir(parents=True, exist_ok=True)
                 write_text(path, json.dumps(asdict(known)) + "\n")
         detail(f"[induction] {in_words(known.settings)}")
@@ -476,6 +496,8 @@ class TrainingRun:
         try:
             with self.processes.main_first():
                 grammar = task.rules if isinstance(task.rules, Grammar) else self._induced(task)
+                if task.values is not None:
+                    grammar = replace(grammar, slots=task.values.mentions)
                 grammar = grammar.typed_by(task.target_grammar if task.model.typed else None)
                 forests = self._forests(grammar, distinct(task.examples), task.forests)
             training = Parser.training(
@@ -497,22 +519,26 @@ class TrainingRun:
 
     def _induced(self, task: TrainingTask) -> Grammar:
         """The grammar of the examples, which a continued run finds in the folder."""
-        examples, settings = task.examples, task.rules
+        (examples, types), settings = task.searched(), task.rules
         assert isinstance(settings, InductionSettings), "a grammar needs no search"
+        types = types if task.values else task.rule_types
         seeds = [rule for rule in task.by_hand if rule.arity <= settings.max_non_terminals]
-        comments = grammar_comments(induction_config(examples, settings, seeds, task.rule_types))
+        seeds += slot_seeds(example.source_tokens for example in examples) if task.values else []
+        comments = grammar_comments(induction_config(examples, settings, seeds, types))
         path = self.folder / "grammar.txt"
         if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
-            return Grammar.read(path, settings.max_non_terminals)
-        found = run_induction(examples, settings, seeds, task.rule_types)
-        if not found.is_finished:
-            raise KeyboardInterrupt("the search was stopped")
-        found.write(path)
-        if not self.label:
-            err.print(f"{len(found.grammar):,} rules induced from {len(examples):,} examples")
-            if len(found.grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
-                err.print(NOTHING_SHARED)
-        return found.grammar
+            grammar = Grammar.read(path, settings.max_non_terminals)
+        else:
+            found = run_induction(examples, settings, seeds, types)
+            if not found.is_finished:
+                raise KeyboardInterrupt("the search was stopped")
+            found.write(path)
+            grammar = found.grammar
+            if not self.label:
+                err.print(f"{len(grammar):,} rules induced from {len(examples):,} examples")
+                if len(grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
+                    err.print(NOTHING_SHARED)
+        return Grammar.of(with_slots(grammar), MOST_NON_TERMINALS) if task.values else grammar
 
     def _forests(self, grammar: Grammar, examples: Sequence[Example], folder: Path | None) -> Forests | ForestFolder:
         """In memory, cached between runs; or in a folder, if wanted, or if processes would each have to hold all."""
@@ -709,7 +735,10 @@ def _save(
         scores = score([answer.target for answer in answers], [example.target for example in task.dev])
         shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
         provenance = replace(provenance, measurements=(Measurement(DataFingerprint.of(task.dev, dev.name), shares),))
-    Parser(replace(training.model, text=task.text, sql=task.sql)).save(output, provenance=provenance, also=write_more)
+    model = replace(training.model, text=task.text, sql=task.sql)
+    if task.values is not None:
+        model = replace(model, grammar=replace(model.grammar, slots=task.text.slots))
+    Parser(model).save(output, provenance=provenance, also=write_more)
     return scores
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import mmap
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import decoded, numbered_lines, strict_json, write_text
 from nqg.settings_reader import read_dataclass
+from nqg.text.mentions import KnownMentions
 from nqg.text.preprocessing import Preprocessor, TextSettings
 
 
@@ -61,9 +62,39 @@ def tokenized(examples: Sequence[Example], text: Preprocessor) -> Sequence[Examp
     return [Example(*text.training_pair(example.source, example.target), example.id) for example in examples]
 
 
-def fit_text(examples: Iterable[Example], settings: TextSettings = TextSettings()) -> Preprocessor:  # noqa: B008 (frozen)
-    """How the text of raw examples becomes tokens."""
-    return Preprocessor.fit([(example.source, example.target) for example in examples], settings)
+def fit_text(
+    examples: Iterable[Example],
+    settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
+    slots: Mapping[str, Any] | None = None,
+    place: Path | None = None,
+) -> Preprocessor:
+    """How the text of raw examples becomes tokens, and which values it has; see `Preprocessor.fit`."""
+    return Preprocessor.fit([(example.source, example.target) for example in examples], settings, slots, place)
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of slots in training data: for each tokenised example one with placeholders, and what slots found."""
+
+    marked: Mapping[tuple[str, str], Example]
+    mentions: KnownMentions
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], text: Preprocessor) -> Values | None:
+        """Those in raw examples; None where the text has no slots."""
+        if not text.slots.slots:
+            return None
+        pairs = [text.training_sentence(example.source, example.target) for example in examples]
+        marked = (
+            Example(" ".join(pair.source), " ".join(pair.target), example.id)
+            for example, pair in zip(examples, text.slots.marked(pairs), strict=True)
+        )
+        keys = ((" ".join(sentence.words), " ".join(target)) for sentence, target in pairs)
+        return cls(dict(zip(keys, marked, strict=True)), KnownMentions.of(text.slots, (sentence for sentence, _ in pairs)))
+
+    def mark(self, examples: Iterable[Example]) -> list[Example]:
+        """Tokenised examples with placeholders in the place of values."""
+        return [self.marked.get((example.source, example.target), example) for example in examples]
 
 
 def read_tokenized(path: Path | str, settings: TextSettings = TextSettings()) -> Sequence[Example]:  # noqa: B008 (frozen)

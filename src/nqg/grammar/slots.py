@@ -22,7 +22,7 @@ import numpy as np
 from nqg.grammar.arrays import Int32Array
 from nqg.grammar.encoding import EncodedGrammar
 from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, RuleNumbers, Symbol, Symbols, ValueRule
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.target_grammar import Category, Production, TargetGrammar
 from nqg.grammar.types import Typing
 
 if TYPE_CHECKING:
@@ -62,6 +62,12 @@ def unnumbered(tokens: Tokens) -> tuple[str, ...]:
     return tuple(slot_of(token) or token for token in tokens)
 
 
+def slot_seeds(sources: Iterable[Tokens]) -> list[Rule]:
+    """The rules that a search over marked examples begins with: every placeholder yields itself."""
+    used = {token for source in sources for token in source if slot_of(token)}
+    return [Rule((token,), (token,)) for token in sorted(used)]
+
+
 def with_slots(rules: Iterable[Rule]) -> list[Rule]:
     """Rules over placeholders as rules that read slots: placeholders become non-terminals.
 
@@ -93,6 +99,23 @@ def _with_slots(rule: Rule) -> Iterator[Rule]:
     if len(numbers) == len(open_places) and set(numbers) == needed:
         sides = (tuple(numbers.get(each, each) for each in side) for side in (rule.source, rule.target))
         yield Rule(*sides)
+
+
+def with_placeholders(target_grammar: TargetGrammar, programs: Iterable[Tokens]) -> TargetGrammar:
+    """The grammar of marked programs, in which the placeholders of these stand for their slots.
+
+    >>> alarms = TargetGrammar.parse("<program> ::= wake ( @time )")
+    >>> print(with_placeholders(alarms, [("wake", "(", "@time_1", ")"), ("wake", "(", "@time_2", ")")]), end="")
+    <program> ::= wake ( <@time> )
+    <@time> ::= @time_1 | @time_2
+    """
+    used = sorted({token for program in programs for token in program if slot_of(token)})
+    categories = {slot: Category(slot) for slot in map(slot_of, used) if slot}
+    productions = [
+        Production(each.left, tuple(categories.get(symbol, symbol) if isinstance(symbol, str) else symbol for symbol in each.right))
+        for each in target_grammar.productions
+    ]
+    return TargetGrammar((*productions, *(Production(categories[slot_of(token) or ""], (token,)) for token in used)))
 
 
 @dataclass(frozen=True)

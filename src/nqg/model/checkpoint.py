@@ -412,6 +412,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     with refused_with("the tokenizer cannot be made", folder / "tokenizer.json"):
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     scorer = _read_scorer(folder, shapes, len(grammar), settings)
+    grammar = replace(grammar, slots=text.slots if text.slots.slots else None)
     grammar = grammar.typed_by(target_grammar if settings.typed else None)
     model = SavedModel(
         grammar, scorer.to(device), tokenizer, settings, target_grammar, provenance, calibrator, text=text, sql=sql

@@ -107,7 +107,10 @@ def _part(grammar: Grammar, examples: Sequence[Example], limit: int | None) -> F
     full, legal = untyped_charts(grammar, sources, limit=limit), None
     if grammar.typing is not None:
         legal = replace(typed_charts(grammar, grammar.typing, sources, full, limit=limit), types=None)
-    forests = Forests(full, goal_charts(grammar, legal or full, targets, limit=limit), legal)
+    goal = goal_charts(grammar, legal or full, targets, limit=limit)
+    if legal is not None and grammar.slots is not None and grammar.slots.free_text:
+        full, legal = legal, None  # without types any run of words is anything: a hundred times as many derivations
+    forests = Forests(full, goal, legal)
     graphs = forests.graphs().items()
     return Forests(**{name: replace(graph, rules=columns(grammar, graph.rules)) for name, graph in graphs})
 

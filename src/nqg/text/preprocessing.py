@@ -8,8 +8,9 @@ It is fitted to the raw pairs of the training data, and kept in the model folder
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -20,6 +21,7 @@ from nqg.text.courtesy import without_courtesy
 from nqg.text.programs import ProgramTokenizer, fit_programs
 from nqg.text.sentences import AS_IS, SentenceTokenizer, fit_sentences
 from nqg.text.sentences import TokenizedSentence as TokenizedSentence
+from nqg.text.slots import Slots, open_texts, read_slots
 
 FILE = "text.json"  # in a model folder
 
@@ -33,6 +35,7 @@ class TextSettings:
     punctuation: Literal["auto", "drop", "keep"] = "auto"
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
+    slots: Literal["auto", "given"] = "auto"
 
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
@@ -55,13 +58,24 @@ class Preprocessor:
     sentences: SentenceTokenizer = AS_IS
     programs: ProgramTokenizer = ProgramTokenizer()  # noqa: RUF009 (frozen)
     courtesy: Literal["drop", "keep"] = "keep"
+    slots: Slots = Slots()  # noqa: RUF009 (frozen)
 
     @classmethod
-    def fit(cls, pairs: Sequence[tuple[str, str]], settings: TextSettings = TextSettings()) -> Preprocessor:  # noqa: B008
-        """What suits pairs of raw sentences and programs; polite frames stay in sentences that need no other change."""
+    def fit(
+        cls,
+        pairs: Sequence[tuple[str, str]],
+        settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
+        slots: Mapping[str, Any] | None = None,
+        place: Path | None = None,
+    ) -> Preprocessor:
+        """What suits pairs of raw sentences and programs; polite frames stay in sentences that need no other change.
+
+        `slots` are those of a settings file at `place`. Raw text has the built-in ones that both sides of the pairs
+        show, too, and free text where programs quote words of sentences.
+        """
         chosen: dict[str, Any] = {name: None if value == "auto" else value for name, value in asdict(settings).items()}
         programs = fit_programs((program for _, program in pairs), chosen.pop("programs"))
-        courtesy, scheme = chosen.pop("courtesy"), chosen.pop("sentences")
+        courtesy, scheme, finds_slots = chosen.pop("courtesy"), chosen.pop("sentences"), chosen.pop("slots") != "given"
         if scheme is None and programs.scheme == "code":
             scheme = "words"  # what is tokenised is so on both sides
         meanings = [(sentence, programs.normalized(program)) for sentence, program in pairs]
@@ -69,15 +83,28 @@ class Preprocessor:
         if courtesy is None:
             is_tokenised = all(sentences.tokenize(sentence) == tuple(sentence.split()) for sentence, _ in pairs)
             courtesy = "keep" if is_tokenised else "drop"
-        return cls(sentences, programs, courtesy)
+        text = cls(sentences, programs, courtesy)
+        declared = read_slots(slots or {}, place, sentences.tokenize)
+        read = [text.training_sentence(*pair) for pair in pairs]
+        if not declared and (text.is_plain or not finds_slots):
+            return text
+        fit = partial(Slots.fit, read, cut=programs.tokenize, finds_others=finds_slots and not text.is_plain)
+        found = fit(declared)
+        texts = open_texts(read, found) if finds_slots and not text.is_plain else []
+        return replace(text, slots=fit([*declared, *texts]) if texts else found)
 
-    def training_pair(self, sentence: str, program: str) -> tuple[str, str]:
-        """A raw pair as the grammar and the model learn from it: tokens with single spaces between them."""
+    def training_sentence(self, sentence: str, program: str) -> tuple[TokenizedSentence, tuple[str, ...]]:
+        """A raw pair as tokens; of polite frames only words that the program has are kept."""
         tokens, target = self.sentences.tokens(sentence), self.programs.normalized(program)
         if self.courtesy == "drop":
             bare, named = without_courtesy(tokens), {token.lower() for token in target}
             tokens = bare if named.isdisjoint(token.text for token in set(tokens) - set(bare)) else tokens
-        return " ".join(token.text for token in tokens), " ".join(target)
+        return TokenizedSentence(sentence, tokens), target
+
+    def training_pair(self, sentence: str, program: str) -> tuple[str, str]:
+        """A raw pair as the grammar and the model learn from it: tokens with single spaces between them."""
+        tokens, target = self.training_sentence(sentence, program)
+        return " ".join(tokens.words), " ".join(target)
 
     def tokenized(self, sentence: str, known: Collection[str] = ()) -> list[TokenizedSentence]:
         """The ways to read a sentence, the first to be tried first: without polite frames and with them.
@@ -95,10 +122,28 @@ class Preprocessor:
         return self == Preprocessor()
 
     def write(self, path: Path) -> None:
-        """Write it as JSON; `read` gives it back."""
-        write_text(path, json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n")
+        """Write it as JSON, and names of slots beside it; `read` gives it back."""
+        values = {name: asdict(getattr(self, name)) for name in ("sentences", "programs")}
+        values |= {"courtesy": self.courtesy, **({"slots": self.slots.to_dict()} if self.slots.slots else {})}
+        self.slots.write_names(path.parent)
+        write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Preprocessor:
         """What `write` wrote; anything else is refused with the reason."""
-        return read_dataclass(cls, read_json(path), "the text settings", path, complete=True)
+        values = read_json(path)
+        slots = values.pop("slots", None) if isinstance(values, dict) else None
+        text = read_dataclass(_StoredText, values, "the text settings", path, complete=True)
+        found = cls(text.sentences, text.programs, text.courtesy)
+        if slots is None:
+            return found
+        return replace(found, slots=Slots.from_dict(slots, path.parent, text.programs.tokenize))
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredText:
+    """Everything but the slots."""
+
+    sentences: SentenceTokenizer
+    programs: ProgramTokenizer
+    courtesy: Literal["drop", "keep"]

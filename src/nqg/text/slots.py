@@ -289,6 +289,7 @@ class Slots:
         language: str | None = None,
         cut: Cut = cut_at_spaces,
         today: date | None = None,
+        finds_others: bool = True,
     ) -> Slots:
         """The declared slots and the built-in kinds that both sides of pairs show, in the forms of the programs."""
         read = [(_tokenized(each), tuple(target)) for each, target in pairs]
@@ -296,7 +297,7 @@ class Slots:
             raise UnknownName("language", language, LANGUAGES)
         language = language or detected_language(sentence.words for sentence, _ in read)
         kinds = {slot.kind for slot in declared}
-        unasked = [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds]
+        unasked = [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds] if finds_others else []
         return _Fitting(cls(language, (*declared, *unasked), cut), read, today).fitted(len(declared))
 
     def to_dict(self) -> dict[str, Any]:
@@ -454,7 +455,8 @@ def open_texts(pairs: Sequence[Pair], slots: Slots) -> list[Slot]:
     for (sentence, _), marked in zip(pairs, slots.marked(pairs), strict=True):
         for start, end in _literals(marked.target):
             text, key = marked.target[start:end], _key_before(marked.target, start)
-            is_copied = any(True for _ in _spans_like(_tokenized(sentence), text, len(sentence)))
+            words = _tokenized(sentence)
+            is_copied = any(True for _ in _spans_like(words, text, len(words.tokens)))
             if key and is_copied and not set(marked.placeholders) & set(text):
                 values.setdefault(key, Counter())[text] += 1
     taken = {slot.name for slot in slots.slots}
