@@ -406,7 +406,9 @@ def _tokenized(
     settings = replace(chosen.text, programs="spaces", slots="given") if sql else chosen.text
     if is_mapped:
         if not {settings.sentences, settings.programs} <= {"auto", "spaces"} or chosen.slots:
-            raise NqgError("with --forests, TRAIN must be tokenised already (with spaces between tokens), without slots")
+            raise NqgError(
+                "with --forests, TRAIN must be tokenised already (with spaces between tokens), without slots"
+            )
         return MappedExamples.of(path), Preprocessor(), None
     raw = _read(path, sql)
     text = fit_text(raw, settings, chosen.slots, place)

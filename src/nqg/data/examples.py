@@ -90,7 +90,8 @@ class Values:
             for example, pair in zip(examples, text.slots.marked(pairs), strict=True)
         )
         keys = ((" ".join(sentence.words), " ".join(target)) for sentence, target in pairs)
-        return cls(dict(zip(keys, marked, strict=True)), KnownMentions.of(text.slots, (sentence for sentence, _ in pairs)))
+        known = KnownMentions.of(text.slots, (sentence for sentence, _ in pairs))
+        return cls(dict(zip(keys, marked, strict=True)), known)
 
     def mark(self, examples: Iterable[Example]) -> list[Example]:
         """Tokenised examples with placeholders in the place of values."""

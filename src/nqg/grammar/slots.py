@@ -22,7 +22,7 @@ import numpy as np
 from nqg.grammar.arrays import Int32Array
 from nqg.grammar.encoding import EncodedGrammar
 from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, RuleNumbers, Symbol, Symbols, ValueRule
-from nqg.grammar.target_grammar import Category, Production, TargetGrammar
+from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol
 from nqg.grammar.types import Typing
 
 if TYPE_CHECKING:
@@ -111,10 +111,11 @@ def with_placeholders(target_grammar: TargetGrammar, programs: Iterable[Tokens])
     """
     used = sorted({token for program in programs for token in program if slot_of(token)})
     categories = {slot: Category(slot) for slot in map(slot_of, used) if slot}
-    productions = [
-        Production(each.left, tuple(categories.get(symbol, symbol) if isinstance(symbol, str) else symbol for symbol in each.right))
-        for each in target_grammar.productions
-    ]
+
+    def of_slot(symbol: TargetSymbol) -> TargetSymbol:
+        return categories.get(symbol, symbol) if isinstance(symbol, str) else symbol
+
+    productions = [Production(each.left, tuple(map(of_slot, each.right))) for each in target_grammar.productions]
     return TargetGrammar((*productions, *(Production(categories[slot_of(token) or ""], (token,)) for token in used)))
 
 
