@@ -143,7 +143,7 @@ def held(folder: Path, *, wait: bool) -> Iterator[None]:
 
 INDEX = "nqg.json"
 CARD = "README.md"  # for people, who may edit it
-DATA_FILES = (".grammar", ".jinja", ".json", ".jsonl", ".md", ".model", ".safetensors", ".txt")  # never code
+DATA_FILES = (".grammar", ".gz", ".jinja", ".json", ".jsonl", ".md", ".model", ".safetensors", ".txt")  # never code
 
 
 def check_replaceable(folder: Path) -> None:

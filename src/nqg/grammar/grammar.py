@@ -6,11 +6,11 @@ A file has one rule a line, `source ### target`. A word that could be misread ha
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines, write_text
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from nqg.grammar.encoding import EncodedGrammar
     from nqg.grammar.target_grammar import TargetGrammar
     from nqg.grammar.types import Typing
-    from nqg.text.mentions import Mention
-    from nqg.text.sentences import TokenizedSentence
+    from nqg.text.mentions import Finder
 
 SEPARATOR = "###"
 SLOT = "@"  # the first character of the terminals that stand for slots, in rules and target grammars
@@ -152,14 +151,6 @@ class RuleNumbers(dict[Rule, int]):
         raise KeyError(rule)
 
 
-class SlotFinder(Protocol):
-    """Finds what the words of a sentence may mean as values of slots: `nqg.text.slots.Slots`."""
-
-    free_text: Collection[str]  # the slots that read any words
-
-    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> Sequence[Mention]: ...
-
-
 @dataclass(frozen=True)
 class Grammar:
     """Rules in a fixed order; the position of a rule is its number in charts, forests and models.
@@ -179,7 +170,7 @@ class Grammar:
     rules: tuple[Rule, ...]
     max_non_terminals: int = MAX_NON_TERMINALS
     target_grammar: TargetGrammar | None = None
-    slots: SlotFinder | None = field(default=None, compare=False)
+    slots: Finder | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(set(self.rules)) < len(self.rules):

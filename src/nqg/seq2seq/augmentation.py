@@ -67,9 +67,9 @@ class Augmentation:
             reversed_pairs(self.examples), model, replace(training, steps=steps, one_subword=False), device=device
         )
         yield from reverse.steps()
-        model = reverse.seq2seq
+        seq2seq = reverse.seq2seq
         del reverse  # with what a GPU keeps for its steps
-        self.samples = likeliest(self.samples, model, self.settings.kept)
+        self.samples = likeliest(self.samples, seq2seq, self.settings.kept)
 
     @property
     def mixture(self) -> list[Example]:

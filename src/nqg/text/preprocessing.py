@@ -123,8 +123,8 @@ class Preprocessor:
 
     def write(self, path: Path) -> None:
         """Write it as JSON, and names of slots beside it; `read` gives it back."""
-        values = {name: asdict(getattr(self, name)) for name in ("sentences", "programs")}
-        values |= {"courtesy": self.courtesy, **({"slots": self.slots.to_dict()} if self.slots.slots else {})}
+        values: dict[str, Any] = {name: asdict(getattr(self, name)) for name in ("sentences", "programs")}
+        values |= {"courtesy": self.courtesy} | ({"slots": self.slots.to_dict()} if self.slots.slots else {})
         self.slots.write_names(path.parent)
         write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 

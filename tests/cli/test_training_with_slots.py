@@ -1,0 +1,73 @@
+"""Values in raw text, from `nqg train` to an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nqg.cli.main import app
+from nqg.inference.parser import Parser
+
+ROOMS = ("kitchen", "bedroom", "office")
+PAIRS = [
+    *(
+        f"Dim the {room} lights to {level} percent.\tdim(room='{room}', level={level})"
+        for room in ROOMS
+        for level in (10, 40)
+    ),
+    *(f"Set the {room} to {level} degrees\theat(room='{room}', level={level})" for room in ROOMS for level in (18, 21)),
+]
+GREETINGS = [f"Fly to {city}\tfly(to='{city}')" for city in ("Rome", "Oslo", "New York", "Lima", "Quito")]
+QUICK = ("--steps", "40", "--folds", "0", "--batch-size", "16")
+
+
+def trained(folder: Path, lines: list[str], settings: str = "") -> Parser:
+    (folder / "train.tsv").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "nqg.toml").write_text(settings)
+    words = ["train", str(folder / "train.tsv"), "-o", str(folder / "model"), *QUICK]
+    result = CliRunner().invoke(app, [*words, "--settings", str(folder / "nqg.toml")])
+    assert result.exit_code == 0, result.output
+    return Parser.load(folder / "model", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def parser(tmp_path_factory: pytest.TempPathFactory) -> Parser:
+    return trained(tmp_path_factory.mktemp("slots"), PAIRS)
+
+
+def test_numbers_that_training_never_had_are_read(parser: Parser) -> None:
+    assert parser.parse("dim the office lights to 35 percent").target == "dim(room='office', level=35)"
+    assert parser.parse("Set the kitchen to twenty two degrees").target == "heat(room='kitchen', level=22)"
+
+
+def test_what_is_not_a_number_is_said_not_to_be_one(parser: Parser) -> None:
+    answer = parser.parse("dim the office lights to kitchen percent")
+    assert answer.target is None
+
+
+def test_a_derivation_names_the_words_of_the_value(parser: Parser) -> None:
+    answer = parser.parse("dim the office lights to thirty five percent")
+    assert answer.reading is not None
+    assert "thirty five ### 35" in [str(each.rule) for each in answer.reading.derivation.hyperedges]
+
+
+def test_words_that_programs_quote_are_free_text(tmp_path: Path) -> None:
+    parser = trained(tmp_path, [*PAIRS, *GREETINGS])
+    assert parser.parse("fly to San Francisco").target == "fly(to='San Francisco')"
+
+
+def test_a_gazetteer_gives_names_their_values(tmp_path: Path) -> None:
+    (tmp_path / "cities.tsv").write_text("Rome\tIT-RM\nNYC\tUS-NYC\nBig Apple\tUS-NYC\nOslo\tNO-03\n")
+    lines = ["Fly to Rome\tfly(IT-RM)", "Fly to NYC\tfly(US-NYC)", "Drive to Rome\tdrive(IT-RM)"]
+    parser = trained(tmp_path, lines, '[slots]\ncity = {gazetteer = "cities.tsv"}\n')
+    (tmp_path / "cities.tsv").unlink()
+    assert parser.parse("drive to the Big Apple").target is None
+    assert parser.parse("drive to Big Apple").target == "drive(US-NYC)"
+    assert parser.parse("drive to Paris").target is None
+
+
+def test_slots_can_be_left_to_the_settings(tmp_path: Path) -> None:
+    parser = trained(tmp_path, PAIRS, '[text]\nslots = "given"\n')
+    assert parser.parse("dim the office lights to 35 percent").target is None
