@@ -59,8 +59,8 @@ def test_training_loads_at_most_90_modules(trained: set[str]) -> None:
 
 
 @pytest.mark.usefixtures("trained")
-def test_parsing_loads_at_most_50_modules_and_nothing_that_it_does_not_need(folder: Path) -> None:
+def test_parsing_loads_at_most_56_modules_and_nothing_that_it_does_not_need(folder: Path) -> None:
     modules = loaded(folder, "parse", "model", "walk twice", "--device", "cpu")
-    assert len(own(modules)) <= 50, own(modules)
+    assert len(own(modules)) <= 56, own(modules)  # of them ten read and write text
     assert not {"accelerate", "requests", "pooch", "sqlglot", "matplotlib", "fastapi", "ray"} & modules
     assert not [name for name in modules if name.startswith(("nqg.seq2seq", "nqg.induction"))]

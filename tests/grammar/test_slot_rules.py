@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -35,7 +35,8 @@ TYPES = """
 <time> ::= @time
 <song> ::= jazz | @number
 """
-READINGS = {
+Readings = Mapping[tuple[str, ...], Mapping[str, tuple[str, ...]]]
+READINGS: Readings = {
     ("six",): {"number": ("6",), "time": ("6", ":", "00")},
     ("half", "past", "six"): {"time": ("6", ":", "30")},
     ("half",): {"number": ("0.5",)},
@@ -46,7 +47,7 @@ READINGS = {
 class Phrases:
     """Slots that know a few phrases."""
 
-    readings: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = field(default_factory=lambda: READINGS)
+    readings: Readings = field(default_factory=lambda: READINGS)
     free_text: tuple[str, ...] = ()
 
     def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> list[Mention]:
@@ -116,8 +117,8 @@ def test_charts_are_those_of_a_grammar_that_has_the_values_as_rules(sentences: l
     values = [Rule(rule.source, rule.target) for rule in own.rules[len(grammar()) :]]
     twin = Grammar.of([*plain, *values])
     if typed:
-        number, time = " | ".join(["6", "0.5"]), " | ".join(["6 : 00", "6 : 30"])
-        twin = twin.typed_by(TargetGrammar.parse(TYPES.replace("@number", number).replace("@time", time)))
+        types = TYPES.replace("@number", "6 | 0.5").replace("@time", "6 : 00 | 6 : 30")
+        twin = twin.typed_by(TargetGrammar.parse(types))
     counts = derivation_counts(charts(own, sentences))
     if len(set(values)) == len(values):
         assert counts == derivation_counts(charts(twin, sentences))
@@ -137,7 +138,7 @@ def test_forests_have_the_rules_of_the_model() -> None:
 
 
 def test_the_right_one_of_several_values_is_the_goal() -> None:
-    readings = {("5",): {"number": ("5",)}, ("7",): {"number": ("7",)}}
+    readings: Readings = {("5",): {"number": ("5",)}, ("7",): {"number": ("7",)}}
     both = Grammar.parse("@number ### @number\nfrom NT_1 to NT_2 ### NT_1 - NT_2")
     found = replace(both, slots=Phrases(readings))
     examples = [Example("from 5 to 7", "5 - 7"), Example("from 5 to 7", "7 - 5"), Example("from 5 to 5", "5 - 5")]
@@ -157,7 +158,7 @@ def test_a_model_sees_slots_in_the_place_of_values() -> None:
 
 
 def test_a_parser_reads_values_that_it_has_never_seen() -> None:
-    readings = {(str(number),): {"number": (str(number),)} for number in range(100)}
+    readings: Readings = {(str(number),): {"number": (str(number),)} for number in range(100)}
     rules = Grammar.parse("@number ### @number\ndim to NT_1 ### dim ( NT_1 )\nraise by NT_1 ### up ( NT_1 )")
     known = replace(rules, slots=Phrases(readings))
     examples = [Example("dim to 5", "dim ( 5 )"), Example("raise by 7", "up ( 7 )")]

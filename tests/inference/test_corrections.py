@@ -18,13 +18,13 @@ from nqg.data.examples import Example
 from nqg.errors import FormatError
 from nqg.evaluation.calibration import fitted_calibrator
 from nqg.grammar.grammar import Grammar
+from nqg.grammar.slots import unknown_places
 from nqg.inference.corrections import (
     TWO_EDITS,
     Corrector,
     correction_trials,
     corrector_of,
     misspelt,
-    unknown_places,
 )
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import DecodeOptions, Parser
@@ -160,7 +160,8 @@ class Times:
 
     free_text: Collection[str] = ()
 
-    def mentions(self, tokens: Sequence[str], /) -> list[Mention]:
+    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> list[Mention]:
+        tokens = sentence.words if isinstance(sentence, TokenizedSentence) else sentence
         return [Mention(at, at + 1, "time", ("7",)) for at, token in enumerate(tokens) if token in ("sevn", "noon")]
 
 

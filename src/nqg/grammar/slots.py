@@ -164,6 +164,14 @@ def mentions_of(grammar: Grammar, sources: Iterable[Tokens | TokenizedSentence])
     return [() if grammar.slots is None else grammar.slots.alternatives(source) for source in sources]
 
 
+def unknown_places(grammar: Grammar, words: Tokens) -> list[int]:
+    """Where the words stand that are in no rule and in no value of a slot; that words may be any text, says nothing."""
+    (mentions,) = mentions_of(grammar, [words])
+    free_text = grammar.slots.free_text if grammar.slots else ()
+    values = {place for each in mentions if each.slot not in free_text for place in range(each.start, each.end)}
+    return [place for place, word in enumerate(words) if word not in grammar.words and place not in values]
+
+
 def of_sentences(
     grammar: Grammar, sources: Sequence[Tokens], mentions: Sequence[Sequence[Mention]] | None = None
 ) -> Grammar:

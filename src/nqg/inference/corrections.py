@@ -23,7 +23,7 @@ from rapidfuzz.distance import OSA
 from nqg.answers import Answer, Correction, exact_match
 from nqg.data.examples import Example
 from nqg.grammar.grammar import SLOT, Grammar
-from nqg.grammar.slots import mentions_of
+from nqg.grammar.slots import unknown_places
 from nqg.model.confidence import CorrectionTrials
 from nqg.text.sentences import TokenizedSentence
 
@@ -49,13 +49,6 @@ def corrected_answers(parser: Parser, sentences: Mapping[int, Sequence[Tokenized
         readings[number] = corrector.readings(way, places)
     found = clear_answers(parser, readings)
     return {number: replace(answer, source=sentences[number][0].raw) for number, answer in found.items()}
-
-
-def unknown_places(grammar: Grammar, words: Sequence[str]) -> list[int]:
-    """Where the words stand that are in no rule and in no value of a slot."""
-    (mentions,) = mentions_of(grammar, [words])
-    values = {place for each in mentions for place in range(each.start, each.end)}
-    return [place for place, word in enumerate(words) if word not in grammar.words and place not in values]
 
 
 def clear_answers(parser: Parser, readings: Mapping[int, Sequence[Corrected]]) -> dict[int, Answer]:

@@ -14,7 +14,7 @@ from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar, NonTerminal, spelled
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.semirings import k_best_derivations
-from nqg.grammar.slots import of_sentences
+from nqg.grammar.slots import of_sentences, unknown_places
 from nqg.grammar.target_grammar import spelled_all
 from nqg.grammar.types import NO_TYPE, Typing
 
@@ -127,11 +127,11 @@ def gaps(
     no rule knows 'swim'
     """
     tokens = tuple(source)
+    unknown = tuple(unknown_places(grammar, tokens))
     grammar = of_sentences(grammar, [tokens])
     if spans is None:
         chart = charts(grammar, [tokens], prune=False, limit=limit)
         spans = map(chart.span, chart.node_ids())
-    unknown = tuple(place for place, token in enumerate(tokens) if token not in grammar.words)
     return Gaps(tokens, fewest_islands(spans, len(tokens)), unknown, misfits(grammar, tokens, limit))
 
 
