@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from nqg.text.sentences import TokenizedSentence
 
 Tokens = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """Words `start` to `end` (not included) of a sentence that may be read as a value of a slot."""
 
     start: int

@@ -193,13 +193,23 @@ class Slots:
         """Every value that a sentence may mention, and every run of words that may be free text."""
         sentence = _tokenized(sentence)
         count = len(sentence.tokens)
-        texts = (
-            Mention(start, end, name, self.text_value(sentence, name, start, end))
-            for name, longest in self.free_text.items()
-            for start in range(count)
-            for end in range(start + 1, min(start + longest, count) + 1)
-        )
-        return (*self.mentions(sentence), *texts)
+        found = [*self.mentions(sentence)]
+        for slots in self._alike_texts:  # whose values are the same
+            longest = max(slot.length or 1 for slot in slots)
+            for start in range(count):
+                for end in range(start + 1, min(start + longest, count) + 1):
+                    value = self.text_value(sentence, slots[0].name, start, end)
+                    names = (each.name for each in slots if end - start <= (each.length or 1))
+                    found += [Mention(start, end, name, value) for name in names]
+        return tuple(found)
+
+    @cached_property
+    def _alike_texts(self) -> list[list[Slot]]:
+        groups: dict[tuple[tuple[str, ...], str], list[Slot]] = {}
+        for slot in self.slots:
+            if slot.kind == "text":
+                groups.setdefault((slot.forms, slot.quote), []).append(slot)
+        return list(groups.values())
 
     def text_value(self, sentence: Sequence[str] | TokenizedSentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
