@@ -54,7 +54,7 @@ from nqg.evaluation.calibration import (
 )
 from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
-from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.grammar import SLOT, Grammar, Rule
 from nqg.grammar.slots import slot_seeds, unnumbered, with_placeholders, with_slots
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
@@ -324,6 +324,9 @@ class TrainingTask:
         sql, induction = _sql(given) if given["database"] else None, chosen.induction
         if sql and induction is None:  # names of tables and columns are not values that sentences share
             induction = InductionSettings(identity_rules=False, repeated_targets=True)
+        rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else induction
+        if isinstance(rules, Grammar) and not any(str(rule.source[0]).startswith(SLOT) for rule in rules):
+            chosen = replace(chosen, text=replace(chosen.text, slots="given"), slots={})  # its rules read no slots
         examples, text, values = _tokenized(data, chosen, sql, given["settings"], is_mapped=forests is not None)
         legal, named = None, given["target_grammar"] or (NONE if forests else INFERRED)
         if sql and given["target_grammar"] is None:
@@ -339,7 +342,7 @@ class TrainingTask:
         return cls(
             examples,
             tokenized(_read(dev, sql), text) if dev else [],
-            Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else induction,
+            rules,
             legal,
             chosen.model,
             chosen.training,
