@@ -541,7 +541,7 @@ class TrainingRun:
             grammar = found.grammar
             if not self.label:
                 err.print(f"{len(grammar):,} rules induced from {len(examples):,} examples")
-                if len(grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
+                if not task.values and len(grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
                     err.print(NOTHING_SHARED)
         return Grammar.of(with_slots(grammar), MOST_NON_TERMINALS) if task.values else grammar
 

@@ -124,7 +124,7 @@ class Filler(NamedTuple):
     head: Head
 
 
-class Slot(NamedTuple):
+class ArgumentPlace(NamedTuple):
     """What a position is: an argument of a head or, where that has no word, a part of what stands at `host`."""
 
     head: Head
@@ -136,8 +136,8 @@ class Corpus:
     """Programs as sets of fillers. One that cannot be read is a filler of the root, whole."""
 
     def __init__(self, written: Mapping[tuple[str, ...], int]) -> None:
-        self.places: list[Slot] = [Slot((BARE, ()), 0)]  # of each position
-        self._positions: dict[Slot, Position] = {self.places[0]: ROOT}
+        self.places: list[ArgumentPlace] = [ArgumentPlace((BARE, ()), 0)]  # of each position
+        self._positions: dict[ArgumentPlace, Position] = {self.places[0]: ROOT}
         self.fillers: dict[Filler, int] = {}  # numbers them
         self.counts: Counter[int] = Counter()
         self.programs: Counter[frozenset[int]] = Counter()
@@ -177,9 +177,9 @@ class Corpus:
         form, word = filler.head
         host = ROOT if word else filler.position
         numbers = range(1 if form.arity == ANY else form.arity)
-        return tuple(self._position(Slot(filler.head, number, host)) for number in numbers)
+        return tuple(self._position(ArgumentPlace(filler.head, number, host)) for number in numbers)
 
-    def _position(self, place: Slot) -> Position:
+    def _position(self, place: ArgumentPlace) -> Position:
         position = self._positions.setdefault(place, len(self.places))
         if position == len(self.places):
             self.places.append(place)
@@ -363,7 +363,7 @@ def _join_parts(corpus: Corpus, joined: Partition, positions: Iterable[Position]
     parts = [position for position in positions if position != ROOT and not corpus.places[position].head[1]]
     is_stable = False
     while not is_stable:
-        is_stable, first = True, dict[Slot, Position]()
+        is_stable, first = True, dict[ArgumentPlace, Position]()
         for position in parts:
             place = corpus.places[position]
             same = first.setdefault(place._replace(host=joined.find(place.host)), position)
