@@ -86,9 +86,9 @@ def trials(
 
 
 ALTERNATIVES: tuple[Mapping[str, Any], ...] = (
-    {"lexical": False},
-    {"max_non_terminals": 3},
+    {"max_non_terminals": 3},  # first, since what else is good depends on it most
     {"max_non_terminals": 4},
+    {"lexical": False},
     {"repeated_targets": False},
     {"data_weight": 1 / 16},
     {"data_weight": 1 / 64},
