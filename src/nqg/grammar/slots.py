@@ -24,9 +24,9 @@ from nqg.grammar.encoding import EncodedGrammar
 from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, RuleNumbers, Symbol, Symbols, ValueRule
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol
 from nqg.grammar.types import Typing
+from nqg.text.mentions import Mention, longest_spans
 
 if TYPE_CHECKING:
-    from nqg.text.mentions import Mention
     from nqg.text.sentences import TokenizedSentence
 
 _PLACEHOLDER = re.compile(rf"({SLOT}.+)_[0-9]+")
@@ -34,17 +34,8 @@ _PLACEHOLDER = re.compile(rf"({SLOT}.+)_[0-9]+")
 Tokens = Sequence[str]
 
 
-def slot_token(slot: str) -> str:
-    """The terminal that stands for a slot.
-
-    >>> slot_token("time")
-    '@time'
-    """
-    return f"{SLOT}{slot}"
-
-
 def slot_of(placeholder: Symbol) -> str | None:
-    """The slot's terminal that a numbered placeholder stands for; None if the symbol is no placeholder.
+    """The slot's terminal that a numbered placeholder stands for; None if the symbol is not a placeholder.
 
     >>> slot_of("@time_1"), slot_of("at"), slot_of(NonTerminal(1))
     ('@time', None, None)
@@ -186,7 +177,7 @@ def of_sentences(
         ValueRule(tuple(source[each.start : each.end]), _filled(rule.target, each), rule)
         for source, found in zip(sources, mentions, strict=True)
         for each in found
-        for rule in reading.get(slot_token(each.slot), ())
+        for rule in reading.get(each.token, ())
     )
     return SentenceGrammar(
         (*grammar.rules, *values), grammar.max_non_terminals, grammar.target_grammar, grammar.slots, whole=grammar
@@ -194,10 +185,9 @@ def of_sentences(
 
 
 def _filled(target: Symbols, mention: Mention) -> Symbols:
-    slot = slot_token(mention.slot)
-    if target == (slot,):
+    if target == (mention.token,):
         return tuple(mention.value)
-    return tuple(chain.from_iterable(mention.value if each == slot else (each,) for each in target))
+    return tuple(chain.from_iterable(mention.value if each == mention.token else (each,) for each in target))
 
 
 def columns(grammar: Grammar, rules: Int32Array) -> Int32Array:
@@ -217,10 +207,9 @@ def views(
     free_text = grammar.slots.free_text
     shown: list[tuple[str, ...]] = []
     for tokens, found in zip(sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True):
-        seen, free = list(tokens), [True] * len(tokens)
-        for each in sorted(found, key=lambda each: (each.start - each.end, each.start, each.slot)):
-            if each.slot not in free_text and all(free[each.start : each.end]):
-                free[each.start : each.end] = [False] * (each.end - each.start)
-                seen[each.start : each.end] = [slot_token(each.slot)] * (each.end - each.start)
+        seen = list(tokens)
+        for readings in longest_spans(each for each in found if each.slot not in free_text):
+            first = min(readings)
+            seen[first.start : first.end] = [first.token] * (first.end - first.start)
         shown.append(tuple(seen))
     return shown

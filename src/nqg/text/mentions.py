@@ -22,6 +22,7 @@ class Mention(NamedTuple):
 
     @property
     def token(self) -> str:
+        """The terminal that stands for the slot."""
         return f"@{self.slot}"
 
 

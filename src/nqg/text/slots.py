@@ -2,8 +2,8 @@
 
 A slot has a kind (number, time, the names of a gazetteer, …) and the forms in which programs write its values; forms
 are learned: those that explain most training pairs. `Slots.mentions` finds all values in a sentence, overlapping ones
-included: which of them count is the parser's choice. Free text is found only where a pair's program shows it; elsewhere
-any run of words may be free text, which is the chart's business.
+included: which of them count is the parser's choice. Free text in a pair is what its program shows; in a sentence alone
+(`Slots.alternatives`) any run of words may be free text.
 """
 
 from __future__ import annotations
@@ -28,14 +28,8 @@ from nqg.text.sentences import TokenizedSentence
 from nqg.text.values import FORMS, Fields, ValueReader, is_form, written
 
 Kind = Literal["number", "ordinal", "time", "date", "duration", "quoted", "regex", "gazetteer", "column", "text"]
-BUILT_IN: tuple[Kind, ...] = (
-    "quoted",
-    "time",
-    "date",
-    "duration",
-    "ordinal",
-    "number",
-)  # what holds others comes first
+# What holds others comes first.
+BUILT_IN: tuple[Kind, ...] = ("quoted", "time", "date", "duration", "ordinal", "number")
 LISTED_FORMS = ("{value}", "{lower_value}", "{lower}", "{verbatim}")
 WORD_FORMS = ("{verbatim}", "{lower}")
 QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
