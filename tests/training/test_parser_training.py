@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,8 +16,10 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.model.forest_crf import batch_loss
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.training.parser_training import DevSet, ParserTraining
+from nqg.training import parser_training
+from nqg.training.parser_training import DevSet, ParserTraining, batches
 from nqg.training.records import DevScores
+from nqg.training.trainer import LEARNED_STEPS
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\njump ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [
@@ -30,14 +33,17 @@ SETTINGS = TrainingSettings(steps=40, batch_size=4, warm_up=4, learning_rate=0.0
 CPU = torch.device("cpu")
 
 
-def fitting(dev: list[Example], target_grammar: TargetGrammar | None = None) -> ParserTraining:
+def fitting(
+    dev: list[Example], target_grammar: TargetGrammar | None = None, learned: float = SETTINGS.learned
+) -> ParserTraining:
+    training = replace(SETTINGS, learned=learned)
     return Parser.training(
-        GRAMMAR, EXAMPLES, dev=dev, target_grammar=target_grammar, model=MODEL, training=SETTINGS, device="cpu"
+        GRAMMAR, EXAMPLES, dev=dev, target_grammar=target_grammar, model=MODEL, training=training, device="cpu"
     )
 
 
 def dev_set(training: ParserTraining, examples: list[Example]) -> DevSet:
-    return DevSet.of(training.model, examples, Parser(training.model), batch_size=3)
+    return DevSet.of(training.model, examples, Parser(training.model))
 
 
 def test_the_parser_ends_with_the_weights_that_did_best_on_dev_examples() -> None:
@@ -53,12 +59,28 @@ def test_the_parser_ends_with_the_weights_that_did_best_on_dev_examples() -> Non
 def test_without_dev_examples_the_last_weights_stay() -> None:
     model = fitting(dev=[])
     steps = list(model.steps())
-    assert len(steps) == SETTINGS.steps
     assert not any(step.dev for step in steps)
     assert model.trainer.best is None
 
 
-def test_dev_scores_count_right_answers_and_average_the_losses_of_what_is_derived() -> None:
+def test_training_ends_when_nothing_is_left_to_learn() -> None:
+    brief = [step.loss for step in fitting(dev=[]).steps()]
+    whole = [step.loss for step in fitting(dev=[], learned=0.0).steps()]
+    assert len(whole) == SETTINGS.steps
+    assert brief == whole[: len(brief)]
+    assert max(brief[-LEARNED_STEPS:]) < SETTINGS.learned <= brief[-LEARNED_STEPS - 1]
+
+
+def test_a_step_learns_from_a_quarter_of_the_examples() -> None:
+    settings = TrainingSettings(steps=9)
+    assert {len(batch) for batch in batches(200, settings)} == {50}
+    assert {len(batch) for batch in batches(9, settings)} == {9}
+
+
+def test_dev_scores_count_right_answers_and_average_the_losses_of_what_is_derived(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parser_training, "DEV_BATCH", 3)
     model = fitting(dev=[])
     list(model.steps())
     wrong, unknown, long = Example("walk", "J"), Example("hop", "H"), Example("walk after " * 9 + "walk", "W " * 10)

@@ -53,7 +53,7 @@ def demo() -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so small a model gains little from more, and loses much on a busy machine
     try:
-        lesson(train, test, TrainingSettings(steps=128, batch_size=128, warm_up=32))
+        lesson(train, test, TrainingSettings(steps=128, batch_size=128, learned=0.0, warm_up=32))
     finally:
         torch.set_num_threads(threads)
     _say(f"\nAll of this took {time.monotonic() - started:.0f} seconds.")

@@ -143,7 +143,8 @@ PROGRAMS = text_setting("programs", "auto|code|spaces", "Cut programs like code,
 training_setting = partial(setting_option, TrainingSettings())
 optimisation = partial(training_setting, panel="Optimisation")
 STEPS = optimisation("steps", "N", "Number of training steps.")
-BATCH_SIZE = optimisation("batch_size", "N", "Examples per step.")
+BATCH_SIZE = optimisation("batch_size", "N", "Examples per step.", show_default="a quarter of all, but 32 to 256")
+LEARNED = optimisation("learned", "LOSS", "Stop early when the loss stays below this.")
 LEARNING_RATE = optimisation(
     "learning_rate", "R", "Peak learning rate.", show_default="0.001 from scratch, 0.0001 with --encoder"
 )
@@ -208,7 +209,7 @@ FOLDS_OPTION = confidence_option(
     metavar="K",
     min=0,
     help="Hold out a K-th each time, and train on the rest; 0: no confidence.",
-    show_default="8, of more than 2,000 examples 4",
+    show_default="8; of fewer than 300 examples 5, of more than 2,000 4",
 )
 HOLD_OUT = confidence_option(
     "template", "--hold-out", metavar="KIND", help=f"What is held out together: {', '.join(HELD_OUT)}."
@@ -234,6 +235,7 @@ def train(
     encoder: str | None = ENCODER,
     steps: int | None = STEPS,
     batch_size: int | None = BATCH_SIZE,
+    learned: float | None = LEARNED,
     learning_rate: float | None = LEARNING_RATE,
     warm_up: int | None = WARM_UP,
     weight_decay: float | None = WEIGHT_DECAY,
@@ -574,7 +576,9 @@ class TrainingRun:
         writer: Any = summary_writer()(self.curves, purge_step=first + 1) if draws else None
         with progress_bar() as progress, writer or nullcontext():
             for step in saved_steps(trainer, state, self.save_every):
-                speed = (step.number - first) * settings.batch_size / max(time.monotonic() - started, 1e-9)
+                speed = (
+                    (step.number - first) * settings.batch(len(training.data)) / max(time.monotonic() - started, 1e-9)
+                )
                 dev = f" · dev {step.dev.exact_match:.1%}" if step.dev else dev
                 progress(
                     f"{self.label}training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s",

@@ -36,7 +36,7 @@ from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
 from nqg.training.parser_training import distinct
 
-MANY = 2_000  # examples, of which a system that knows only three quarters is as good as one that knows all
+FEW, MANY = 300, 2000  # examples
 MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach a few weights nothing new
 SHARE = 0.25  # of the examples are held out
 
@@ -68,14 +68,15 @@ def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, 
     """Splits of the different examples whose test parts are disjoint and, together, all of them.
 
     Examples of one template are in one fold. By length there is one split: the longest examples are held out once.
-    Without a `count` there are 8 folds, of more than 2,000 examples 4.
+    Without a `count` there are 8 folds; 5 of fewer than 300 examples, where each costs more than its steps; 4 of more than
+    2,000.
 
     >>> walks = [Example("walk", "W"), Example("walk twice", "W W"), Example("walk now", "W")]
     >>> [split.test for split in folds(walks, HeldOut.TEMPLATE, 2)]
     [(0, 2), (1,)]
     """
     examples = distinct_pairs(examples)
-    count = count or (8 if len(examples) <= MANY else 4)
+    count = count or (5 if len(examples) < FEW else 8 if len(examples) <= MANY else 4)
     if kind is HeldOut.LENGTH:
         return [held_out(examples, kind, share=1 / count, seed=seed)]
     template = likely_language(examples).template if kind is HeldOut.TEMPLATE else None

@@ -43,6 +43,7 @@ BEST_LEGAL = "best_legal"  # where the paper's NQG abstains because its best der
 LEGAL = "legal"  # what a fallback answers when it is decoded under the target grammar
 SAVE_EVERY = 64
 TRIED = 2000  # training examples that training accuracy is computed from
+PAPERS_BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,9 @@ def train_accuracy(data: RecipeData, seq2seq: Seq2seq) -> float:
 
 
 def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettings:
-    return recipe.nqg.settings(TrainingSettings, weights, seed, f"[nqg] of {recipe.name}")
+    """Those of the recipe, else the paper's: all steps, however little is left to learn."""
+    found = recipe.nqg.settings(TrainingSettings, weights, seed, f"[nqg] of {recipe.name}")
+    return replace(found, batch_size=found.batch_size or PAPERS_BATCH, learned=0.0)
 
 
 def fine_tuning_settings(recipe: Recipe, weights: str, seed: int, *, augmented: bool = False) -> FineTuningSettings:

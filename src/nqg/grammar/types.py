@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, product
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ Inner = tuple[Part, ...]
 
 NO_TYPE = -1
 ANYTHING: Part = (Wildcard.TOKENS,)  # what every target is
+KEPT = 1 << 16  # readings of targets
 WHOLES, PARTS = range(2)  # nodes of the trie below which right sides, and their ends, are
 
 
@@ -61,8 +62,15 @@ Fillers = Sequence[tuple[Inner, int]]  # what a non-terminal may stand for, and 
 class Signatures:
     """Finds the signatures of targets: a bottom-up chart over a trie of the right sides of productions.
 
-    The target as a whole may begin and end in the midst of a right side, what is inside it may not.
+    The target as a whole may begin and end in the midst of a right side, what is inside it may not. What was found last
+    is kept, for folds of the same examples ask for the same.
     """
+
+    @classmethod
+    @lru_cache(maxsize=1)
+    def shared(cls, grammar: TargetGrammar) -> Signatures:
+        """A finder that all share who look for signatures under one grammar, and who leave `allow` alone."""
+        return cls(grammar)
 
     def __init__(self, grammar: TargetGrammar) -> None:
         self._edges: list[dict[TargetSymbol, int]] = [{}, {}]
@@ -105,6 +113,7 @@ class Signatures:
         self._fillers = [[((part,), node) for part, node in below if part in allowed] for below in self._below]
         self._fillers[WHOLES] = [filler for filler in self._fillers[WHOLES] if filler[1] in self._open]
         self._anonymous = [[((), node) for node in sorted({node for _, node in below})] for below in self._fillers]
+        self._found = lru_cache(KEPT)(self._read)
 
     def of(self, target: Symbols) -> set[Signature]:
         named = [symbol for symbol in target if isinstance(symbol, NonTerminal)]
@@ -114,15 +123,15 @@ class Signatures:
 
     def fits(self, target: Symbols) -> bool:
         """Whether a target has any signature: faster, because it does not matter which."""
-        return bool(self._read(target))
+        return bool(self._found(target))
 
     def parts(self, target: Symbols) -> frozenset[Part]:
         """The parts that derive a target, whatever its non-terminals stand for."""
-        return frozenset(self._parts[item.node] for item in self._read(target))
+        return frozenset(self._parts[item.node] for item in self._found(target))
 
     def parts_of(self, hole: NonTerminal, target: Symbols) -> frozenset[Inner]:
         """What a non-terminal of a target can stand for, at each of its occurrences."""
-        return frozenset(item.inner for item in self._read(target, [hole]))
+        return frozenset(item.inner for item in self._found(target, (hole,)))
 
     def _read(self, target: Symbols, named: Sequence[NonTerminal] = ()) -> list[PartItem]:
         """The items that have read the whole target, with the parts that the `named` non-terminals stand for."""

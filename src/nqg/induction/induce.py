@@ -52,7 +52,10 @@ class Induction:
         self.settings = settings or InductionSettings()
         self._examples = examples if isinstance(examples, Sequence) else list(examples)
         self._seeds = list(seed_rules)
-        self._target_grammar, self._types = target_grammar, Signatures(target_grammar) if target_grammar else None
+        self._target_grammar, self._types = (
+            target_grammar,
+            Signatures.shared(target_grammar) if target_grammar else None,
+        )
         lexicon = lexical_rules(self._examples) if self.settings.lexical else []
         self._lexicon = [rule for rule in lexicon if self._types is None or self._types.fits(rule.target)]
         for rule in self._seeds:

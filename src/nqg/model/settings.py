@@ -1,4 +1,4 @@
-"""The settings of the parsing model and of its training; the defaults are the paper's."""
+"""The settings of the parsing model and of its training."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ PRECISIONS = ("auto", "bf16", "float32")  # auto: bf16 on GPUs that have it
 
 def _check_positive(settings: object, *names: str) -> None:
     for name in names:
-        if getattr(settings, name) < 1:
-            raise SettingsError(f"{name} is {getattr(settings, name)}; expected 1 or more")
+        value = getattr(settings, name)
+        if value is not None and value < 1:
+            raise SettingsError(f"{name} is {value}; expected 1 or more")
 
 
 def _check_number(settings: object, is_right: bool, name: str, expected: str) -> None:
@@ -59,11 +60,13 @@ class TrainingSettings:
     """How the model is fitted. `learning_rate` None: 1e-4 for pre-trained encoders, 1e-3 from scratch.
 
     With dev examples, the model is tried on them every `evaluate_every` steps, and training ends early after
-    `patience` trials in a row that were no better than the best.
+    `patience` trials in a row that were no better than the best. Without, it ends early when there is nothing left to
+    learn: when the loss stays below `learned`.
     """
 
     steps: int = 256
-    batch_size: int = 256
+    batch_size: int | None = None  # a quarter of the examples, but 32 to 256, the paper's
+    learned: float = 1e-3
     learning_rate: float | None = None
     warm_up: int = 100
     weight_decay: float = 0.01
@@ -75,6 +78,7 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         _check_positive(self, "steps", "batch_size", "evaluate_every", "patience")
+        _check_number(self, 0 <= self.learned < math.inf, "learned", "0 or more")
         _check_number(self, self.warm_up >= 0, "warm_up", "0 or more")
         _check_number(self, 0 <= self.weight_decay < math.inf, "weight_decay", "0 or more")
         _check_number(self, self.clip > 0, "clip", "more than 0")
@@ -82,6 +86,14 @@ class TrainingSettings:
             _check_number(self, 0 < self.learning_rate < math.inf, "learning_rate", "more than 0")
         if self.precision not in PRECISIONS:
             raise UnknownName("precision", self.precision, PRECISIONS)
+
+    def batch(self, examples: int) -> int:
+        """How many of so many examples a step learns from.
+
+        >>> [TrainingSettings().batch(examples) for examples in (20, 150, 600, 24000)]
+        [20, 37, 150, 256]
+        """
+        return min(examples, self.batch_size or min(max(examples // 4, 32), 256))
 
     def rate(self, encoder: str) -> float:
         """The learning rate at its highest."""

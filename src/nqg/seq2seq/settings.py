@@ -99,11 +99,12 @@ class FineTuningSettings:
     pool: int = 8  # batches whose examples are sorted by length together, at most; 1 leaves them as they come
     evaluate_every: int | None = None
     patience: int = 5  # evaluations without a better one until training stops
+    learned: float = 0.0  # training ends when the loss stays below it
     seed: int = 0
 
     def __post_init__(self) -> None:
         _check_at_least(1, self, "steps", "batch_size", "accumulate", "pool", "evaluate_every", "patience")
-        _check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing")
+        _check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing", "learned")
         for name, kind in (("optimizer", Optimizer), ("schedule", Schedule), ("precision", Precision)):
             if getattr(self, name) not in get_args(kind):
                 raise UnknownName(name, getattr(self, name), get_args(kind))

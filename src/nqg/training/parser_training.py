@@ -35,6 +35,7 @@ from nqg.training.resume import resumed_steps
 from nqg.training.trainer import Trainer, autocast
 
 SAVE_EVERY = 64
+DEV_BATCH = 256  # examples whose loss is computed at once
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
 
@@ -94,7 +95,7 @@ class ParserTraining:
             training.rate(model.encoder),
             config,
             sources=sources,
-            evaluate=DevSet.of(self.model, dev, make_system(self.model), training.batch_size).scores if dev else None,
+            evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores if dev else None,
             processes=processes,
         )
 
@@ -166,15 +167,15 @@ class ForestObjective:
 
 def batches(examples: int, settings: TrainingSettings) -> Iterator[list[int]]:
     """The examples of every step: each epoch in a new order, which the seed alone decides."""
-    rng = random.Random(settings.seed)
+    rng, size = random.Random(settings.seed), settings.batch(examples)
     queue: list[int] = []
     for _ in range(settings.steps):
-        while len(queue) < min(settings.batch_size, examples):
+        while len(queue) < size:
             epoch = list(range(examples))
             rng.shuffle(epoch)
             queue += epoch
-        yield queue[: settings.batch_size]
-        del queue[: settings.batch_size]
+        yield queue[:size]
+        del queue[:size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +186,16 @@ class DevSet:
     examples: Sequence[Example]
     system: System
     data: TrainingData | None  # of those with a loss, which the grammar derives and the encoder can read
-    batch_size: int
 
     @classmethod
-    def of(cls, model: SavedModel, examples: Sequence[Example], system: System, batch_size: int) -> DevSet:
+    def of(cls, model: SavedModel, examples: Sequence[Example], system: System) -> DevSet:
         sources = [example.source_tokens for example in examples]
         lengths = [len(each.ids) for each in tokenize(model.tokenizer, views(model.grammar, sources))]
         short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.max_length]
         forests = build_forests(model.grammar, short)
         has_loss = len(forests.underivable()) < len(short)
         data = TrainingData.of(model.grammar, short, forests, model.tokenizer) if has_loss else None
-        return cls(model, examples, system, data, batch_size)
+        return cls(model, examples, system, data)
 
     @torch.no_grad()
     def scores(self) -> DevScores:
@@ -207,7 +207,7 @@ class DevSet:
             return DevScores(share)
         model, total = self.model, 0.0
         model.scorer.eval()
-        for start in range(0, len(self.data), self.batch_size):
-            batch = range(start, min(start + self.batch_size, len(self.data)))
+        for start in range(0, len(self.data), DEV_BATCH):
+            batch = range(start, min(start + DEV_BATCH, len(self.data)))
             total += len(batch) * float(batch_loss(model.scorer, self.data.collate(batch, model.device)))
         return DevScores(share, total / len(self.data))

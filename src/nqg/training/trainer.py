@@ -25,6 +25,7 @@ from nqg.run_config import RunConfig
 from nqg.training.processes import Processes, gathered, is_sharded, sharded_like
 from nqg.training.records import DevScores, TrainingStep
 
+LEARNED_STEPS = 16  # whose losses are all small when nothing is left to learn
 NAMED = 3  # sentences of a batch that an error shows
 Schedule = Literal["constant", "linear"]
 Item = TypeVar("Item")
@@ -44,6 +45,8 @@ class LoopSettings(Protocol):
     def evaluate_every(self) -> int | None: ...
     @property
     def patience(self) -> int: ...
+    @property
+    def learned(self) -> float: ...
 
 
 class Objective(Protocol):
@@ -128,10 +131,15 @@ class Trainer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all steps were made, or the last `patience` evaluations were no better than the best."""
+        """Whether all steps were made, the last `patience` evaluations were no better than the best, or all is learned."""
         every = self.settings.evaluate_every
         waited = self.made // every - self.best.step // every if self.best and every else 0
-        return self.made >= self.settings.steps or waited >= self.settings.patience
+        is_learned = (
+            self.evaluate is None
+            and self.made >= LEARNED_STEPS
+            and all(record.loss < self.settings.learned for record in self.records[-LEARNED_STEPS:])
+        )
+        return self.made >= self.settings.steps or waited >= self.settings.patience or is_learned
 
     def learning_rate(self, step: int) -> float:  # steps are counted from 0
         return self.rate * scheduled(self.schedule, step, self.settings.steps, self.settings.warm_up)
