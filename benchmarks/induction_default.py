@@ -10,11 +10,13 @@ programs, and the embedded encoder learns on one core. Data comes from $NQG_DATA
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,7 @@ SPLITS = (
     *("jump", "turn-left", "length", "mcd1", "mcd2", "mcd3"),
     *("around-right", "opposite-right", "jump-around-right", "right"),
 )
-SIZES = (1000, 2000, 4000, 8000, 16000, 24155)
+SMALLEST = 90  # examples of a curve over sizes, twice as many each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,31 +108,53 @@ def cogs(steps: int = 256) -> None:
 
 
 def sizes(dataset: str, counts: Sequence[int], plot: Path | None) -> None:
-    """The first examples, twice as many each time, and what grammars of them derive of the test examples."""
+    """Examples drawn at random, each time about twice as many, and what grammars of them derive of held-out ones."""
     if dataset == "cogs":
-        train, test = cogs_examples("train"), cogs_examples("gen")
+        train, held_out = cogs_examples("train"), {name: cogs_examples(name) for name in ("gen", "test")}
     else:
         train, test = load_dataset(dataset).split("length" if dataset == "scan" else "standard")
-    rows = []
-    for count in counts or [each for each in SIZES if each <= len(train)]:
-        found = Induced.of(train[:count])
-        row = (count, len(found.grammar), found.choosing, found.searching, found.derivable(test))
-        rows.append(row)
-        print("| {} | {} | {:.1f} | {:.1f} | {:.1f} |".format(*row), flush=True)
+        held_out = {"test": test}
+    drawn = random.Random(0).sample(train, len(train))
+    curve = []
+    for count in counts or [count for doublings in range(9) if (count := len(train) >> doublings) >= SMALLEST][::-1]:
+        found = Induced.of(drawn[:count])
+        derivable = {name: found.derivable(examples) for name, examples in held_out.items()}
+        curve.append(Measured(count, len(found.grammar), found.choosing, found.searching, derivable))
+        print(curve[-1], flush=True)
     if plot:
-        write_picture(plot, lambda figure_class: drawn(figure_class, rows))
+        write_picture(plot, lambda figure_class: figure_of(curve, figure_class))
 
 
-def drawn(figure_class: Any, rows: Sequence[tuple[int, int, float, float, float]]) -> Any:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A point of the curves."""
+
+    examples: int
+    rules: int
+    choosing: float
+    searching: float
+    derivable: Mapping[str, float]
+
+    def __str__(self) -> str:
+        shares = " | ".join(f"{share:.1f}" for share in self.derivable.values())
+        return f"| {self.examples:,} | {self.rules:,} | {self.choosing:.1f} | {self.searching:.1f} | {shares} |"
+
+
+def figure_of(curve: Sequence[Measured], figure_class: Any) -> Any:
+    """Seconds beside a line that grows like n log n, and derivable shares."""
     figure = figure_class(figsize=(8, 3.5), layout="constrained")
     cost, share = figure.subplots(1, 2)
-    counts = [row[0] for row in rows]
-    cost.plot(counts, [row[3] for row in rows], marker="o", label="search")
-    cost.plot(counts, [row[2] for row in rows], marker="o", label="choice of settings")
-    cost.set(xscale="log", yscale="log", xlabel="examples", ylabel="CPU seconds")
+    counts, seconds = [each.examples for each in curve], [each.choosing + each.searching for each in curve]
+    unit = seconds[0] / (counts[0] * math.log(counts[0]))
+    cost.plot(counts, seconds, marker="o", label="trials and search")
+    cost.plot(counts, [each.searching for each in curve], marker="o", label="search")
+    cost.plot(counts, [unit * count * math.log(count) for count in counts], "k:", label="n log n")
+    cost.set(xscale="log", yscale="log", xlabel="training examples", ylabel="CPU seconds")
     cost.legend(frameon=False)
-    share.plot(counts, [row[4] for row in rows], marker="o")
-    share.set(xscale="log", xlabel="examples", ylabel="% of test derivable", ylim=(0, 101))
+    for name in curve[0].derivable:
+        share.plot(counts, [each.derivable[name] for each in curve], marker="o", label=name)
+    share.set(xscale="log", xlabel="training examples", ylabel="% derivable", ylim=(0, 101))
+    share.legend(frameon=False)
     return figure
 
 

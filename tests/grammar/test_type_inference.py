@@ -249,6 +249,11 @@ def test_flat_programs_have_one_type() -> None:
     assert str(grammar) == "<program> ::= JUMP | WALK | <program> <program>\n"
 
 
+def test_a_flat_program_may_be_shorter_than_any_seen() -> None:
+    grammar = grammar_of(["WALK JUMP", "JUMP WALK WALK"] * 100)
+    assert grammar.accepts(["JUMP"])
+
+
 def test_flat_programs_begin_as_seen_and_their_brackets_match() -> None:
     grammar = grammar_of(["select a from b", "select max ( a ) from c", "select b from ( select a from c )"] * 40)
     assert str(grammar) == (

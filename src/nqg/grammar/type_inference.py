@@ -603,8 +603,8 @@ def _head_text(head: Head) -> str:
 def flat_types(written: Mapping[tuple[str, ...], int]) -> InferredTypes:
     """Types of programs that are sequences of tokens: tokens in any order, with brackets that match if all do.
 
-    Whole programs are told apart by their first token, if the first tokens are few, and by their length, if no
-    program of many has a single token.
+    Whole programs are told apart by their first token, if the first tokens are few; then one such token alone is
+    a program if one is seen, or if the programs are few. Where any token may come first, the shortest may be unseen.
     """
     total = sum(written.values())
     tokens, firsts = Counter[str](), Counter[str]()
@@ -620,9 +620,8 @@ def flat_types(written: Mapping[tuple[str, ...], int]) -> InferredTypes:
     begins = [token for token in firsts if token not in marks]
     is_told = len(begins) < len(plain) and len(begins) == len(firsts)
     is_told = is_told and list(firsts.values()).count(1) <= NEW * total
-    may_be_one = total < 1 / NEW or any(len(program) == 1 for program in written)
     start = Category("program")
-    words = start if may_be_one and not is_told else Category("tokens")
+    words = Category("tokens") if is_told else start
     rights: list[tuple[TargetSymbol, ...]] = [(token,) for token in plain]
     rights += [(opening, words, closing) for opening, closing in brackets.items()]
     empty = {pair for program in written for pair in pairwise(program) if pair in brackets.items()}
@@ -632,10 +631,9 @@ def flat_types(written: Mapping[tuple[str, ...], int]) -> InferredTypes:
     rights.append((words, words))
     productions = [Production(words, right) for right in rights]
     if is_told:
-        alone = [(token,) for token in begins] if may_be_one else [(token, words) for token in begins]
-        productions[:0] = [Production(start, right) for right in (*alone, (start, words))]
-    elif words != start:
-        productions[:0] = [Production(start, (words, words))]
+        may_be_one = total < 1 / NEW or any(len(program) == 1 for program in written)
+        begun = [(token,) if may_be_one else (token, words) for token in begins]
+        productions[:0] = [Production(start, right) for right in (*begun, (start, words))]
     grammar = TargetGrammar(tuple(productions))
     examples = {start: firsts, words: tokens}
     types = [

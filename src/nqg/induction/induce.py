@@ -136,24 +136,24 @@ class Induction:
                     rules=self.searched_rules,
                     length=self.length,
                 )
-            if (widening := self._widen()) is None:
+            if (widening := self._widen(self._examples)) is None:
                 return
             yield widening
 
-    def _widen(self) -> InductionStep | None:
+    def _widen(self, examples: Sequence[Example]) -> InductionStep | None:
         """Take as many examples again into the sample, the shortest of those that the rules do not derive."""
         if self._stage == self.settings.stages or self.settings.shortest is None:
             return None
-        missing = shortest_first(self._underivable(), len(self._sample))
+        missing = shortest_first(self._underivable(examples), len(self._sample))
         if not missing:
             return None
         self._stage += 1
-        rules, before = self._rules(), self.length
+        rules, before = dict.fromkeys(self._rules()), self.length
         self._begin(missing, rules)
         after = self.length
         return InductionStep(
             phase=Phase.SAMPLING,
-            added=tuple(rule for rule in self._rules() if rule not in {*rules}),
+            added=tuple(rule for rule in self._rules() if rule not in rules),
             removed=(),
             saved=DescriptionLength(before.grammar_bits - after.grammar_bits, before.data_bits - after.data_bits),
             rules=self.searched_rules,
@@ -164,7 +164,8 @@ class Induction:
         """Make the steps of an earlier run on the same examples, without searching for them."""
         for step in steps:
             if step.phase is Phase.SAMPLING:
-                widening = self._widen()
+                joined = {*step.added}
+                widening = self._widen([each for each in self._examples if _own_rule(each) in joined])
                 if widening is None or widening.added != step.added:
                     raise NqgError(f"{FOREIGN}: another sample was searched")
                 continue
@@ -176,7 +177,8 @@ class Induction:
             for rule in removed:
                 if rule not in self._search.rules:
                     raise NqgError(f"{FOREIGN}: rule '{self._vocabulary.rule(rule)}' is removed but not there")
-            self._search.make(Move(step.phase, added, removed, step.saved.grammar_bits, step.saved.data_bits))
+            self._search.note(Move(step.phase, added, removed, step.saved.grammar_bits, step.saved.data_bits))
+        self._search.refresh()
 
     @property
     def grammar(self) -> Grammar:
@@ -185,7 +187,7 @@ class Induction:
         Such an example was left out of the search or, with a target grammar, has lost its last well-typed derivation:
         a step looks at the types of the rules that it cuts, not at all of the derivations that they take part in.
         """
-        rules = [*self._rules(), *map(_own_rule, self._underivable())]
+        rules = [*self._rules(), *map(_own_rule, self._underivable(self._examples))]
         if self._target_grammar is not None:
             typed = Grammar.of(rules, self.settings.max_non_terminals).typed_by(self._target_grammar)
             lost = _underivable_parts(typed, self._examples)
@@ -195,10 +197,10 @@ class Induction:
     def _rules(self) -> list[Rule]:
         return [self._vocabulary.rule(rule) for rule in self._search.rules]
 
-    def _underivable(self) -> Iterator[Example]:
+    def _underivable(self, examples: Sequence[Example]) -> Iterator[Example]:
         """The examples that the rules so far do not derive; those in the sample are never among them."""
         if self.settings.shortest is not None:
-            yield from _underivable_parts(Grammar.of(self._rules(), self.settings.max_non_terminals), self._examples)
+            yield from _underivable_parts(Grammar.of(self._rules(), self.settings.max_non_terminals), examples)
 
 
 def _own_rule(example: Example) -> Rule:

@@ -271,12 +271,11 @@ class Search:
     ) -> None:
         self.corpus, self.settings, self.splits, self.lexicon = corpus, settings, splits, lexicon
         self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}  # with their bits
-        self._grammar = CandidateGrammar(self.rules)
         self._index = RuleIndex(self.rules)
         self._phase, self._has_changed = Phase.SPLITTING, False
         self._returned: LabelRule | None = None  # the last rule that was done without, while returning
         self._agenda = Agenda(self.rules, settings, settings.data_weight)
-        self.data_bits = self._data_bits(np.ones(len(corpus), dtype=np.bool_), (), ())  # per example
+        self.refresh()
 
     @property
     def grammar_bits(self) -> float:
@@ -300,20 +299,27 @@ class Search:
             self._has_changed, self._returned = False, None
 
     def make(self, move: Move) -> None:
-        if move.phase is not self._phase:
-            self._phase, self._has_changed = move.phase, False
-        self._has_changed = True
-        self._returned = move.removed[0] if move.phase is Phase.RETURNING else None
         self._encode(move.added)
         self._grammar.switch(move.added, move.removed)
+        self.note(move)
+        touched = self.corpus.touched_by((*move.added, *move.removed))
+        self.data_bits[touched] = self._data_bits(touched, (), ())
+
+    def note(self, move: Move) -> None:
+        """Change the rules alone, as a step does that is made again; after the last of them, `refresh`."""
+        self._phase, self._has_changed = move.phase, True
+        self._returned = move.removed[0] if move.phase is Phase.RETURNING else None
         for rule in move.removed:
             del self.rules[rule]
             self._index.remove(rule)
         for rule in move.added:
             self.rules[rule] = label_bits(rule, self.settings)
             self._index.add(rule)
-        touched = self.corpus.touched_by((*move.added, *move.removed))
-        self.data_bits[touched] = self._data_bits(touched, (), ())
+
+    def refresh(self) -> None:
+        """Work out anew what depends on the rules."""
+        self._grammar = CandidateGrammar(self.rules)
+        self.data_bits = self._data_bits(np.ones(len(self.corpus), dtype=np.bool_), (), ())  # per example
 
     def _splitting_moves(self, rules: Sequence[LabelRule]) -> Iterator[Move]:
         """Take the best candidate of `rules`, and of all that it has to do with, until none saves enough."""
