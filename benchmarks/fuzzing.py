@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -71,6 +73,7 @@ with counted():
 
 ALL = {**READERS, **MODEL_READERS, **HTTP_READERS}
 SECONDS = 10.0  # that a case may take
+COUNTS = "counts.json"
 MEMORY = 4 << 30  # that a reader may take, beyond what was taken at the beginning
 
 
@@ -89,6 +92,7 @@ class Run:
     outcomes: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, bytes] = field(default_factory=dict)  # of refusals, each with the smallest case
     slowest: float = 0.0
+    cpu: float = 0.0  # seconds of this process before the first case
 
     @cached_property
     def stored(self) -> tuple[bytes, ...]:
@@ -130,8 +134,13 @@ class Run:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.outcomes.items()))
-        cpu = time.process_time()
-        return f"{self.name}: {self.made:,} cases, {counts}, slowest {self.slowest:.3f} s, {cpu:.0f} s of CPU"
+        cost = 1000 * (time.process_time() - self.cpu) / max(self.made, 1)
+        return f"{self.name}: {self.made:,} cases, {counts}, slowest {self.slowest:.3f} s, {cost:.2f} ms of CPU a case"
+
+    def finish(self, how: str = "") -> None:
+        print(f"{how} {self}".strip(), flush=True)
+        counts = {**self.outcomes, "slowest": self.slowest, "cpu": time.process_time() - self.cpu}
+        (self.folder / COUNTS).write_text(json.dumps(counts))
 
 
 @contextmanager
@@ -147,22 +156,22 @@ def _time_limit() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run_random(run: Run, cases: int, kept: int = 0) -> None:
-    while run.made < cases:
+def run_random(run: Run, cases: int, until: float, kept: int = 0) -> None:
+    while run.made < cases and time.monotonic() < until:
         run.try_case(run.random_case())
     if kept:
         corpus.keep(run.name, run.kinds, kept)
-    print(run, flush=True)
+    run.finish()
 
 
-def run_guided(run: Run, cases: int) -> None:
+def run_guided(run: Run, cases: int, until: float) -> None:
     """Every second case is libFuzzer's. It never returns: the process ends with the last case."""
 
     def both(case: bytes) -> None:
         run.try_case(case)
         run.try_case(run.random_case())
-        if run.made >= cases:
-            print(run, flush=True)
+        if run.made >= cases or time.monotonic() > until:
+            run.finish()
             os._exit(0)  # libFuzzer has no other end that counts as success
 
     seeds = run.folder / "corpus"
@@ -174,25 +183,46 @@ def run_guided(run: Run, cases: int) -> None:
     atheris.Fuzz()
 
 
-def run_in_a_process_of_its_own(name: str, asked: argparse.Namespace) -> int:
-    """libFuzzer ends the process, and a limit on memory cannot be taken back."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        child = os.fork()
-        if child:
-            return abs(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        run = Run(name, ALL[name], Path(folder), random.Random(f"{name} {asked.seed}"))
-        with counted():
-            run.begin()
-        _limit_memory()
-        try:
-            if asked.plain:
-                run_random(run, asked.cases, asked.keep)
-            else:
-                run_guided(run, asked.cases)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
+def run_apart(name: str, folder: Path, asked: argparse.Namespace) -> int:
+    """Start a process for a reader: libFuzzer ends it, and a limit on memory cannot be taken back."""
+    if child := os.fork():
+        return child
+    run = Run(name, ALL[name], folder, random.Random(f"{name} {asked.seed}"))
+    with counted():
+        run.begin()
+    _limit_memory()
+    run.cpu, until = time.process_time(), time.monotonic() + asked.seconds
+    try:
+        if asked.plain:
+            run_random(run, asked.cases, until, asked.keep)
+        else:
+            run_guided(run, asked.cases, until)
+    except BaseException:
+        traceback.print_exc()
+        run.finish("FAILED")
+        os._exit(1)
+    os._exit(0)
+
+
+def run_all(names: list[str], asked: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """What came of each reader, `asked.processes` of them at a time."""
+    counts: dict[str, dict[str, float]] = {}
+    running: dict[int, tuple[str, Path]] = {}
+    left = names[::-1]
+    while left or running:
+        while left and len(running) < asked.processes:
+            folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+            name = left.pop()
+            running[run_apart(name, folder, asked)] = (name, folder)
+        child, status = os.wait()
+        name, folder = running.pop(child)
+        file = folder / COUNTS
+        counts[name] = json.loads(file.read_text()) if file.exists() else {}
+        counts[name]["exit code"] = abs(os.waitstatus_to_exitcode(status))
+        shutil.rmtree(folder)
+        if asked.counts:
+            asked.counts.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
+    return counts
 
 
 def _limit_memory() -> None:
@@ -205,6 +235,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--reader", choices=sorted(ALL), action="append", help="default: all, one after the other")
     parser.add_argument("--cases", type=int, default=100_000)
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="that a reader may take, then it is stopped"
+    )
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="readers that run at a time")
+    parser.add_argument("--counts", type=Path, metavar="FILE", help="write what came of each reader as JSON")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plain", action="store_true", help="at random, without atheris")
     parser.add_argument("--keep", type=int, default=0, metavar="N", help="with --plain: store up to N refused cases")
@@ -216,7 +251,7 @@ def main() -> int:
     if not asked.plain and not HAS_ATHERIS:
         print("atheris is not installed (pip install 'nqg[fuzz]'): all cases are random", file=sys.stderr)
         asked.plain = True
-    return max(run_in_a_process_of_its_own(name, asked) for name in asked.reader or sorted(ALL))
+    return int(max(each["exit code"] for each in run_all(asked.reader or sorted(ALL), asked).values()))
 
 
 if __name__ == "__main__":

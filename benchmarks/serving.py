@@ -55,8 +55,8 @@ class Running:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def started(model: Path) -> Running:
-    command = [str(Path(sys.executable).parent / "nqg"), "serve", str(model), "--port", "0"]
+def started(model: Path, *options: str) -> Running:
+    command = [str(Path(sys.executable).parent / "nqg"), "serve", str(model), "--port", "0", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
@@ -65,21 +65,24 @@ def started(model: Path) -> Running:
     raise SystemExit(f"the server did not start (exit code {process.wait()})")
 
 
-def request(sentence: str, readings: int) -> bytes:
-    body = json.dumps({"sentence": sentence, "readings": readings}).encode()
-    head = (
-        f"POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    )
+def request(path: str, message: dict[str, object]) -> bytes:
+    body = json.dumps(message).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     return f"{head}\r\n\r\n".encode() + body
 
 
-async def answer(reader: asyncio.StreamReader) -> tuple[int, float]:
-    """The status of the next answer and the seconds that it asks us to wait."""
+async def answer(reader: asyncio.StreamReader) -> tuple[int, float, bytes]:
+    """The status of the next answer, the seconds that it asks us to wait, and its body."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-    length = int(re.findall(r"content-length: (\d+)", head)[0])
-    await reader.readexactly(length)
     wait = re.findall(r"retry-after: (\d+)", head)
-    return int(head.split()[1]), float(wait[0]) if wait else 0.0
+    if announced := re.findall(r"content-length: (\d+)", head):
+        body = await reader.readexactly(int(announced[0]))
+    else:  # chunks, the last of which is empty
+        body, size = b"", -1
+        while size:
+            size = int(await reader.readuntil(b"\r\n"), 16)
+            body += (await reader.readexactly(size + 2))[:size]
+    return int(head.split()[1]), float(wait[0]) if wait else 0.0, body
 
 
 async def client(server: Running, requests: itertools.cycle[bytes], until: float, tally: Tally) -> None:
@@ -88,7 +91,7 @@ async def client(server: Running, requests: itertools.cycle[bytes], until: float
         begin = time.monotonic()
         try:
             writer.write(next(requests))
-            status, wait = await answer(reader)
+            status, wait, _ = await answer(reader)
         except (OSError, asyncio.IncompleteReadError) as error:
             tally.statuses[type(error).__name__] += 1
             reader, writer = await asyncio.open_connection(server.host, server.port)
@@ -111,7 +114,9 @@ async def watch(server: Running, until: float, tally: Tally) -> None:
 
 async def load(server: Running, sentences: list[str], options: argparse.Namespace) -> Tally:
     tally = Tally()
-    requests = itertools.cycle([request(sentence, options.readings) for sentence in sentences])
+    requests = itertools.cycle(
+        [request("/api/parse", {"sentence": sentence, "readings": options.readings}) for sentence in sentences]
+    )
     until = time.monotonic() + options.seconds
     clients = [client(server, requests, until, tally) for _ in range(options.clients)]
     before = server.cpu_seconds()

@@ -12,7 +12,7 @@ from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.web.app import Server, create_app
+from nqg.web.app import Server, bound_socket, create_app
 from nqg.web.middleware import Access, Limits
 from nqg.web.service import Service
 
@@ -53,11 +53,12 @@ def served(
 @contextmanager
 def running(parser: Parser, limits: Limits = LIMITS, examples: Sequence[str] = EXAMPLES) -> Iterator[Server]:
     """A real server on a free port of this machine, in a thread."""
-    server = Server(Service("tiny", parser, limits=limits), Access(), examples, "127.0.0.1", 0)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join()
+    with bound_socket("127.0.0.1", 0, limits.client_timeout) as bound:
+        server = Server(Service("tiny", parser, limits=limits), Access(), examples, bound)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+            thread.join()

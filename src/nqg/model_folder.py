@@ -165,7 +165,7 @@ def index_bytes(folder: Path) -> bytes:
 
 def check_inside(folder: Path, path: Path) -> None:
     """Refuse what a link leads to elsewhere: a model must not show its owner's other files, nor change with them."""
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if not os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):
         raise NqgError(f"{path} is a link that leads out of the model folder; copy what it leads to into its place")
 
 

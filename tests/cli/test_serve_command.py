@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,6 +88,37 @@ def test_on_other_addresses_it_makes_up_a_token_and_demands_it(model: Path) -> N
             parsed(address(lines), "run")
         assert parsed(address(lines), "run", Authorization=f"Bearer {token}")["target"] == "R"
         assert stopped(process, signal.SIGTERM) == (0, "")
+
+
+def workers(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_workers_load_the_model_again_where_it_can_be_and_are_replaced_and_end_with_the_first_process(
+    model: Path, tmp_path: Path
+) -> None:
+    served = Path(shutil.copytree(model, tmp_path / "served"))
+    with serving(served, "--workers", "2") as (process, lines):
+        assert process.stderr is not None
+        (served / "grammar.txt").rename(tmp_path / "grammar.txt")
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr.readline() == (
+            f"no new worker: {served / 'grammar.txt'} is missing: the model folder is incomplete\n"
+        )
+        assert parsed(address(lines), "run twice")["target"] == "R R"
+        (tmp_path / "grammar.txt").rename(served / "grammar.txt")
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr.readline() == "the model was loaded again\n"
+        youngest = workers(process.pid)[-1]
+        os.kill(youngest, signal.SIGKILL)
+        assert process.stderr.readline() == f"worker {youngest} ended (exit code -9); another takes its place\n"
+        assert parsed(address(lines), "run twice")["target"] == "R R"
+        last = workers(process.pid)
+        process.kill()
+        while any(Path(f"/proc/{pid}").exists() for pid in last):
+            time.sleep(0.05)
 
 
 def failure(*arguments: str) -> BaseException | None:

@@ -19,14 +19,17 @@ from nqg.data.examples import MappedExamples, read_examples, write_examples
 from nqg.data.funql import expanded, original_text, parse_funql, spaced_text
 from nqg.data.geobase import read_geobase
 from nqg.data.geoquery import load_geoquery
+from nqg.data.scan import read_scan_file
 from nqg.data.schema import Schema, Table, read_database, read_schemas
 from nqg.data.snips import load_snips
 from nqg.data.spider import load_spider_xsp, nqg_examples
 from nqg.data.sql import sql_text, sql_tokens
 from nqg.data.sql_names import named_aliases, numbered_aliases, sql_problem
+from nqg.data.sql_programs import SqlPrograms
 from nqg.evaluation.spider_parser import parse_query
 from nqg.experiments.recipe import read_recipe
 from nqg.experiments.records import read_record
+from nqg.experiments.task import read_answers
 from nqg.files import read_json
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
@@ -41,6 +44,7 @@ from nqg.settings_reader import read_toml
 from nqg.splits.compounds import sql_compounds
 from nqg.text.gazetteer import read_gazetteer
 from nqg.text.slots import Slots, read_slots
+from nqg.training.records import read_steps
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,12 @@ def _sql_names(path: Path) -> object:
     return sql_problem(query, SCHEMA), numbered_aliases(named_aliases(query))
 
 
+def _sql_programs(path: Path) -> object:
+    programs = SqlPrograms.read(path)
+    query = "select T1.age from student as T1 where T1.stuid = 'x';"
+    return programs.render(programs.tokenize(query)), programs.problem(query), str(programs.target_grammar)
+
+
 def _spider_sql(path: Path) -> object:
     return parse_query(_text(path), SCHEMA)
 
@@ -194,6 +204,8 @@ READERS: Mapping[str, Reader] = {
     "predictions.tsv": Reader("predictions.tsv", PredictionFile.read, _texts(seeds.TSV)),
     "predictions.jsonl": Reader("predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)),
     "trace": Reader("trace.jsonl", read_trace, lambda: (seeds.trace().encode(),)),
+    "training steps": Reader("training.jsonl", read_steps, _texts(seeds.TRAINING_STEPS)),
+    "answers": Reader("0.jsonl", lambda path: read_answers(path, seeds.EXAMPLES[:2]), _texts(seeds.ANSWERS)),
     "forests": Reader("forests.npz", read_forests, lambda: (seeds.forests(),)),
     "forest part": Reader(
         "part-000000.json",
@@ -208,9 +220,11 @@ READERS: Mapping[str, Reader] = {
     "gazetteer": Reader("names.tsv", _gazetteer, _texts(seeds.GAZETTEER, seeds.SCRIPTS)),
     "slots": Reader("slots.toml", _slots, _texts(seeds.SLOTS), seeds.beside("cities.tsv", seeds.GAZETTEER)),
     "stored slots": Reader("slots.json", _stored_slots, _texts(seeds.STORED_SLOTS)),
+    "scan": Reader("tasks.txt", read_scan_file, _texts("IN: jump twice OUT: I_JUMP I_JUMP\nIN: run OUT: I_RUN\n")),
     "snips": Reader("train_PlayMusic.json", load_snips, _texts(seeds.SNIPS)),
     "funql": Reader("program.txt", _funql, _texts(*seeds.FUNQL)),
     "sql": Reader("query.sql", _sql, _texts(*seeds.SQL)),
+    "sql programs": Reader("sql.json", _sql_programs, lambda: (seeds.sql_programs(),)),
     "sql names": Reader("query.sql", _sql_names, _texts(*seeds.SQL)),
     "database": Reader("geo.sqlite", read_database, lambda: (seeds.database(),)),
     "spider sql": Reader("query.sql", _spider_sql, _texts(*seeds.SQL)),

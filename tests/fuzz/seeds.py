@@ -87,6 +87,14 @@ RECORD = json.dumps(
     },
     indent=1,
 )
+TRAINING_STEPS = """\
+{"step": 1, "loss": 2.5, "learning_rate": 0.001}
+{"step": 2, "loss": 1.25, "learning_rate": 0.0005, "dev_exact_match": 0.5, "dev_loss": 1.5}
+"""
+ANSWERS = """\
+{"source": "jump twice", "reference": "J J", "target": "J J", "by": "nqg", "probability": 0.75, "reason": ""}
+{"source": "run", "reference": "R", "target": null, "by": "nqg", "probability": null, "reason": "no derivation"}
+"""
 CALIBRATED = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
 CALIBRATOR = json.dumps(
     {
@@ -222,6 +230,20 @@ def forest_part(file: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         PartFiles(Path(folder), 0).write(_built(), "f" * 64)
         return (Path(folder) / file).read_bytes()
+
+
+@cache
+def sql_programs() -> bytes:
+    """How queries over a schema are spelled."""
+    from nqg.data.schema import Schema, Table
+    from nqg.data.sql_programs import SqlPrograms
+
+    schema = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
+    queries = ["SELECT T1.age FROM student AS T1;", 'SELECT weight FROM pets WHERE petid = "a"']
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sql.json"
+        SqlPrograms.fit(schema, queries).write(path)
+        return path.read_bytes()
 
 
 def database() -> bytes:

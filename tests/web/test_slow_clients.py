@@ -14,8 +14,8 @@ import pytest
 
 from nqg.errors import NqgError
 from nqg.inference.parser import Parser
-from nqg.web.app import Server
-from nqg.web.middleware import Access, Limits
+from nqg.web.app import Server, bound_socket
+from nqg.web.middleware import Limits
 from nqg.web.service import Explained, Question, Service
 from web_service import running
 
@@ -120,4 +120,4 @@ def test_a_port_in_use_is_an_error_with_a_way_out(parser: Parser) -> None:
     with running(parser) as server:
         port = urlsplit(server.address).port or 0
         with pytest.raises(NqgError, match=rf"cannot listen at 127.0.0.1:{port} .*choose another --host or --port"):
-            Server(Service("tiny", parser), Access(), (), "127.0.0.1", port)
+            bound_socket("127.0.0.1", port)

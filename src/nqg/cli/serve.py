@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
+from functools import partial
 from pathlib import Path
 
+import torch
 import typer
 
 from nqg.cli.terminal import DATABASE, DEVICE, MODEL, checked_device, err
@@ -14,7 +18,7 @@ from nqg.errors import MissingExtra
 from nqg.model_folder import check_digest
 
 try:
-    from nqg.web.app import Server
+    from nqg.web.app import Server, Workers, address_of, bound_socket
     from nqg.web.middleware import Access
     from nqg.web.service import GeobaseLookup, Service
 except ModuleNotFoundError as error:
@@ -42,10 +46,11 @@ EXAMPLES = typer.Option(
 GEOBASE = typer.Option(
     None, "--geobase", metavar="FILE", help="For GeoQuery models: recognise names and look up answers in this file."
 )
-
-
 DIGEST = typer.Option(
     None, "--digest", metavar="SHA256", help="Serve the model only if this is its digest, as `nqg verify` prints it."
+)
+WORKERS = typer.Option(
+    1, "--workers", metavar="N", help="Processes that share the requests; from 2 on, dead ones are replaced.", min=1
 )
 
 
@@ -59,6 +64,7 @@ def serve(
     geobase: Path | None = GEOBASE,
     database: Path | None = DATABASE,
     digest: str | None = DIGEST,
+    workers: int = WORKERS,
     device: str | None = DEVICE,
 ) -> None:
     """Serve a trained model: a web page to try it, and a JSON API.
@@ -66,20 +72,43 @@ def serve(
     Example: nqg serve models/mine --examples train.tsv
 
     The page is at http://127.0.0.1:8000, the description of the API at /docs.
-    Ctrl-C stops the server after it has answered pending requests. On any address
-    beyond this machine, every request must carry a token.
+    Ctrl-C stops the server after it has answered pending requests; with several
+    workers, SIGHUP loads the model again. Beyond this machine, every request must
+    carry a token.
     """
     access = Access.for_host(host, token, names)
-    sentences = [example.source for example in read_examples(examples)] if examples else []
+    load = partial(loaded_server, model, access, examples, geobase, database, digest, checked_device(device), workers)
     check_digest(model, digest)
+    with bound_socket(host, port) as bound:  # at once: a port in use is an error before anything starts
+        server = load(bound) if workers == 1 else Workers(load, bound, workers)
+        for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end, when this does no harm
+            signal.signal(each, lambda *_: server.stop())
+        if isinstance(server, Workers) and hasattr(signal, "SIGHUP"):  # not on Windows
+            signal.signal(signal.SIGHUP, lambda *_: server.reload())
+        err.print(f"serving {model} at {address_of(bound)} (Ctrl-C stops)")
+        if token is None and access.token is not None:
+            print(f"token: {access.token}", flush=True)  # on stdout: --quiet must not hide it
+        for event in server.run() or ():
+            err.print(event)
+
+
+def loaded_server(
+    model: Path,
+    access: Access,
+    examples: Path | None,
+    geobase: Path | None,
+    database: Path | None,
+    digest: str | None,
+    device: str | None,
+    workers: int,
+    bound: socket.socket,
+) -> Server:
+    if workers > 1:
+        torch.set_num_threads(max((os.cpu_count() or 1) // workers, 1))
+    check_digest(model, digest)
+    sentences = [example.source for example in read_examples(examples)] if examples else []
     lookup = GeobaseLookup.read(geobase) if geobase else None
     run_on = Database.open(database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS) if database else None
-    service = Service.load(model, checked_device(device), lookup, run_on)
+    service = Service.load(model, device, lookup, run_on)
     check_digest(model, digest)  # what was loaded was whole, and the index is still the same
-    server = Server(service, access, sentences, host, port)
-    for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end, when this does no harm
-        signal.signal(each, lambda *_: server.stop())
-    err.print(f"serving {model} at {server.address} (Ctrl-C stops)")
-    if token is None and access.token is not None:
-        print(f"token: {access.token}", flush=True)  # on stdout: --quiet must not hide it
-    server.run()
+    return Server(service, access, sentences, bound)

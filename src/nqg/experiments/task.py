@@ -312,7 +312,13 @@ def read_answers(path: Path, examples: Sequence[Example]) -> tuple[Answer, ...]:
     answers = []
     for (place, line), example in zip(lines, examples, strict=True):
         match line:
-            case {"source": example.source, "target": target, "by": str(by), "probability": chance, "reason": str(why)}:
+            case {
+                "source": example.source,
+                "target": str() | None as target,
+                "by": str(by),
+                "probability": float() | None as chance,
+                "reason": str(why),
+            }:
                 answers.append(Answer(example.source, target, chance, by, why))
             case _:
                 raise FormatError(f"expected an answer to '{example.source}'", place)

@@ -77,14 +77,14 @@ def read_steps(path: Path) -> list[TrainingStep]:
         raise NqgError(f"{path}: no such file; `nqg train` writes one into the model folder")
     steps = []
     for line, record in enumerate(read_records(path), start=1):
-        for name in ("step", "loss", "learning_rate"):
-            if type(record.get(name)) not in (int, float):
+        for name, kinds in (("step", (int,)), ("loss", (int, float)), ("learning_rate", (int, float))):
+            if type(record.get(name)) not in kinds:
                 raise FormatError(f"expected a number as '{name}', found {record.get(name)!r}", Place(path, line))
         exact_match, dev_loss = record.get("dev_exact_match"), record.get("dev_loss")
         if not {type(exact_match), type(dev_loss)} <= {int, float, NoneType}:
             raise FormatError("expected numbers as 'dev_exact_match' and 'dev_loss'", Place(path, line))
         dev = None if exact_match is None else DevScores(exact_match, dev_loss)
-        steps.append(TrainingStep(int(record["step"]), record["loss"], record["learning_rate"], dev))
+        steps.append(TrainingStep(record["step"], record["loss"], record["learning_rate"], dev))
     if not steps:
         raise NqgError(f"{path}: no step is recorded there")
     return steps

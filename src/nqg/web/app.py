@@ -1,4 +1,4 @@
-"""The routes of the page and of its API, and the process that serves them.
+"""The routes of the page and of its API, and the processes that serve them.
 
 uvicorn closes idle connections, the kernel those whose client does not take its answer, and `BodyLimitMiddleware` gives
 bodies a time limit. Nothing here bounds the time for a request's head: that is left to a proxy in front.
@@ -6,10 +6,15 @@ bodies a time limit. Nothing here bounds the time for a request's head: that is 
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qs
 
@@ -32,11 +37,12 @@ from nqg.web.messages import (
     ParseResponse,
     RulesResponse,
 )
-from nqg.web.middleware import COOKIE, Access, AuthMiddleware, BodyLimitMiddleware, HTTPError
+from nqg.web.middleware import COOKIE, Access, AuthMiddleware, BodyLimitMiddleware, HTTPError, Limits
 from nqg.web.service import Question, RuleOrder, Service
 
 STATIC = Path(__file__).parent / "static"
 BACKLOG = 512  # connections that the system keeps until we take them
+RETRY_AFTER = 1.0  # seconds until another worker is tried where one could not start
 SEND_BUFFER = 1 << 17  # bytes that the system keeps for a client; it would grow to megabytes for those that do not read
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Malformed request"},
@@ -198,11 +204,10 @@ async def unforeseen_error(request: Request, error: Exception) -> Response:
 
 
 class Server:
-    """A model at an address; the socket is bound at once, so that a port in use is an error before anything starts."""
+    """A model at a socket that listens."""
 
-    def __init__(self, service: Service, access: Access, examples: Sequence[str], host: str, port: int) -> None:
-        limits = service.limits
-        self._socket = bound_socket(host, port, limits.client_timeout)
+    def __init__(self, service: Service, access: Access, examples: Sequence[str], bound: socket.socket) -> None:
+        self._socket, limits = bound, service.limits
         config = uvicorn.Config(
             create_app(service, access, examples),
             http="h11",
@@ -221,8 +226,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        host, port = self._socket.getsockname()[:2]
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        return address_of(self._socket)
 
     def run(self) -> None:
         """Serve until a signal says stop; requests under way are finished."""
@@ -233,7 +237,105 @@ class Server:
         self._server.should_exit = True
 
 
-def bound_socket(host: str, port: int, send_timeout: float) -> socket.socket:
+class Workers:
+    """Processes that serve at one socket: one that dies is replaced, and `reload` replaces all.
+
+    Each makes its server with `load`, which is pickled. Workers that `reload` replaces answer what they were asked, and
+    stay where the new model cannot be loaded.
+    """
+
+    def __init__(self, load: Callable[[socket.socket], Server], bound: socket.socket, count: int) -> None:
+        self._load, self._socket, self._count = load, bound, count
+        self._context = multiprocessing.get_context("spawn")  # threads of torch would not survive a fork
+        self._orders, self._sender = self._context.Pipe(duplex=False)
+        self._leaving: list[SpawnProcess] = []
+        self._workers = self._started(count)
+
+    def reload(self) -> None:
+        """This and `stop` may be called from a signal handler."""
+        self._sender.send("reload")
+
+    def stop(self) -> None:
+        self._sender.send("stop")
+
+    def run(self) -> Iterator[str]:
+        """Serve until `stop`; requests under way are finished. Yields what happens to workers, for a log."""
+        while True:
+            lacking = len(self._workers) < self._count
+            wait([self._orders, *(worker.sentinel for worker in self._workers)], RETRY_AFTER if lacking else None)
+            try:
+                if self._orders.poll():
+                    if self._orders.recv() == "stop":
+                        break
+                    new = self._started(self._count)
+                    self._leave(self._workers)
+                    self._workers = new
+                    yield "the model was loaded again"
+                for worker in [each for each in self._workers if not each.is_alive()]:
+                    yield f"worker {worker.pid} ended (exit code {worker.exitcode}); another takes its place"
+                    self._workers.remove(worker)
+                self._workers += self._started(self._count - len(self._workers))
+            except NqgError as error:
+                yield f"no new worker: {error}"
+        self._leave(self._workers)
+        for worker in self._leaving:
+            worker.join()
+
+    def _started(self, count: int) -> list[SpawnProcess]:
+        """New workers that have loaded the model; all of them or none."""
+        workers: list[SpawnProcess] = []
+        pipes: list[Connection] = []
+        for _ in range(count):
+            ours, theirs = self._context.Pipe(duplex=False)
+            workers.append(
+                self._context.Process(target=run_worker, args=(self._load, self._socket, theirs), daemon=True)
+            )
+            workers[-1].start()
+            theirs.close()  # so that the death of the worker closes the pipe
+            pipes.append(ours)
+        for pipe in pipes:
+            with pipe:
+                try:
+                    trouble = pipe.recv()
+                except EOFError:
+                    trouble = "it ended while it loaded the model"
+            if trouble:
+                self._leave(workers)
+                raise NqgError(trouble)
+        return workers
+
+    def _leave(self, workers: Sequence[SpawnProcess]) -> None:
+        for worker in workers:
+            worker.terminate()
+        self._leaving = [each for each in (*self._leaving, *workers) if each.is_alive()]
+
+
+def run_worker(load: Callable[[socket.socket], Server], bound: socket.socket, pipe: Connection) -> None:
+    """The life of a worker: says why it cannot serve, or nothing, and serves until SIGTERM or the end of its parent."""
+    for name in {"SIGINT", "SIGHUP"} & set(dir(signal)):  # a terminal sends them to all; the parent acts on them
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    try:
+        server = load(bound)
+    except NqgError as error:
+        pipe.send(str(error))
+        return
+
+    def follow_parent() -> None:
+        if (parent := multiprocessing.parent_process()) is not None:
+            parent.join()
+            server.stop()
+
+    Thread(target=follow_parent, daemon=True).start()
+    pipe.send("")
+    server.run()
+
+
+def address_of(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def bound_socket(host: str, port: int, send_timeout: float = Limits().client_timeout) -> socket.socket:
     """A socket that listens; a client that takes nothing of what was sent for `send_timeout` seconds is dropped."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -1,0 +1,251 @@
+"""A soak of `nqg serve --workers 2`: hours of requests while the model is replaced and workers are killed.
+
+    python benchmarks/soak.py --clients 200 --minutes 120
+
+Every client asks single sentences and batches on a connection of its own, thinks in between, and hangs up on some. Two
+models say different programs for the same sentences; now one, now the other is in the folder that is served, and SIGHUP
+has it loaded. An answer is *wrong* if neither model says it of the sentence asked, *mixed* if a batch has rows of both
+models, *stale* if it is of a model that was replaced long before, and *lost* if asking again does not bring it: a
+client whose connection is closed, or who is told to come back, asks again. Prints a line a minute and a summary; the
+exit code is 1 where anything is wrong, mixed, stale or lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nqg import Example, Grammar, Parser
+from nqg.model.settings import TrainingSettings
+from nqg.model_folder import exchange
+from serving import Running, answer, request, started
+
+WORDS = {"walk": ("WALK", "GEHE"), "jump": ("JUMP", "SPRINGE"), "run": ("RUN", "RENNE"), "look": ("LOOK", "SIEH")}
+OLD_ANSWERS = 35.0  # seconds after a reload in which workers may still finish what they were asked
+LOADED = "the model was loaded again"  # what the server says then
+LOST_AFTER = 120.0  # seconds of asking again
+
+
+def trained(which: int, folder: Path) -> Parser:
+    rules = [f"{word} ### {programs[which]}" for word, programs in WORDS.items()]
+    rules += ["NT_1 twice ### NT_1 NT_1", "NT_1 and NT_2 ### NT_1 NT_2", "NT_1 after NT_2 ### NT_2 NT_1"]
+    examples = [Example(word, programs[which]) for word, programs in WORDS.items()]
+    training = TrainingSettings(steps=20, batch_size=4)
+    parser = Parser.train(Grammar.parse("\n".join(rules)), examples, training=training, device="cpu")
+    parser.save(folder)
+    return parser
+
+
+def random_sentence(rng: random.Random) -> str:
+    parts = [rng.choice(list(WORDS)) + " twice" * rng.randint(0, 2) for _ in range(rng.randint(1, 4))]
+    return parts[0] + "".join(f" {rng.choice(('and', 'after'))} {part}" for part in parts[1:])
+
+
+@dataclass
+class Soak:
+    """What is served, what both models say, and what the clients saw."""
+
+    server: Running
+    folder: Path
+    expected: tuple[dict[str, str | None], dict[str, str | None]]
+    thinking: float  # seconds, on average
+    until: float
+    current: int = 0  # which model was loaded last
+    loaded: float = 0.0  # when
+    counts: Counter[str] = field(default_factory=Counter)
+    latencies: list[float] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)  # that the server wrote
+
+    def workers(self) -> list[int]:
+        """The worker processes, the oldest first."""
+        pid = self.server.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        found = []
+        for child in children:
+            try:
+                words = Path(f"/proc/{child}/cmdline").read_bytes()
+                found += [(int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[19]), int(child))]
+            except OSError:  # it ended just now
+                continue
+            if b"spawn_main" not in words:
+                found.pop()
+        return [pid for _, pid in sorted(found)]
+
+    async def client(self, number: int) -> None:
+        rng, sentences = random.Random(number), list(self.expected[0])
+        stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        await asyncio.sleep(rng.uniform(0, 2 * self.thinking))
+        while time.monotonic() < self.until:
+            asked = rng.choices(sentences, k=rng.choice((1, 1, 1, rng.randint(2, 30))))
+            path, message = "/api/batch", {"text": "\n".join(asked)}
+            if len(asked) == 1:
+                path, message = "/api/parse", {"sentence": asked[0]}
+            begin, found = time.monotonic(), None
+            hangs_up = rng.random() < 0.03
+            while found is None and time.monotonic() < begin + LOST_AFTER:
+                sent = time.monotonic()
+                try:
+                    stream = stream or await asyncio.open_connection(self.server.host, self.server.port)
+                    stream[1].write(request(path, dict(message)))
+                    if hangs_up:
+                        break
+                    status, wait, body = await asyncio.wait_for(answer(stream[0]), 60)
+                except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
+                    self.counts[f"asked again: {type(error).__name__}"] += 1
+                    stream = None
+                    await asyncio.sleep(0.1)
+                    continue
+                if status == 200:
+                    found = json.loads(body)
+                    self.latencies.append(time.monotonic() - begin)
+                    self.judge(asked, found, sent)
+                else:
+                    self.counts[f"status {status}"] += 1
+                    await asyncio.sleep(wait or 1)
+            if hangs_up:
+                self.counts["hung up"] += 1
+                stream = None
+            elif found is None:
+                self.counts["lost"] += 1
+            await asyncio.sleep(rng.uniform(0, 2 * self.thinking))
+
+    def judge(self, asked: list[str], found: dict[str, object], sent: float) -> None:
+        rows = [{"sentence": asked[0], "target": found["target"]}] if "target" in found else found["rows"]
+        assert isinstance(rows, list)
+        self.counts["single" if "target" in found else "batches"] += 1
+        self.counts["sentences"] += len(asked)
+        if [row["sentence"] for row in rows] != asked:
+            self.counts["wrong"] += 1
+            return
+        says = [all(each[row["sentence"]] == row["target"] for row in rows) for each in self.expected]
+        if not any(says):
+            known = all(row["target"] in (each[row["sentence"]] for each in self.expected) for row in rows)
+            self.counts["mixed" if known else "wrong"] += 1
+        elif not says[self.current] and sent > self.loaded + OLD_ANSWERS:
+            self.counts["stale"] += 1
+
+    async def reload(self, every: float, other: Path) -> None:
+        while time.monotonic() + every < self.until:
+            await asyncio.sleep(every)
+            self.current = 1 - self.current
+            self.loaded = float("inf")  # both are right until it is done
+            assert exchange(self.folder, other), "this system cannot exchange folders"
+            known = len(self.lines)
+            self.server.process.send_signal(signal.SIGHUP)
+            while LOADED not in self.lines[known:]:
+                if any(line.startswith("no new worker") for line in self.lines[known:]):  # killed while it loaded
+                    known = len(self.lines)
+                    self.server.process.send_signal(signal.SIGHUP)
+                await asyncio.sleep(0.1)
+            self.loaded = time.monotonic()
+            self.counts["reloads"] += 1
+
+    async def kill(self, every: float) -> None:
+        """Kill the younger worker, so that the memory of the older one is seen to the next reload."""
+        while time.monotonic() + every < self.until:
+            await asyncio.sleep(every)
+            if len(workers := self.workers()) > 1:
+                os.kill(workers[-1], signal.SIGKILL)
+                self.counts["kills"] += 1
+
+    async def watch(self, every: float, memory: list[tuple[float, float]]) -> None:
+        """`memory` gets the mebibytes of the oldest worker and of the first process."""
+        begin = time.monotonic()
+        while time.monotonic() < self.until:
+            await asyncio.sleep(min(every, max(self.until - time.monotonic(), 0.1)))
+            oldest = mebibytes((self.workers() or [self.server.process.pid])[0])
+            memory.append((oldest, mebibytes(self.server.process.pid)))
+            print(
+                f"{time.strftime('%H:%M:%S')} {(time.monotonic() - begin) / 60:6.1f} min",
+                f"oldest worker {oldest:.0f} MiB, first process {memory[-1][1]:.0f} MiB",
+                dict(sorted(self.counts.items())),
+                flush=True,
+            )
+
+
+def mebibytes(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+async def soaked(soak: Soak, options: argparse.Namespace, other: Path) -> list[tuple[float, float]]:
+    memory: list[tuple[float, float]] = []
+    helpers = (soak.watch(options.log_every, memory), soak.kill(options.kill_every))
+    clients = [soak.client(number) for number in range(options.clients)]
+    await asyncio.gather(*helpers, soak.reload(options.reload_every, other), *clients)
+    return memory
+
+
+def report(soak: Soak, memory: list[tuple[float, float]]) -> bool:
+    counts, ordered = soak.counts, sorted(soak.latencies)
+    p99 = ordered[int(0.99 * len(ordered))]
+    print(f"answers    {counts['single']:,} single, {counts['batches']:,} batches; {counts['sentences']:,} sentences")
+    print(f"latency    p50 {1000 * statistics.median(ordered):.0f} ms, p99 {1000 * p99:.0f} ms, ", end="")
+    print(f"worst {1000 * ordered[-1]:.0f} ms (asking again included)")
+    print(
+        f"mishaps    {counts['reloads']} reloads, {counts['kills']} kills, {counts['hung up']} clients hung up;",
+        end=" ",
+    )
+    print({name: count for name, count in sorted(counts.items()) if name.startswith(("asked", "status"))})
+    third = max(len(memory) // 3, 1)
+    thirds = (memory[:third], memory[third : 2 * third], memory[2 * third :])
+    medians = [tuple(statistics.median(column) for column in zip(*part, strict=True)) for part in thirds if part]
+    print("memory     medians of each third, oldest worker and first process: ", end="")
+    print(", ".join(f"{oldest:.0f} + {first:.0f} MiB" for oldest, first in medians))
+    bad = {name: counts[name] for name in ("wrong", "mixed", "stale", "lost")}
+    print(f"failures   {bad}")
+    return not any(bad.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=120)
+    parser.add_argument("--thinking", type=float, default=6, help="seconds between requests, on average")
+    parser.add_argument("--reload-every", type=float, default=600, metavar="SECONDS")
+    parser.add_argument("--kill-every", type=float, default=170, metavar="SECONDS")
+    parser.add_argument("--log-every", type=float, default=60, metavar="SECONDS")
+    options = parser.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    place = Path(tempfile.mkdtemp())
+    sentences = sorted({random_sentence(random.Random(seed)) for seed in range(300)})
+    models = [trained(which, place / name) for which, name in enumerate(("served", "other"))]
+    first, second = ({each.source: each.target for each in model.answers(sentences)} for model in models)
+    assert None not in {*first.values(), *second.values()}
+    server = started(place / "served", "--workers", "2", "--device", "cpu")
+    soak = Soak(server, place / "served", (first, second), options.thinking, time.monotonic() + 60 * options.minutes)
+    assert server.process.stderr is not None
+    reader = threading.Thread(target=lambda: soak.lines.extend(map(str.strip, server.process.stderr or ())))
+    reader.start()
+    try:
+        memory = asyncio.run(soaked(soak, options, place / "other"))
+    finally:
+        server.process.send_signal(signal.SIGTERM)
+        code = server.process.wait()
+        shutil.rmtree(place)
+    reader.join()
+    said = Counter(" ".join(line.split()[:2]) for line in soak.lines if not line.startswith("worker"))
+    print(f"exit code  {code} after SIGTERM; the server wrote {len(soak.lines)} lines, {dict(said)} among them")
+    sys.exit(0 if report(soak, memory) and code == 0 else 1)
+
+
+if __name__ == "__main__":
+    main()
