@@ -68,8 +68,8 @@ def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, 
     """Splits of the different examples whose test parts are disjoint and, together, all of them.
 
     Examples of one template are in one fold. By length there is one split: the longest examples are held out once.
-    Without a `count` there are 8 folds; 5 of fewer than 300 examples, where each costs more than its steps; 4 of more than
-    2,000.
+    Without a `count` there are 8 folds; of fewer than 300 examples 5, because each costs more than its steps; of more
+    than 2,000 4.
 
     >>> walks = [Example("walk", "W"), Example("walk twice", "W W"), Example("walk now", "W")]
     >>> [split.test for split in folds(walks, HeldOut.TEMPLATE, 2)]
