@@ -64,7 +64,7 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
     alone = nqg("parse", model, "big.tsv", "--device", "cpu").stdout
     rows = [row.split("\t") for row in alone.splitlines()]
     assert [row[0] for row in rows] == SENTENCES
-    assert {row[2] for row in rows if not row[1]} == {"abstained: no derivation"}
+    assert {row[2].partition(":")[0] for row in rows if not row[1]} == {"abstained"}
     assert nqg("parse", model, "big.tsv", "--device", "cpu", "--workers", "2").stdout == alone
     if find_spec("ray") is None:
         pytest.skip("ray is not installed (pip install 'nqg[ray]')")

@@ -56,7 +56,7 @@ def test_a_file_gives_a_fourth_column(model: str, tmp_path: Path) -> None:
     (tmp_path / "sentences.txt").write_text("walk\nstroll\n")
     rows = [line.split("\t") for line in parsed(model, str(tmp_path / "sentences.txt")).splitlines()]
     assert rows[0] == ["walk", "WALK", "1", "grammar"]
-    assert [rows[1][0], *rows[1][2:]] == ["stroll", "no derivation", "fallback"]
+    assert [rows[1][0], *rows[1][2:]] == ["stroll", "no derivation: no rule knows 'stroll'", "fallback"]
 
 
 def test_json_says_by_whom_and_why(model: str) -> None:
@@ -68,7 +68,11 @@ def test_json_says_by_whom_and_why(model: str) -> None:
         "by": "grammar",
     }
     facts = json.loads(parsed(model, "stroll", "--json", "--explain"))
-    assert (facts["by"], facts["reason"], facts["probability"]) == ("fallback", "no derivation", None)
+    assert (facts["by"], facts["reason"], facts["probability"]) == (
+        "fallback",
+        "no derivation: no rule knows 'stroll'",
+        None,
+    )
     assert "derivation" not in facts
 
 

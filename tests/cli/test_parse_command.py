@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 import torch
@@ -13,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from nqg import Example, Grammar, Parser
 from nqg.cli.main import app
+from nqg.cli.parse import as_they_come
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference import parser as parser_module
@@ -23,6 +28,7 @@ GRAMMAR = Grammar.parse(
 )
 EXAMPLES = [Example("walk twice", "W W"), Example("walk and jump", "W J"), Example("jump and walk", "J W")]
 LEGAL = TargetGrammar.parse("<actions> ::= J W | W | W W | J J | W W W W")
+NQG = [sys.executable, "-c", "from nqg.cli.main import main; main()"]
 MODEL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
 
 
@@ -112,8 +118,8 @@ def test_a_file_gives_a_row_for_every_line(model: str) -> None:
     chance = Parser.load(model, "cpu").parse("jump and walk").probability
     assert rows == [
         ["walk twice", "W W", "1"],
-        ["", "", "abstained: no derivation"],
-        ["hop", "", "abstained: no derivation"],
+        ["", "", "abstained: no derivation: the sentence is empty"],
+        ["hop", "", "abstained: no derivation: no rule knows 'hop'"],
         ["jump and walk", "J W", f"{chance:.6g}"],
     ]
 
@@ -125,6 +131,59 @@ def test_standard_input_is_read_like_a_file(model: str) -> None:
     assert nqg(model, "-", stdin=b"").stdout == ""
     with pytest.raises(FormatError, match="<stdin>:2: byte 1 is 0xff, which is not valid UTF-8"):
         nqg(model, "-", stdin=b"walk\n\xff\n")
+
+
+def test_standard_input_is_answered_as_it_comes(model: str) -> None:
+    command = [*NQG, "parse", model, "-"]
+    with Popen(command, stdin=PIPE, stdout=PIPE, text=True, bufsize=1) as process:
+        assert process.stdin
+        assert process.stdout
+        for sentence, program in (("walk twice", "W W"), ("walk", "W")):
+            process.stdin.write(f"{sentence}\n")
+            assert process.stdout.readline().split("\t")[:2] == [sentence, program]
+        process.stdin.close()
+        assert process.stdout.read() == ""
+
+
+def test_without_a_sentence_there_is_a_prompt_with_a_history(model: str) -> None:
+    main, terminal = pty.openpty()
+    command = [*NQG, "parse", model]
+    shown = b""
+
+    def wait_for(text: bytes) -> None:
+        nonlocal shown
+        while text not in shown:
+            shown += os.read(main, 1024)
+        shown = shown.partition(text)[2]
+
+    with Popen(command, stdin=terminal, stdout=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        for typed, answer in ((b"walk twice", b"W W"), (b"hop", b"abstained: no derivation: no rule knows 'hop'")):
+            wait_for(b"> ")
+            os.write(main, typed + b"\n")
+            wait_for(answer)
+        wait_for(b"> ")
+        os.write(main, b"\x1b[A\x1b[A\n")  # arrow up, twice
+        wait_for(b"W W")
+        wait_for(b"> ")
+        os.write(main, b"\x04")
+        assert process.wait(60) == 0
+    os.close(main)
+
+
+def test_a_sentence_may_be_longer_than_names_of_files_can_be(model: str) -> None:
+    assert "abstained: too long" in nqg(model, "walk" + " twice" * 80).stdout
+
+
+def test_an_error_in_a_stream_comes_after_what_came_before_it() -> None:
+    def stream() -> Iterator[int]:
+        yield from (1, 2)
+        raise NqgError("broken")
+
+    parts = as_they_come(stream(), 1)
+    assert [next(parts), next(parts)] == [[1], [2]]
+    with pytest.raises(NqgError, match="broken"):
+        next(parts)
 
 
 def test_how_many_lines_are_read_together_does_not_show(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +226,7 @@ def test_json_is_one_object_a_line(model: str) -> None:
         "target": None,
         "confidence": None,
         "probability": None,
-        "reason": "no derivation",
+        "reason": "no derivation: no rule knows 'höp'",
         "readings": [],
     }
     assert "höp" in result.stdout
@@ -187,7 +246,7 @@ def test_a_folder_that_is_no_model_is_refused() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("mine",), "Missing argument"),
+        ((), "Missing argument"),
         (("mine", "walk", "--readings", "-1"), "greater than or equal to 0"),
         (("mine", "walk", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
     ],

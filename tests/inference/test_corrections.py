@@ -79,7 +79,8 @@ def test_a_typo_is_corrected_and_said(parser: Parser) -> None:
 def test_an_exact_parser_abstains(parser: Parser) -> None:
     exact = parser.with_options(DecodeOptions(exact=True))
     answer = next(exact.answers(["tunr on lamp"]))
-    assert answer == exact.parse("tunr on lamp") == Answer("tunr on lamp", system="grammar", reason="no derivation")
+    assert answer == Answer("tunr on lamp", system="grammar", reason="no derivation")
+    assert exact.parse("tunr on lamp").reason == "no derivation: no rule knows 'tunr'"
 
 
 def test_a_sentence_with_a_derivation_is_left_as_it_is(parser: Parser) -> None:
@@ -93,7 +94,7 @@ def test_a_sentence_with_a_derivation_is_left_as_it_is(parser: Parser) -> None:
 )
 def test_what_is_like_nothing_known_or_not_clear_or_not_derivable_is_left_alone(parser: Parser, sentence: str) -> None:
     answer = parser.parse(sentence)
-    assert (answer.target, answer.corrections, answer.reason) == (None, (), "no derivation")
+    assert (answer.target, answer.corrections, answer.reason.partition(":")[0]) == (None, (), "no derivation")
 
 
 def test_words_that_are_as_close_are_taken_where_they_mean_the_same(parser: Parser) -> None:

@@ -11,25 +11,30 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib import import_module
 from itertools import accumulate, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from queue import Queue
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 from rich.cells import cell_len
 from rich.text import Text
 
-from nqg.answers import ILLEGAL, NO_DERIVATION, Answer, Reading, System, in_percent
+from nqg.answers import Answer, Reading, System, in_percent
 from nqg.cli.terminal import DATABASE, DEVICE, ENGINE, EXACT, MODEL, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
 from nqg.errors import NqgError, Place
 from nqg.files import decoded, numbered_lines
 from nqg.grammar.derivation import target_spans
-from nqg.grammar.grammar import Grammar, NonTerminal, Symbol, spelled
-from nqg.inference.gaps import gaps
+from nqg.grammar.grammar import NonTerminal, Symbol, spelled
+from nqg.inference.gaps import explained
 from nqg.inference.hybrid import Hybrid, grammar_of, level, load_model
 from nqg.inference.parser import WINDOW, DecodeOptions
+
+Item = TypeVar("Item")
 
 STDIN = "-"
 TIDY_EVERY = 4  # parts; more often costs time
@@ -39,9 +44,10 @@ DEEPEST = 12  # levels of a tree that are indented; those below are numbered
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue")
 
 INPUT = typer.Argument(
+    None,
     metavar="SENTENCE|FILE|-",
     help="A sentence, a file with one on each line or examples (.tsv, .jsonl), or - for stdin.",
-    show_default=False,
+    show_default="a prompt",
 )
 EXPLAIN = typer.Option(False, "--explain", metavar="", help="Draw the derivation: spans, scores, rules, yields.")
 READINGS = typer.Option(0, "--readings", metavar="K", min=0, help="Also show the K most probable programs.")
@@ -57,7 +63,7 @@ JSON = typer.Option(False, "--json", metavar="", help="Print a line of JSON for 
 
 def parse(
     model: Path = MODEL,
-    sentences: str = INPUT,
+    sentences: str | None = INPUT,
     explain: bool = EXPLAIN,
     readings: int = READINGS,
     untyped: bool = UNTYPED,
@@ -80,34 +86,101 @@ def parse(
     last. A model with a fallback also says who answered and,
     if that was the fallback, why the grammar did not. A word that no rule knows
     and that resembles a known one is read as that one, which is said, too.
+    Without a sentence there is a prompt, which Ctrl-D ends.
     """
-    path, is_single = Path(sentences), False
-    stream: Iterable[Sentence]
-    if sentences == STDIN:
-        lines = enumerate(sys.stdin.buffer, start=1)
-        stream = (Sentence(decoded(raw.rstrip(b"\r\n"), Place(Path("<stdin>"), number))) for number, raw in lines)
-    elif path.is_file() and path.name.removesuffix(".gz").endswith(EXAMPLES):
-        stream = (Sentence(example.source, example.id) for example in streamed_examples(path))
-    elif path.is_file():
-        stream = (Sentence(line) for _, line in numbered_lines(path))
-    elif len(sentences.split()) == 1 and sentences.endswith((".txt", ".gz", *EXAMPLES)):
-        raise NqgError(f"{path}: no such file; to parse it as a sentence, pipe it in: echo '{path}' | nqg parse …")
-    else:
-        stream, is_single = [Sentence(sentences)], True
+    is_file = sentences is not None and names_file(sentences)
+    is_piped = sentences == STDIN or (sentences is None and not sys.stdin.isatty())
     if execute and not database:
         raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
+    is_single = not (is_file or is_piped)
     style = Style(readings, untyped, exact, explain, as_json, is_single, database and database.resolve(), execute)
     work = Workforce.chosen(engine, workers, device)
     if explain and not as_json and not isinstance(work.engine, Here):
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
-    for texts in work.engine.map(partial(answering, model.resolve(), work.device, style), in_parts(stream, WINDOW)):
+    parts: Iterable[Sequence[Sentence]]
+    if is_piped:
+        parts = as_they_come(from_stdin(), WINDOW)
+    elif sentences is None:
+        parts = prompted()
+    else:
+        parts = in_parts(from_file(Path(sentences)) if is_file else [Sentence(sentences)], WINDOW)
+    for texts in work.engine.map(partial(answering, model.resolve(), work.device, style), parts):
         for text in texts:
             print(text)
+        sys.stdout.flush()
 
 
 class Sentence(NamedTuple):
     text: str
     id: str | None = None
+
+
+def names_file(text: str) -> bool:
+    """Whether an argument names a file; what can only be meant as one, and is not there, is an error."""
+    try:
+        if Path(text).is_file():
+            return True
+    except OSError:  # too long for a name
+        return False
+    if len(text.split()) == 1 and text.endswith((".txt", ".gz", *EXAMPLES)):
+        raise NqgError(f"{text}: no such file; to parse it as a sentence, pipe it in: echo '{text}' | nqg parse …")
+    return False
+
+
+def from_file(path: Path) -> Iterator[Sentence]:
+    if path.name.removesuffix(".gz").endswith(EXAMPLES):
+        return (Sentence(example.source, example.id) for example in streamed_examples(path))
+    return (Sentence(line) for _, line in numbered_lines(path))
+
+
+def from_stdin() -> Iterator[Sentence]:
+    for number, raw in enumerate(sys.stdin.buffer, start=1):
+        yield Sentence(decoded(raw.rstrip(b"\r\n"), Place(Path("<stdin>"), number)))
+
+
+def prompted() -> Iterator[list[Sentence]]:
+    """What somebody types, a sentence at a time; the arrow keys bring back what was typed before."""
+    import_module("readline")  # which gives `input` its history
+
+    while True:
+        try:
+            line = input("> ")
+        except EOFError:
+            print()
+            return
+        if line.strip():
+            yield [Sentence(line)]
+
+
+def as_they_come(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    """The parts of a stream that came while the one before was worked on: nobody waits for what was not said yet.
+
+    >>> [each for part in as_they_come("jump", 2) for each in part]
+    ['j', 'u', 'm', 'p']
+    """
+    queue: Queue[list[Item] | BaseException] = Queue(most)  # of single items; none ends it
+
+    def fill() -> None:
+        try:
+            for item in items:
+                queue.put([item])
+            queue.put([])
+        except Exception as error:
+            queue.put(error)
+
+    Thread(target=fill, daemon=True).start()
+    while True:
+        part: list[Item] = []
+        while not part or (len(part) < most and not queue.empty()):
+            found = queue.get()
+            if isinstance(found, BaseException) or not found:
+                if part:
+                    yield part
+                if isinstance(found, BaseException):
+                    raise found
+                return
+            part += found
+        yield part
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +210,8 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
         if next(parts) % TIDY_EVERY == 0:
             release_holes()
         answers = system.answers(sentence.text for sentence in part)
-        return [text(answer, sentence.id) for answer, sentence in zip(answers, part, strict=True)]
+        found = (explained(answer, grammar) if grammar else answer for answer in answers)
+        return [text(answer, sentence.id) for answer, sentence in zip(found, part, strict=True)]
 
     def text(answer: Answer, name: str | None) -> str:
         if style.as_json:
@@ -145,7 +219,7 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
             by = {"by": answer.answered_by} if is_hybrid else {}
             return json.dumps(named | _to_dict(answer, style) | by, ensure_ascii=False)
         if style.is_single or style.explain:
-            return "\n".join(_described(answer, style, grammar, is_hybrid))
+            return "\n".join(_described(answer, style, is_hybrid))
         said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
         sure = f"{level(answer):.6g}" if answer.reading else said
         row = [" ".join(answer.source.split()), answer.target or "", sure]
@@ -162,19 +236,16 @@ def on_database(system: System, database: Path) -> System:
     return Executed(system, Database.open(database))
 
 
-def _described(answer: Answer, style: Style, grammar: Grammar | None, is_hybrid: bool) -> Iterator[str]:
+def _described(answer: Answer, style: Style, is_hybrid: bool) -> Iterator[str]:
     """An answer for reading: the drawing, the program or the abstention, who answered, the readings."""
     best = answer.reading if style.explain else None
     if best:
         with out.capture() as drawing:
             out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
         yield drawing.get().removesuffix("\n")
-    reason = answer.reason
-    if grammar and (answer.first.reason == NO_DERIVATION or (answer.first.reason == ILLEGAL and grammar.typing)):
-        reason = f"{reason}: {gaps(grammar, answer.source_tokens)}"
-    yield answer.target or "" if answer.answered_by else f"abstained: {reason}"
+    yield answer.target or "" if answer.answered_by else f"abstained: {answer.reason}"
     if is_hybrid and answer.answered_by:
-        yield f"by the {answer.answered_by}" + (f": {reason}" if reason else "")
+        yield f"by the {answer.answered_by}" + (f": {answer.reason}" if answer.reason else "")
     yield from map(str, answer.corrections)
     if answer.confidence is not None:
         yield f"confidence {in_percent(answer.confidence)}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
+from nqg.answers import ILLEGAL, NO_DERIVATION, Answer
 from nqg.grammar.chart import charts
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar, NonTerminal, spelled
@@ -133,6 +134,14 @@ def gaps(
         chart = charts(grammar, [tokens], prune=False, limit=limit)
         spans = map(chart.span, chart.node_ids())
     return Gaps(tokens, fewest_islands(spans, len(tokens)), unknown, misfits(grammar, tokens, limit))
+
+
+def explained(answer: Answer, grammar: Grammar, limit: int | None = None) -> Answer:
+    """The answer, its reason followed by what the grammar lacks where that is why it did not answer."""
+    reason = answer.first.reason
+    if reason == NO_DERIVATION or (reason == ILLEGAL and grammar.typing):
+        return replace(answer, reason=f"{answer.reason}: {gaps(grammar, answer.source_tokens, limit=limit)}")
+    return answer
 
 
 def misfits(grammar: Grammar, source: Tokens, limit: int | None = None) -> tuple[Misfit, ...]:

@@ -27,6 +27,7 @@ from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals, max_inside
 from nqg.grammar.slots import columns, mentions_of, of_sentences, views
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.inference.gaps import explained
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import rule_pairs
 from nqg.model.scorer import untrained_bonuses
@@ -142,10 +143,9 @@ class Parser:
         return replace(self, model=without_rules(self.model, rules))
 
     def parse(self, sentence: str, *, readings: int = 0, marginals: bool = False) -> Answer:
-        """The answer to one sentence; see `DecodeOptions`."""
-        return next(
-            self.with_options(replace(self.options, readings=readings, marginals=marginals)).answers([sentence])
-        )
+        """The answer to one sentence, an abstention with what the grammar lacks; see `DecodeOptions`."""
+        asked = self.with_options(replace(self.options, readings=readings, marginals=marginals))
+        return explained(next(asked.answers([sentence])), self.grammar, self.options.limit)
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answer to each sentence of a stream, in their order; the stream may be endless."""

@@ -131,7 +131,7 @@ class Trainer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all steps were made, all is learned, or the last `patience` evaluations were no better than the best."""
+        """Whether all steps are made, all is learned, or the last `patience` evaluations brought nothing better."""
         every = self.settings.evaluate_every
         waited = self.made // every - self.best.step // every if self.best and every else 0
         is_learned = (
