@@ -142,6 +142,7 @@ def held(folder: Path, *, wait: bool) -> Iterator[None]:
 
 
 INDEX = "nqg.json"
+SEQ2SEQ_KIND = "nqg seq2seq"  # of a folder that holds a sequence-to-sequence model and no grammar
 CARD = "README.md"  # for people, who may edit it
 DATA_FILES = (".grammar", ".gz", ".jinja", ".json", ".jsonl", ".md", ".model", ".safetensors", ".txt")  # never code
 
@@ -187,6 +188,15 @@ def read_manifest(folder: Path, index: bytes, kind: str, version: int, oldest: i
         versions = f"was written in version {found} of the format; this nqg reads {read}"
         raise NqgError(f"{folder} {versions}: {way_out}")
     return manifest
+
+
+def is_of_kind(folder: Path, kind: str) -> bool:
+    """Whether the index of a folder can be read and names this kind."""
+    try:
+        manifest = strict_json(index_bytes(folder).decode(), Place(folder / INDEX, 1))
+    except (NqgError, UnicodeDecodeError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("kind") == kind
 
 
 def checksums(folder: Path) -> dict[str, str]:

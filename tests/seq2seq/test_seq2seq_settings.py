@@ -43,7 +43,7 @@ def test_a_model_from_scratch_learns_faster_unless_told_otherwise() -> None:
         (lambda: FineTuningSettings(precision="fp16"), "no precision 'fp16'"),  # type: ignore[arg-type]
         (lambda: FineTuningSettings(schedule="cosine"), "Known: constant, linear"),  # type: ignore[arg-type]
         (lambda: Seq2seqSettings(beams=0), "beams is 0; expected 1 or more"),
-        (lambda: Seq2seqSettings(lora=LoraSettings()), "the embedded model has none; name a model"),
+        (lambda: Seq2seqSettings(lora=LoraSettings()), "and 'embedded' has none; name another model"),
         (lambda: LoraSettings(rank=0), "rank is 0; expected 1 or more"),
         (lambda: SmallT5Settings(width=10, heads=4), "width is 10; expected a multiple of heads, which is 4"),
         (lambda: SmallT5Settings(dropout=1.0), "dropout is 1.0; expected at least 0 and less than 1"),

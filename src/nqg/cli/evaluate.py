@@ -145,13 +145,13 @@ def _system(
     predictions = [PredictionFile.read(path, refuses_unknown=True) for path in files]
     if model is None and len(files) == 1:
         return predictions[0], None
-    from nqg.inference.hybrid import Hybrid, load_model  # which load PyTorch
+    from nqg.inference.hybrid import Hybrid, load_system  # which load PyTorch
     from nqg.inference.parser import DecodeOptions, Parser
 
     options = DecodeOptions(typed=False if untyped else None, exact=exact)
     system: System
     if model and not files:
-        system = load_model(model, device).with_options(options)
+        system = load_system(model, device).with_options(options)
         if isinstance(system, Hybrid):
             system = replace(system, asks_both=True)
     else:

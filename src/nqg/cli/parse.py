@@ -31,7 +31,7 @@ from nqg.files import decoded, numbered_lines
 from nqg.grammar.derivation import target_spans
 from nqg.grammar.grammar import NonTerminal, Symbol, spelled
 from nqg.inference.gaps import explained
-from nqg.inference.hybrid import Hybrid, grammar_of, level, load_model
+from nqg.inference.hybrid import Hybrid, grammar_of, level, load_system
 from nqg.inference.parser import WINDOW, DecodeOptions
 
 Item = TypeVar("Item")
@@ -202,7 +202,7 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     keep_large_blocks_apart()
     typed = False if style.untyped else None
     options = DecodeOptions(style.readings, typed, marginals=style.explain, exact=style.exact)
-    loaded = load_model(model, device).with_options(options)
+    loaded = load_system(model, device).with_options(options)
     is_hybrid, grammar, parts = isinstance(loaded, Hybrid), grammar_of(loaded), count(1)
     system = on_database(loaded, style.database) if style.database else loaded
 
@@ -221,7 +221,8 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
         if style.is_single or style.explain:
             return "\n".join(_described(answer, style, is_hybrid))
         said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
-        sure = f"{level(answer):.6g}" if answer.reading else said
+        is_sure = answer.reading or (answer.target is not None and not is_hybrid)
+        sure = f"{level(answer):.6g}" if is_sure else said
         row = [" ".join(answer.source.split()), answer.target or "", sure]
         row += [answer.answered_by or ""] if is_hybrid else []
         return "\t".join([*row, *([", ".join(map(str, answer.corrections))] if answer.corrections else [])])
@@ -265,7 +266,7 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
         "source": " ".join(answer.source.split()),
         "target": answer.target,
         "confidence": answer.confidence,
-        "probability": best and best.probability,
+        "probability": best.probability if best else None if answer.parts else answer.probability,
     }
     if answer.reason:
         values["reason"] = answer.reason

@@ -39,7 +39,7 @@ SYSTEMS = typer.Option(
     None,
     "--systems",
     metavar="A,B",
-    help="Any of nqg, typed, inferred, seq2seq, augmented, hybrid, gated.",
+    help=f"Any of {', '.join(KNOWN_SYSTEMS)}.",
     show_default="the recipe's",
 )
 ENCODER = typer.Option(None, "--encoder", metavar="NAME|FOLDER", help="Replace the recipe's encoder.")

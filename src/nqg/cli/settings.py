@@ -11,7 +11,7 @@ import typer
 
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, FineTuningSettings, Seq2seqSettings
 from nqg.settings_reader import read_dataclass, read_toml
 from nqg.text.preprocessing import TextSettings
 
@@ -88,8 +88,13 @@ def project_settings(given: Mapping[str, Any]) -> ProjectSettings:
 
     seq2seq = base.seq2seq
     if given["seq2seq"] is not None:
-        seq2seq = replace(seq2seq or Seq2seqSettings(), model=given["seq2seq"])
+        seq2seq = replace(seq2seq or Seq2seqSettings.of(given["seq2seq"]), model=given["seq2seq"])
     tuning = {"steps": given["seq2seq_steps"], "batch_size": given["seq2seq_batch_size"], "seed": given["seed"]}
+    if given["system"] is not None:
+        seq2seq, tuning = Seq2seqSettings.of(given["system"]), dict(given)
+    fine_tuning = base.fine_tuning
+    if seq2seq and seq2seq.model in BASELINES and fine_tuning == FineTuningSettings():
+        fine_tuning = BASELINES[seq2seq.model].training
     return ProjectSettings(
         changed(base.text, given),
         base.slots,
@@ -97,7 +102,7 @@ def project_settings(given: Mapping[str, Any]) -> ProjectSettings:
         changed(base.model, given),
         changed(base.training, given),
         seq2seq,
-        changed(base.fine_tuning, tuning),
+        changed(fine_tuning, tuning),
     )
 
 

@@ -40,7 +40,7 @@ from nqg.cli.terminal import (
 from nqg.cli.types import legal_examples, target_grammar_named
 from nqg.data.dataset import Split
 from nqg.data.examples import Example, MappedExamples, Values, distinct_pairs, fit_text, read_examples, tokenized
-from nqg.errors import FormatError, MissingExtra, NqgError, Place, SettingsError
+from nqg.errors import FormatError, MissingExtra, NqgError, Place, SettingsError, UnknownName
 from nqg.evaluation.calibration import (
     MOST_EXAMPLES,
     GateTrial,
@@ -64,14 +64,23 @@ from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.hybrid import write_fallback
 from nqg.inference.parser import Parser
-from nqg.model.checkpoint import MOST_NON_TERMINALS, RULES, Measurement, Provenance, SavedModel
+from nqg.model.checkpoint import (
+    MOST_NON_TERMINALS,
+    RECORDS,
+    RULES,
+    Measurement,
+    Provenance,
+    SavedModel,
+    record_lines,
+)
 from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model_folder import held
 from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256
-from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, FineTuningSettings, Seq2seqSettings
 from nqg.settings_reader import read_dataclass
+from nqg.text.preprocessing import FILE as TEXT
 from nqg.text.preprocessing import Preprocessor, TextSettings
 from nqg.training.parser_training import ParserTraining, distinct
 from nqg.training.processes import Processes
@@ -80,6 +89,7 @@ from nqg.training.resume import restore, saved_steps
 
 if TYPE_CHECKING:
     from nqg.data.sql_programs import SqlPrograms
+    from nqg.seq2seq.fine_tuning import FineTuning
     from nqg.seq2seq.seq2seq import Seq2seq
 
 INFERRED, NONE = "inferred", "none"  # instead of the file of a target grammar
@@ -99,6 +109,11 @@ OUTPUT = file_option(..., "-o", "--output", metavar="FOLDER", help="Where to wri
 PLOT = file_option(None, "--plot", metavar="FILE", help="Draw loss and dev accuracy over the steps, .png or .svg.")
 
 model_option = partial(typer.Option, None, rich_help_panel="Model")
+SYSTEM = model_option(
+    "--system",
+    metavar="NAME",
+    help=f"Train a system without a grammar instead, for comparison: {' or '.join(BASELINES)}.",
+)
 GRAMMAR = model_option(
     "--grammar", metavar="FILE", help="Rules from `nqg induce`.", show_default="induced from the examples"
 )
@@ -222,6 +237,7 @@ def train(
     output: Path = OUTPUT,
     settings: Path | None = SETTINGS,
     plot: Path | None = PLOT,
+    system: str | None = SYSTEM,
     grammar: Path | None = GRAMMAR,
     like: str | None = LIKE,
     sentences: str | None = SENTENCES,
@@ -273,15 +289,20 @@ def train(
     if output.is_dir() and any(output.iterdir()) and not (output / "nqg.json").exists():
         raise NqgError(f"{output}: the folder is not empty and not a model folder; choose another with -o")
     check_picture(plot)
+    if system is not None:
+        _check_baseline(context.params)
     chosen = project_settings(context.params)
     fallback = FallbackOptions.chosen(chosen, gate=gate)
+    if system is not None and fallback:
+        _train_baseline(context, chosen, fallback)
+        return
     validation = CrossValidation.chosen(fold_count, hold_out, gate=gate)
     task = TrainingTask.read(context.params, chosen)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
     try:
         training = run.trained(task := run.with_settings(task))
-        second = fallback.fine_tuned(task.examples, task.device, run.folder) if fallback else None
+        second = fallback.fine_tuned(task.examples, task.device, run.folder).seq2seq if fallback else None
         trials = validation.trials(task, run, training, fallback) if validation else []
     except KeyboardInterrupt:
         complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
@@ -613,17 +634,24 @@ class FallbackOptions:
             raise typer.BadParameter("a gate needs a fallback; name one with --seq2seq", param_hint="--gate")
         return None if settings.seq2seq is None else cls(settings.seq2seq, settings.fine_tuning, gate)
 
-    def fine_tuned(self, examples: Sequence[Example], device: str | None, folder: Path, label: str = "") -> Seq2seq:
+    def fine_tuned(
+        self,
+        examples: Sequence[Example],
+        device: str | None,
+        folder: Path,
+        label: str = "",
+        dev: Sequence[Example] = (),
+    ) -> FineTuning:
         from nqg.seq2seq.fine_tuning import FineTuning  # which loads transformers
 
         folder.mkdir(parents=True, exist_ok=True)
-        fine_tuning = FineTuning(examples, self.settings, self.training, device=device)
+        fine_tuning = FineTuning(examples, self.settings, self.training, dev=dev, device=device)
         if fine_tuning.truncation.first is not None:
             err.print(str(fine_tuning.truncation))
         steps = fine_tuning.steps(folder / "seq2seq.safetensors")
         for _ in tracked(steps, f"{label}fine-tuning", self.training.steps):
             pass
-        return fine_tuning.seq2seq
+        return fine_tuning
 
     def writer(self, seq2seq: Seq2seq, model: SavedModel, trials: Sequence[GateTrial]) -> Callable[[Path], None]:
         """What writes the fallback, and the gate that the trials lead to, into a model folder."""
@@ -633,6 +661,67 @@ class FallbackOptions:
             gate = calibrated_gate(with_confidence(trials, weights) if weights else trials)
             err.print(f"{gate}; {gate.calibration}")
         return lambda folder: write_fallback(folder, seq2seq, gate)
+
+
+OF_A_GRAMMAR = (
+    *("grammar", "like", "rules", "target_grammar", "database", "typed", "keep_going", "encoder", "forests"),
+    *("seq2seq", "seq2seq_steps", "seq2seq_batch_size", "gate", "fold_count", "tensorboard"),
+)
+
+
+def _check_baseline(given: Mapping[str, Any]) -> None:
+    """Refuse a system that nobody knows, and options that it would pass over in silence."""
+    if given["system"] not in BASELINES:
+        raise UnknownName("system", given["system"], BASELINES)
+    for name in OF_A_GRAMMAR:
+        if given[name] not in (None, False):
+            flag = "--folds" if name == "fold_count" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(
+                f"is for models with a grammar; omit it with --system {given['system']}", param_hint=flag
+            )
+
+
+def _train_baseline(context: typer.Context, chosen: ProjectSettings, baseline: FallbackOptions) -> None:
+    """Train a system without a grammar into a folder that `nqg parse` and `nqg evaluate` read like any other."""
+    given, device = context.params, checked_device(context.params["device"])
+    output, dev, plot = given["output"], given["dev"], given["plot"]
+    examples, text, _ = _tokenized(given["data"], chosen, None, given["settings"], is_mapped=False)
+    held_out = tokenized(read_examples(dev), text) if dev else []
+    run = TrainingRun.towards(output, device, save_every=given["save_every"], use_cache=False, curves=None)
+    context.with_resource(run.locked())
+    try:
+        tuning = baseline.fine_tuned(examples, device, run.folder, dev=held_out)
+    except KeyboardInterrupt:
+        complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
+        raise typer.Exit(STOPPED) from None
+    records, best, seq2seq = tuning.trainer.records, tuning.trainer.best, tuning.seq2seq
+    if run.processes.is_main:
+
+        def write_more(folder: Path) -> None:
+            text.write(folder / TEXT)
+            write_text(folder / RECORDS, record_lines(step.to_dict() for step in records))
+
+        seq2seq.save(output, write_more)
+        shutil.rmtree(run.folder)
+        values = {
+            "system": given["system"],
+            "examples": len(examples),
+            "steps": len(records),
+            "loss": records[-1].loss,
+            "best_step": best.step if best else None,
+            "dev": {"accuracy": best.scores.exact_match} if best else None,
+            "folder": str(output),
+        }
+        if given["as_json"]:
+            out.print_json(data=values)
+        else:
+            out.print("{system}: {examples:,} examples, {steps:,} steps, loss {loss:.4f} in the last".format(**values))
+            if best:
+                out.print(f"dev examples, best after step {best.step:,}: {best.scores.exact_match:.1%} right")
+        if plot:
+            write_plot(plot, records)
+        report_written(output, *filter(None, [plot]))
+    run.processes.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -723,7 +812,7 @@ class CrossValidation:
 
             assert fallback is not None, "asked for by a gate"
             brief = replace(fallback, training=shorter(fallback.training))
-            seq2seq = brief.fine_tuned(examples, task.device, run.folder, run.label)
+            seq2seq = brief.fine_tuned(examples, task.device, run.folder, run.label).seq2seq
             return LegalSeq2seq(seq2seq, task.target_grammar) if task.target_grammar else seq2seq
 
         return fold_trials(task.examples, split, parser, second if fallback and fallback.has_gate else None)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import typer
 
 from nqg.cli.terminal import JSON, MODEL, out
-from nqg.inference.hybrid import Hybrid, load_model
+from nqg.inference.hybrid import Hybrid, TokenSystem, load_system
 from nqg.inference.parser import Parser
 from nqg.model_folder import check_digest, folder_digest
 from nqg.run_config import DataFingerprint
@@ -26,7 +26,7 @@ def verify(model: Path = MODEL, digest: str | None = DIGEST, as_json: bool = JSO
     the model, and compare it with --digest, here or with `nqg serve`.
     """
     check_digest(model, digest)
-    loaded = load_model(model, "cpu")
+    loaded = load_system(model, "cpu")
     found = promises(loaded) | {"digest": folder_digest(model)}
     if as_json:
         out.print_json(data=found)
@@ -40,8 +40,10 @@ def described(data: DataFingerprint) -> str:
     return f"{data.name}{': ' * bool(data.name)}{data.examples:,} examples, SHA-256 {data.fingerprint}"
 
 
-def promises(loaded: Parser | Hybrid) -> dict[str, Any]:
+def promises(loaded: Parser | Hybrid | TokenSystem) -> dict[str, Any]:
     """What the folder says of its model."""
+    if isinstance(loaded, TokenSystem):
+        return {"rules": None, "system": cast(Any, loaded.system).settings.model}
     parser = cast(Parser, loaded.parser) if isinstance(loaded, Hybrid) else loaded
     provenance, calibrator = parser.model.provenance, parser.model.calibrator
     return {

@@ -11,18 +11,22 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
-from nqg.seq2seq.settings import AugmentationSettings
+from nqg.seq2seq.settings import BASELINES, AugmentationSettings
 from nqg.settings_reader import Settings, read_dataclass, read_toml
 
-SystemName = Literal["nqg", "typed", "inferred", "seq2seq", "augmented", "hybrid", "gated"]
-SYSTEMS: tuple[SystemName, ...] = ("nqg", "typed", "inferred", "seq2seq", "augmented", "hybrid", "gated")
+SystemName = Literal[
+    "nqg", "typed", "inferred", "syntactic-attention", "cgps", "seq2seq", "augmented", "hybrid", "gated"
+]
+SYSTEMS: tuple[SystemName, ...] = get_args(SystemName)
 GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")  # the paper's parser, and two with types
 FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "augmented")  # alone, and taught by the grammar
+PUBLISHED: tuple[SystemName, ...] = ("syntactic-attention", "cgps")  # those of others, without pre-trained weights
+SCRATCH = "scratch"  # how records call the weights of those
 FOLDER = Path(__file__).with_name("recipes")
 
 
@@ -101,6 +105,8 @@ class Recipe:
         used: dict[str, Any] = {name: each for name, each in plans.items() if one in (name, "hybrid", "gated")}
         if system == "augmented":
             used = {"augmented": self.augmented.values(first), "augmentation": asdict(self.augmentation)}
+        if system in PUBLISHED:
+            used = {system: asdict(BASELINES[system])}
         facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
         facts += ["names_aliases"] if self.names_aliases and system != "seq2seq" else []
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -143,6 +149,8 @@ class UsedWeights:
     seq2seq: str
 
     def path(self, system: SystemName) -> str:
+        if system in PUBLISHED:
+            return system
         return self.encoder if system in GRAMMARS else self.seq2seq
 
     def label(self, system: SystemName) -> str:
@@ -154,6 +162,7 @@ class UsedWeights:
         ('flan-t5-small', 'embedded+flan-t5-small')
         """
         alone = {each: [self.seq2seq] for each in FALLBACKS} | {each: [self.encoder] for each in GRAMMARS}
+        alone |= {each: [SCRATCH] for each in PUBLISHED}
         parts = alone.get(system, [self.encoder, self.seq2seq])
         is_hub_name = [part.count("/") == 1 and not Path(part).exists() for part in parts]
         return "+".join(part if whole else Path(part).name for part, whole in zip(parts, is_hub_name, strict=True))
@@ -178,7 +187,8 @@ def used_weights(
     is_there = available or is_available
 
     def chosen(plan: SystemPlan, needless: Sequence[SystemName]) -> str:
-        return plan.weights if {*systems} <= {*needless} or is_there(plan.weights) else plan.offline
+        is_needless = {*systems} <= {*needless, *PUBLISHED}
+        return plan.weights if is_needless or is_there(plan.weights) else plan.offline
 
     encoder = encoder or chosen(recipe.nqg, FALLBACKS)
     return UsedWeights(recipe, encoder, seq2seq or chosen(recipe.seq2seq, GRAMMARS))

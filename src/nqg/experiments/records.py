@@ -20,6 +20,8 @@ TITLES: dict[SystemName, str] = {
     "nqg": "NQG",
     "typed": "NQG with types",
     "inferred": "NQG with inferred types",
+    "syntactic-attention": "Syntactic Attention",
+    "cgps": "CGPS",
     "seq2seq": "T5",
     "augmented": "T5 taught by the grammar",
     "hybrid": "NQG-T5",

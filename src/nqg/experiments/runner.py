@@ -1,9 +1,10 @@
 """Recipes run cell by cell: what is finished is not run again, what was interrupted goes on.
 
 A cell is a system with its weights and a seed. `nqg`, the paper's parser, `typed`, which has only legal derivations,
-`inferred`, whose types come from the training programs, `seq2seq` and `augmented`, which learns from samples of the
-grammar too, train and predict; `hybrid` puts the answers of `nqg` and `seq2seq` together; `gated` does so with a gate
-that is calibrated on examples held out from training (two more trainings).
+`inferred`, whose types come from the training programs, `syntactic-attention` and `cgps`, which others have published,
+`seq2seq` and `augmented`, which learns from samples of the grammar too, train and predict; `hybrid` puts the answers of
+`nqg` and `seq2seq` together; `gated` does so with a gate that is calibrated on examples held out from training (two
+more trainings).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from nqg.engines import Engine
 from nqg.evaluation.calibration import GateTrial, HeldOut, calibrated_gate, held_out
 from nqg.evaluation.evaluation import Evaluation
 from nqg.evaluation.metrics import Scores
-from nqg.experiments.recipe import Recipe, SystemName, UsedWeights
+from nqg.experiments.recipe import PUBLISHED, Recipe, SystemName, UsedWeights
 from nqg.experiments.records import Cell, Record, read_record
 from nqg.experiments.task import (
     RecipeData,
@@ -31,6 +32,7 @@ from nqg.experiments.task import (
     fine_tuning_settings,
     read_answers,
     run_augmented,
+    run_baseline,
     run_inferred,
     run_nqg,
     run_seq2seq,
@@ -53,6 +55,7 @@ RUNS: Mapping[SystemName, Run] = {
     "nqg": run_nqg,
     "typed": run_typed,
     "inferred": run_inferred,
+    **dict.fromkeys(PUBLISHED, run_baseline),
     "seq2seq": run_seq2seq,
     "augmented": run_augmented,
 }
@@ -95,8 +98,6 @@ class Runner:
 
     def _run(self, cell: Cell) -> Record:
         match cell.system:
-            case "nqg" | "typed" | "inferred" | "seq2seq" | "augmented":
-                result = self._train(self.data, cell, self._unfinished(cell))
             case "hybrid":
                 result = self._join(cell, Gate(), {})
             case "gated":
@@ -104,6 +105,8 @@ class Runner:
                 held_out = asdict(gate.calibration) if gate.calibration else {}
                 figures = {"threshold": gate.threshold, "trusts_only_readings": float(gate.trusts_only_readings)}
                 result = self._join(cell, gate, figures | {f"held_out_{name}": held_out[name] for name in held_out})
+            case _:
+                result = self._train(self.data, cell, self._unfinished(cell))
         write_answers(self._answers_file(cell), self.data.test, result.answers)
         record = Record(
             cell,

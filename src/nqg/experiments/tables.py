@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from nqg.evaluation.metrics import Spread
-from nqg.experiments.recipe import FALLBACKS, GRAMMARS, Recipe, SystemName, read_recipe
+from nqg.experiments.recipe import FALLBACKS, GRAMMARS, PUBLISHED, Recipe, SystemName, read_recipe
 from nqg.experiments.records import Cell, Record, Results, Series
 from nqg.experiments.task import BEST_LEGAL
 from nqg.plotting import svg, write_picture
@@ -224,10 +224,11 @@ def runs(results: Results) -> ResultTable | None:
             seconds = sum(sum(record.seconds.values()) for record in records) / len(records)
             first, _, second = series.weights.partition("+")
             options = dict.fromkeys(FALLBACKS, f"--seq2seq {first}") | dict.fromkeys(GRAMMARS, f"--encoder {first}")
+            options |= dict.fromkeys(PUBLISHED, "")
             weights = options.get(series.system, f"--encoder {first} --seq2seq {second}")
             rows.append(
                 (
-                    f"`{recipe} --systems {series.system} {weights}`",
+                    f"`{recipe} --systems {series.system} {weights}".rstrip() + "`",
                     str(len(records)),
                     _share(results.figure(recipe, series, "accuracy")),
                     _share(results.figure(recipe, series, "denotation_accuracy")),
@@ -303,6 +304,8 @@ COLOURS: dict[SystemName, str] = {
     "nqg": "#4477aa",
     "typed": "#332288",
     "inferred": "#aa3377",
+    "syntactic-attention": "#bbbbbb",
+    "cgps": "#777777",
     "seq2seq": "#ccbb44",
     "augmented": "#ee7733",
     "hybrid": "#228833",
@@ -311,6 +314,8 @@ COLOURS: dict[SystemName, str] = {
 PAPER: dict[SystemName, str] = {
     **dict.fromkeys(GRAMMARS, "NQG"),
     **dict.fromkeys(FALLBACKS, "T5-Base"),
+    "syntactic-attention": "Syntactic Attn.",
+    "cgps": "CGPS",
     "hybrid": "NQG-T5-Base",
     "gated": "NQG-T5-Base",
 }

@@ -35,7 +35,7 @@ from nqg.seq2seq.augmentation import Augmentation
 from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.seq2seq import Seq2seq
-from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, FineTuningSettings, Seq2seqSettings
 from nqg.splits.audit import audit
 from nqg.splits.partition import Sizes, random_split
 
@@ -214,6 +214,12 @@ def run_seq2seq(data: RecipeData, weights: str, seed: int, context: RunContext) 
     return fine_tuned(data, data.for_seq2seq(data.train), weights, settings, context, {})
 
 
+def run_baseline(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    """A system that others have published, whose name stands for its weights."""
+    settings = replace(BASELINES[weights].training, seed=seed)
+    return fine_tuned(data, data.for_grammar(data.train), weights, settings, context, {})
+
+
 def run_augmented(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
     """The fallback, taught by the grammar; a grammar of legal targets, written or inferred, types its samples."""
     seconds: dict[str, float] = {}
@@ -248,30 +254,32 @@ def fine_tuned(
     seconds: dict[str, float],
 ) -> RunResult:
     """What a model answers that was fine-tuned on `train`, freely and, where there is one, under a target grammar."""
-    test = data.for_seq2seq(data.test)
+    is_baseline = weights in BASELINES
+    read = data.for_grammar if is_baseline else data.for_seq2seq
+    test = read(data.test)
     with timed(seconds, "training"):
-        fine_tuning = FineTuning(train, Seq2seqSettings(model=weights), settings, device=context.device)
+        fine_tuning = FineTuning(train, Seq2seqSettings.of(weights), settings, device=context.device)
         for step in fine_tuning.steps(context.folder / "seq2seq.safetensors"):
             context.progress(f"fine-tuning, loss {step.loss:.4f}", step.number, settings.steps)
     seq2seq, others = fine_tuning.seq2seq, dict[str, tuple[Answer, ...]]()
     with timed(seconds, "predicting"):
         answers = tuple(seq2seq.answers(example.source for example in test))
-    if data.target_grammar:
+    if data.target_grammar and not is_baseline:
         with timed(seconds, "predicting legal targets"):
             legal = LegalSeq2seq(seq2seq, data.target_grammar)
             others[LEGAL] = tuple(legal.answers(example.source for example in test))
     with timed(seconds, "predicting training examples"):
-        known = train_accuracy(data, seq2seq)
+        known = train_accuracy(data, seq2seq, read)
     cut = float(fine_tuning.truncation.sources)
     figures = {"train_examples": float(len(data.train)), "cut_sources": cut, "train_accuracy": known}
     return RunResult(answers, figures, asdict(settings), seconds, others)
 
 
-def train_accuracy(data: RecipeData, seq2seq: Seq2seq) -> float:
+def train_accuracy(data: RecipeData, seq2seq: Seq2seq, read: Callable[[Sequence[Example]], Sequence[Example]]) -> float:
     """The share of training examples that come out right, of a sample where they are many."""
     different = distinct_pairs(data.train)
     tried = random.Random(0).sample(different, min(TRIED, len(different)))
-    predictions = seq2seq.predict([example.source for example in data.for_seq2seq(tried)])
+    predictions = seq2seq.predict([example.source for example in read(tried)])
     judge = next(iter(data.judges.values()))
     pairs = zip(predictions, tried, strict=True)
     return sum(judge.is_right(target, example) for target, example in pairs) / len(tried)

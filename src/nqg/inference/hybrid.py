@@ -17,7 +17,9 @@ from nqg.errors import NqgError, SettingsError
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import DecodeOptions, Parser
+from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind
 from nqg.settings_reader import read_dataclass
+from nqg.text.preprocessing import FILE as TEXT
 from nqg.text.preprocessing import Preprocessor
 
 FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
@@ -99,6 +101,18 @@ class TokenSystem:
     system: System
     text: Preprocessor
 
+    @classmethod
+    def load(cls, folder: Path | str, device: str | None = None) -> TokenSystem:
+        """A system without a grammar, as `nqg train --system` saves it."""
+        from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
+
+        found, text = Seq2seq.load(folder, device), Path(folder) / TEXT
+        return cls(found, Preprocessor.read(text) if text.exists() else Preprocessor())
+
+    def with_options(self, options: DecodeOptions) -> TokenSystem:
+        """The same system: options of decoding are a grammar's."""
+        return self
+
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         raw = list(sentences)
         tokens = [self.text.tokenized(sentence)[0].words for sentence in raw]
@@ -135,7 +149,19 @@ def combine(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
 
 
 def load_model(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
+    if is_alone(folder):
+        raise NqgError(f"{folder} holds a system without a grammar; `nqg parse`, `evaluate` and `verify` take it")
     return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
+
+
+def load_system(folder: Path | str, device: str | None = None) -> Parser | Hybrid | TokenSystem:
+    """Whatever a model folder holds, a grammar or none."""
+    return TokenSystem.load(folder, device) if is_alone(folder) else load_model(folder, device)
+
+
+def is_alone(folder: Path | str) -> bool:
+    """Whether a folder holds a sequence-to-sequence model, and no grammar that asks it."""
+    return is_of_kind(Path(folder), SEQ2SEQ_KIND)
 
 
 def grammar_of(system: System) -> Grammar | None:

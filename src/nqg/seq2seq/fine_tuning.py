@@ -23,8 +23,9 @@ from nqg.errors import NqgError, SettingsError
 from nqg.run_config import DataFingerprint, RunConfig
 from nqg.seq2seq.objective import Seq2seqObjective, SubwordCorpus, SubwordPair
 from nqg.seq2seq.seq2seq import Seq2seq, load_pretrained, merged, small_t5, tokenize_sources, with_lora, word_tokenizer
-from nqg.seq2seq.settings import EMBEDDED, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, EMBEDDED, FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import spelling_for, tokenize_targets
+from nqg.seq2seq.two_streams import TwoStreams
 from nqg.training.processes import Processes, best_device, gathered
 from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import resumed_steps
@@ -147,9 +148,13 @@ class FineTuning:
 
 def new_model(settings: Seq2seqSettings, training: FineTuningSettings, examples: Sequence[Example]) -> tuple[Any, Any]:
     """The model that fine-tuning begins with, and its tokenizer."""
-    if settings.model == EMBEDDED:
+    model: Any
+    if settings.model == EMBEDDED or settings.model in BASELINES:
         tokenizer = word_tokenizer(f"{settings.prefix}{example.source} {example.target}" for example in examples)
-        model: Any = small_t5(settings.embedded, len(tokenizer), training.seed)
+        if settings.model == EMBEDDED:
+            model = small_t5(settings.embedded, len(tokenizer), training.seed)
+        else:
+            model = TwoStreams.new(settings.model, len(tokenizer), training.seed)
     else:
         model, tokenizer = load_pretrained(settings.model)
     if settings.lora:

@@ -175,17 +175,17 @@ class CrossEntropy:
     def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
         """The share of a batch in the loss of its step, its gradient added to that of the weights."""
         with autocast(self.precision, batch.labels.device):
-            logits = self.model(
+            found = self.model(
                 input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs, use_cache=False
-            ).logits
+            )
             sums = functional.cross_entropy(
-                logits.flatten(0, 1),
+                found.logits.flatten(0, 1),
                 batch.labels.flatten(),
                 ignore_index=IGNORED,
                 label_smoothing=self.label_smoothing,
                 reduction="sum",
             )
-        loss = sums / subwords
+        loss = (sums + getattr(found, "penalty", 0.0)) / subwords
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from nqg.errors import DamagedModel, FormatError, MissingExtra, NqgError, Place
 from nqg.files import strict_json, write_text
 from nqg.model_folder import (
     INDEX,
+    SEQ2SEQ_KIND,
     bring_back,
     check_config,
     check_contents,
@@ -51,12 +52,13 @@ from nqg.model_folder import (
     refused_with,
     weight_shapes,
 )
-from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettings, SmallT5Settings
+from nqg.seq2seq.settings import BASELINES, FineTuningSettings, LoraSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
+from nqg.seq2seq.two_streams import TwoStreams
 from nqg.settings_reader import read_dataclass
 from nqg.training.processes import best_device
 
-KIND, VERSION = "nqg seq2seq", 1
+KIND, VERSION = SEQ2SEQ_KIND, 1
 NEEDED = ("config.json", "tokenizer_config.json")
 SEQ2SEQ = "seq2seq"  # how its answers call the system
 BATCH_SUBWORDS = 2**15  # of sources that are read at once, padding included
@@ -200,7 +202,10 @@ class Seq2seq:
                 GenerationConfig.from_dict(strict_json(generation.read_text(encoding="utf-8"), Place(generation, 1)))
         check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
         with refused_with("the model cannot be made", config):
-            model, tokenizer = load_pretrained(str(folder))
+            if settings.model in BASELINES:
+                model, tokenizer = TwoStreams.from_pretrained(folder), PreTrainedTokenizerFast.from_pretrained(folder)
+            else:
+                model, tokenizer = load_pretrained(str(folder))
             check_finite(model.state_dict(), folder)
             check_vocabulary(tokenizer.get_vocab(), model.get_input_embeddings().num_embeddings, config)
             if tokenizer.pad_token_id is None:
@@ -210,14 +215,16 @@ class Seq2seq:
             replace(loaded, settings=replace(settings, longest_target=1)).answers(["a sentence"])
         return loaded
 
-    def save(self, folder: Path | str) -> None:
-        """Write everything that `load` needs into a folder, whole or not at all."""
+    def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> None:
+        """Write everything that `load` needs into a folder, whole or not at all; `also` may add files."""
         folder = Path(folder)
         check_replaceable(folder)
         try:
             with folder_written_atomically(folder) as part, quiet_transformers():
                 self.model.save_pretrained(part)
                 self.tokenizer.save_pretrained(part)
+                if also is not None:
+                    also(part)
                 manifest = {
                     "kind": KIND,
                     "version": VERSION,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -40,6 +41,28 @@ class SmallT5Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class TwoStreamSettings:
+    """The sizes of a model with two streams (`nqg.seq2seq.two_streams`), and what disturbs its embeddings.
+
+    `noise` is the standard deviation of what is added to them in training, `penalty` what a square of theirs costs.
+    """
+
+    semantic: int = 120
+    syntactic: int = 200
+    units: int = 200  # of the encoder in either direction; the decoder has both
+    dropout: float = 0.0
+    noise: float = 0.0
+    penalty: float = 0.0
+    spread: float = 0.1  # of new embeddings: words that begin alike end alike, also one that is seen alone
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, self, "semantic", "syntactic", "units")
+        _check_at_least(0, self, "dropout", "noise", "penalty", "spread")
+        if self.dropout >= 1:
+            raise SettingsError(f"dropout is {self.dropout}; expected less than 1")
+
+
+@dataclass(frozen=True, slots=True)
 class LoraSettings:
     """Low-rank updates beside frozen weights (package peft): their rank, scale and dropout."""
 
@@ -63,13 +86,20 @@ class Seq2seqSettings:
     embedded: SmallT5Settings = SmallT5Settings()
     lora: LoraSettings | None = None
 
+    @classmethod
+    def of(cls, model: str) -> Seq2seqSettings:
+        """The settings that suit a model: a baseline reads nothing but the sentence."""
+        return cls(model, prefix="") if model in BASELINES else cls(model)
+
     def __post_init__(self) -> None:
         _check_at_least(1, self, "longest_source", "longest_target", "beams")
         for name, most in MOST.items():
             if getattr(self, name) > most:
                 raise SettingsError(f"{name} is {getattr(self, name)}; expected {most:,} or less")
-        if self.lora is not None and self.model == EMBEDDED:
-            raise SettingsError("lora freezes pre-trained weights, and the embedded model has none; name a model")
+        if self.lora is not None and (self.model == EMBEDDED or self.model in BASELINES):
+            raise SettingsError(f"lora freezes pre-trained weights, and '{self.model}' has none; name another model")
+        if self.beams > 1 and self.model in BASELINES:
+            raise SettingsError(f"beams is {self.beams}; expected 1, which is all that '{self.model}' can do")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +148,28 @@ class FineTuningSettings:
     def rate(self, model: str) -> float:
         """The learning rate at its highest."""
         return self.learning_rate or (1e-3 if model == EMBEDDED else 1e-4)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A system that others have published, and how it is fitted."""
+
+    streams: TwoStreamSettings
+    training: FineTuningSettings
+
+
+BASELINES: Mapping[str, Baseline] = {
+    "syntactic-attention": Baseline(
+        TwoStreamSettings(semantic=120, syntactic=200, units=200, dropout=0.5),
+        FineTuningSettings(10_000, 32, optimizer="adamw", learning_rate=1e-3, clip=5.0, precision="float32"),
+    ),
+    "cgps": Baseline(
+        TwoStreamSettings(semantic=16, syntactic=8, units=64, noise=1.0, penalty=0.01, spread=0.01),
+        FineTuningSettings(
+            *(5_000, 512), optimizer="adamw", learning_rate=1e-2, schedule="linear", clip=1.0, precision="float32"
+        ),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
