@@ -53,7 +53,7 @@ class TwoStreamSettings:
     dropout: float = 0.0
     noise: float = 0.0
     penalty: float = 0.0
-    spread: float = 0.1  # of new embeddings: words that begin alike end alike, also one that is seen alone
+    spread: float = 1.0  # of new embeddings: with little of it, words begin alike
 
     def __post_init__(self) -> None:
         _check_at_least(1, self, "semantic", "syntactic", "units")

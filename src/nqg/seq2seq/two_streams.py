@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from torch.nn.functional import dropout, one_hot
+from torch.nn.functional import dropout, normalize, one_hot
 from transformers import GenerationConfig, LogitsProcessorList
 
 from nqg.files import read_json, write_text
@@ -78,6 +78,8 @@ class TwoStreams(nn.Module):
         with torch.no_grad():
             for embeddings in (self.semantic, self.syntactic):
                 embeddings.weight.mul_(sizes.spread)
+            # The end of a source means the end of the target, lest it be taken for the meaning of a word seen alone.
+            self.output.weight[END] = normalize(self.semantic.weight[END], dim=0)
 
     @classmethod
     def new(cls, name: str, words: int, seed: int) -> TwoStreams:
