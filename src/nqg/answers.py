@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 GRAMMAR = "grammar"  # how the answers of a parser call their system
 # why a parser abstains
 NO_DERIVATION, ILLEGAL, TOO_LONG, LONG_TARGET = "no derivation", "illegal target", "too long", "target too long"
+UNSURE = "not sure enough"
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from nqg.answers import Answer
 from nqg.cli.main import app
-from nqg.inference.parser import Parser
+from nqg.inference.parser import DecodeOptions, Parser
+from nqg.model.confidence import Calibrator, RulePairs, Weights
 
 ROOMS = ("kitchen", "bedroom", "office")
 PAIRS = [
@@ -50,7 +53,7 @@ def test_what_is_not_a_number_is_said_not_to_be_one(parser: Parser) -> None:
 def test_a_derivation_names_the_words_of_the_value(parser: Parser) -> None:
     answer = parser.parse("dim the office lights to thirty five percent")
     assert answer.reading is not None
-    assert "thirty five ### 35" in [str(each.rule) for each in answer.reading.derivation.hyperedges]
+    assert "thirty five ### level = 35" in [str(each.rule) for each in answer.reading.derivation.hyperedges]
 
 
 def test_words_that_programs_quote_are_free_text(tmp_path: Path) -> None:
@@ -71,3 +74,26 @@ def test_a_gazetteer_gives_names_their_values(tmp_path: Path) -> None:
 def test_slots_can_be_left_to_the_settings(tmp_path: Path) -> None:
     parser = trained(tmp_path, PAIRS, '[text]\nslots = "given"\n')
     assert parser.parse("dim the office lights to 35 percent").target is None
+
+
+def test_an_answer_with_free_text_is_given_only_where_it_is_probably_right(tmp_path: Path) -> None:
+    parser = trained(tmp_path, [*PAIRS, *GREETINGS])
+
+    def answer(known: float, least: float | None = None) -> Answer:
+        calibrator = Calibrator(Weights(known=known, new=known, foreign=known), RulePairs(()), 0, 0)
+        sure = Parser(replace(parser.model, calibrator=calibrator), DecodeOptions(least_confidence=least))
+        return next(iter(sure.answers(["fly to San Francisco"])))
+
+    assert answer(known=1.0).target == "fly(to='San Francisco')"
+    assert (answer(known=-1.0).target, answer(known=-1.0).reason) == (None, "not sure enough: 27 %")
+    assert answer(known=-1.0, least=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
+
+
+def test_rules_are_induced_as_in_training(tmp_path: Path) -> None:
+    trained(tmp_path, [*PAIRS, *GREETINGS])
+    rules = tmp_path / "rules.txt"
+    result = CliRunner().invoke(app, ["induce", str(tmp_path / "train.tsv"), "-o", str(rules)])
+    assert result.exit_code == 0, result.output
+    model = (tmp_path / "model" / "grammar.txt").read_text()
+    assert [line for line in rules.read_text().splitlines() if line[0] != "#"] == model.splitlines()
+    assert "@number ### level = @number" in model

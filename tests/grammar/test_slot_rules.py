@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +15,12 @@ from nqg.data.examples import Example
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.semirings import best_derivations, derivation_counts, k_best_derivations
-from nqg.grammar.slots import columns, of_sentences, views, with_slots
+from nqg.grammar.slots import SHAPES, columns, of_sentences, slot_seeds, views, with_slots
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
+from nqg.model.forest_crf import TrainingData
 from nqg.model.forests import build_forests
+from nqg.model.subwords import word_tokenizer
 from nqg.text.mentions import Mention
 from nqg.text.sentences import TokenizedSentence
 
@@ -186,3 +189,40 @@ def test_placeholders_become_non_terminals(induced: str, expected: str | None) -
     slots = [rule for rule in rules if rule in ("@time ### @time", "@n ### @n")]
     assert len(slots) == 1
     assert [rule for rule in rules if rule not in slots] == ([expected] if expected else [])
+
+
+def test_a_search_begins_with_the_arguments_whose_values_both_sides_have() -> None:
+    pairs = [
+        ("wake Bob-Lee at @time_1", 'wake ( who = " Bob - Lee " , at = " @time_1 " )'),
+        ("volume @number_1", '{ " volume " : @number_1 , " unit " : " % " }'),
+        ("nothing", "f ( x ="),
+    ]
+    found = slot_seeds((source.split(), target.split()) for source, target in pairs)
+    assert [str(rule) for rule in found] == [
+        '@number_1 ### " volume " : @number_1',
+        "@number_1 ### @number_1",
+        "@time_1 ### @time_1",
+        '@time_1 ### at = " @time_1 "',
+        'Bob-Lee ### who = " Bob - Lee "',
+    ]
+
+
+def test_of_unknown_words_beside_free_text_a_model_sees_how_they_are_typed() -> None:
+    text: Readings = {(word.lower(),): {"song": (word,)} for word in ("Play", "Hey", "JUDE", "U2")}
+    songs = replace(Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"), slots=Phrases(text, ("song",)))
+    sentence = ("play", "hey", "jude", "u2", "now")
+    assert views(songs, [sentence]) == [sentence]
+    assert views(songs, [sentence], known={"play", "hey"}) == [("play", "hey", "@X", "@0", "@x")]
+
+
+def test_in_training_every_other_sentence_is_one_of_unknown_words() -> None:
+    songs = replace(
+        Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"),
+        slots=Phrases({("jude",): {"song": ("Jude",)}}, ("song",)),
+    )
+    examples = [Example("play jude", "play ( Jude )")]
+    tokenizer = word_tokenizer([("play", "jude", *SHAPES)])
+    data = TrainingData.of(songs, examples, build_forests(songs, examples), tokenizer, {"play"})
+    assert len(data) == 1
+    shown = [tokenizer.id_to_token(number) for number in data.collate([0, 0], torch.device("cpu")).sentences.ids]
+    assert shown == ["[CLS]", "play", "jude", "[SEP]", "[CLS]", "play", "@Xx", "[SEP]"]

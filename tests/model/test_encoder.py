@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -218,3 +219,23 @@ def test_a_model_that_does_not_encode_sentences_is_refused_as_an_encoder(tmp_pat
     wrapped(tokenizer).save_pretrained(tmp_path)
     with pytest.raises(NqgError, match=rf"cannot be used: it is an? {kind}, .*; choose an encoder, for instance bert"):
         load_encoder(str(tmp_path))
+
+
+def test_an_encoder_may_see_words_with_those_beside_them() -> None:
+    words = [("play", "hey", "jude"), ("play",), ("hey", "play")]
+    encoder, tokenizer = new_encoder(ModelSettings(), words, neighbours=True)
+    assert isinstance(encoder, Bert)
+    embeddings, sentences = encoder.eval().embeddings, tokenize(tokenizer, words)
+    assert embeddings.neighbours is not None
+    batch = collate(sentences, "cpu")
+    found = embeddings(batch)
+    begin = 0
+    for each in sorted(sentences, key=lambda sentence: len(sentence.ids)):  # as they lie in the batch
+        (start, *_, stop), vectors = each.ids, embeddings.word_embeddings.weight
+        around = [stop, *each.ids, start]
+        beside = [torch.cat([vectors[left], vectors[right]]) for left, right in zip(around, around[2:], strict=False)]
+        places = embeddings.position_embeddings.weight[: len(each.ids)] + embeddings.token_type_embeddings.weight[0]
+        summed = vectors[list(each.ids)] + embeddings.neighbours(torch.stack(beside)) + places
+        torch.testing.assert_close(found[begin : begin + len(each.ids)], embeddings.LayerNorm(summed))
+        begin += len(each.ids)
+    assert BertConfig.from_dict(json.loads(encoder.config_json())) == encoder.config

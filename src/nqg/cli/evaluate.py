@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from nqg.cli.terminal import (
     DEVICE,
     EXACT,
     JSON,
+    LEAST_CONFIDENCE,
     MIRROR,
     checked_device,
     out,
@@ -69,6 +70,7 @@ def evaluate(
     database: Path | None = DATABASE,
     untyped: bool = UNTYPED,
     exact: bool = EXACT,
+    least_confidence: float | None = LEAST_CONFIDENCE,
     device: str | None = DEVICE,
     predictions: Path | None = PREDICTIONS,
     show_causes: bool = BREAKDOWN,
@@ -102,7 +104,8 @@ def evaluate(
     if not examples:
         raise NqgError(f"{test}: expected at least one example, found none")
     files = [path for path in (predictions_from, fallback) if path]
-    system, parser = _system(model, files, checked_device(device), untyped, exact)
+    options = {"typed": False if untyped else None, "exact": exact, "least_confidence": least_confidence}
+    system, parser = _system(model, files, checked_device(device), options)
     if needs_causes and train is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
         raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--train")
@@ -139,7 +142,7 @@ def evaluate(
 
 
 def _system(
-    model: Path | None, files: Sequence[Path], device: str | None, untyped: bool, exact: bool
+    model: Path | None, files: Sequence[Path], device: str | None, options: Mapping[str, Any]
 ) -> tuple[System, Parser | None]:
     """A model or a file of predictions, perhaps with a fallback; its parser, which may be all that it is."""
     predictions = [PredictionFile.read(path, refuses_unknown=True) for path in files]
@@ -148,14 +151,14 @@ def _system(
     from nqg.inference.hybrid import Hybrid, load_system  # which load PyTorch
     from nqg.inference.parser import DecodeOptions, Parser
 
-    options = DecodeOptions(typed=False if untyped else None, exact=exact)
+    decoding = DecodeOptions(**options)
     system: System
     if model and not files:
-        system = load_system(model, device).with_options(options)
+        system = load_system(model, device).with_options(decoding)
         if isinstance(system, Hybrid):
             system = replace(system, asks_both=True)
     else:
-        first = Parser.load(model, device).with_options(options) if model else predictions[0]
+        first = Parser.load(model, device).with_options(decoding) if model else predictions[0]
         system = Hybrid(first, predictions[-1], asks_both=True, fallback_name=files[-1].name)
     parser = system.parser if isinstance(system, Hybrid) else system
     return system, parser if isinstance(parser, Parser) else None

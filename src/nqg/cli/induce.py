@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -30,11 +30,13 @@ from nqg.cli.settings import (
     setting_option,
 )
 from nqg.cli.terminal import EXAMPLES, JSON, STOPPED, complain, detail, err, out, report_written
-from nqg.data.examples import Example, read_tokenized
+from nqg.data.examples import Example, Values, fit_text, read_examples, tokenized
 from nqg.errors import NqgError
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.slots import with_slots
 from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.type_inference import infer_target_grammar
 from nqg.induction.choice import BUDGET as SECONDS
 from nqg.induction.choice import trials
 from nqg.induction.description_length import DescriptionLength, description_length
@@ -146,14 +148,24 @@ def induce(
     check_picture(plot)
     given = given_induction_settings(context.params)
     project = read_settings(settings) if settings else ProjectSettings()
-    examples, legal = read_tokenized(data, project.text), TargetGrammar.read(target_grammar) if target_grammar else None
+    legal, raw = TargetGrammar.read(target_grammar) if target_grammar else None, read_examples(data)
+    text = fit_text(raw, project.text, project.slots, settings)
+    examples, values, seeds = tokenized(raw, text), Values.of(raw, text), list[Rule]()
+    if values:  # as in `nqg train`
+        examples, seeds, legal = values.searched(examples, legal or infer_target_grammar(values.programs(examples)))
     base = induction_settings(like, context.params, project.induction)
     try:
         if not like and not project.induction:
-            base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, legal, budget)
+            if values:
+                base = InductionSettings.for_slots().changed(**given)
+            else:
+                base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, legal, budget)
         detail(f"[induction] {in_words(base)}")
-        seeds = Grammar.read(seed_rules, base.max_non_terminals) if seed_rules else ()
+        seeds += Grammar.read(seed_rules, base.max_non_terminals) if seed_rules else ()
         induced = run(examples, base, seeds, legal, trace, resume)
+        if values:
+            read = with_slots(induced.grammar)
+            induced = replace(induced, grammar=Grammar.of(read, max(rule.arity for rule in read)))
     except KeyboardInterrupt:
         complain(f"interrupted; {output} was not written")
         raise typer.Exit(STOPPED) from None

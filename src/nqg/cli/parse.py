@@ -23,7 +23,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from nqg.answers import Answer, Reading, System, in_percent
-from nqg.cli.terminal import DATABASE, DEVICE, ENGINE, EXACT, MODEL, WORKERS, Workforce, out
+from nqg.cli.terminal import DATABASE, DEVICE, ENGINE, EXACT, LEAST_CONFIDENCE, MODEL, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
 from nqg.errors import NqgError, Place
@@ -68,6 +68,7 @@ def parse(
     readings: int = READINGS,
     untyped: bool = UNTYPED,
     exact: bool = EXACT,
+    least_confidence: float | None = LEAST_CONFIDENCE,
     database: Path | None = DATABASE,
     execute: bool = EXECUTE,
     engine: str = ENGINE,
@@ -92,8 +93,8 @@ def parse(
     is_piped = sentences == STDIN or (sentences is None and not sys.stdin.isatty())
     if execute and not database:
         raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
-    is_single = not (is_file or is_piped)
-    style = Style(readings, untyped, exact, explain, as_json, is_single, database and database.resolve(), execute)
+    is_single, place = not (is_file or is_piped), database and database.resolve()
+    style = Style(readings, untyped, exact, least_confidence, explain, as_json, is_single, place, execute)
     work = Workforce.chosen(engine, workers, device)
     if explain and not as_json and not isinstance(work.engine, Here):
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
@@ -190,6 +191,7 @@ class Style:
     readings: int = 0
     untyped: bool = False
     exact: bool = False
+    least_confidence: float | None = None
     explain: bool = False
     as_json: bool = False
     is_single: bool = False  # a sentence of its own, not a file
@@ -201,7 +203,9 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     """Load a model; the result turns sentences into texts to print."""
     keep_large_blocks_apart()
     typed = False if style.untyped else None
-    options = DecodeOptions(style.readings, typed, marginals=style.explain, exact=style.exact)
+    options = DecodeOptions(
+        style.readings, typed, marginals=style.explain, exact=style.exact, least_confidence=style.least_confidence
+    )
     loaded = load_system(model, device).with_options(options)
     is_hybrid, grammar, parts = isinstance(loaded, Hybrid), grammar_of(loaded), count(1)
     system = on_database(loaded, style.database) if style.database else loaded

@@ -112,6 +112,15 @@ WORKERS = typer.Option(
 )
 
 
+LEAST_CONFIDENCE = typer.Option(
+    None,
+    "--least-confidence",
+    metavar="P",
+    min=0.0,
+    max=1.0,
+    help="Abstain where the confidence is lower.",
+    show_default="0.5 where there is free text, else 0",
+)
 EXACT = typer.Option(False, "--exact", metavar="", help="Do not correct typos: abstain at words that no rule knows.")
 
 

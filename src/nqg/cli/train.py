@@ -55,7 +55,7 @@ from nqg.evaluation.calibration import (
 from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import SLOT, Grammar, Rule
-from nqg.grammar.slots import slot_seeds, unnumbered, with_placeholders, with_slots
+from nqg.grammar.slots import with_slots
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
 from nqg.grammar.types import Signatures
@@ -356,8 +356,8 @@ class TrainingTask:
             legal = sql.target_grammar
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
         elif named == INFERRED:
-            marked = values.mark(examples) if values else examples
-            legal = infer_target_grammar(unnumbered(example.target_tokens) for example in marked)
+            programs = values.programs(examples) if values else [example.target_tokens for example in examples]
+            legal = infer_target_grammar(programs)
             detail(f"the types of programs, inferred:\n{legal}")
         elif named != NONE:
             legal = target_grammar_named(named)
@@ -378,13 +378,10 @@ class TrainingTask:
             values,
         )
 
-    def searched(self) -> tuple[Sequence[Example], TargetGrammar | None]:
-        """The examples that rules are searched in, with placeholders for values, and the types of their programs."""
-        legal = self.target_grammar if self.model.typed else None
-        if self.values is None:
-            return self.examples, legal
-        marked = self.values.mark(self.examples)
-        return marked, with_placeholders(legal, [each.target_tokens for each in marked]) if legal else None
+    def searched(self) -> tuple[Sequence[Example], list[Rule], TargetGrammar | None]:
+        """The examples that rules are searched in, the rules to begin with, and the types of their programs."""
+        types = self.target_grammar if self.model.typed else None
+        return self.values.searched(self.examples, types) if self.values else (self.examples, [], types)
 
     def with_rules_by_hand(self, model: SavedModel) -> SavedModel:
         """The trained model with its rules by hand, those that no example needs included."""
@@ -504,9 +501,9 @@ class TrainingRun:
         """The task with the settings to induce rules with; a continued run finds those that trials have chosen."""
         if task.rules is not None:
             return task
-        if task.values is not None:  # where slots leave little to choose, and typed trials would take minutes
-            return replace(task, rules=InductionSettings())
-        (examples, legal), path = task.searched(), self.folder / "induction.json"
+        if task.values is not None:
+            return replace(task, rules=InductionSettings.for_slots())
+        (examples, _, legal), path = task.searched(), self.folder / "induction.json"
         with self.processes.main_first():
             config = RunConfig.of("choice", examples, target_grammar=sha256(str(legal))).fingerprint
             known = read_dataclass(ChoiceRecord, read_json(path), "the choice", path) if path.exists() else None
@@ -547,11 +544,10 @@ class TrainingRun:
 
     def _induced(self, task: TrainingTask) -> Grammar:
         """The grammar of the examples, which a continued run finds in the folder."""
-        (examples, types), settings = task.searched(), task.rules
+        (examples, slot_rules, types), settings = task.searched(), task.rules
         assert isinstance(settings, InductionSettings), "a grammar needs no search"
         types = types if task.values else task.rule_types
-        seeds = [rule for rule in task.by_hand if rule.arity <= settings.max_non_terminals]
-        seeds += slot_seeds(example.source_tokens for example in examples) if task.values else []
+        seeds = [rule for rule in task.by_hand if rule.arity <= settings.max_non_terminals] + slot_rules
         comments = grammar_comments(induction_config(examples, settings, seeds, types))
         path = self.folder / "grammar.txt"
         if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import decoded, numbered_lines, strict_json, write_text
+from nqg.grammar.grammar import Rule
+from nqg.grammar.slots import slot_seeds, unnumbered, with_placeholders
+from nqg.grammar.target_grammar import TargetGrammar
 from nqg.settings_reader import read_dataclass
 from nqg.text.mentions import KnownMentions
 from nqg.text.preprocessing import Preprocessor, TextSettings
@@ -96,6 +99,19 @@ class Values:
     def mark(self, examples: Iterable[Example]) -> list[Example]:
         """Tokenised examples with placeholders in the place of values."""
         return [self.marked.get((example.source, example.target), example) for example in examples]
+
+    def searched(
+        self, examples: Iterable[Example], types: TargetGrammar | None
+    ) -> tuple[list[Example], list[Rule], TargetGrammar | None]:
+        """What rules are searched in: marked examples, rules to begin with, and the types of marked programs."""
+        marked = self.mark(examples)
+        programs = [each.target_tokens for each in marked]
+        seeds = slot_seeds(zip((each.source_tokens for each in marked), programs, strict=True))
+        return marked, seeds, with_placeholders(types, programs) if types else None
+
+    def programs(self, examples: Iterable[Example]) -> list[tuple[str, ...]]:
+        """The programs of tokenised examples with slots in the place of values: what types are inferred from."""
+        return [unnumbered(each.target_tokens) for each in self.mark(examples)]
 
 
 def read_tokenized(path: Path | str, settings: TextSettings = TextSettings()) -> Sequence[Example]:  # noqa: B008 (frozen)

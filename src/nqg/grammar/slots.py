@@ -11,7 +11,7 @@ are terminals to it; afterwards they become non-terminals.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -22,9 +22,9 @@ import numpy as np
 from nqg.grammar.arrays import Int32Array
 from nqg.grammar.encoding import EncodedGrammar
 from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, RuleNumbers, Symbol, Symbols, ValueRule
-from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol
+from nqg.grammar.target_grammar import QUOTES, Category, Production, TargetGrammar, TargetSymbol
 from nqg.grammar.types import Typing
-from nqg.text.mentions import Mention, longest_spans
+from nqg.text.mentions import Mention, is_word, longest_spans, spans_like
 
 if TYPE_CHECKING:
     from nqg.text.sentences import TokenizedSentence
@@ -53,10 +53,42 @@ def unnumbered(tokens: Tokens) -> tuple[str, ...]:
     return tuple(slot_of(token) or token for token in tokens)
 
 
-def slot_seeds(sources: Iterable[Tokens]) -> list[Rule]:
-    """The rules that a search over marked examples begins with: every placeholder yields itself."""
-    used = {token for source in sources for token in source if slot_of(token)}
-    return [Rule((token,), (token,)) for token in sorted(used)]
+def slot_seeds(pairs: Iterable[tuple[Tokens, Tokens]]) -> list[Rule]:
+    """The rules that a search over marked examples begins with.
+
+    Every placeholder yields itself, and the keyword argument whose value it is. So do words that are the value of one:
+    what a search is left with then is how arguments are joined.
+
+    >>> for rule in slot_seeds([("wake bob at @time_1".split(), "wake ( who = bob , at = ' @time_1 ' )".split())]):
+    ...     print(rule)
+    @time_1 ### @time_1
+    @time_1 ### at = ' @time_1 '
+    bob ### who = bob
+    """
+    found: set[Rule] = set()
+    for source, target in pairs:
+        found |= {Rule((token,), (token,)) for token in source if slot_of(token)}
+        for argument, value in _keyword_arguments(tuple(target)):
+            if not any(map(slot_of, value)):
+                spans = spans_like(source, value, len(source))
+                found |= {Rule(tuple(source[start:end]), argument) for start, end in spans}
+            elif len(value) == 1 and value[0] in source:
+                found.add(Rule(value, argument))
+    return sorted(found, key=lambda rule: (not slot_of(rule.source[0]), str(rule)))
+
+
+def _keyword_arguments(target: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The arguments `key = value` and `"key" : "value"` of a program, each whole and its value alone."""
+    for at in range(1, len(target) - 1):
+        if target[at] not in ("=", ":"):
+            continue
+        first = at - 3 if target[at - 1] in QUOTES and at >= 3 else at - 1
+        last = at + 1
+        if target[last] in QUOTES:
+            last = next((end for end in range(last + 1, len(target)) if target[end] == target[at + 1]), last)
+        value = target[at + 2 : last] if last > at + 1 else target[last : last + 1]
+        if any(map(is_word, value)):
+            yield target[first : last + 1], value
 
 
 def with_slots(rules: Iterable[Rule]) -> list[Rule]:
@@ -196,20 +228,44 @@ def columns(grammar: Grammar, rules: Int32Array) -> Int32Array:
 
 
 def views(
-    grammar: Grammar, sources: Sequence[Tokens], mentions: Sequence[Sequence[Mention]] | None = None
+    grammar: Grammar,
+    sources: Sequence[Tokens],
+    mentions: Sequence[Sequence[Mention]] | None = None,
+    known: Container[str] | None = None,
 ) -> list[tuple[str, ...]]:
     """Sentences as a model sees them: of values it sees their slots, for what matters is seldom which value it is.
 
-    Where mentions overlap, the longest counts, then the first; what slots of free text read is seen as it is.
+    Where mentions overlap, the longest counts, then the first. What slots of free text read is seen as it is, but of
+    words that are not `known` only how they are typed.
     """
     if grammar.slots is None:
         return [tuple(source) for source in sources]
     free_text = grammar.slots.free_text
     shown: list[tuple[str, ...]] = []
     for tokens, found in zip(sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True):
-        seen = list(tokens)
+        seen, is_value = list(tokens), [False] * len(tokens)
         for readings in longest_spans(each for each in found if each.slot not in free_text):
             first = min(readings)
             seen[first.start : first.end] = [first.token] * (first.end - first.start)
+            is_value[first.start : first.end] = [True] * (first.end - first.start)
+        if free_text and known is not None:
+            typed = {each.start: each.value for each in found if each.slot in free_text and each.end == each.start + 1}
+            for place, word in enumerate(seen):
+                if not is_value[place] and word not in known:
+                    seen[place] = shape("".join(typed.get(place, (word,))))
         shown.append(tuple(seen))
     return shown
+
+
+SHAPES = ("@x", "@X", "@Xx", "@0")
+
+
+def shape(word: str) -> str:
+    """How a word is typed.
+
+    >>> [shape(word) for word in ("jude", "Jude", "USA", "X", "U2")]
+    ['@x', '@Xx', '@X', '@Xx', '@0']
+    """
+    if any(map(str.isdigit, word)):
+        return "@0"
+    return "@x" if word == word.lower() else "@X" if len(word) > 1 and word == word.upper() else "@Xx"

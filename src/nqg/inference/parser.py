@@ -10,13 +10,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from nqg.answers import GRAMMAR, ILLEGAL, LONG_TARGET, NO_DERIVATION, TOO_LONG, Answer, ChartSpan, Reading
+from nqg.answers import (
+    GRAMMAR,
+    ILLEGAL,
+    LONG_TARGET,
+    NO_DERIVATION,
+    TOO_LONG,
+    UNSURE,
+    Answer,
+    ChartSpan,
+    Reading,
+    in_percent,
+)
 from nqg.data.examples import Example, tokenized
 from nqg.errors import DamagedModel
 from nqg.grammar.arrays import FloatArray, Int64Array
@@ -31,7 +43,7 @@ from nqg.inference.gaps import explained
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
 from nqg.model.confidence import rule_pairs
 from nqg.model.scorer import untrained_bonuses
-from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
 from nqg.text.preprocessing import Preprocessor, TokenizedSentence
@@ -41,8 +53,10 @@ if TYPE_CHECKING:
     from nqg.training.parser_training import ParserTraining
 
 WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
+LEAST_CONFIDENCE = 0.5  # of answers that may have free text in them
 BATCH = 256  # sentences that are encoded together
 TABLE = 1 << 25  # scores of spans and rules that are computed together: bounds the memory that large grammars take
+LEGAL_SEARCHED = 16  # best derivations among which a legal one is looked for
 DERIVATIONS_A_READING = 4  # best derivations that are looked at for every reading that is asked for
 
 
@@ -54,7 +68,9 @@ class DecodeOptions:
     A `typed` parser has only legal derivations; the paper's, which is not, abstains if its best target is illegal.
     Without a choice the parser does as it was trained. `marginals` asks for those of every hyperedge, `chart` for every
     derivable span. `limit` bounds the entries of any one sentence's chart; a target of more than `most_tokens` is not
-    written down, and the parser abstains. An `exact` parser does not correct typos.
+    written down, and the parser abstains. An `exact` parser does not correct typos. One with confidence abstains below
+    `least_confidence`; without a choice that is one half where the grammar has free text, which can be made of any
+    words, and 0 otherwise.
     """
 
     readings: int = 0
@@ -64,6 +80,7 @@ class DecodeOptions:
     limit: int | None = None
     most_tokens: int = MOST_TOKENS
     exact: bool = False
+    least_confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +140,11 @@ class Parser:
         typed = self.model.settings.typed if self.options.typed is None else self.options.typed
         return self.model.grammar.typed_by(self.model.target_grammar if typed else None)
 
+    @cached_property
+    def known_words(self) -> Collection[str] | None:
+        """What an encoder from scratch has read; a pre-trained one knows something of any word."""
+        return None if self.model.settings.encoder != EMBEDDED else self.model.tokenizer.get_vocab().keys()
+
     def with_options(self, options: DecodeOptions) -> Parser:
         """The same parser with other options of decoding."""
         return replace(self, options=options)
@@ -181,7 +203,12 @@ class Parser:
         everything = untyped_charts(grammar, short, prune=prune, limit=options.limit)
         full = typed_charts(grammar, typing, short, everything, prune, options.limit) if typing else everything
         charted = np.flatnonzero(np.diff(full.first_node)).tolist()
-        seen = views(grammar, [sources[number] for number in charted], [mentions[number] for number in charted])
+        seen = views(
+            grammar,
+            [sources[number] for number in charted],
+            [mentions[number] for number in charted],
+            self.known_words,
+        )
         encoded = dict(zip(charted, self.subwords(seen), strict=True))
         read = [number for number in charted if len(encoded[number].ids) <= longest]
         scored = self.scored(grammar, [encoded[number] for number in read], full.select(read))
@@ -205,8 +232,14 @@ class Parser:
         if calibrator is None or reading is None:
             return answer
         pairs = rule_pairs(reading.derivation, self.grammar.numbers)
-        trained = len(self.model.trained_rules)
-        return replace(answer, confidence=calibrator.confidence(reading.probability, pairs, trained))
+        trained, least = len(self.model.trained_rules), self.options.least_confidence
+        confidence = calibrator.confidence(reading.probability, pairs, trained)
+        if least is None:
+            least = LEAST_CONFIDENCE if self.grammar.slots and self.grammar.slots.free_text else 0.0
+        if confidence < least:
+            reason = f"{UNSURE}: {in_percent(confidence)}"
+            return replace(answer, target=None, probability=None, reading=None, reason=reason)
+        return replace(answer, confidence=confidence)
 
     def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
         """Sentences as the encoder reads them."""
@@ -266,6 +299,8 @@ class ScoredCharts:
         firsts = dict(zip(best, self.select(list(best)).readings(list(best.values()), options), strict=True))
         for number, sentence in enumerate(sentences):
             first = firsts.pop(number, None)
+            if first and not first.is_legal and self.model and self.model.text.programs.problem(first.program):
+                first = next(filter(attrgetter("is_legal"), self.most_probable(number, LEGAL_SEARCHED, options)), first)
             searched = options.readings * DERIVATIONS_A_READING
             others = self.most_probable(number, searched, options)[: options.readings] if searched else ()
             answer = Answer(sentence.raw, system=GRAMMAR, readings=others, words=sentence.words)
@@ -316,8 +351,10 @@ class ScoredCharts:
         return self.model.sql.render(target) if self.model.sql else self.model.text.programs.render(target)
 
     def problem(self, program: str) -> str:
-        """Why a program means nothing to the model's database, if it has one."""
-        reason = self.model.sql.problem(program) if self.model and self.model.sql else ""
+        """Why a program means nothing to the model's database, if it has one, or is unlike all that training has."""
+        if self.model is None:
+            return ""
+        reason = self.model.sql.problem(program) if self.model.sql else self.model.text.programs.problem(program)
         return reason and f"{ILLEGAL}: {reason}"
 
     def probabilities(self, targets: Sequence[Tokens]) -> FloatArray:

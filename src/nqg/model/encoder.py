@@ -61,6 +61,7 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     model_max_length: int = UNLIMITED  # of the tokenizer
+    neighbours: bool = False  # ours: words are seen with those beside them
 
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> BertConfig | None:
@@ -91,6 +92,8 @@ class Bert(Encoder):
                 nn.init.normal_(module.weight, std=config.initializer_range)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
+        if self.embeddings.neighbours is not None:
+            nn.init.normal_(self.embeddings.neighbours.weight, std=config.hidden_size**-0.5)
 
     def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
         vectors = self.embeddings(sentences)  # (M, D)
@@ -112,13 +115,17 @@ class BertEmbeddings(nn.Module):
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.neighbours = nn.Linear(2 * config.hidden_size, config.hidden_size) if config.neighbours else None
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, sentences: SubwordBatch) -> Tensor:
         others = self.position_embeddings.weight + self.token_type_embeddings.weight[0]
         positions = functional.embedding(sentences.places % sentences.width, others)
-        return cast(Tensor, self.dropout(self.LayerNorm(self.word_embeddings(sentences.ids) + positions)))  # (M, D)
+        words = self.word_embeddings(sentences.ids)
+        if self.neighbours is not None:  # of the marks around a sentence those around others, which are the same
+            words = words + self.neighbours(torch.cat([words.roll(1, 0), words.roll(-1, 0)], dim=1))
+        return cast(Tensor, self.dropout(self.LayerNorm(words + positions)))  # (M, D)
 
 
 class BertLayer(nn.Module):
@@ -238,8 +245,14 @@ def objection(config: Mapping[str, Any]) -> str:
     return ""
 
 
-def new_encoder(settings: ModelSettings, sentences: Sequence[Tokens]) -> tuple[Encoder, Tokenizer]:
-    """The encoder that `settings` name and its tokenizer; the embedded one reads just the words of `sentences`."""
+def new_encoder(
+    settings: ModelSettings, sentences: Sequence[Tokens], *, neighbours: bool = False
+) -> tuple[Encoder, Tokenizer]:
+    """The encoder that `settings` name and its tokenizer; the embedded one reads just the words of `sentences`.
+
+    It sees words with their `neighbours` where that is asked for: attention would need many examples to find out how
+    much the word before a name says about it.
+    """
     if settings.encoder != EMBEDDED:
         return load_encoder(settings.encoder)
     tokenizer, sizes = word_tokenizer(sentences), settings.embedded
@@ -252,6 +265,7 @@ def new_encoder(settings: ModelSettings, sentences: Sequence[Tokens]) -> tuple[E
         attention_probs_dropout_prob=0.0,  # so that torch's fused attention serves: a tenth of a step on CPUs
         max_position_embeddings=sizes.longest,
         model_max_length=sizes.longest,
+        neighbours=neighbours,
     )
     return Bert(config), tokenizer
 

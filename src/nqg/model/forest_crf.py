@@ -8,7 +8,7 @@ weight of the full forest goes to that of legal targets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,30 +89,46 @@ def _derivable(examples: Sequence[Example], forests: Forests | ForestFolder) -> 
 class TrainingData:
     """Sentences as subwords, their forests, and tables from which a batch is selected, all of it in memory."""
 
-    sentences: tuple[Subwords, ...]
+    sentences: tuple[Subwords, ...]  # in one way, or all in one and then all in another
     forests: Forests
     subwords: SubwordTable
     spans: AnchorTable
     pairs: PairTable
 
     @classmethod
-    def of(cls, grammar: Grammar, examples: Sequence[Example], forests: Forests, tokenizer: Tokenizer) -> TrainingData:
-        """The data of `examples`; pairs that no derivation yields are left out."""
+    def of(
+        cls,
+        grammar: Grammar,
+        examples: Sequence[Example],
+        forests: Forests,
+        tokenizer: Tokenizer,
+        frequent: Collection[str] | None = None,
+    ) -> TrainingData:
+        """The data of `examples`; pairs that no derivation yields are left out.
+
+        With words that are `frequent`, every sentence is read in two ways: as it is, and as if no other were known.
+        """
         good = _derivable(examples, forests).tolist()
         sources = [examples[number].source_tokens for number in good]
-        sentences = tuple(tokenize(tokenizer, views(grammar, sources)))
+        shown = views(grammar, sources)
+        if frequent is not None:
+            shown += views(grammar, sources, known=frequent)
+        sentences = tuple(tokenize(tokenizer, shown))
         kept = forests.select(good)
         return cls(sentences, kept, SubwordTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
 
     def __len__(self) -> int:
-        return len(self.sentences)
+        return len(self.forests)
 
     def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
         return self, batch
 
     def collate(self, batch: Sequence[int], device: torch.device) -> Batch:
         numbers = np.asarray(batch, dtype=np.int64)
-        sentences, spans = self.subwords.select(numbers, device), self.spans.select(numbers, device)
+        shown = numbers
+        if len(self.sentences) > len(self):  # every other sentence of a batch in its second way
+            shown = numbers + len(self) * (np.arange(len(numbers)) % 2)
+        sentences, spans = self.subwords.select(shown, device), self.spans.select(numbers, device)
         return Batch(self, numbers, sentences, spans, sentences.rows(spans), self.pairs.select(numbers, device))
 
     def check_lengths(self, longest: int) -> None:

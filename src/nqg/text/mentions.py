@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple, Protocol
@@ -123,6 +123,20 @@ def place_of(value: Tokens, target: Tokens) -> int | None:
 
 def is_word(token: str) -> bool:
     return any(map(str.isalnum, token))
+
+
+def spans_like(words: Sequence[str], value: Sequence[str], longest: int) -> Iterator[tuple[int, int]]:
+    """Where words have the letters and digits of a value.
+
+    >>> list(spans_like(("a", "hip-hop", "song"), ("Hip", "-", "Hop"), 2))
+    [(1, 2)]
+    """
+    wanted = "".join(filter(str.isalnum, "".join(value))).casefold()
+    letters = ["".join(filter(str.isalnum, word)).casefold() for word in words]
+    for start in range(len(letters)):
+        for end in range(start + 1, min(start + longest, len(letters)) + 1):
+            if wanted and "".join(letters[start:end]) == wanted:
+                yield start, end
 
 
 def _replaced(target: Tokens, values: Mapping[str, Tokens]) -> Tokens:

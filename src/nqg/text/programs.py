@@ -26,6 +26,7 @@ Pair = tuple[str, str]
 QUOTES = frozenset("\"'`")
 STRUCTURE = frozenset('()[]{},;="')  # stand beside words in programs, and apart in those that are tokenised already
 TOKENISED = 0.9  # of these marks stand apart
+TOLERATED = 0.01  # of programs that may have a keyword twice, by mistake
 
 # Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is taken for a class.
 WORD, QUOTED_WORD, QUOTED, OPENING, CLOSING = "a word", "quoted word", "quoted ", "opening ", "closing "
@@ -98,6 +99,7 @@ class ProgramTokenizer:
 
     scheme: ProgramScheme = "spaces"
     gaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    keywords_repeat: bool = True  # a call may have a keyword twice
 
     def tokenize(self, program: str, quote: str = "") -> tuple[str, ...]:
         """All of a program, or with `quote` of a text between such quotes: what `render` makes it of again."""
@@ -136,6 +138,11 @@ class ProgramTokenizer:
             left, gap = atom, None
         return "".join([*written, self.gap(left, Atom("", END)) if gap is None else gap])
 
+    def problem(self, program: str) -> str:
+        """Why a program is none like those of the training data, as far as no grammar says it."""
+        keyword = None if self.keywords_repeat else repeated_keyword(program)
+        return f"'{keyword}' is there twice" if keyword else ""
+
     def gap(self, left: Atom, right: Atom) -> str:
         """The white space that is expected between two atoms."""
         after_left = self.gaps.get(left.kind, {})
@@ -172,7 +179,29 @@ def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -
     gaps: dict[str, dict[str, str]] = defaultdict(dict)
     for (left_name, right_name), gap in sorted((usual | odd).items()):
         gaps[left_name][right_name] = gap
-    return ProgramTokenizer("code", dict(gaps))
+    repeating = sum(repeated_keyword(program) is not None for program in programs)
+    return ProgramTokenizer("code", dict(gaps), repeating > TOLERATED * len(programs))
+
+
+def repeated_keyword(program: str) -> str | None:
+    """The first keyword that stands twice in one pair of brackets.
+
+    >>> repeated_keyword('dim(room="a = b", room="c")'), repeated_keyword('[{"a": 1}, {"a": 2}]')
+    ('room', None)
+    """
+    calls, before = [set[str]()], ""
+    for atom in atoms(program):
+        if atom.kind in ("(", "[", "{"):
+            calls.append(set())
+        elif atom.kind in (")", "]", "}") and len(calls) > 1:
+            calls.pop()
+        elif atom.kind in ("=", ":"):
+            if before in calls[-1]:
+                return before
+            calls[-1].add(before)
+        if atom.kind in (WORD, QUOTED_WORD):
+            before = atom.text
+    return None
 
 
 def _most_common(gaps: Counter[str]) -> str:

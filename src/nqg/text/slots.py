@@ -23,7 +23,7 @@ from nqg.errors import FormatError, LimitExceeded, Place, UnknownName
 from nqg.settings_reader import read_dataclass
 from nqg.text.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer, write_gazetteer
 from nqg.text.languages import LANGUAGES
-from nqg.text.mentions import MarkedPair, Mention, Tokens, is_word, mark, place_of
+from nqg.text.mentions import MarkedPair, Mention, Tokens, is_word, mark, place_of, spans_like
 from nqg.text.sentences import TokenizedSentence
 from nqg.text.values import FORMS, Fields, ValueReader, is_form, written
 
@@ -280,7 +280,7 @@ class Slots:
             named = [slot for slot in slots if slot.name.casefold() == key]
             others = [slot for slot in slots if slot.name.casefold() not in keys]
             for slot in (named or others)[:1]:
-                for first, last in _spans_like(sentence, target[start:end], slot.length or 1):
+                for first, last in spans_like(sentence.words, target[start:end], slot.length or 1):
                     if self.text_value(sentence, slot.name, first, last) == tuple(target[start:end]):
                         yield Mention(first, last, slot.name, tuple(target[start:end]))
 
@@ -435,16 +435,6 @@ def _literals(target: Sequence[str]) -> Iterator[tuple[int, int]]:
         at = max(end, at) + 1
 
 
-def _spans_like(sentence: TokenizedSentence, value: Sequence[str], longest: int) -> Iterator[tuple[int, int]]:
-    """Where a sentence has the letters and digits of a value."""
-    wanted = "".join(filter(str.isalnum, "".join(value))).casefold()
-    letters = ["".join(filter(str.isalnum, token)).casefold() for token in sentence.words]
-    for start in range(len(letters)):
-        for end in range(start + 1, min(start + longest, len(letters)) + 1):
-            if wanted and "".join(letters[start:end]) == wanted:
-                yield start, end
-
-
 FEWEST_TEXTS = 3  # different values of a key, before it is taken for one of free text
 NEW_TEXTS = 0.5  # the chance that the next value of a key is a new one, from which on any words may be its value
 
@@ -459,8 +449,8 @@ def open_texts(pairs: Sequence[Pair], slots: Slots) -> list[Slot]:
     for (sentence, _), marked in zip(pairs, slots.marked(pairs), strict=True):
         for start, end in _literals(marked.target):
             text, key = marked.target[start:end], _key_before(marked.target, start)
-            words = _tokenized(sentence)
-            is_copied = any(True for _ in _spans_like(words, text, len(words.tokens)))
+            words = _tokenized(sentence).words
+            is_copied = any(True for _ in spans_like(words, text, len(words)))
             if key and is_copied and not set(marked.placeholders) & set(text):
                 values.setdefault(key, Counter())[text] += 1
     taken = {slot.name for slot in slots.slots}

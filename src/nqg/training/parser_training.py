@@ -7,6 +7,7 @@ of a batch (`nqg.model.forest_crf`). How a model answers dev examples comes in f
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,14 +20,14 @@ from torch import Tensor
 from nqg.answers import System, exact_match
 from nqg.data.examples import Example, MappedExamples, distinct_pairs
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.slots import views
+from nqg.grammar.slots import SHAPES, views
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import SavedModel
 from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import Batch, StreamedData, TrainingData, batch_loss
 from nqg.model.forests import ForestFolder, Forests, build_forests
 from nqg.model.scorer import Scorer
-from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.subwords import tokenize
 from nqg.run_config import DataFingerprint, RunConfig, sha256
 from nqg.training.processes import Processes, best_device
@@ -36,6 +37,7 @@ from nqg.training.trainer import Trainer, autocast
 
 SAVE_EVERY = 64
 DEV_BATCH = 256  # examples whose loss is computed at once
+FREQUENT = 3  # sentences that have a word of free text, from which on the encoder may rely on it
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
 
@@ -76,15 +78,16 @@ class ParserTraining:
         examples, grammar = distinct(examples), grammar.typed_by(target_grammar if model.typed else None)
         forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
-        words = {token for seen in views(grammar, [each.source_tokens for each in examples]) for token in seen}
-        encoder, tokenizer = new_encoder(model, [sorted(words)])
+        words, frequent = encoder_words(grammar, examples)
+        frequent = frequent if model.encoder == EMBEDDED else None
+        encoder, tokenizer = new_encoder(model, [words], neighbours=frequent is not None)
         scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
         self.model, self.settings = SavedModel(grammar, scorer, tokenizer, model, target_grammar), training
         sources: Sequence[str] = ()
         if isinstance(forests, ForestFolder):
             self.data: Learnable = StreamedData.of(grammar, examples, forests, tokenizer, self.model.max_length)
         else:
-            data = TrainingData.of(grammar, examples, forests, tokenizer)
+            data = TrainingData.of(grammar, examples, forests, tokenizer, frequent)
             data.check_lengths(self.model.max_length)
             underivable, self.data = set(forests.underivable()), data
             sources = [each.source for number, each in enumerate(examples) if number not in underivable]
@@ -107,6 +110,15 @@ class ParserTraining:
 def distinct(examples: Sequence[Example]) -> Sequence[Example]:
     """What is learned from: each pair once, but those on disk as they are."""
     return examples if isinstance(examples, MappedExamples) else distinct_pairs(examples)
+
+
+def encoder_words(grammar: Grammar, examples: Sequence[Example]) -> tuple[list[str], set[str] | None]:
+    """The words that an encoder from scratch reads and, where there is free text, those that it may rely on."""
+    seen = Counter(word for view in views(grammar, [each.source_tokens for each in examples]) for word in set(view))
+    if grammar.slots is None or not grammar.slots.free_text:
+        return sorted(seen), None
+    frequent = {word for word, count in seen.items() if count >= FREQUENT or word in grammar.words}
+    return sorted({*seen, *SHAPES}), frequent
 
 
 class Learnable(Protocol):
