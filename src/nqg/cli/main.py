@@ -38,6 +38,7 @@ COMMANDS = {
     "data": Listed("data", "Data", "List and prepare the datasets that nqg knows by name."),
     "split": Listed("split", "Data", "Divide a dataset into train and test: random, length, template or tmcd."),
     "audit": Listed("split", "Data", "Measure splits: sizes, unseen atoms, divergences, shared templates, lengths."),
+    "check": Listed("check", "Data", "Check training data: faults with their lines, and what to expect of it."),
     "induce": Listed("induce", "Learn", "Learn the smallest grammar that explains pairs of strings."),
     "types": Listed("types", "Learn", "Infer a grammar of the programs in a dataset, or hold one against them."),
     "inspect": Listed("inspect", "Learn", "Show what a grammar is made of and how well it fits a dataset."),

@@ -52,6 +52,7 @@ from nqg.evaluation.calibration import (
     used_rules,
     with_confidence,
 )
+from nqg.evaluation.data_checks import SERIOUS, flaws
 from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import SLOT, Grammar, Rule
@@ -438,7 +439,12 @@ def _tokenized(
     detail(f"[text] {in_words(text.sentences)}, courtesy = {text.courtesy}, programs = {text.programs.scheme}")
     for slot in text.slots.slots:
         detail(f"[slots] {slot}")
-    return tokenized(raw, text), text, Values.of(raw, text)
+    tokens = tokenized(raw, text)
+    if not sql:
+        found = [flaw for flaw in flaws(raw, tokens) if flaw.kind in SERIOUS]
+        for flaw in {flaw.kind: flaw for flaw in reversed(found)}.values():  # the first of each kind
+            err.print(f"warning: {path}:{flaw.line}: {flaw}; `nqg check {path}` shows all")
+    return tokens, text, Values.of(raw, text)
 
 
 def _rules_by_hand(

@@ -192,6 +192,8 @@ def tsv_columns(text: str, place: Place, second: str) -> list[str]:
     columns = text.split("\t")
     if len(columns) != 2:
         found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
+        if len(columns) == 1 and "," in text:
+            found += "; it looks comma-separated: put a tab between the two, or write .jsonl"
         raise FormatError(f"expected 'source<TAB>{second}', found {found}", place)
     return columns
 
