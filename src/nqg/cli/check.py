@@ -29,8 +29,8 @@ def check(data: Path = EXAMPLES, settings: Path | None = SETTINGS, folds: int = 
     duplicates. Words and templates that one line alone shows are listed, because
     nothing else can teach them. With --folds, grammars of a part of the data are
     induced: the share of the rest that they derive is what a parser can expect of
-    new sentences of the same kind. The exit code is 1 where there are faults other
-    than duplicates.
+    new sentences of the same kind. The exit code is 1 where there are faults
+    other than duplicates.
     """
     chosen = read_settings(settings) if settings else None
     raw = read_examples(data)
