@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nqg.data.dataset import Split
 from nqg.data.examples import Example, Values, distinct_pairs, tokenized
 from nqg.evaluation.calibration import HeldOut, folds
-from nqg.grammar.slots import slot_seeds, unnumbered
+from nqg.grammar.grammar import Rule
+from nqg.grammar.slots import unnumbered
 from nqg.induction.corpus import underivable
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
@@ -131,13 +131,9 @@ def _once(sides: Sequence[Sequence[str]], pairs: Sequence[tuple[str, str]]) -> d
 def expected_derivability(raw: Sequence[Example], text: Preprocessor, count: int = 4, seed: int = 0) -> Iterator[float]:
     """Fold by fold, the share of held-out examples that a grammar of the others derives."""
     examples, values = distinct_pairs(tokenized(raw, text)), Values.of(raw, text)
-    marked = values.mark(examples) if values else examples
-    for split in folds(marked, HeldOut.RANDOM, count, seed=seed):
-        yield derivable_share(marked, split)
-
-
-def derivable_share(marked: Sequence[Example], split: Split) -> float:
-    train, test = ([marked[place] for place in part] for part in (split.train, split.test))
-    seeds = slot_seeds(example.source_tokens for example in marked)
-    grammar = induce(train, InductionSettings(), seeds)
-    return 1 - len(underivable(grammar, test)) / len(test)
+    settings, seeds = InductionSettings.for_slots() if values else InductionSettings(), list[Rule]()
+    if values:
+        examples, seeds, _ = values.searched(examples, None)
+    for split in folds(examples, HeldOut.RANDOM, count, seed=seed):
+        train, test = ([examples[place] for place in part] for part in (split.train, split.test))
+        yield 1 - len(underivable(induce(train, settings, seeds), test)) / len(test)
