@@ -37,6 +37,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedIOBase]:
+    if "\0" in str(path):
+        raise NqgError(f"{str(path)!r}: no such file; a name cannot hold NUL")
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             yield file

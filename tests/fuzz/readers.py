@@ -13,6 +13,7 @@ from pathlib import Path
 from fuzz import seeds
 from nqg.answers import PredictionFile
 from nqg.cli.settings import read_settings
+from nqg.data.database import Database
 from nqg.data.dataset import read_split, split_text
 from nqg.data.download import Cache, RemoteFile
 from nqg.data.examples import MappedExamples, read_examples, write_examples
@@ -42,7 +43,7 @@ from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.settings_reader import read_toml
 from nqg.splits.compounds import sql_compounds
-from nqg.text.gazetteer import read_gazetteer
+from nqg.text.gazetteer import column_values, read_gazetteer
 from nqg.text.slots import Slots, read_slots
 from nqg.training.records import read_steps
 
@@ -186,6 +187,15 @@ def _stored_slots(path: Path) -> object:
     return slots.mentions(SAID), slots.to_dict(), [slots.text_value(SAID, name, 0, 2) for name in slots.free_text]
 
 
+def _database_column(path: Path) -> object:
+    return list(column_values(path, "state.name").matches(SAID))
+
+
+def _database_query(path: Path) -> object:
+    query = "select state.name, count(*) from state join city on city.state = state.name group by state.name"
+    return Database.open(path).run(query).to_dict()
+
+
 def _texts(*texts: str) -> Callable[[], tuple[bytes, ...]]:
     return lambda: tuple(text.encode() for text in texts)
 
@@ -227,6 +237,8 @@ READERS: Mapping[str, Reader] = {
     "sql programs": Reader("sql.json", _sql_programs, lambda: (seeds.sql_programs(),)),
     "sql names": Reader("query.sql", _sql_names, _texts(*seeds.SQL)),
     "database": Reader("geo.sqlite", read_database, lambda: (seeds.database(),)),
+    "database column": Reader("geo.sqlite", _database_column, lambda: (seeds.database(),)),
+    "database query": Reader("geo.sqlite", _database_query, lambda: (seeds.database(),)),
     "spider sql": Reader("query.sql", _spider_sql, _texts(*seeds.SQL)),
     "spider": Reader("train_spider.json", _spider, _texts(seeds.SPIDER)),
     "spider tables": Reader("tables.json", read_schemas, _texts(seeds.TABLES)),

@@ -251,6 +251,8 @@ def database() -> bytes:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("create table state (name text primary key, area double)")
         connection.execute("create table city (name text, state text references state (name))")
+        connection.executemany("insert into state values (?, ?)", [("ohio", 107.0), ("iowa", None), (b"\xff", 1)])
+        connection.execute("insert into city values ('dayton', 'ohio')")
         return connection.serialize()
 
 

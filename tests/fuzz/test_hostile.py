@@ -16,10 +16,22 @@ import pytest
 from nqg.data.download import Cache, RemoteFile
 from nqg.data.examples import read_examples
 from nqg.data.geoquery import read_corpus
-from nqg.errors import FormatError, Place
+from nqg.data.schema import read_database
+from nqg.errors import FormatError, NqgError, Place
 from nqg.files import LONGEST_LINE, strict_json
 from nqg.induction.trace import SETTINGS_MARK, recorded_settings
 from nqg.model.forests import read_forests
+from nqg.text.gazetteer import column_values, read_gazetteer
+
+NO_NAMES = {"NUL": "geo\0.sqlite", "too long": "x" * 300}
+
+
+@pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
+@pytest.mark.parametrize("read", [read_gazetteer, read_database, lambda path: column_values(path, "city.name")])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str, read: Callable[[Path], object]) -> None:
+    with pytest.raises(NqgError, match=r"no such file|cannot be read"):
+        read(tmp_path / name)
+
 
 LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(12))
 

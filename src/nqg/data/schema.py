@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -74,7 +75,7 @@ def read_schemas(path: Path) -> Mapping[str, Schema]:
 
 def read_database(path: Path) -> Schema:
     """The schema of a SQLite database, which is only read; it is called after the file."""
-    if not path.is_file():  # sqlite3 says of every mistake that it is "unable to open database file"
+    if not os.path.isfile(path):  # sqlite3 says of every mistake that it is "unable to open database file"
         raise FormatError("expected a SQLite database, found no such file", path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:

@@ -6,6 +6,7 @@ costs a few look-ups per word, however many names there are. Names match whateve
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -88,7 +89,7 @@ def column_values(database: Path, column: str, tokenize: Tokenize = str.split) -
     table, dot, name = column.partition(".")
     if not dot or not table or not name:
         raise SettingsError(f"expected 'table.column' as the column of a slot, found '{column}'")
-    if not database.is_file():
+    if not os.path.isfile(database):  # False for names that no file can have, too
         raise NqgError(f"{database}: no such file; expected an SQLite database")
     try:
         with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
@@ -102,7 +103,7 @@ def column_values(database: Path, column: str, tokenize: Tokenize = str.split) -
                 raise UnknownName(f"column of {table} in {database}", name, columns)
             select = f"SELECT DISTINCT {_quoted(name)} FROM {_quoted(table)} ORDER BY 1"
             values = [str(value) for (value,) in connection.execute(select) if value is not None]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of names that are not UTF-8
         raise NqgError(f"{database}: cannot be read as an SQLite database ({error})") from error
     return Gazetteer.of(((value, value) for value in values), tokenize)
 
