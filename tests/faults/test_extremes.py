@@ -75,7 +75,7 @@ def test_a_sentence_of_a_hundred_words_with_astronomically_many_derivations_is_p
 )
 def test_what_cannot_be_read_is_an_abstention(ambiguous: Parser, sentence: str, reason: str) -> None:
     parse = ambiguous.parse(sentence)
-    assert (parse.target, parse.reason) == (None, reason)
+    assert (parse.target, parse.reason.partition(":")[0]) == (None, reason)
 
 
 @pytest.fixture(scope="module")
