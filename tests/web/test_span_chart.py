@@ -67,7 +67,7 @@ def test_the_whole_sentence_has_the_score_of_its_best_derivation(parser: Parser)
 
 @pytest.mark.parametrize("sentence", [*SENTENCES, "run twice fly jump", "fly", "", "run " * 300])
 def test_with_a_chart_the_answer_is_the_same(parser: Parser, sentence: str) -> None:
-    plain, explained = parser.parse(sentence, readings=3), charted(parser, tuple(sentence.split()))
+    plain, explained = next(parser.answers([sentence])), charted(parser, tuple(sentence.split()))
     assert (plain.target, plain.reason) == (explained.target, explained.reason)
     assert plain.probability == pytest.approx(explained.probability)
     assert plain.chart is None
