@@ -53,7 +53,7 @@ def test_a_batch_of_the_api_counts_it(parser: Parser) -> None:
 
 
 def test_training_counts_it_for_the_dev_score_and_so_for_stopping_early(parser: Parser) -> None:
-    assert DevSet.of(parser.model, GOLD, parser, 1).scores().exact_match == 1.0
+    assert DevSet.of(parser.model, GOLD, parser).scores().exact_match == 1.0
 
 
 def test_fine_tuning_counts_it_for_the_dev_score_and_so_for_stopping_early(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from nqg.answers import Answer
 from nqg.cli.main import app
+from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.confidence import Calibrator, RulePairs, Weights
 
@@ -43,6 +44,14 @@ def parser(tmp_path_factory: pytest.TempPathFactory) -> Parser:
 def test_numbers_that_training_never_had_are_read(parser: Parser) -> None:
     assert parser.parse("dim the office lights to 35 percent").target == "dim(room='office', level=35)"
     assert parser.parse("Set the kitchen to twenty two degrees").target == "heat(room='kitchen', level=22)"
+
+
+def test_without_types_legal_programs_are_answers_too(parser: Parser) -> None:
+    untyped = parser.with_options(DecodeOptions(typed=False))
+    answer = next(untyped.answers(["dim the office lights to 35 percent"]))
+    assert answer.target in ("dim(room='office', level=35)", None)
+    assert parser.model.legal_programs is not None
+    assert parser.model.legal_programs.accepts(parser.model.text.programs.tokenize("dim(room='office', level=35)"))
 
 
 def test_what_is_not_a_number_is_said_not_to_be_one(parser: Parser) -> None:
@@ -97,3 +106,21 @@ def test_rules_are_induced_as_in_training(tmp_path: Path) -> None:
     model = (tmp_path / "model" / "grammar.txt").read_text()
     assert [line for line in rules.read_text().splitlines() if line[0] != "#"] == model.splitlines()
     assert "@number ### level = @number" in model
+
+
+def test_a_fallback_may_write_any_value_where_a_slot_is(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("".join(f"{line}\n" for line in [*PAIRS, *GREETINGS]))
+    words = ["train", str(tmp_path / "train.tsv"), "-o", str(tmp_path / "model"), *QUICK, "--seq2seq", "embedded"]
+    result = CliRunner().invoke(app, [*words, "--seq2seq-steps", "2"])
+    assert result.exit_code == 0, result.output
+    hybrid, model = Hybrid.load(tmp_path / "model", device="cpu"), Parser.load(tmp_path / "model").model
+    legal = model.legal_programs
+    assert legal is not None
+    for program, is_legal in (
+        ("dim(room='office', level=99)", True),
+        ("fly(to='New Paris')", True),
+        ("fly(99)", False),
+    ):
+        assert legal.accepts(model.text.programs.tokenize(program)) == is_legal
+    (answer,) = hybrid.answers(["Turn it up to San Diego"])
+    assert answer.system == "fallback"

@@ -10,7 +10,7 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from nqg.answers import System
+from nqg.answers import Answer, System
 from nqg.cli.induce import choose_settings
 from nqg.cli.induce import run as run_induction
 from nqg.cli.settings import LIKE, SETTINGS, ProjectSettings, in_words, project_settings, setting_option
@@ -56,7 +56,7 @@ from nqg.evaluation.data_checks import SERIOUS, flaws
 from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import SLOT, Grammar, Rule
-from nqg.grammar.slots import with_slots
+from nqg.grammar.slots import with_slots, with_values
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
 from nqg.grammar.types import Signatures
@@ -303,7 +303,9 @@ def train(
     context.with_resource(run.locked())
     try:
         training = run.trained(task := run.with_settings(task))
-        second = fallback.fine_tuned(task.examples, task.device, run.folder).seq2seq if fallback else None
+        second = (
+            fallback.fine_tuned(task.as_typed(task.examples), task.device, run.folder).seq2seq if fallback else None
+        )
         trials = validation.trials(task, run, training, fallback) if validation else []
     except KeyboardInterrupt:
         complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
@@ -383,6 +385,13 @@ class TrainingTask:
         """The examples that rules are searched in, the rules to begin with, and the types of their programs."""
         types = self.target_grammar if self.model.typed else None
         return self.values.searched(self.examples, types) if self.values else (self.examples, [], types)
+
+    def as_typed(self, examples: Sequence[Example]) -> Sequence[Example]:
+        """The examples for a model that copies: with slots, in the casing that somebody typed."""
+        if self.values is None:
+            return examples
+        sources = self.values.as_typed(each.source for each in examples)
+        return [replace(each, source=source) for each, source in zip(examples, sources, strict=True)]
 
     def with_rules_by_hand(self, model: SavedModel) -> SavedModel:
         """The trained model with its rules by hand, those that no example needs included."""
@@ -727,6 +736,17 @@ def _train_baseline(context: typer.Context, chosen: ProjectSettings, baseline: F
 
 
 @dataclass(frozen=True, slots=True)
+class TypedSystem:
+    """A system that is asked for tokenised sentences in the casing that somebody typed."""
+
+    system: System
+    values: Values
+
+    def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
+        return self.system.answers(self.values.as_typed(sentences))
+
+
+@dataclass(frozen=True, slots=True)
 class FoldRecord:
     """What came of one fold, and the fingerprint of what it began with."""
 
@@ -814,8 +834,10 @@ class CrossValidation:
 
             assert fallback is not None, "asked for by a gate"
             brief = replace(fallback, training=shorter(fallback.training))
-            seq2seq = brief.fine_tuned(examples, task.device, run.folder, run.label).seq2seq
-            return LegalSeq2seq(seq2seq, task.target_grammar) if task.target_grammar else seq2seq
+            seq2seq = brief.fine_tuned(task.as_typed(examples), task.device, run.folder, run.label).seq2seq
+            legal = task.target_grammar and with_values(task.target_grammar, task.text.slots.quotes)
+            system: System = LegalSeq2seq(seq2seq, legal) if legal else seq2seq
+            return TypedSystem(system, task.values) if task.values else system
 
         return fold_trials(task.examples, split, parser, second if fallback and fallback.has_gate else None)
 

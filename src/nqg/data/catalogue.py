@@ -14,7 +14,7 @@ from nqg.data.download import FileStore, RemoteFile, file_store
 from nqg.data.examples import Example
 from nqg.data.geoquery import load_geoquery, load_raw_geoquery, raw_geoquery_slots
 from nqg.data.schema import Schema, read_schemas
-from nqg.data.snips import load_snips, snips_settings
+from nqg.data.snips import load_snips, snips_files
 from nqg.data.spider import load_spider_ssp, load_spider_xsp
 from nqg.errors import FormatError, UnknownName
 from nqg.progress import Progress, silent
@@ -207,8 +207,8 @@ _GEO_RAW = replace(
 )
 
 
-def _snips(intent: str, fingerprint: str, *texts: str) -> Entry:
-    """An intent of SNIPS, and which of its slots are free text."""
+def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
+    """An intent of SNIPS with slots to declare; those that are not described are free text."""
     folder = f"https://raw.githubusercontent.com/sonos/nlu-benchmark/master/2017-06-custom-intent-engines/{intent}"
     names, sizes = (f"train_{intent}.json", f"validate_{intent}.json"), (300, 100)
     name = f"snips-{intent.lower()}"
@@ -225,19 +225,24 @@ def _snips(intent: str, fingerprint: str, *texts: str) -> Entry:
             for file, size in zip(names, sizes, strict=True)
         ),
         splits={"standard": NamedSplit(partial(_by_file, name, sizes[0]))},
-        beside=lambda *_: {"nqg.toml": snips_settings(*texts)},
+        beside=lambda *_: snips_files(slots),
     )
 
 
 _MUSIC = _snips(
     "PlayMusic",
     "a77b104b783e6ef91b0886da765979acda7fb11e797aba2d076317ebd06c55ce",
-    *("artist", "track", "album", "playlist", "genre", "service"),
+    **dict.fromkeys(("artist", "track", "album", "playlist", "genre", "service"), ""),
 )
 _WEATHER = _snips(
     "GetWeather",
     "7199ca6d2e0464e3af7a70da9e81cb99d0f3b8cbb7d73bb615e55c3e03ad2bd8",
-    *("city", "state", "country", "geographic_poi", "timeRange"),
+    **{
+        **dict.fromkeys(("city", "geographic_poi", "timeRange"), ""),
+        "country": '{ gazetteer = "countries.txt" }',
+        "state": '{ gazetteer = "states.txt" }',
+        "state-code": '{ regex = "[A-Z]{2}" }',
+    },
 )
 _SSP = Entry(
     name="spider-ssp",

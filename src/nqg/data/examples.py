@@ -80,6 +80,7 @@ class Values:
     """The values of slots in training data: for each tokenised example one with placeholders, and what slots found."""
 
     marked: Mapping[tuple[str, str], Example]
+    typed: Mapping[str, str]  # tokenised sentences in the casing that somebody typed
     mentions: KnownMentions
 
     @classmethod
@@ -94,11 +95,16 @@ class Values:
         )
         keys = ((" ".join(sentence.words), " ".join(target)) for sentence, target in pairs)
         known = KnownMentions.of(text.slots, (sentence for sentence, _ in pairs))
-        return cls(dict(zip(keys, marked, strict=True)), known)
+        typed = {" ".join(sentence.words): " ".join(sentence.typed_words) for sentence, _ in pairs}
+        return cls(dict(zip(keys, marked, strict=True)), typed, known)
 
     def mark(self, examples: Iterable[Example]) -> list[Example]:
         """Tokenised examples with placeholders in the place of values."""
         return [self.marked.get((example.source, example.target), example) for example in examples]
+
+    def as_typed(self, sentences: Iterable[str]) -> list[str]:
+        """Tokenised sentences in the casing that somebody typed: what else could tell how a name is written?"""
+        return [self.typed.get(sentence, sentence) for sentence in sentences]
 
     def searched(
         self, examples: Iterable[Example], types: TargetGrammar | None

@@ -11,7 +11,7 @@ are terminals to it; afterwards they become non-terminals.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -22,7 +22,7 @@ import numpy as np
 from nqg.grammar.arrays import Int32Array
 from nqg.grammar.encoding import EncodedGrammar
 from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, RuleNumbers, Symbol, Symbols, ValueRule
-from nqg.grammar.target_grammar import QUOTES, Category, Production, TargetGrammar, TargetSymbol
+from nqg.grammar.target_grammar import QUOTES, Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.grammar.types import Typing
 from nqg.text.mentions import Mention, is_word, longest_spans, spans_like
 
@@ -132,14 +132,36 @@ def with_placeholders(target_grammar: TargetGrammar, programs: Iterable[Tokens])
     <program> ::= wake ( <@time> )
     <@time> ::= @time_1 | @time_2
     """
-    used = sorted({token for program in programs for token in program if slot_of(token)})
-    categories = {slot: Category(slot) for slot in map(slot_of, used) if slot}
+    used = {token: slot for token in sorted(chain.from_iterable(programs)) if (slot := slot_of(token))}
+    productions = _with_categories(target_grammar, used.values())
+    return TargetGrammar((*productions, *(Production(Category(slot), (token,)) for token, slot in used.items())))
 
-    def of_slot(symbol: TargetSymbol) -> TargetSymbol:
-        return categories.get(symbol, symbol) if isinstance(symbol, str) else symbol
 
-    productions = [Production(each.left, tuple(map(of_slot, each.right))) for each in target_grammar.productions]
-    return TargetGrammar((*productions, *(Production(categories[slot_of(token) or ""], (token,)) for token in used)))
+def with_values(target_grammar: TargetGrammar, quotes: Mapping[str, str]) -> TargetGrammar:
+    """The grammar of programs with values in the place of slots, given the quotes around those of each slot.
+
+    >>> alarms = TargetGrammar.parse("<program> ::= wake ( @time , ' @name ' )")
+    >>> print(with_values(alarms, {"time": "", "name": "'"}), end="")
+    <program> ::= wake ( <@time> , ' <@name> ' )
+    <@time> ::= <...>
+    <@name> ::= <'> | <@name> <'>
+    """
+    productions = _with_categories(target_grammar, [f"{SLOT}{slot}" for slot in quotes])
+    for slot, quote in quotes.items():
+        category = Category(f"{SLOT}{slot}")
+        rights = [(Wildcard.UNQUOTED,), (category, Wildcard.UNQUOTED)] if quote else [(Wildcard.TOKENS,)]
+        if any(category in each.right for each in productions):
+            productions += [Production(category, right) for right in rights]
+    return TargetGrammar(tuple(productions))
+
+
+def _with_categories(target_grammar: TargetGrammar, slots: Iterable[str]) -> list[Production]:
+    """The productions with a category in the place of each slot."""
+    categories: dict[TargetSymbol, TargetSymbol] = {slot: Category(slot) for slot in slots}
+    return [
+        Production(each.left, tuple(categories.get(symbol, symbol) for symbol in each.right))
+        for each in target_grammar.productions
+    ]
 
 
 @dataclass(frozen=True)

@@ -81,10 +81,10 @@ class Hybrid:
         parser = Parser.load(folder, device)
         if not has_fallback(folder):
             raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
-        free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.target_grammar
+        free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.legal_programs
         fallback: System = legal_decoding.LegalSeq2seq(free, legal) if legal and not is_free else free
         if not parser.model.text.is_plain:
-            fallback = TokenSystem(fallback, parser.model.text)
+            fallback = TokenSystem(fallback, parser.model.text, bool(parser.model.text.slots))
         return cls(parser, fallback, Gate.read(folder / GATE) if (folder / GATE).exists() else None)
 
     def save(self, folder: Path | str) -> None:
@@ -100,6 +100,7 @@ class TokenSystem:
 
     system: System
     text: Preprocessor
+    keeps_casing: bool = False  # of words as they were typed
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> TokenSystem:
@@ -115,10 +116,11 @@ class TokenSystem:
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         raw = list(sentences)
-        tokens = [self.text.tokenized(sentence)[0].words for sentence in raw]
-        for sentence, words, answer in zip(raw, tokens, self.system.answers(map(" ".join, tokens)), strict=True):
+        tokenized = [self.text.tokenized(sentence)[0] for sentence in raw]
+        read = (" ".join(each.typed_words if self.keeps_casing else each.words) for each in tokenized)
+        for sentence, each, answer in zip(raw, tokenized, self.system.answers(read), strict=True):
             target = None if answer.target is None else self.text.programs.render(answer.target.split())
-            yield replace(answer, source=sentence, target=target, words=words)
+            yield replace(answer, source=sentence, target=target, words=each.words)
 
 
 def objection(own: Answer, gate: Gate | None) -> str:

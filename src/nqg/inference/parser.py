@@ -141,6 +141,10 @@ class Parser:
         return self.model.grammar.typed_by(self.model.target_grammar if typed else None)
 
     @cached_property
+    def _legal_programs(self) -> TargetGrammar | None:
+        return self.model.legal_programs
+
+    @cached_property
     def known_words(self) -> Collection[str] | None:
         """What an encoder from scratch has read; a pre-trained one knows something of any word."""
         return None if self.model.settings.encoder != EMBEDDED else self.model.tokenizer.get_vocab().keys()
@@ -260,7 +264,7 @@ class Parser:
             spans += size
         known = replace(full, rules=columns(grammar, full.rules))
         scores = [self._scores([sentences[number] for number in part], known.select(part)) for part in parts]
-        legal = None if grammar.target_grammar else self.model.target_grammar  # typed charts are legal throughout
+        legal = None if grammar.target_grammar else self._legal_programs  # typed charts are legal throughout
         return ScoredCharts(grammar, full, np.concatenate([np.empty(0), *scores]), legal, self.model)
 
     def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:

@@ -26,6 +26,7 @@ from nqg.data.examples import Example
 from nqg.errors import FormatError, NqgError
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.slots import with_values
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.confidence import FILE as CONFIDENCE
 from nqg.model.confidence import Calibrator
@@ -265,6 +266,11 @@ class SavedModel:
     @property
     def untrained_rules(self) -> tuple[Rule, ...]:
         return self.grammar.rules[len(self.scorer.rules) :]
+
+    @property
+    def legal_programs(self) -> TargetGrammar | None:
+        """The grammar of legal programs, in which any values may stand for slots."""
+        return self.target_grammar and with_values(self.target_grammar, self.text.slots.quotes)
 
     def with_rules_by_hand(self, rules: Iterable[Rule]) -> SavedModel:
         """The same model with these rules by hand, and no others."""

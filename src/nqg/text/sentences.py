@@ -113,6 +113,15 @@ class TokenizedSentence(NamedTuple):
     def words(self) -> tuple[str, ...]:
         return tuple(token.text for token in self.tokens)
 
+    @property
+    def typed_words(self) -> tuple[str, ...]:
+        """The words as they were typed.
+
+        >>> TokenizedSentence("Play Jude!", SentenceTokenizer().tokens("Play Jude!")).typed_words
+        ('Play', 'Jude')
+        """
+        return tuple(self.raw[token.start : token.end] for token in self.tokens)
+
     def with_words(self, words: Mapping[int, str]) -> TokenizedSentence:
         """The same sentence with other words at some places.
 

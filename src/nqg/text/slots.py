@@ -163,6 +163,11 @@ class Slots:
         """The slots of free text, and how many words they may have."""
         return {slot.name: slot.length or 1 for slot in self.slots if slot.kind == "text"}
 
+    @property
+    def quotes(self) -> dict[str, str]:
+        """The quotes, if any, around the values of each slot."""
+        return {slot.name: slot.quote for slot in self.slots}
+
     @cached_property
     def words(self) -> frozenset[str]:
         """The words of names, unless a gazetteer has so many that a typo would be like any of them."""
