@@ -47,12 +47,19 @@ class Running:
     port: int
 
     def mebibytes(self) -> float:
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+        return mebibytes(self.process.pid)
 
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def mebibytes(pid: int) -> float:
+    """The memory that a process has; none where it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+    except OSError:
+        return 0.0
 
 
 def started(model: Path, *options: str) -> Running:

@@ -26,13 +26,14 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nqg import Example, Grammar, Parser
 from nqg.model.settings import TrainingSettings
 from nqg.model_folder import exchange
-from serving import Running, answer, request, started
+from serving import Running, answer, mebibytes, request, started
 
 WORDS = {"walk": ("WALK", "GEHE"), "jump": ("JUMP", "SPRINGE"), "run": ("RUN", "RENNE"), "look": ("LOOK", "SIEH")}
 OLD_ANSWERS = 35.0  # seconds after a reload in which workers may still finish what they were asked
@@ -73,16 +74,12 @@ class Soak:
     def workers(self) -> list[int]:
         """The worker processes, the oldest first."""
         pid = self.server.process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         found = []
-        for child in children:
-            try:
-                words = Path(f"/proc/{child}/cmdline").read_bytes()
-                found += [(int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[19]), int(child))]
-            except OSError:  # it ended just now
-                continue
-            if b"spawn_main" not in words:
-                found.pop()
+        for child in map(Path("/proc").joinpath, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            with suppress(OSError):  # it ended just now
+                if b"spawn_main" in (child / "cmdline").read_bytes():
+                    begun = int((child / "stat").read_text().rpartition(")")[2].split()[19])
+                    found.append((begun, int(child.name)))
         return [pid for _, pid in sorted(found)]
 
     async def client(self, number: int) -> None:
@@ -175,14 +172,6 @@ class Soak:
                 dict(sorted(self.counts.items())),
                 flush=True,
             )
-
-
-def mebibytes(pid: int) -> float:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 async def soaked(soak: Soak, options: argparse.Namespace, other: Path) -> list[tuple[float, float]]:
