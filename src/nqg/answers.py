@@ -6,6 +6,7 @@ sentences in, one `Answer` each out. Whoever evaluates, calibrates, serves or pr
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nqg.data.examples import Tsv, format_of, tsv_columns
 from nqg.errors import FormatError, NqgError, Place
-from nqg.files import numbered_lines, strict_json
+from nqg.files import append_line, numbered_lines, strict_json
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Rule
 from nqg.grammar.hypergraph import Span
@@ -127,6 +128,16 @@ class Answer:
     def first(self) -> Answer:
         """What was said first: of a hybrid by its grammar, else the answer itself."""
         return self.parts[0] if self.parts else self
+
+    def log_to(self, path: Path) -> None:
+        """Add the sentence and what became of it to a file, as a line of JSON."""
+        values = {
+            "source": " ".join(self.source.split()),
+            "target": self.target,
+            "confidence": self.confidence,
+            "reason": self.reason,
+        }
+        append_line(path, json.dumps(values, ensure_ascii=False))
 
     def _repr_html_(self) -> str:
         """The answer as a notebook shows it: the derivation, or the reason, and a table of the readings."""

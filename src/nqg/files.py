@@ -98,6 +98,18 @@ def write_text(path: Path, text: str) -> None:
         file.write(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
 
 
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file, in one piece: others may do so at the same time."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            os.write(file, f"{line}\n".encode())
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise NqgError(f"{path}: cannot be written ({error.strerror})") from error
+
+
 def read_json(path: Path) -> Any:
     """The value in a JSON file, plain or `.gz`, as strictly as `strict_json` reads it."""
     return strict_json("\n".join(line for _, line in numbered_lines(path)), Place(path, 1))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -14,9 +16,19 @@ from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.confidence import Calibrator, RulePairs, Weights
 from nqg.web.app import create_app
-from nqg.web.middleware import Busy, Limits
+from nqg.web.middleware import Access, Busy, Limits
 from nqg.web.service import Batcher, Explained, Question, Service
 from web_service import EXAMPLES, HOSTILE, HOSTILE_TARGET, served
+
+
+def test_what_is_asked_is_logged_where_that_is_wanted(parser: Parser, tmp_path: Path) -> None:
+    app = create_app(Service("tiny", parser, log=tmp_path / "log.jsonl"), Access(), [])
+    with TestClient(app, base_url="http://localhost") as client:
+        client.post("/api/parse", json={"sentence": "run twice"})
+        client.post("/api/batch", json={"text": "run\nfly"})
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["source"] for line in lines] == ["run twice", "run", "fly"]
+    assert (lines[0]["target"], lines[2]["target"]) == ("R R", None)
 
 
 def test_a_calibrated_parser_says_how_sure_it_is(parser: Parser) -> None:

@@ -48,6 +48,7 @@ COMMANDS = {
     "parse": Listed("parse", "Use", "Turn sentences into programs with a trained model."),
     "evaluate": Listed("evaluate", "Use", "Measure how many examples a model answers, and how many correctly."),
     "serve": Listed("serve", "Use", "Serve a trained model: a web page to try it, and a JSON API."),
+    "suggest": Listed("suggest", "Use", "Suggest which sentences to annotate next: those that would teach most."),
     "verify": Listed("verify", "Use", "Check that a model folder is whole, and print what it promises and its digest."),
     "reproduce": Listed("reproduce", "Experiments", "Run recipes and compare the results with the paper's."),
     "report": Listed("reproduce", "Experiments", "Print the paper's tables with our results beside the paper's."),

@@ -58,6 +58,7 @@ UNTYPED = typer.Option(
     help="Parse without types, as the paper does: abstain where the best program is illegal.",
 )
 EXECUTE = typer.Option(False, "--execute", metavar="", help="Show the rows that queries give; needs --database.")
+LOG = typer.Option(None, "--log", metavar="FILE", help="Add sentences and answers to this file: see `nqg suggest`.")
 JSON = typer.Option(False, "--json", metavar="", help="Print a line of JSON for each sentence.")
 
 
@@ -71,6 +72,7 @@ def parse(
     least_confidence: float | None = LEAST_CONFIDENCE,
     database: Path | None = DATABASE,
     execute: bool = EXECUTE,
+    log: Path | None = LOG,
     engine: str = ENGINE,
     workers: int | None = WORKERS,
     device: str | None = DEVICE,
@@ -94,7 +96,7 @@ def parse(
     if execute and not database:
         raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
     is_single, place = not (is_file or is_piped), database and database.resolve()
-    style = Style(readings, untyped, exact, least_confidence, explain, as_json, is_single, place, execute)
+    style = Style(readings, untyped, exact, least_confidence, explain, as_json, is_single, place, execute, log)
     work = Workforce.chosen(engine, workers, device)
     if explain and not as_json and not isinstance(work.engine, Here):
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
@@ -197,6 +199,7 @@ class Style:
     is_single: bool = False  # a sentence of its own, not a file
     database: Path | None = None  # where queries are run
     execute: bool = False  # and their rows shown
+    log: Path | None = None  # where sentences and answers are added
 
 
 def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Sentence]], list[str]]:
@@ -214,7 +217,10 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
         if next(parts) % TIDY_EVERY == 0:
             release_holes()
         answers = system.answers(sentence.text for sentence in part)
-        found = (explained(answer, grammar) if grammar else answer for answer in answers)
+        found = [explained(answer, grammar) if grammar else answer for answer in answers]
+        if style.log:
+            for answer in found:
+                answer.log_to(style.log)
         return [text(answer, sentence.id) for answer, sentence in zip(found, part, strict=True)]
 
     def text(answer: Answer, name: str | None) -> str:

@@ -49,6 +49,9 @@ GEOBASE = typer.Option(
 DIGEST = typer.Option(
     None, "--digest", metavar="SHA256", help="Serve the model only if this is its digest, as `nqg verify` prints it."
 )
+LOG = typer.Option(
+    None, "--log", metavar="FILE", help="Add what is asked and answered to this file: see `nqg suggest`."
+)
 WORKERS = typer.Option(
     1, "--workers", metavar="N", help="Processes that share the requests; from 2 on, dead ones are replaced.", min=1
 )
@@ -65,6 +68,7 @@ def serve(
     database: Path | None = DATABASE,
     digest: str | None = DIGEST,
     workers: int = WORKERS,
+    log: Path | None = LOG,
     device: str | None = DEVICE,
 ) -> None:
     """Serve a trained model: a web page to try it, and a JSON API.
@@ -77,7 +81,8 @@ def serve(
     carry a token.
     """
     access = Access.for_host(host, token, names)
-    load = partial(loaded_server, model, access, examples, geobase, database, digest, checked_device(device), workers)
+    known = model, access, examples, geobase, database, log, digest, checked_device(device), workers
+    load = partial(loaded_server, *known)
     check_digest(model, digest)
     with bound_socket(host, port) as bound:  # at once: a port in use is an error before anything starts
         server = load(bound) if workers == 1 else Workers(load, bound, workers)
@@ -98,6 +103,7 @@ def loaded_server(
     examples: Path | None,
     geobase: Path | None,
     database: Path | None,
+    log: Path | None,
     digest: str | None,
     device: str | None,
     workers: int,
@@ -109,6 +115,6 @@ def loaded_server(
     sentences = [example.source for example in read_examples(examples)] if examples else []
     lookup = GeobaseLookup.read(geobase) if geobase else None
     run_on = Database.open(database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS) if database else None
-    service = Service.load(model, device, lookup, run_on)
+    service = Service.load(model, device, lookup, run_on, log)
     check_digest(model, digest)  # what was loaded was whole, and the index is still the same
     return Server(service, access, sentences, bound)

@@ -231,13 +231,14 @@ class Service:
         *,
         geobase: GeobaseLookup | None = None,
         database: Database | None = None,
+        log: Path | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
     ) -> None:
         parser = model.parser if isinstance(model, Hybrid) else model
         if not isinstance(parser, Parser):
             raise NqgError(f"the page shows the rules of a Parser, found {type(parser).__name__}")
         self.name, self.parser, self.geobase, self.limits = name, parser, geobase, limits
-        self.database = database
+        self.database, self.log = database, log
         self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
         self.suggestions: list[str] = []
@@ -252,8 +253,9 @@ class Service:
         device: str | None = None,
         geobase: GeobaseLookup | None = None,
         database: Database | None = None,
+        log: Path | None = None,
     ) -> Service:
-        return cls(folder.resolve().name, load_model(folder, device), geobase=geobase, database=database)
+        return cls(folder.resolve().name, load_model(folder, device), geobase=geobase, database=database, log=log)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
         """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested."""
@@ -278,8 +280,13 @@ class Service:
     async def explained(self, question: Question) -> Explained:
         self.limits.check_length(question.sentence)
         found = await self._started().ask(question)
-        self.usage.count(found.answer)
+        self._note(found.answer)
         return found
+
+    def _note(self, answer: Answer) -> None:
+        self.usage.count(answer)
+        if self.log:
+            answer.log_to(self.log)
 
     async def answers(self, sentences: Sequence[str]) -> AsyncIterator[list[Answer]]:
         """The answers to a batch, a part at a time so that other clients get their turn in between.
@@ -296,7 +303,7 @@ class Service:
                 part = [Question(sentence) for sentence in sentences[start : start + limits.batch_size]]
                 answers = [found.answer for found in await self._started().ask_all(part, waits=start > 0)]
                 for place, answer in enumerate(answers):
-                    self.usage.count(answer)
+                    self._note(answer)
                     left -= len((answer.target or "").split())
                     if left < 0:
                         answers[place] = Answer(answer.source, system=answer.system, reason=LONG_BATCH)

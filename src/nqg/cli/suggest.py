@@ -1,0 +1,85 @@
+"""`nqg suggest`: which sentences of a log to annotate next, each with a program to correct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from nqg.cli.terminal import DEVICE, JSON, MODEL, checked_device, err, out, report_written
+from nqg.data.examples import read_examples
+from nqg.errors import FormatError, NqgError
+from nqg.evaluation.suggestions import suggestions
+from nqg.files import numbered_lines, strict_json, write_text
+from nqg.inference.hybrid import Hybrid, load_model
+from nqg.inference.parser import Parser
+
+MOST = 20_000  # sentences of a log that are looked at: its last ones
+
+LOG = typer.Argument(
+    metavar="LOG",
+    help="Sentences: a line each, or what --log of nqg parse and serve wrote.",
+    show_default=False,
+)
+COUNT = typer.Option(20, "-n", "--number", metavar="N", min=1, help="How many sentences to suggest.")
+KNOWN = typer.Option(None, "--train", metavar="FILE", help="Leave out what these examples have already.")
+OUTPUT = typer.Option(
+    None, "-o", "--output", metavar="FILE.tsv", help="Write pairs to correct; where there is no program, write one."
+)
+
+
+def suggest(
+    model: Path = MODEL,
+    log: Path = LOG,
+    count: int = COUNT,
+    train: Path | None = KNOWN,
+    output: Path | None = OUTPUT,
+    device: str | None = DEVICE,
+    as_json: bool = JSON,
+) -> None:
+    """Suggest which sentences to annotate next: those that would teach most.
+
+    Example: nqg suggest models/mine asked.txt -o new.tsv
+
+    Sentences without an answer and those with unsure ones are ranked by what is
+    new in them, how many others lack the same, and what better ones teach
+    already. Each comes with the reason, the nearest rule and, where there is one,
+    a program to accept or to correct. Add the corrected pairs to the training
+    file, and train again.
+    """
+    loaded = load_model(model, checked_device(device))
+    parser = loaded.parser if isinstance(loaded, Hybrid) else loaded
+    if not isinstance(parser, Parser):
+        raise NqgError(f"{model}: expected a model with a grammar, whose gaps sentences could fill")
+    known = {" ".join(example.source.split()) for example in read_examples(train)} if train else set()
+    sentences = [each for each in logged(log) if " ".join(each.split()) not in known]
+    found = list(suggestions(parser, sentences[-MOST:], count))
+    if as_json:
+        rows = [asdict(each) | {"nearest": each.nearest and str(each.nearest)} for each in found]
+        out.print_json(data=rows)
+    else:
+        for number, each in enumerate(found, start=1):
+            out.print(f"{number}. {each.source}\n   {each.why}")
+            if each.program:
+                out.print(f"   perhaps: {each.program}")
+            if each.nearest:
+                out.print(f"   nearest rule: {each.nearest}")
+        if not found:
+            err.print("nothing to suggest: every sentence has an answer that is sure")
+    if output:
+        write_text(output, "".join(f"{each.source}\t{each.program or ''}\n" for each in found))
+        report_written(output)
+
+
+def logged(path: Path) -> Iterator[str]:
+    """The sentences of a log: plain lines, examples, or lines of JSON with a `source`."""
+    for place, line in numbered_lines(path):
+        if path.suffix == ".jsonl":
+            values = strict_json(line, place)
+            if not isinstance(values, dict) or not isinstance(values.get("source"), str):
+                raise FormatError(f"expected an object with a 'source', found {line[:80]}", place)
+            yield values["source"]
+        else:
+            yield line.partition("\t")[0]

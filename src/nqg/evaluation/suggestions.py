@@ -1,0 +1,103 @@
+"""Which sentences to annotate next: those that would teach a parser most.
+
+A sentence teaches what is new in it: words that no rule knows, a way to join known parts, rules in places where
+training never had them. A gap that many sentences share is worth more than one that is a single sentence's, and a gap
+that a chosen sentence has closed already is worth less. So sentences are chosen one after the other, each for what
+those before it leave open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nqg.answers import Answer
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule
+from nqg.inference.gaps import explained, gaps
+from nqg.inference.parser import Parser
+from nqg.model.confidence import rule_pairs
+
+CLOSED = 0.25  # what a gap is still worth after a sentence that closes it was chosen
+SURE = 0.95  # answers of more confidence teach nothing that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A sentence to annotate, what is new in it, and where to begin: a program to correct, the nearest rule."""
+
+    source: str
+    why: str
+    program: str | None
+    nearest: Rule | None
+    gaps: tuple[str, ...]
+
+
+def suggestions(parser: Parser, sentences: Iterable[str], count: int) -> Iterator[Suggestion]:
+    """The sentences that teach most, best first; of equal ones each is asked for once, in the order of the log."""
+    distinct = list(dict.fromkeys(" ".join(sentence.split()) for sentence in sentences))
+    answers = [answer for answer in parser.answers(distinct) if answer.source_tokens]
+    lacking = [new_in(answer, parser) for answer in answers]
+    demand = Counter(gap for own in lacking for gap in own)
+    worth = {gap: 1 + math.log(times) for gap, times in demand.items()}
+    left = [place for place, own in enumerate(lacking) if own]
+    for _ in range(min(count, len(left))):
+        best = max(left, key=lambda place: (_value(answers[place], lacking[place], worth), -place))
+        left.remove(best)
+        for gap in lacking[best]:
+            worth[gap] *= CLOSED
+        yield suggestion(answers[best], lacking[best], parser)
+
+
+def _value(answer: Answer, lacking: Sequence[str], worth: dict[str, float]) -> float:
+    """What a sentence teaches, for each of its words, because a long one takes longer to annotate."""
+    doubt = 1.0 if answer.target is None else 1 - (answer.confidence or answer.probability or 0.0)
+    return doubt * sum(worth[gap] for gap in lacking) / math.sqrt(len(answer.source_tokens))
+
+
+def new_in(answer: Answer, parser: Parser) -> tuple[str, ...]:
+    """What a parser does not know of a sentence, in words that are the same for sentences with the same gap."""
+    words = answer.source_tokens
+    if answer.target is None:
+        found = gaps(parser.grammar, words)
+        unknown = [f"the word '{word}'" for word in found.unknown_tokens]
+        return (*unknown, *([] if found.is_whole else [f"the pattern '{found.pattern}'"]))
+    sureness = answer.probability if answer.confidence is None else answer.confidence
+    if answer.reading is None or sureness is None or sureness > SURE:
+        return ()
+    calibrator, numbers = parser.model.calibrator, parser.model.grammar.numbers
+    rules = [each.rule for each in answer.reading.derivation.hyperedges]
+    if calibrator and all(rule in numbers for rule in rules):
+        pairs = [pair for pair in rule_pairs(answer.reading.derivation, numbers) if not calibrator.pairs.count(pair)]
+        if pairs:
+            return tuple(f"'{parser.model.grammar[pair.child]}' in a new place" for pair in pairs)
+    return (f"which of its readings is meant: '{rules[0]}'",)
+
+
+def suggestion(answer: Answer, lacking: tuple[str, ...], parser: Parser) -> Suggestion:
+    if answer.target is None:
+        why, program = explained(answer, parser.grammar).reason, None
+        untyped = parser.with_options(replace(parser.options, typed=False, readings=1))
+        readings = next(iter(untyped.answers([answer.source]))).readings
+        program = readings[0].program if readings else None
+    else:
+        why, program = f"unsure: {', '.join(lacking)}", answer.target
+    return Suggestion(answer.source, why, program, nearest_rule(parser.grammar, answer.source_tokens), lacking)
+
+
+def nearest_rule(grammar: Grammar, words: Sequence[str]) -> Rule | None:
+    """The rule that has most words in common with a sentence, and fewest others; None if it has no word of any.
+
+    >>> rules = Grammar.parse("turn on NT_1 ### on ( NT_1 )\\nNT_1 and NT_2 ### NT_1 ; NT_2\\nlamp ### lamp")
+    >>> print(nearest_rule(rules, "turn it on".split()))
+    turn on NT_1 ### on ( NT_1 )
+    """
+    said = set(words)
+
+    def likeness(rule: Rule) -> tuple[int, int]:
+        own = {symbol for symbol in rule.source if not isinstance(symbol, NonTerminal)}
+        return len(own & said), -len(own - said)
+
+    best = max(grammar, key=likeness, default=None)
+    return best if best and likeness(best)[0] else None
