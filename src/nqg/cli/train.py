@@ -56,7 +56,7 @@ from nqg.evaluation.data_checks import SERIOUS, flaws
 from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import SLOT, Grammar, Rule
-from nqg.grammar.slots import with_slots, with_values
+from nqg.grammar.slots import with_number_slots, with_slots, with_values
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
 from nqg.grammar.types import Signatures
@@ -350,13 +350,18 @@ class TrainingTask:
         sql, induction = _sql(given) if given["database"] else None, chosen.induction
         if sql and induction is None:  # names of tables and columns are not values that sentences share
             induction = InductionSettings(identity_rules=False, repeated_targets=True)
+        if sql and not chosen.slots and chosen.text.slots != "given":
+            queries = zip(_read(data, sql), read_examples(data), strict=True)  # the former names what cannot be read
+            pairs = [(example.source, example.target) for _, example in queries]
+            chosen = replace(chosen, slots=sql.column_slots(given["database"], pairs))
         rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else induction
         if isinstance(rules, Grammar) and not any(str(rule.source[0]).startswith(SLOT) for rule in rules):
             chosen = replace(chosen, text=replace(chosen.text, slots="given"), slots={})  # its rules read no slots
         examples, text, values = _tokenized(data, chosen, sql, given["settings"], is_mapped=forests is not None)
         legal, named = None, given["target_grammar"] or (NONE if forests else INFERRED)
         if sql and given["target_grammar"] is None:
-            legal = sql.target_grammar
+            numbers = [slot.name for slot in text.slots.slots if slot.kind == "number"]
+            legal = with_number_slots(sql.target_grammar, numbers)
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
         elif named == INFERRED:
             programs = values.programs(examples) if values else [example.target_tokens for example in examples]

@@ -8,6 +8,7 @@ instead is remembered, and answers are spelled so.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -15,14 +16,17 @@ from functools import cached_property
 from pathlib import Path
 
 from nqg.data.schema import Schema, SqlForm, sql_target_grammar
-from nqg.data.sql import QUOTES, quoted, sql_text, sql_tokens, sql_words, word_matches
+from nqg.data.sql import QUOTES, is_number, quoted, sql_text, sql_tokens, sql_words, word_matches
 from nqg.data.sql_names import AliasStyle, named_aliases, numbered_aliases, qualified_share, sql_problem
 from nqg.errors import FormatError
 from nqg.files import read_json, write_text
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.settings_reader import read_dataclass
+from nqg.text.gazetteer import column_values
+from nqg.text.sentences import SentenceTokenizer
 
 FILE = "sql.json"  # in a model folder
+FEWEST = 2  # values that questions and queries must share before a column is a slot unasked
 QUALIFIED = 0.9  # of the columns stand behind their tables: then these say enough
 
 
@@ -96,6 +100,29 @@ class SqlPrograms:
     def problem(self, query: str) -> str:
         """Which table, alias or column of a query does not exist or could be several, in words; "" if all is well."""
         return sql_problem(query, self.schema)
+
+    def column_slots(self, database: Path, pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
+        """The slots that pairs of a question and its query show: columns some of whose values are in both; numbers.
+
+        They are what a settings file would say: `city = {column = "customers.city", database = "shop.db"}`.
+        """
+        tokenize = SentenceTokenizer().tokenize
+        read = [([word.casefold() for word in tokenize(question)], sql_words(query)) for question, query in pairs]
+        strings = [{word[1:-1].casefold() for word in query if word[0] in QUOTES} for _, query in read]
+        found: dict[str, dict[str, str]] = {}
+        for column in self.schema.columns:
+            names = column_values(database, column, tokenize)
+            shown = {
+                value.casefold()
+                for (words, _), own in zip(read, strings, strict=True)
+                for _, _, value in (names.matches(words) if own else ())
+                if value.casefold() in own
+            }
+            if len(shown) >= FEWEST:
+                name = re.sub(r"[^a-z0-9]+", "-", column).strip("-")
+                found[name] = {"column": column, "database": str(database.resolve())}
+        numbers = {word for words, query in read for word in {*words}.intersection(query) if is_number(word)}
+        return found | ({"number": {"kind": "number"}} if len(numbers) >= FEWEST else {})
 
     def write(self, path: Path) -> None:
         """Write it as JSON; `read` gives it back."""

@@ -137,6 +137,24 @@ def with_placeholders(target_grammar: TargetGrammar, programs: Iterable[Tokens])
     return TargetGrammar((*productions, *(Production(Category(slot), (token,)) for token, slot in used.items())))
 
 
+def with_number_slots(target_grammar: TargetGrammar, slots: Iterable[str]) -> TargetGrammar:
+    """The grammar in which slots, whose values are numbers, stand wherever a number may.
+
+    >>> grammar = TargetGrammar.parse("<query> ::= limit <number>\n<number> ::= <#>")
+    >>> print(with_number_slots(grammar, ["amount"]), end="")
+    <query> ::= limit <number>
+    <number> ::= <#> | @amount
+    """
+    tokens = [f"{SLOT}{slot}" for slot in slots]
+    more = [
+        Production(each.left, tuple(token if symbol is Wildcard.NUMBER else symbol for symbol in each.right))
+        for each in target_grammar.productions
+        if Wildcard.NUMBER in each.right
+        for token in tokens
+    ]
+    return TargetGrammar((*target_grammar.productions, *more)) if more else target_grammar
+
+
 def with_values(target_grammar: TargetGrammar, quotes: Mapping[str, str]) -> TargetGrammar:
     """The grammar of programs with values in the place of slots, given the quotes around those of each slot.
 

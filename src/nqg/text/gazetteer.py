@@ -85,7 +85,7 @@ def write_gazetteer(path: Path, gazetteer: Gazetteer) -> None:
 
 
 def column_values(database: Path, column: str, tokenize: Tokenize = str.split) -> Gazetteer:
-    """The distinct values of a column, `table.column`, of an SQLite file."""
+    """The distinct values of a column, `table.column` in any casing, of an SQLite file."""
     table, dot, name = column.partition(".")
     if not dot or not table or not name:
         raise SettingsError(f"expected 'table.column' as the column of a slot, found '{column}'")
@@ -96,9 +96,11 @@ def column_values(database: Path, column: str, tokenize: Tokenize = str.split) -
             tables = [
                 row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
             ]
+            table = next((each for each in tables if each.casefold() == table.casefold()), table)
             if table not in tables:
                 raise UnknownName(f"table of {database}", table, tables)
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")]
+            name = next((each for each in columns if each.casefold() == name.casefold()), name)
             if name not in columns:
                 raise UnknownName(f"column of {table} in {database}", name, columns)
             select = f"SELECT DISTINCT {_quoted(name)} FROM {_quoted(table)} ORDER BY 1"
