@@ -11,9 +11,15 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from nqg.data.examples import read_examples
+from nqg.data.examples import Values, fit_text, read_examples, tokenized
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.slots import mentions_of, of_sentences, with_slots
+from nqg.grammar.type_inference import infer_target_grammar
+from nqg.induction.induce import induce
+from nqg.induction.settings import InductionSettings
 from nqg.text.gazetteer import Gazetteer, read_gazetteer, write_gazetteer
 from nqg.text.preprocessing import Preprocessor
 from nqg.text.sentences import SentenceTokenizer, TokenizedSentence
@@ -85,6 +91,31 @@ def report_sentences(language: str) -> None:
     found = microseconds(slots.mentions, sentences)
     names = ", ".join(slot.name for slot in slots.slots)
     print(f"{language}: {names}: words {cut:.0f} µs, values {found:.0f} µs a sentence")
+    report_rules(language, sentences)
+
+
+def report_rules(language: str, sentences: Sequence[TokenizedSentence]) -> None:
+    """What free text costs: all runs of words that it may be, and the rules that are made of them."""
+    raw = read_examples(HOME / language / "train.tsv")
+    text = fit_text(raw)
+    values, examples = Values.of(raw, text), tokenized(raw, text)
+    assert values is not None, "a home assistant has slots"
+    types = infer_target_grammar(values.programs(examples))
+    marked, seeds, placeholders = values.searched(examples, types)
+    found = induce(marked, InductionSettings.for_slots(), seeds, placeholders)
+    rules = with_slots(found, text.slots.free_text)
+    grammar = replace(Grammar.of(rules, 9), slots=text.slots).typed_by(types)
+    _ = grammar.encoded, grammar.typing
+    read = microseconds(text.slots.alternatives, sentences)
+
+    def encode(sentence: TokenizedSentence) -> object:
+        own = of_sentences(grammar, [sentence.words], mentions_of(grammar, [sentence]))
+        return own.encoded, own.typing
+
+    print(
+        f"{language}, {len(text.slots.free_text)} slots of free text: values {read:.0f} µs, "
+        f"with their rules {microseconds(encode, sentences):.0f} µs a sentence"
+    )
 
 
 if __name__ == "__main__":

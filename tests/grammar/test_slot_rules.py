@@ -117,7 +117,7 @@ SENTENCES = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), m
 def test_charts_are_those_of_a_grammar_that_has_the_values_as_rules(sentences: list[list[str]], typed: bool) -> None:
     own = of_sentences(grammar(typed=typed), sentences)
     plain = [rule for rule in grammar() if not str(rule).startswith("@")]
-    values = [Rule(rule.source, rule.target) for rule in own.rules[len(grammar()) :]]
+    values = [Rule(rule.source, rule.target) for rule in list(own)[len(grammar()) :]]
     twin = Grammar.of([*plain, *values])
     if typed:
         types = TYPES.replace("@number", "6 | 0.5").replace("@time", "6 : 00 | 6 : 30")

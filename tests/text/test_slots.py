@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nqg.errors import FormatError, LimitExceeded, NqgError
 from nqg.text.mentions import Mention
-from nqg.text.sentences import Token, TokenizedSentence
+from nqg.text.programs import fit_programs
+from nqg.text.sentences import SentenceTokenizer, Token, TokenizedSentence
 from nqg.text.slots import Pair, Slot, Slots, read_slots
 
 
@@ -254,3 +257,21 @@ def test_a_damaged_description_is_refused(tmp_path: Path, values: dict[str, Any]
         Slots.from_dict(values, tmp_path)
     assert str(tmp_path) in str(caught.value)
     assert message in str(caught.value)
+
+
+@given(st.text(alphabet="abC1é, .-'\"", max_size=20))
+def test_free_text_is_what_was_typed_however_it_is_found(raw: str) -> None:
+    tokenizer, programs = SentenceTokenizer(), fit_programs(['play(song="Hey Jude", by="The B")'])
+    slots = Slots(
+        "en", tuple(Slot(name, "text", ("{verbatim}",), '"', length=3) for name in ("song", "by")), programs.tokenize
+    )
+    sentence = TokenizedSentence(raw, tokenizer.tokens(raw))
+    spans = [
+        (start, end)
+        for start in range(len(sentence.tokens))
+        for end in range(start + 1, min(start + 3, len(sentence.tokens)) + 1)
+    ]
+    expected = [
+        Mention(*span, name, programs.tokenize(sentence.typed(*span), '"')) for span in spans for name in ("song", "by")
+    ]
+    assert list(slots.alternatives(sentence)) == expected

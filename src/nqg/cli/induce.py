@@ -164,7 +164,7 @@ def induce(
         seeds += Grammar.read(seed_rules, base.max_non_terminals) if seed_rules else ()
         induced = run(examples, base, seeds, legal, trace, resume)
         if values:
-            read = with_slots(induced.grammar)
+            read = with_slots(induced.grammar, text.slots.free_text)
             induced = replace(induced, grammar=Grammar.of(read, max(rule.arity for rule in read)))
     except KeyboardInterrupt:
         complain(f"interrupted; {output} was not written")

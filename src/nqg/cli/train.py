@@ -582,7 +582,9 @@ class TrainingRun:
                 err.print(f"{len(grammar):,} rules induced from {len(examples):,} examples")
                 if not task.values and len(grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
                     err.print(NOTHING_SHARED)
-        return Grammar.of(with_slots(grammar), MOST_NON_TERMINALS) if task.values else grammar
+        return (
+            Grammar.of(with_slots(grammar, task.text.slots.free_text), MOST_NON_TERMINALS) if task.values else grammar
+        )
 
     def _forests(self, grammar: Grammar, examples: Sequence[Example], folder: Path | None) -> Forests | ForestFolder:
         """In memory, cached between runs; or in a folder, if wanted, or if processes would each have to hold all."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
-from nqg.grammar.grammar import Rule
+from nqg.grammar.grammar import Rule, Symbol
 
 ROOT = 0
 NOWHERE = -1
@@ -173,14 +173,17 @@ class EncodedGrammar:
         sources, targets = labels_of(rules, vocabulary)
         return cls(vocabulary, (firsts_of(sources), flat(sources)), grammar_arrays(sources, targets))
 
-    def extended(self, rules: Sequence[Rule], replaced: Iterable[int]) -> EncodedGrammar:
-        """With more rules behind its own, of which those in `replaced` are not applied any more."""
-        symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
-        fresh = dict.fromkeys(each for each in symbols if isinstance(each, str) and each not in self.vocabulary)
-        vocabulary = {**self.vocabulary, **{each: at for at, each in enumerate(fresh, start=len(self.vocabulary))}}
-        sources, targets = labels_of(rules, vocabulary)
-        both = joined(*self.sources, sources)
-        arrays = encoded_arrays(*both, *joined(self.arrays.first_target, self.arrays.targets, targets))
+    def extended(
+        self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[Symbol]], replaced: Iterable[int]
+    ) -> EncodedGrammar:
+        """With more rules behind its own, none with a non-terminal; those in `replaced` are not applied any more."""
+        vocabulary = dict(self.vocabulary)
+        numbers = [
+            [[vocabulary.setdefault(str(each), len(vocabulary)) for each in side] for side in sides]
+            for sides in (sources, targets)
+        ]
+        both = joined(*self.sources, numbers[0])
+        arrays = encoded_arrays(*both, *joined(self.arrays.first_target, self.arrays.targets, numbers[1]))
         arrays.active[list(replaced)] = False
         return EncodedGrammar(vocabulary, both, arrays)
 

@@ -11,10 +11,10 @@ are terminals to it; afterwards they become non-terminals.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,11 +91,12 @@ def _keyword_arguments(target: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
             yield target[first : last + 1], value
 
 
-def with_slots(rules: Iterable[Rule]) -> list[Rule]:
+def with_slots(rules: Iterable[Rule], free_text: Collection[str] = ()) -> list[Rule]:
     """Rules over placeholders as rules that read slots: placeholders become non-terminals.
 
-    A rule that reads nothing but a placeholder becomes one of the slot; the plainest one is there for every slot. Where
-    a placeholder stands on one side only, or twice in the source, there is no such rule.
+    A rule that reads nothing but a placeholder becomes one of the slot. The plainest one is there for every slot, but
+    for those of free text, of which every run of words is one more alternative, only where a rule needs it. Where a
+    placeholder stands on one side only, or twice in the source, there is no such rule.
 
     >>> for rule in with_slots(map(Rule.parse, ["wake NT_1 at @time_1 ### wake ( NT_1 , @time_1 )"])):
     ...     print(rule)
@@ -103,9 +104,11 @@ def with_slots(rules: Iterable[Rule]) -> list[Rule]:
     wake NT_1 at NT_2 ### wake ( NT_1 , NT_2 )
     """
     found: dict[Rule, None] = {}
-    slots: dict[str, None] = {}
+    slots: set[str] = set()
     for rule in rules:
-        slots |= {slot: None for slot in map(slot_of, (*rule.source, *rule.target)) if slot}
+        own = {slot for slot in map(slot_of, (*rule.source, *rule.target)) if slot}
+        is_optional = len(rule.source) == 1 and {slot.removeprefix(SLOT) for slot in own} <= {*free_text}
+        slots |= set() if is_optional else own
         found |= dict.fromkeys(_with_slots(rule))
     return [*(Rule((slot,), (slot,)) for slot in sorted(slots) if Rule((slot,), (slot,)) not in found), *found]
 
@@ -182,32 +185,55 @@ def _with_categories(target_grammar: TargetGrammar, slots: Iterable[str]) -> lis
     ]
 
 
+Value = tuple[tuple[str, ...], Symbols, int]  # words, what they mean, and the number of the slot's rule
+
+
+class ValueNumbers(RuleNumbers):
+    """The numbers of a grammar's rules and of its values' rules, few of which are ever made."""
+
+    of_values: Mapping[Value, int]
+
+    def __missing__(self, rule: Rule) -> int:
+        slot_rule = super().__missing__(rule)
+        return self.of_values.get((rule.source, rule.target, slot_rule), slot_rule)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class SentenceGrammar(Grammar):
-    """A grammar with the rules of the values in some sentences behind its own."""
+    """A grammar with the rules of the values in some sentences behind its own, `rules`."""
 
-    whole: Grammar = field(kw_only=True)  # whose rules are the first ones
+    whole: Grammar = field(kw_only=True)
+    values: tuple[Value, ...] = field(kw_only=True)
 
     def __post_init__(self) -> None:
         """The rules were checked when the grammar was made, and values are different from each other."""
 
-    @property
-    def values(self) -> tuple[ValueRule, ...]:
-        return self.rules[len(self.whole) :]  # type: ignore[return-value]
+    def __len__(self) -> int:
+        return len(self.rules) + len(self.values)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return (self[number] for number in range(len(self)))
+
+    def __getitem__(self, number: int) -> Rule:
+        if number < len(self.rules):
+            return self.rules[number]
+        source, target, slot_rule = self.values[number - len(self.rules)]
+        return ValueRule(source, target, self.rules[slot_rule])
 
     @cached_property
-    def numbers(self) -> RuleNumbers:
-        numbers = RuleNumbers(self.whole.numbers)
-        numbers.update((rule, number) for number, rule in enumerate(self.values, start=len(self.whole)))
+    def numbers(self) -> ValueNumbers:
+        numbers = ValueNumbers(self.whole.numbers)
+        numbers.of_values = {value: number for number, value in enumerate(self.values, start=len(self.rules))}
         return numbers
 
     @cached_property
     def _slot_rules(self) -> list[int]:
-        return [self.whole.numbers[value.slot_rule] for value in self.values]
+        return [slot_rule for _, _, slot_rule in self.values]
 
     @cached_property
     def encoded(self) -> EncodedGrammar:
-        return self.whole.encoded.extended(self.values, self.whole.slot_rules)
+        sources, targets = [value[0] for value in self.values], [value[1] for value in self.values]
+        return self.whole.encoded.extended(sources, targets, self.whole.slot_rules)
 
     @cached_property
     def typing(self) -> Typing | None:
@@ -241,25 +267,33 @@ def of_sentences(
     """The grammar with which these sources are read: what its slots find in them become rules."""
     if grammar.slots is None:
         return grammar
-    reading: dict[str, list[Rule]] = {}
+    reading: dict[str, list[tuple[int, Symbols, list[Symbols]]]] = {}  # what stands before a value, and after it
     for number, slot in grammar.slot_rules.items():
-        reading.setdefault(slot, []).append(grammar[number])
-    mentions = mentions_of(grammar, sources) if mentions is None else mentions
-    values = dict.fromkeys(
-        ValueRule(tuple(source[each.start : each.end]), _filled(rule.target, each), rule)
-        for source, found in zip(sources, mentions, strict=True)
-        for each in found
-        for rule in reading.get(each.token, ())
-    )
+        before, *after = _parts(grammar[number].target, slot)
+        reading.setdefault(slot.removeprefix(SLOT), []).append((number, before, after))
+    values: dict[Value, None] = {}
+    for source, found in zip(sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True):
+        source = tuple(source)
+        for start, end, slot, value in found:
+            for number, before, after in reading.get(slot, ()):
+                target = before
+                for part in after:
+                    target = target + value + part
+                values[source[start:end], target, number] = None
     return SentenceGrammar(
-        (*grammar.rules, *values), grammar.max_non_terminals, grammar.target_grammar, grammar.slots, whole=grammar
+        grammar.rules,
+        grammar.max_non_terminals,
+        grammar.target_grammar,
+        grammar.slots,
+        whole=grammar,
+        values=tuple(values),
     )
 
 
-def _filled(target: Symbols, mention: Mention) -> Symbols:
-    if target == (mention.token,):
-        return tuple(mention.value)
-    return tuple(chain.from_iterable(mention.value if each == mention.token else (each,) for each in target))
+def _parts(target: Symbols, slot: str) -> list[Symbols]:
+    """What stands around the slot's terminals."""
+    places = [-1, *(place for place, each in enumerate(target) if each == slot), len(target)]
+    return [target[left + 1 : right] for left, right in pairwise(places)]
 
 
 def columns(grammar: Grammar, rules: Int32Array) -> Int32Array:

@@ -191,15 +191,18 @@ class Slots:
     def alternatives(self, sentence: Sequence[str] | TokenizedSentence) -> tuple[Mention, ...]:
         """Every value that a sentence may mention, and every run of words that may be free text."""
         sentence = _tokenized(sentence)
-        count = len(sentence.tokens)
-        found = [*self.mentions(sentence)]
+        count, found = len(sentence.tokens), [*self.mentions(sentence)]
         for slots in self._alike_texts:  # whose values are the same
-            longest = max(slot.length or 1 for slot in slots)
+            first, longest = slots[0], max(slot.length or 1 for slot in slots)
+            is_copied = first.forms == ("{verbatim}",) and first.quote in self._quotes_of_words
+            words = sentence.typed_words if is_copied else ()
+            plain_until = _plain_until(sentence) if is_copied else [0] * count  # so far tokens are words
             for start in range(count):
                 for end in range(start + 1, min(start + longest, count) + 1):
-                    value = self.text_value(sentence, slots[0].name, start, end)
-                    names = (each.name for each in slots if end - start <= (each.length or 1))
-                    found += [Mention(start, end, name, value) for name in names]
+                    is_plain = end <= plain_until[start]
+                    value = words[start:end] if is_plain else self.text_value(sentence, first.name, start, end)
+                    size = end - start
+                    found += [Mention(start, end, each.name, value) for each in slots if size <= (each.length or 1)]
         return tuple(found)
 
     @cached_property
@@ -375,6 +378,18 @@ def detected_language(sentences: Iterable[Sequence[str]]) -> str:
 
 def _tokenized(sentence: Sequence[str] | TokenizedSentence) -> TokenizedSentence:
     return sentence if isinstance(sentence, TokenizedSentence) else TokenizedSentence.of(sentence)
+
+
+def _plain_until(sentence: TokenizedSentence) -> list[int]:
+    """For each word where the longest run of plain words that begins with it ends: ASCII, with single spaces."""
+    tokens, raw = sentence.tokens, sentence.raw
+    until = [0] * (len(tokens) + 1)
+    for place in range(len(tokens) - 1, -1, -1):
+        _, start, end = tokens[place]
+        if raw[start:end].isascii() and raw[start:end].isalnum():
+            is_next = place + 1 < len(tokens) and until[place + 1] and raw[end : tokens[place + 1].start] == " "
+            until[place] = until[place + 1] if is_next else place + 1
+    return until
 
 
 def _with_words(fields: Fields, sentence: TokenizedSentence, start: int, end: int) -> Fields:
