@@ -1,4 +1,4 @@
-"""The example of a shop: questions about values that training never had, answered on the database."""
+"""The examples: a shop whose questions ask for values that training never had, and a robot whose commands are new."""
 
 from __future__ import annotations
 
@@ -62,3 +62,16 @@ def test_columns_are_slots_where_questions_and_queries_share_their_values(folder
     assert list(found) == columns
     assert sql.column_slots(folder / "shop.db", pairs[:2]) == {"products-name": found["products-name"]}
     assert sql.column_slots(folder / "shop.db", [(source, "SELECT 1") for source, _ in pairs]) == {}
+
+
+def test_a_robot_understands_commands_that_are_put_together_anew(tmp_path: Path) -> None:
+    robot = PROJECT / "examples" / "robot"
+    with one_thread():
+        typed("train", str(robot / "train.tsv"), "-o", str(tmp_path / "model"), "--folds", "0")
+        found = typed("evaluate", str(tmp_path / "model"), str(robot / "test.tsv"), "--json")
+        command = "go to the blue box then drop it then drive to the charger"
+        printed = typed("parse", str(tmp_path / "model"), command)
+    scores = json.loads(found.stdout)["systems"]["grammar"]
+    assert (scores["examples"], scores["precision"]) == (30, 1.0)
+    assert scores["right"] >= 28
+    assert f'"{command}"\n{printed.stdout}```' in (robot / "README.md").read_text()
