@@ -117,6 +117,8 @@ def test_a_gate_survives_its_file(tmp_path_factory: pytest.TempPathFactory, tria
         '{"threshold": true}': "the key 'trusts_only_readings' of the gate is missing",
         '{"threshold": "x", "trusts_only_readings": true, "calibration": null}': "expected a number as 'threshold'",
         '{"threshold": 0.5, "trusts_only_readings": true, "calibration": 3}': "expected an object as 'calibration'",
+        '{"threshold": 0, "trusts_only_readings": true, "calibration": {"trials": 2, "grammar_alone": 3,'
+        ' "fallback_alone": 0, "grammar_first": 0, "gated": 0}}': "expected 0 to 2 as 'grammar_alone'",
         "{": "not valid JSON",
     }.items(),
 )

@@ -252,6 +252,9 @@ class Calibration:
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise SettingsError(f"expected at least one trial in the calibration, found {self.trials}")
+        for way, right in asdict(self).items():
+            if not 0 <= right <= self.trials:
+                raise SettingsError(f"expected 0 to {self.trials} as '{way}' of the calibration, found {right}")
 
     def __str__(self) -> str:
         _, *ways = asdict(self).items()
