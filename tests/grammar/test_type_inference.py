@@ -27,10 +27,12 @@ from nqg.grammar.type_inference import (
     infer_types,
     ladder,
 )
+from nqg.text.programs import fit_programs
 from strategies import applications, programs
 
 TRAIN = resources.files("nqg.data") / "starter" / "train.tsv"
-STARTER = [line.split("\t")[1].split() for line in TRAIN.read_text().splitlines()]
+RAW = [line.split("\t")[1] for line in TRAIN.read_text().splitlines()]
+STARTER = [list(fit_programs(RAW).tokenize(program)) for program in RAW]
 CALLS = """
 set_alarm ( time = " 7 am " )
 set_alarm ( time = " noon " )

@@ -15,7 +15,7 @@ from nqg.errors import FormatError, LimitExceeded, NqgError
 from nqg.text.mentions import Mention
 from nqg.text.programs import fit_programs
 from nqg.text.sentences import SentenceTokenizer, Token, TokenizedSentence
-from nqg.text.slots import Pair, Slot, Slots, read_slots
+from nqg.text.slots import Pair, Slot, Slots, open_texts, read_slots
 
 
 def pairs(*lines: str) -> list[Pair]:
@@ -275,3 +275,14 @@ def test_free_text_is_what_was_typed_however_it_is_found(raw: str) -> None:
         Mention(*span, name, programs.tokenize(sentence.typed(*span), '"')) for span in spans for name in ("song", "by")
     ]
     assert list(slots.alternatives(sentence)) == expected
+
+
+def test_words_that_programs_do_not_quote_are_no_free_text() -> None:
+    rooms = ("attic", "hall", "cellar", "garage")
+    bare = [((f"how warm is the {room}").split(), ("degrees", "(", room, ")")) for room in rooms]
+    quoted = [
+        (source, ("degrees", "(", "room", "=", '"', room, '"', ")"))
+        for (source, _), room in zip(bare, rooms, strict=True)
+    ]
+    assert open_texts(bare, Slots()) == []
+    assert [slot.name for slot in open_texts(quoted, Slots())] == ["room"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 
 from nqg.cli.terminal import JSON, out, report_written
-from nqg.data.examples import Example, fit_text, read_examples, tokenized
-from nqg.grammar.grammar import Grammar
+from nqg.data.examples import Example, Values, fit_text, read_examples, tokenized
+from nqg.grammar.grammar import SLOT, Grammar
 from nqg.induction.inspection import Report, coverage, write_plot
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace, recorded_settings
@@ -66,7 +67,13 @@ def inspect(
     recorded = recorded_settings(rules)
     costs = {name: recorded.get(name) if bits is None else bits for name, bits in given.items()}
     settings = InductionSettings().changed(**{name: bits for name, bits in costs.items() if isinstance(bits, float)})
-    covered = coverage(grammar, tokenized_for(file, data)) if data else None
+    covered = None
+    if data:
+        raw = read_examples(data)
+        text = _text_for(file, raw)
+        values = Values.of(raw, text) if any(str(rule.source[0]).startswith(SLOT) for rule in grammar) else None
+        grammar = replace(grammar, slots=values.mentions) if values else grammar
+        covered = coverage(grammar, tokenized(raw, text))
     steps = read_trace(trace) if trace else None
     report = Report(grammar, settings, top, covered, steps)
     if as_json:
@@ -81,7 +88,13 @@ def inspect(
         report_written(plot)
 
 
+def _text_for(grammar: Path, examples: Sequence[Example]) -> Preprocessor:
+    """How a model with this grammar reads text or, where it is just a file, one that is fitted to the examples."""
+    text = grammar / TEXT
+    return Preprocessor.read(text) if text.exists() else fit_text(examples)
+
+
 def tokenized_for(grammar: Path, path: Path) -> Sequence[Example]:
     """The examples in a file, as the model with this grammar, or one that is fitted to them, sees them."""
-    raw, text = read_examples(path), grammar / TEXT
-    return tokenized(raw, Preprocessor.read(text) if text.exists() else fit_text(raw))
+    raw = read_examples(path)
+    return tokenized(raw, _text_for(grammar, raw))

@@ -11,13 +11,14 @@ import typer
 
 from nqg.cli.terminal import JSON, make_folder, out, progress_bar, report_written
 from nqg.data.dataset import Dataset, Split, read_split, write_split
-from nqg.data.examples import read_examples, write_examples
+from nqg.data.examples import fit_text, read_examples, tokenized, write_examples
 from nqg.errors import NqgError
 from nqg.splits.audit import audit_text, audits, write_plot
 from nqg.splits.compounds import LANGUAGES, language_of
 from nqg.splits.partition import Amount, Side
 from nqg.splits.split import split as divide
 from nqg.splits.tmcd import Method, TmcdSettings
+from nqg.text.preprocessing import TextSettings
 
 HELP = """Divide a dataset into train and test: random, length, template or tmcd.
 
@@ -240,6 +241,7 @@ def audit(
         splits = {f"{files[0].stem} / {files[1].stem}": made}
     else:
         raise typer.BadParameter("give the files of train and test, or --dataset and --split", param_hint="TRAIN TEST")
+    examples = list(tokenized(examples, fit_text(examples, TextSettings(slots="given"))))
     found = audits(examples, splits, language_of(examples, language, blank))
     if as_json:
         out.print_json(data=[each.to_dict() for each in found])

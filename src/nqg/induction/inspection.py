@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.semirings import derivation_counts, log_derivation_counts
+from nqg.grammar.slots import columns, of_sentences
 from nqg.induction.description_length import grammar_bits
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
@@ -85,16 +86,19 @@ def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
     uses = np.zeros(len(grammar), dtype=np.int64)
     for start in range(0, len(examples), PART_SIZE):
         part = examples[start : start + PART_SIZE]
-        full = charts(grammar, [example.source_tokens for example in part])
-        goal = goal_charts(grammar, full, [example.target_tokens for example in part])
+        sources = [example.source_tokens for example in part]
+        own = of_sentences(grammar, sources)
+        full = charts(own, sources)
+        goal = goal_charts(own, full, [example.target_tokens for example in part])
         everything[start : start + len(part)] = log_derivation_counts(full)
         right[start : start + len(part)] = log_derivation_counts(goal)
-        uses += sentences_using(goal, len(grammar))
+        uses += sentences_using(replace(goal, rules=columns(own, goal.rules)), len(grammar))
     places = {(example.source_tokens, example.target_tokens): at for at, example in enumerate(examples)}
     distinct = [at for at in places.values() if np.isfinite(right[at])]
     by_ambiguity = [examples[at] for at in np.argsort(everything, kind="stable") if np.isfinite(everything[at])]
     shown = [by_ambiguity[(len(by_ambiguity) - 1) // 2], by_ambiguity[-1]] if by_ambiguity else []
-    exact = derivation_counts(charts(grammar, [example.source_tokens for example in shown]))
+    sources = [example.source_tokens for example in shown]
+    exact = derivation_counts(charts(of_sentences(grammar, sources), sources))
     median, largest = map(Ambiguity, [example.source for example in shown], exact) if shown else (None, None)
     found = [RuleUse(rule, int(count)) for rule, count in zip(grammar, uses, strict=True)]
     return Coverage(

@@ -468,6 +468,8 @@ def open_texts(pairs: Sequence[Pair], slots: Slots) -> list[Slot]:
     values: dict[str, Counter[Tokens]] = {}
     for (sentence, _), marked in zip(pairs, slots.marked(pairs), strict=True):
         for start, end in _literals(marked.target):
+            if marked.target[start - 1 : start] not in map(tuple, QUOTES):
+                continue
             text, key = marked.target[start:end], _key_before(marked.target, start)
             words = _tokenized(sentence).words
             is_copied = any(True for _ in spans_like(words, text, len(words)))
