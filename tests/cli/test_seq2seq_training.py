@@ -84,6 +84,15 @@ def test_the_gate_is_calibrated_on_examples_that_neither_part_saw(kind: str) -> 
     assert not Path("model.training").exists()
 
 
+def test_the_grammar_teaches_the_fallback() -> None:
+    settings = "[augmentation]\nreverse_steps = 2\nrounds = 1\nprograms = 3\nsentences = 1\n"
+    Path("nqg.toml").write_text(settings)
+    result = nqg(*BRIEF, *FALLBACK, "--settings", "nqg.toml", "--augment", "30")
+    assert result.exit_code == 0, result.output
+    assert "the fallback also learns from 30 pairs that the grammar knows" in result.stderr
+    assert has_fallback("model")
+
+
 def test_without_seq2seq_there_is_no_fallback() -> None:
     assert nqg(*BRIEF).exit_code == 0
     assert not has_fallback("model")
@@ -114,7 +123,8 @@ def test_an_interrupted_fine_tuning_leaves_no_half_a_model_and_the_same_command_
     ("words", "complaint"),
     [
         (("--gate",), "a gate needs a fallback; name one with --seq2seq"),
-        ((*FALLBACK, "--hold-out", "tmcd"), "'tmcd' is none of random, template, length"),
+        (("--augment", "9"), "samples teach a fallback; name one with --seq2seq"),
+        ((*FALLBACK, "--hold-out", "words"), "'words' is none of random, template, length, tmcd"),
         ((*FALLBACK, "--gate", "--folds", "0"), "expected 2 or more, found 0"),
         (("--folds", "1"), "expected 2 or more, or 0 for no confidence, found 1"),
     ],

@@ -44,6 +44,9 @@ SYSTEMS = typer.Option(
 )
 ENCODER = typer.Option(None, "--encoder", metavar="NAME|FOLDER", help="Replace the recipe's encoder.")
 SEQ2SEQ = typer.Option(None, "--seq2seq", metavar="NAME|FOLDER", help="Replace the sequence-to-sequence model.")
+CHANGES = typer.Option(
+    None, "--set", metavar="NAME=VALUE", help="Change a setting of the recipe, as teaching.rounds=1; may be repeated."
+)
 RESULTS = typer.Option(Path("results"), "--results", metavar="FOLDER", help="Where records are read and written.")
 LIST = typer.Option(False, "--list", metavar="", help="List the recipes and exit.")
 
@@ -54,6 +57,7 @@ def reproduce(
     systems: str | None = SYSTEMS,
     encoder: str | None = ENCODER,
     seq2seq: str | None = SEQ2SEQ,
+    changes: list[str] | None = CHANGES,
     results: Path = RESULTS,
     mirror: Path | None = MIRROR,
     engine: str = ENGINE,
@@ -81,7 +85,7 @@ def reproduce(
             raise UnknownName("system", name, KNOWN_SYSTEMS)
     work = Workforce.chosen(engine, workers, device)
     plans = []
-    for recipe in map(read_recipe, names):
+    for recipe in (read_recipe(name, changes or ()) for name in names):
         chosen = tuple(system for system in KNOWN_SYSTEMS if system in wanted) or recipe.systems
         weights = used_weights(recipe, encoder, seq2seq, systems=chosen)
         for system in chosen:

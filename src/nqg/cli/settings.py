@@ -11,13 +11,15 @@ import typer
 
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.seq2seq.settings import BASELINES, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, AugmentationSettings, FineTuningSettings, Seq2seqSettings
 from nqg.settings_reader import read_dataclass, read_toml
 from nqg.text.preprocessing import TextSettings
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+TAUGHT = AugmentationSettings(kept=0.5)
+OF_FALLBACKS = ("fine_tuning", "augmentation")
 Settings = TypeVar("Settings", bound="DataclassInstance")
 
 SETTINGS = typer.Option(None, "--settings", metavar="FILE", help="Read settings from this TOML file; see `nqg init`.")
@@ -37,12 +39,13 @@ class ProjectSettings:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     seq2seq: Seq2seqSettings | None = None  # no fallback
     fine_tuning: FineTuningSettings = field(default_factory=FineTuningSettings)
+    augmentation: AugmentationSettings | None = None  # the fallback learns from the examples alone
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """The settings of each stage under the name of their table; without a fallback, none of its."""
         for each in fields(self):
             value = getattr(self, each.name)
-            is_shown = each.name != "slots" and (self.seq2seq is not None or each.name != "fine_tuning")
+            is_shown = each.name != "slots" and (self.seq2seq is not None or each.name not in OF_FALLBACKS)
             if value is not None and is_shown:
                 yield each.name, value
 
@@ -103,6 +106,7 @@ def project_settings(given: Mapping[str, Any]) -> ProjectSettings:
         changed(base.training, given),
         seq2seq,
         changed(fine_tuning, tuning),
+        replace(base.augmentation or TAUGHT, samples=given["augment"]) if given["augment"] else base.augmentation,
     )
 
 

@@ -79,7 +79,7 @@ from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model_folder import held
 from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256
-from nqg.seq2seq.settings import BASELINES, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, AugmentationSettings, FineTuningSettings, Seq2seqSettings
 from nqg.settings_reader import read_dataclass
 from nqg.text.preprocessing import FILE as TEXT
 from nqg.text.preprocessing import Preprocessor, TextSettings
@@ -211,6 +211,14 @@ SEQ2SEQ_BATCH_SIZE = fallback_option(
     help="Its examples per step.",
     show_default=str(FineTuningSettings().batch_size),
 )
+AUGMENT = fallback_option(
+    None,
+    "--augment",
+    metavar="N",
+    min=1,
+    help="Also teach it what the grammar knows: of N pairs drawn from it, the likelier half (20000 is a good number).",
+    show_default="the examples alone",
+)
 GATE = fallback_option(
     False,
     "--gate",
@@ -270,6 +278,7 @@ def train(
     seq2seq: str | None = SEQ2SEQ,
     seq2seq_steps: int | None = SEQ2SEQ_STEPS,
     seq2seq_batch_size: int | None = SEQ2SEQ_BATCH_SIZE,
+    augment: int | None = AUGMENT,
     gate: bool = GATE,
     fold_count: int | None = FOLDS_OPTION,
     hold_out: str = HOLD_OUT,
@@ -303,9 +312,8 @@ def train(
     context.with_resource(run.locked())
     try:
         training = run.trained(task := run.with_settings(task))
-        second = (
-            fallback.fine_tuned(task.as_typed(task.examples), task.device, run.folder).seq2seq if fallback else None
-        )
+        learned, known = task.as_typed(task.examples), training.model.grammar
+        second = fallback.fine_tuned(learned, task.device, run.folder, grammar=known).seq2seq if fallback else None
         trials = validation.trials(task, run, training, fallback) if validation else []
     except KeyboardInterrupt:
         complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
@@ -645,12 +653,16 @@ class FallbackOptions:
     settings: Seq2seqSettings
     training: FineTuningSettings
     has_gate: bool
+    augmentation: AugmentationSettings | None = None
 
     @classmethod
     def chosen(cls, settings: ProjectSettings, *, gate: bool) -> FallbackOptions | None:
         if settings.seq2seq is None and gate:
             raise typer.BadParameter("a gate needs a fallback; name one with --seq2seq", param_hint="--gate")
-        return None if settings.seq2seq is None else cls(settings.seq2seq, settings.fine_tuning, gate)
+        if settings.seq2seq is None and settings.augmentation:
+            raise typer.BadParameter("samples teach a fallback; name one with --seq2seq", param_hint="--augment")
+        chosen = (settings.fine_tuning, gate, settings.augmentation)
+        return None if settings.seq2seq is None else cls(settings.seq2seq, *chosen)
 
     def fine_tuned(
         self,
@@ -659,10 +671,13 @@ class FallbackOptions:
         folder: Path,
         label: str = "",
         dev: Sequence[Example] = (),
+        grammar: Grammar | None = None,
     ) -> FineTuning:
         from nqg.seq2seq.fine_tuning import FineTuning  # which loads transformers
 
         folder.mkdir(parents=True, exist_ok=True)
+        if self.augmentation and grammar:
+            examples = self._taught(self.augmentation, examples, grammar, device, label)
         fine_tuning = FineTuning(examples, self.settings, self.training, dev=dev, device=device)
         if fine_tuning.truncation.first is not None:
             err.print(str(fine_tuning.truncation))
@@ -670,6 +685,28 @@ class FallbackOptions:
         for _ in tracked(steps, f"{label}fine-tuning", self.training.steps):
             pass
         return fine_tuning
+
+    def _taught(
+        self,
+        settings: AugmentationSettings,
+        examples: Sequence[Example],
+        grammar: Grammar,
+        device: str | None,
+        label: str,
+    ) -> Sequence[Example]:
+        """The examples among pairs that the grammar knows; rules that read slots have no words to teach."""
+        from nqg.seq2seq.augmentation import Augmentation
+
+        if grammar.slots is not None:
+            fixed = (rule for rule in grammar if not any(str(each).startswith(SLOT) for each in rule.source))
+            grammar = replace(grammar, rules=tuple(fixed), slots=None)
+        augmentation = Augmentation(grammar, examples, settings, self.training.seed)
+        steps = augmentation.steps(self.settings, self.training, device)
+        for _ in tracked(steps, f"{label}reverse model", augmentation.steps_in_all(self.training)):
+            pass
+        if not label:
+            err.print(f"the fallback also learns from {len(augmentation.added):,} pairs that the grammar knows")
+        return augmentation.mixture
 
     def writer(self, seq2seq: Seq2seq, model: SavedModel, trials: Sequence[GateTrial]) -> Callable[[Path], None]:
         """What writes the fallback, and the gate that the trials lead to, into a model folder."""
@@ -828,20 +865,25 @@ class CrossValidation:
             steps, warm_up = (round(share * each) for each in (settings.steps, settings.warm_up))
             return replace(settings, steps=max(1, steps), warm_up=warm_up)
 
+        grammars: list[Grammar] = []  # that of the fold's parser, which teaches its fallback
+
         def parser(examples: Sequence[Example]) -> System:
             if isinstance(task.rules, Grammar):
                 rules: Grammar | InductionSettings = used_rules(task.rules, examples)
             else:  # a simpler search will do: rules that are a little worse make confidence no higher
                 rules = replace(task.rules or InductionSettings.automatic(), returning=False)
             brief = replace(task, examples=examples, rules=rules, training=shorter(task.training))
-            return Parser(run.trained(brief).model)
+            trained = run.trained(brief).model
+            grammars.append(trained.grammar)
+            return Parser(trained)
 
         def second(examples: Sequence[Example]) -> System:
             from nqg.seq2seq.legal_decoding import LegalSeq2seq
 
             assert fallback is not None, "asked for by a gate"
             brief = replace(fallback, training=shorter(fallback.training))
-            seq2seq = brief.fine_tuned(task.as_typed(examples), task.device, run.folder, run.label).seq2seq
+            learned = task.as_typed(examples)
+            seq2seq = brief.fine_tuned(learned, task.device, run.folder, run.label, grammar=grammars[-1]).seq2seq
             legal = task.target_grammar and with_values(task.target_grammar, task.text.slots.quotes)
             system: System = LegalSeq2seq(seq2seq, legal) if legal else seq2seq
             return TypedSystem(system, task.values) if task.values else system

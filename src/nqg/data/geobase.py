@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import TypeVar
@@ -232,7 +232,7 @@ Relation = Mapping[Entity, Things]
 Measure = Mapping[Entity, frozenset[float]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Geography:
     """Classes, relations and measures by their names in FunQL; `loc_1` leads from a thing to what it lies in.
 
@@ -253,6 +253,18 @@ class Geography:
         mountains = [(other_names.get(_place(each.name), _place(each.name)), each) for each in geobase.all(Mountain)]
         classes = _classes(geobase, mountains)
         return cls(classes, _relations(geobase, mountains, classes), _measures(geobase, mountains), other_names)
+
+    def kinds_of(self, name: str) -> frozenset[EntityKind]:
+        """What things of this name are: `mississippi` is a state and a river."""
+        return self.kinds.get(name, frozenset())
+
+    @cached_property
+    def kinds(self) -> Mapping[str, frozenset[EntityKind]]:
+        found: dict[str, set[EntityKind]] = {}
+        related = (thing for relation in self.relations.values() for thing in relation)
+        for thing in (*related, *self.other_names, *(each for things in self.classes.values() for each in things)):
+            found.setdefault(thing.name, set()).add(thing.kind)
+        return {name: frozenset(kinds) for name, kinds in found.items()}
 
     def named(self, entity: Entity) -> Things:
         """The things that a name in a program means: a city without its state is every city of that name."""

@@ -34,6 +34,7 @@ from nqg.inference.parser import Parser
 from nqg.model.confidence import Calibrator, Evidence, Observation, RulePairs, Weights, rule_pairs
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
+from nqg.splits.tmcd import tmcd_split
 from nqg.training.parser_training import distinct
 
 FEW, MANY = 300, 2000  # examples
@@ -49,6 +50,7 @@ class HeldOut(StrEnum):
     RANDOM = "random"
     TEMPLATE = "template"
     LENGTH = "length"
+    TMCD = "tmcd"
 
 
 def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE, seed: int = 0) -> Split:
@@ -62,12 +64,14 @@ def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE
             return length_split(examples, sizes)
         case HeldOut.TEMPLATE:
             return template_split(examples, sizes, likely_language(examples).template, rng)
+        case HeldOut.TMCD:
+            return tmcd_split(examples, sizes, likely_language(examples).decomposition, rng)
 
 
 def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, *, seed: int = 0) -> list[Split]:
     """Splits of the different examples whose test parts are disjoint and, together, all of them.
 
-    Examples of one template are in one fold. By length there is one split: the longest examples are held out once.
+    Examples of one template are in one fold. By length and by TMCD there is one split: examples are held out once.
     Without a `count` there are 8 folds; of fewer than 300 examples 5, because each costs more than its steps; of more
     than 2,000 4.
 
@@ -77,7 +81,7 @@ def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, 
     """
     examples = distinct_pairs(examples)
     count = count or (5 if len(examples) < FEW else 8 if len(examples) <= MANY else 4)
-    if kind is HeldOut.LENGTH:
+    if kind in (HeldOut.LENGTH, HeldOut.TMCD):
         return [held_out(examples, kind, share=1 / count, seed=seed)]
     template = likely_language(examples).template if kind is HeldOut.TEMPLATE else None
     groups: dict[object, list[int]] = defaultdict(list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,14 +14,14 @@ from nqg.data.catalogue import entry_named, load_spider_schemas
 from nqg.data.database import Database, QueryError, is_ordered, same_result
 from nqg.data.download import file_store
 from nqg.data.examples import Example
-from nqg.data.funql import Entity
+from nqg.data.funql import Entity, EntityKind, Placeholder, leaves, parse_funql
 from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import load_anonymised
 from nqg.data.schema import Schema
 from nqg.data.spider import database_of
 from nqg.data.sql import sql_text
 from nqg.errors import FormatError, NqgError, UnknownName
-from nqg.evaluation.denotations import denotation_matches
+from nqg.evaluation.denotations import denotation_matches, target_denotation
 from nqg.evaluation.metrics import (
     Interval,
     ReliabilityBin,
@@ -32,6 +33,7 @@ from nqg.evaluation.metrics import (
 from nqg.evaluation.spider_match import SpiderReport, SpiderVerdict, spider_match
 from nqg.progress import Progress, silent
 
+TRIED = 12  # entities that a program is executed with before it counts as senseless
 METRICS = ("exact", "spider", "denotation")
 
 
@@ -78,7 +80,7 @@ def as_sql(text: str) -> str:
         return text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DenotationJudge:
     """Right is what gives the same answers over GeoQuery's facts; placeholders stand for the entities of the corpus.
 
@@ -105,6 +107,30 @@ class DenotationJudge:
             shown = f"'{example.source}' with '{example.target}'"
             raise NqgError(f"{shown} is not an example of GeoQuery; use --metric exact")
         return denotation_matches(prediction, example.target, known, self.geography)
+
+    def kinds(self, example: Example) -> tuple[frozenset[EntityKind], ...]:
+        """For each placeholder of an example the kinds of things that the name behind it has in geobase."""
+        pair = (example.source, example.target)
+        known = self.entities.get((example.id, *pair), self.entities.get(pair, ()))
+        return tuple(self.geography.kinds_of(entity.name) for entity in known)
+
+    def is_sensible(self, target: str) -> bool:
+        """Whether a program answers anything, with some of the entities that the corpus has together."""
+        used = [leaf.index for leaf in leaves(parse_funql(target)) if isinstance(leaf, Placeholder)]
+        wanted = max(used, default=-1) + 1
+        if {*used} != {*range(wanted)}:
+            return False
+        tried = (each[:wanted] for each in self.entity_tuples if len(each) >= wanted)
+        return any(target_denotation(target, each, self.geography).answers for each in islice(tried, TRIED))
+
+    @cached_property
+    def entity_tuples(self) -> list[Sequence[Entity]]:
+        """The different entities of examples, those of few kinds in turn."""
+        by_kinds: dict[tuple[EntityKind, ...], dict[Sequence[Entity], None]] = {}
+        for each in self.entities.values():
+            by_kinds.setdefault(tuple(entity.kind for entity in each), {})[tuple(each)] = None
+        in_turn = zip_longest(*by_kinds.values())
+        return [each for some in in_turn for each in some if each is not None]
 
 
 @dataclass(frozen=True, slots=True)

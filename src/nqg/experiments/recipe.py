@@ -8,25 +8,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName
+from nqg.evaluation.calibration import HeldOut
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
 from nqg.seq2seq.settings import BASELINES, AugmentationSettings
 from nqg.settings_reader import Settings, read_dataclass, read_toml
 
 SystemName = Literal[
-    "nqg", "typed", "inferred", "syntactic-attention", "cgps", "seq2seq", "augmented", "hybrid", "gated"
+    "nqg",
+    "typed",
+    "inferred",
+    "syntactic-attention",
+    "cgps",
+    "seq2seq",
+    "geca",
+    "augmented",
+    "taught",
+    "hybrid",
+    "gated",
 ]
 SYSTEMS: tuple[SystemName, ...] = get_args(SystemName)
 GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")  # the paper's parser, and two with types
-FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "augmented")  # alone, and taught by the grammar
+FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "geca", "augmented", "taught")  # alone, and with more examples
 PUBLISHED: tuple[SystemName, ...] = ("syntactic-attention", "cgps")  # those of others, without pre-trained weights
 SCRATCH = "scratch"  # how records call the weights of those
+UNUSED = frozenset({"rounds", "programs", "sentences", "round_steps"})  # by `augmented`
 FOLDER = Path(__file__).with_name("recipes")
 
 
@@ -73,6 +86,9 @@ class Recipe:
     seq2seq: SystemPlan = SystemPlan()
     augmented: SystemPlan = SystemPlan()  # the same model, taught by the grammar
     augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
+    taught: SystemPlan = SystemPlan()  # the same with round trips and all that helps in decoding
+    teaching: AugmentationSettings = field(default_factory=AugmentationSettings)
+    held_out: HeldOut | None = None  # a quarter of the training examples takes the place of the test examples
     metric: Literal["exact", "spider"] = "exact"
     random_train_size: int | None = None  # the split is ours: that many examples, drawn with seed 0
     induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
@@ -104,10 +120,16 @@ class Recipe:
         one = "nqg" if system in GRAMMARS else system
         used: dict[str, Any] = {name: each for name, each in plans.items() if one in (name, "hybrid", "gated")}
         if system == "augmented":
-            used = {"augmented": self.augmented.values(first), "augmentation": asdict(self.augmentation)}
-        if system in PUBLISHED:
+            chosen = {name: value for name, value in asdict(self.augmentation).items() if name not in UNUSED}
+            used = {"augmented": self.augmented.values(first), "augmentation": chosen}
+        elif system == "taught":
+            used = {"taught": self.taught.values(first), "teaching": asdict(self.teaching)}
+        elif system == "geca":
+            used = {"augmented": self.augmented.values(first), "real_share": self.augmentation.real_share}
+        elif system in PUBLISHED:
             used = {system: asdict(BASELINES[system])}
         facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
+        facts += [self.held_out] if self.held_out else []
         facts += ["names_aliases"] if self.names_aliases and system != "seq2seq" else []
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -121,13 +143,20 @@ def recipe_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-def read_recipe(name: str) -> Recipe:
-    """A recipe by its name, or one of your own by the path of its file."""
+def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
+    """A recipe by its name, or one of your own by the path of its file; with changes, a recipe of its own.
+
+    >>> changed = read_recipe("geoquery-length", ["teaching.kept=1.0"])
+    >>> changed.name, changed.teaching.kept
+    ('geoquery-length,teaching.kept=1.0', 1.0)
+    """
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if path.parent == FOLDER and path.stem not in recipe_names():
         raise UnknownName("recipe", name, recipe_names())
-    values = {**read_toml(path), "name": path.stem}
-    for system, weights in (("nqg", "encoder"), ("seq2seq", "model"), ("augmented", "model")):
+    values = {**read_toml(path), "name": ",".join([path.stem, *changes])}
+    for change in changes:
+        _change(values, change)
+    for system, weights in (("nqg", "encoder"), *((each, "model") for each in ("seq2seq", "augmented", "taught"))):
         if isinstance(table := values.get(system), dict):
             named = {weights: "weights", "offline": "offline", "other": "others"}
             training = {key: table[key] for key in table if key not in named}
@@ -135,6 +164,22 @@ def read_recipe(name: str) -> Recipe:
     recipe = read_dataclass(Recipe, values, "the recipe", path)
     read_dataclass(InductionSettings, recipe.induction, "[induction]", path)  # a wrong one is refused early
     return replace(recipe, systems=tuple(system for system in SYSTEMS if system in recipe.systems))
+
+
+def _change(values: dict[str, Any], change: str) -> None:
+    """Set `table.key=value`, the value as TOML writes it; a word needs no quotes."""
+    name, equals, text = change.partition("=")
+    if not equals or not name:
+        raise SettingsError(f"'{change}' changes nothing; expected NAME=VALUE, as teaching.kept=1.0")
+    *tables, key = name.split(".")
+    for table in tables:
+        values = values.setdefault(table, {})
+        if not isinstance(values, dict):
+            raise SettingsError(f"'{change}': '{table}' is not a table of the recipe")
+    try:
+        values[key] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        values[key] = text
 
 
 HUB_TIMEOUT = 3.0  # seconds to wait for the hub, so that a run without a network begins soon

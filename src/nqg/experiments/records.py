@@ -23,7 +23,9 @@ TITLES: dict[SystemName, str] = {
     "syntactic-attention": "Syntactic Attention",
     "cgps": "CGPS",
     "seq2seq": "T5",
+    "geca": "T5 with GECA",
     "augmented": "T5 taught by the grammar",
+    "taught": "T5 taught, with round trips",
     "hybrid": "NQG-T5",
     "gated": "NQG-T5 with a gate",
 }

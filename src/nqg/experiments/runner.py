@@ -23,7 +23,7 @@ from nqg.engines import Engine
 from nqg.evaluation.calibration import GateTrial, HeldOut, calibrated_gate, held_out
 from nqg.evaluation.evaluation import Evaluation
 from nqg.evaluation.metrics import Scores
-from nqg.experiments.recipe import PUBLISHED, Recipe, SystemName, UsedWeights
+from nqg.experiments.recipe import FALLBACKS, PUBLISHED, Recipe, SystemName, UsedWeights
 from nqg.experiments.records import Cell, Record, read_record
 from nqg.experiments.task import (
     RecipeData,
@@ -33,9 +33,11 @@ from nqg.experiments.task import (
     read_answers,
     run_augmented,
     run_baseline,
+    run_geca,
     run_inferred,
     run_nqg,
     run_seq2seq,
+    run_taught,
     run_typed,
     timed,
     training_settings,
@@ -57,7 +59,9 @@ RUNS: Mapping[SystemName, Run] = {
     "inferred": run_inferred,
     **dict.fromkeys(PUBLISHED, run_baseline),
     "seq2seq": run_seq2seq,
+    "geca": run_geca,
     "augmented": run_augmented,
+    "taught": run_taught,
 }
 
 
@@ -200,8 +204,8 @@ class Plan:
     def runner(self, progress: Progress = silent) -> Runner:
         """What runs its cells; settings are checked and the data prepared before anything is run."""
         training_settings(self.recipe, self.weights.encoder, 0)
-        for augmented in (False, True):
-            fine_tuning_settings(self.recipe, self.weights.seq2seq, 0, augmented=augmented)
+        for system in FALLBACKS:
+            fine_tuning_settings(self.recipe, self.weights.seq2seq, 0, system)
         data = RecipeData.load(self.recipe, self.mirror, progress)
         return Runner(data, self.results, self.weights, RUNS, self.device or best_device(), progress)
 

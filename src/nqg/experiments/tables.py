@@ -307,7 +307,9 @@ COLOURS: dict[SystemName, str] = {
     "syntactic-attention": "#bbbbbb",
     "cgps": "#777777",
     "seq2seq": "#ccbb44",
+    "geca": "#bbbb44",
     "augmented": "#ee7733",
+    "taught": "#aa3377",
     "hybrid": "#228833",
     "gated": "#66ccee",
 }

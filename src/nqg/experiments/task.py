@@ -5,42 +5,46 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nqg.answers import GRAMMAR, ILLEGAL, Answer
+from nqg.answers import GRAMMAR, ILLEGAL, Answer, System
 from nqg.data.catalogue import load_dataset, load_spider_schemas
 from nqg.data.dataset import Dataset
 from nqg.data.examples import Example, distinct_pairs
-from nqg.data.funql import funql_target_grammar
+from nqg.data.funql import EntityKind, funql_target_grammar
 from nqg.data.schema import Schema, SqlConstants, SqlForm, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
 from nqg.data.sql_names import numbered_aliases, sql_problem
 from nqg.errors import FormatError, NqgError
-from nqg.evaluation.evaluation import Judge, judge_named
-from nqg.experiments.recipe import Recipe
+from nqg.evaluation.calibration import held_out
+from nqg.evaluation.evaluation import DenotationJudge, Judge, judge_named
+from nqg.experiments.recipe import Recipe, SystemName, SystemPlan
 from nqg.files import numbered_lines, strict_json, write_text
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.grammar.target_grammar import Category, Production, TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
 from nqg.induction.induce import induce
+from nqg.induction.recombination import recombined
 from nqg.induction.settings import InductionSettings
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.progress import Progress, silent
-from nqg.seq2seq.augmentation import Augmentation
+from nqg.seq2seq.augmentation import Augmentation, mixed
 from nqg.seq2seq.fine_tuning import FineTuning
-from nqg.seq2seq.legal_decoding import LegalSeq2seq
+from nqg.seq2seq.legal_decoding import LegalSeq2seq, SubwordVocabulary, restricted
 from nqg.seq2seq.seq2seq import Seq2seq
-from nqg.seq2seq.settings import BASELINES, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, AugmentationSettings, FineTuningSettings, Seq2seqSettings
 from nqg.splits.audit import audit
 from nqg.splits.partition import Sizes, random_split
 
 BEST_LEGAL = "best_legal"  # where the paper's NQG abstains because its best derivation is illegal, this one looks on
 LEGAL = "legal"  # what a fallback answers when it is decoded under the target grammar
+KINDS = "kinds"  # when entities, too, stand only where things of their kinds may
+PLACEHOLDER, NOBODY = Category("placeholder"), "nobody"
 SAVE_EVERY = 64
 TRIED = 2000  # training examples that training accuracy is computed from
 PAPERS_BATCH = 256
@@ -65,9 +69,13 @@ class RecipeData:
         else:
             sizes = Sizes(recipe.random_train_size, len(dataset.examples) - recipe.random_train_size)
             split = random_split(dataset.examples, sizes, random.Random(0))
-        parts, figures = split.parts(dataset.examples), dict[str, float]()
+        examples: Sequence[Example] = dataset.examples
+        if recipe.held_out:
+            examples = distinct_pairs(split.parts(examples).train)
+            split = held_out(examples, recipe.held_out)
+        parts, figures = split.parts(examples), dict[str, float]()
         if dataset.name != "scan":  # whose programs have no compounds but their tokens
-            audited = audit(dataset.examples, split)
+            audited = audit(examples, split)
             figures = {"unseen_atoms": audited.unseen_atom_share, "divergence": audited.compound_divergence}
         metrics = [recipe.metric, *(["denotation"] if recipe.dataset == "geoquery" else [])]
         judges = {name: judge_named(name, None if mirror is None else Path(mirror), progress) for name in metrics}
@@ -210,7 +218,7 @@ def nqg_answers(data: RecipeData, parser: Parser, test: list[Example], options: 
 
 
 def run_seq2seq(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-    settings = fine_tuning_settings(data.recipe, weights, seed)
+    settings = fine_tuning_settings(data.recipe, weights, seed, "seq2seq")
     return fine_tuned(data, data.for_seq2seq(data.train), weights, settings, context, {})
 
 
@@ -220,29 +228,113 @@ def run_baseline(data: RecipeData, weights: str, seed: int, context: RunContext)
     return fine_tuned(data, data.for_grammar(data.train), weights, settings, context, {})
 
 
+def run_geca(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    """The fallback with recombined examples in the place of samples (`nqg.induction.recombination`)."""
+    seconds: dict[str, float] = {}
+    train, recipe = data.for_grammar(data.train), data.recipe
+    with timed(seconds, "recombining"):
+        legal = data.target_grammar
+        is_legal = (lambda target: legal.accepts(target.split())) if legal else bool
+        pairs = recombined(train, recipe.augmentation.samples, is_legal, seed)
+    settings = fine_tuning_settings(recipe, weights, seed, "geca")
+    found = fine_tuned(data, mixed(train, pairs, recipe.augmentation.real_share), weights, settings, context, seconds)
+    return replace(found, figures={**found.figures, **sample_figures(data, pairs)})
+
+
 def run_augmented(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
     """The fallback, taught by the grammar; a grammar of legal targets, written or inferred, types its samples."""
-    seconds: dict[str, float] = {}
-    recipe, settings = data.recipe, fine_tuning_settings(data.recipe, weights, seed, augmented=True)
-    train, test = data.for_grammar(data.train), data.for_grammar(data.test)
+    settings, seconds = fine_tuning_settings(data.recipe, weights, seed, "augmented"), dict[str, float]()
+    augmentation = drawn_samples(data, data.recipe.augmentation, seed, seconds)
+    with timed(seconds, "filtering"):
+        for step in augmentation.steps(Seq2seqSettings(model=weights), settings, context.device):
+            context.progress(f"reverse model, loss {step.loss:.4f}", step.number, augmentation.settings.reverse_steps)
+    found = fine_tuned(data, augmentation.mixture, weights, settings, context, seconds)
+    figures = {**found.figures, **sample_figures(data, augmentation.samples)}
+    return replace(found, figures=figures, settings={**found.settings, **asdict(augmentation.settings)})
+
+
+def drawn_samples(
+    data: RecipeData, settings: AugmentationSettings, seed: int, seconds: dict[str, float], **more: Any
+) -> Augmentation:
+    recipe, train = data.recipe, data.for_grammar(data.train)
     with timed(seconds, "induction and sampling"):
         grammar = induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
         target_grammar = data.target_grammar or infer_target_grammar(example.target_tokens for example in train)
-        augmentation = Augmentation(grammar.typed_by(target_grammar), train, recipe.augmentation, seed)
-    with timed(seconds, "filtering"):
-        for step in augmentation.steps(Seq2seqSettings(model=weights), settings, context.device):
-            context.progress(f"reverse model, loss {step.loss:.4f}", step.number, recipe.augmentation.reverse_steps)
-    found = fine_tuned(data, augmentation.mixture, weights, settings, context, seconds)
-    pairs = {(sample.source, sample.target) for sample in augmentation.samples}
-    programs, count = {sample.target for sample in augmentation.samples}, len(test)
-    figures = {
+        return Augmentation(grammar.typed_by(target_grammar), train, settings, seed, **more)
+
+
+def sample_figures(data: RecipeData, samples: Sequence[Example]) -> dict[str, float]:
+    """How many samples there are, and which shares of test pairs and of test programs are among them."""
+    pairs, test = {(sample.source, sample.target) for sample in samples}, data.for_grammar(data.test)
+    programs, count = {sample.target for sample in samples}, len(test)
+    return {
         "samples": float(len(pairs)),
         "sampled_pairs": sum((each.source, each.target) in pairs for each in test) / count,
         "sampled_programs": sum(each.target in programs for each in test) / count,
     }
-    return replace(
-        found, figures={**found.figures, **figures}, settings={**found.settings, **asdict(recipe.augmentation)}
-    )
+
+
+def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    """The fallback with samples, filter, round trips; it answers under the target grammar, with kinds of entities.
+
+    What it answers after fewer rounds, freely, or without kinds is there as well.
+    """
+    settings, seconds = fine_tuning_settings(data.recipe, weights, seed, "taught"), dict[str, float]()
+    earlier: dict[str, tuple[Answer, ...]] = {}
+
+    def after_round(number: int, forward: Seq2seq) -> None:
+        earlier[f"round_{number}"] = legal_answers(data, forward)
+
+    judge = data.judges.get("denotation")
+    sense = {"is_sensible": judge.is_sensible} if isinstance(judge, DenotationJudge) else {}
+    augmentation = drawn_samples(data, data.recipe.teaching, seed, seconds, after_round=after_round, **sense)
+    with timed(seconds, "filtering and round trips"):
+        for step in augmentation.steps(Seq2seqSettings(model=weights), settings, context.device):
+            context.progress(f"teaching, loss {step.loss:.4f}", step.number, settings.steps)
+    found = fine_tuned(data, augmentation.mixture, weights, settings, context, seconds, has_kinds=True)
+    figures = {**found.figures, **sample_figures(data, augmentation.added)}
+    figures["round_trips"] = len(augmentation.round_trips)
+    others = {**found.others, "free": found.answers, **earlier}
+    best = next((others.pop(name) for name in (KINDS, LEGAL) if name in others), found.answers)
+    chosen = asdict(augmentation.settings)
+    return replace(found, answers=best, others=others, figures=figures, settings={**found.settings, **chosen})
+
+
+def legal_answers(data: RecipeData, seq2seq: Seq2seq) -> tuple[Answer, ...]:
+    """What a model answers under the target grammar, if there is one."""
+    sources = [example.source for example in data.for_seq2seq(data.test)]
+    system: System = LegalSeq2seq(seq2seq, data.target_grammar) if data.target_grammar else seq2seq
+    return tuple(system.answers(sources))
+
+
+def kinds_answers(data: RecipeData, seq2seq: Seq2seq) -> tuple[Answer, ...]:
+    """What a model answers under a target grammar in which entities stand only where things of their kinds may."""
+    judge, grammar = data.judges["denotation"], data.target_grammar
+    assert isinstance(judge, DenotationJudge)
+    assert grammar is not None
+    kinds = [judge.kinds(example) for example in data.test]
+    vocabulary = SubwordVocabulary.of(seq2seq.tokenizer, seq2seq.spelling)
+    found: dict[int, Answer] = {}
+    for same in dict.fromkeys(kinds):
+        numbers = [number for number, each in enumerate(kinds) if each == same]
+        system = LegalSeq2seq(seq2seq, with_kinds(grammar, same), vocabulary)
+        answers = system.answers([data.test[number].source for number in numbers])
+        found.update(zip(numbers, answers, strict=True))
+    return tuple(found[number] for number in range(len(kinds)))
+
+
+def with_kinds(grammar: TargetGrammar, kinds: Sequence[Collection[EntityKind]]) -> TargetGrammar:
+    """FunQL's grammar with each placeholder only in the place of things that it may be; of no kinds, anywhere."""
+    entities = {Category(kind.value): kind for kind in EntityKind}
+    names = {
+        category: [f"m{number}" for number, own in enumerate(kinds) if not own or kind in own] or [NOBODY]
+        for category, kind in entities.items()
+    }
+    kept = [production for production in grammar.productions if production.left not in entities]
+    kept = [production for production in kept if production.left != PLACEHOLDER]
+    new = [Production(category, (name,)) for category, own in names.items() for name in own]
+    bound = TargetGrammar((*kept, *new))
+    return restricted(bound, bound.terminals - {NOBODY})
 
 
 def fine_tuned(
@@ -252,8 +344,13 @@ def fine_tuned(
     settings: FineTuningSettings,
     context: RunContext,
     seconds: dict[str, float],
+    *,
+    has_kinds: bool = False,
 ) -> RunResult:
-    """What a model answers that was fine-tuned on `train`, freely and, where there is one, under a target grammar."""
+    """What a model answers that was fine-tuned on `train`, freely and, where there is one, under a target grammar.
+
+    One that `has_kinds` is also asked to respect the kinds of entities.
+    """
     is_baseline = weights in BASELINES
     read = data.for_grammar if is_baseline else data.for_seq2seq
     test = read(data.test)
@@ -266,8 +363,10 @@ def fine_tuned(
         answers = tuple(seq2seq.answers(example.source for example in test))
     if data.target_grammar and not is_baseline:
         with timed(seconds, "predicting legal targets"):
-            legal = LegalSeq2seq(seq2seq, data.target_grammar)
-            others[LEGAL] = tuple(legal.answers(example.source for example in test))
+            others[LEGAL] = legal_answers(data, seq2seq)
+    if has_kinds and isinstance(data.judges.get("denotation"), DenotationJudge):
+        with timed(seconds, "predicting with kinds of entities"):
+            others[KINDS] = kinds_answers(data, seq2seq)
     with timed(seconds, "predicting training examples"):
         known = train_accuracy(data, seq2seq, read)
     cut = float(fine_tuning.truncation.sources)
@@ -291,8 +390,9 @@ def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettin
     return replace(found, batch_size=found.batch_size or PAPERS_BATCH, learned=0.0)
 
 
-def fine_tuning_settings(recipe: Recipe, weights: str, seed: int, *, augmented: bool = False) -> FineTuningSettings:
-    name, plan = ("augmented", recipe.augmented) if augmented else ("seq2seq", recipe.seq2seq)
+def fine_tuning_settings(recipe: Recipe, weights: str, seed: int, system: SystemName) -> FineTuningSettings:
+    name = "augmented" if system == "geca" else system
+    plan: SystemPlan = getattr(recipe, name)
     return plan.settings(FineTuningSettings, weights, seed, f"[{name}] of {recipe.name}")
 
 

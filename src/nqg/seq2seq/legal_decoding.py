@@ -116,9 +116,11 @@ class DecodingState(NamedTuple):
 class LegalTargets:
     """The legal targets of a grammar in the subwords of a model."""
 
-    def __init__(self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling) -> None:
+    def __init__(
+        self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling, vocabulary: SubwordVocabulary | None = None
+    ) -> None:
         self.spelling = spelling
-        self.vocabulary = SubwordVocabulary.of(tokenizer, spelling)
+        self.vocabulary = vocabulary or SubwordVocabulary.of(tokenizer, spelling)
         self.spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
         self.finishes = {text: self.vocabulary.can_finish(text) for text in (*self.spelled.values(), *_DIGITS)}
         self.digit = next((digit for digit in _DIGITS if self.finishes[digit][0]), "")  # that may continue a token
@@ -282,18 +284,18 @@ class LegalSeq2seq:
 
     seq2seq: Seq2seq
     grammar: TargetGrammar
+    vocabulary: SubwordVocabulary | None = None  # made where it is not given
 
     @cached_property
     def legal(self) -> LegalTargets:
         """The grammar in the model's subwords, made on first use."""
-        return LegalTargets(self.grammar, self.seq2seq.tokenizer, self.seq2seq.spelling)
+        return LegalTargets(self.grammar, self.seq2seq.tokenizer, self.seq2seq.spelling, self.vocabulary)
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The legal target of every sentence."""
-        found = self.seq2seq.answers(sentences, allowed=LegalContinuations(self.legal))
-        return [
-            answer
-            if answer.target is not None and self.grammar.accepts(answer.target.split())
-            else replace(answer, target=None, reason="no legal target came to an end")
-            for answer in found
-        ]
+        return list(map(self._checked, self.seq2seq.answers(sentences, allowed=LegalContinuations(self.legal))))
+
+    def _checked(self, answer: Answer) -> Answer:
+        if answer.target is not None and self.grammar.accepts(answer.target.split()):
+            return answer
+        return replace(answer, target=None, reason="no legal target came to an end")

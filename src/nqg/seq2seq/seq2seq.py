@@ -248,13 +248,20 @@ class Seq2seq:
 
     def predict(self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None) -> list[str]:
         """The target of every source; `allowed` may rule subwords out as they come."""
-        return [target for target, _ in self._generate(sources, allowed, is_scored=False)]
+        return [target for ((target, _),) in self._generate(sources, allowed)]
 
     def answers(self, sentences: Iterable[str], *, allowed: LogitsProcessor | None = None) -> list[Answer]:
         """What `predict` gives, with the probability of each target among all texts that the model might write."""
         sources = list(sentences)
         found = zip(sources, self._generate(sources, allowed, is_scored=True), strict=True)
-        return [Answer(source, target or None, probability, SEQ2SEQ) for source, (target, probability) in found]
+        return [Answer(source, target or None, probability, SEQ2SEQ) for source, ((target, probability),) in found]
+
+    def drawn(self, sources: Sequence[str], count: int = 1, *, top_p: float = 0.9, seed: int = 0) -> list[list[str]]:
+        """Targets of each source, drawn by their probabilities without unlikely subwords (nucleus sampling)."""
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            found = self._generate(sources, count=count, num_beams=1, do_sample=True, top_p=top_p, top_k=0)
+        return [[target for target, _ in each] for each in found]
 
     def exact_match(self, examples: Sequence[Example]) -> float:
         """The share of examples whose target is predicted."""
@@ -280,14 +287,23 @@ class Seq2seq:
 
     @torch.inference_mode()
     def _generate(
-        self, sources: Sequence[str], allowed: LogitsProcessor | None, *, is_scored: bool
-    ) -> list[tuple[str, float | None]]:
-        """The target of every source and, if asked for, its probability; sources of like lengths are read together."""
+        self,
+        sources: Sequence[str],
+        allowed: LogitsProcessor | None = None,
+        *,
+        is_scored: bool = False,
+        count: int = 1,
+        **how: Any,
+    ) -> list[list[tuple[str, float | None]]]:
+        """`count` targets of every source and, if asked for, their probabilities, written as settings and `how` say.
+
+        Sources of like lengths are read together.
+        """
         self.model.eval()
         own = self.model.generation_config
+        chosen = {"num_beams": self.settings.beams, "do_sample": False, "num_return_sequences": count, **how}
         config = GenerationConfig(  # type: ignore[no-untyped-call]  # whatever it has for other tasks is left aside
-            num_beams=self.settings.beams,
-            do_sample=False,
+            **chosen,
             max_new_tokens=self.settings.longest_target,
             decoder_start_token_id=own.decoder_start_token_id,
             bos_token_id=own.bos_token_id,
@@ -296,14 +312,16 @@ class Seq2seq:
         )
         rules = LogitsProcessorList([allowed] if allowed else [])
         subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=True)
-        found: dict[int, tuple[str, float | None]] = {}
+        found: dict[int, list[tuple[str, float | None]]] = {}
         for positions in batches_by_length(subwords):
             batch = self._padded([subwords[position] for position in positions])
             rows = self.model.generate(**batch, generation_config=config, logits_processor=rules)
             targets = [self.spelling.read(text) for text in decode(self.tokenizer, rows.tolist())]
-            logs = self._log_probabilities(batch, rows) if is_scored else None
+            repeated = {name: ids.repeat_interleave(count, dim=0) for name, ids in batch.items()}
+            logs = self._log_probabilities(repeated, rows) if is_scored else None
             probabilities = [None] * len(targets) if logs is None else [math.exp(log) for log in logs]
-            found.update(zip(positions, zip(targets, probabilities, strict=True), strict=True))
+            pairs = list(zip(targets, probabilities, strict=True))
+            found.update((at, pairs[count * row : count * (row + 1)]) for row, at in enumerate(positions))
         return [found[position] for position in range(len(subwords))]
 
     def _padded(self, ids: list[list[int]]) -> dict[str, Tensor]:

@@ -181,9 +181,14 @@ class AugmentationSettings:
     kept: float = 1.0  # share of the samples that the reverse model finds likeliest; at 1 there is none
     reverse_steps: int = 500
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    rounds: int = 0  # of round trips, see `nqg.seq2seq.round_trips`; each trains a model more
+    programs: int = 6_000  # new ones in a round
+    sentences: int = 3  # that the reverse model writes for each
+    round_steps: int | None = None  # of the forward model in each round; None: as many as the last one's
 
     def __post_init__(self) -> None:
-        _check_at_least(1, self, "samples", "reverse_steps")
+        _check_at_least(0, self, "samples", "rounds")
+        _check_at_least(1, self, "reverse_steps", "programs", "sentences", "round_steps")
         for name in ("real_share", "kept"):
             if not 0 < (share := getattr(self, name)) <= 1:
                 raise SettingsError(f"{name} is {share}; expected more than 0 and at most 1")

@@ -1,0 +1,93 @@
+"""Good-enough compositional data augmentation (GECA; Andreas, 2020): what occurs in the same place may be exchanged.
+
+A fragment is a span of words and a part of the program, an environment is what remains of the example without it. Two
+fragments that share an environment are interchangeable in all others. No grammar is induced, and none is needed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from nqg.data.examples import Example, distinct_pairs
+from nqg.grammar.program_trees import Term, read_term
+
+LONGEST = 4  # words of a fragment
+
+
+class Fragment(NamedTuple):
+    source: str
+    target: str
+
+
+class Environment(NamedTuple):
+    """An example with a gap in its source and one in its target."""
+
+    source: tuple[str, str]  # before and after the gap
+    target: tuple[str, str]
+
+    def filled(self, fragment: Fragment) -> tuple[str, str]:
+        sides = zip((self.source, self.target), fragment, strict=True)
+        source, target = (" ".join(filter(None, (before, text, after))) for (before, after), text in sides)
+        return source, target
+
+
+def recombined(
+    examples: Sequence[Example], count: int, is_legal: Callable[[str], bool] = bool, seed: int = 0
+) -> list[Example]:
+    """At most so many new pairs, each an example with one fragment exchanged, drawn with `seed` where there are more.
+
+    >>> walks = [("walk twice", "twice ( W )"), ("jump twice", "twice ( J )"), ("walk left", "left ( W )")]
+    >>> [(pair.source, pair.target) for pair in recombined([Example(*pair) for pair in walks], 9)]
+    [('jump left', 'left ( J )')]
+    """
+    fragments: dict[Environment, dict[Fragment, None]] = defaultdict(dict)
+    environments: dict[Fragment, dict[Environment, None]] = defaultdict(dict)
+    known = distinct_pairs(examples)
+    for example in known:
+        for environment, fragment in divided(example):
+            fragments[environment][fragment] = None
+            environments[fragment][environment] = None
+    found: dict[tuple[str, str], None] = {}
+    alike = dict.fromkeys(pair for each in fragments.values() for pair in combinations(each, 2))
+    for one, other in alike:
+        for fragment, instead in ((one, other), (other, one)):
+            for environment in environments[fragment]:
+                found[environment.filled(instead)] = None
+    old = {(example.source, example.target) for example in known}
+    new = [pair for pair in found if pair not in old]
+    random.Random(seed).shuffle(new)
+    legal = (Example(*pair) for pair in new if is_legal(pair[1]))
+    return [pair for pair, _ in zip(legal, range(count), strict=False)]
+
+
+def divided(example: Example) -> Iterator[tuple[Environment, Fragment]]:
+    """All ways to take a fragment out of an example; a program that is not a tree has none."""
+    words, term = example.source_tokens, read_term(example.target_tokens)
+    parts = list(_parts(term)) if term else []
+    for start in range(len(words)):
+        for end in range(start + 1, min(start + LONGEST, len(words)) + 1):
+            if end - start < len(words):
+                around = (" ".join(words[:start]), " ".join(words[end:]))
+                taken = " ".join(words[start:end])
+                yield from (
+                    (Environment(around, (before, after)), Fragment(taken, part)) for before, part, after in parts
+                )
+
+
+def _parts(term: Term) -> Iterator[tuple[str, str, str]]:
+    """The arguments in a program, at any depth, with what stands before and after each."""
+    whole = list(term.tokens())
+    waiting = [(term, 0)]
+    while waiting:
+        term, at = waiting.pop()
+        form = term.form
+        at += len([token for token in (*form.prefix, *term.word, *form.opening) if token])
+        for argument in term.arguments:
+            size = len(list(argument.tokens()))
+            yield " ".join(whole[:at]), " ".join(whole[at : at + size]), " ".join(whole[at + size :])
+            waiting.append((argument, at))
+            at += size + bool(form.separator)

@@ -1,0 +1,44 @@
+"""GECA: fragments that share an environment are exchanged, beside a twin that compares all pairs of examples."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqg.data.examples import Example
+from nqg.induction.recombination import divided, recombined
+
+WORDS = st.lists(st.sampled_from(["walk", "jump", "left", "twice"]), min_size=1, max_size=3).map(" ".join)
+TARGETS = st.recursive(st.sampled_from("WJL"), lambda inner: inner.map("t ( {} )".format), max_leaves=3)
+EXAMPLES = st.lists(st.builds(Example, WORDS, TARGETS), min_size=1, max_size=5)
+
+
+def twin(examples: list[Example]) -> set[tuple[str, str]]:
+    parts = [each for example in examples for each in divided(example)]
+    alike = {(one, other) for (place, one), (same, other) in product(parts, parts) if place == same}
+    made = {place.filled(other) for place, own in parts for one, other in alike if own == one}
+    return made - {(example.source, example.target) for example in examples}
+
+
+@given(EXAMPLES)
+@settings(max_examples=100, deadline=None)
+def test_all_that_may_be_exchanged_is(examples: list[Example]) -> None:
+    found = recombined(examples, 10_000)
+    assert {(pair.source, pair.target) for pair in found} == twin(examples)
+    assert len(found) == len({(pair.source, pair.target) for pair in found})
+
+
+@given(EXAMPLES)
+@settings(max_examples=50, deadline=None)
+def test_a_fragment_back_in_its_environment_is_the_example(examples: list[Example]) -> None:
+    for example in examples:
+        for environment, fragment in divided(example):
+            assert environment.filled(fragment) == (example.source, example.target)
+
+
+def test_only_legal_ones_and_only_so_many_are_kept() -> None:
+    pairs = [Example(f"{word} {end}", f"{end} ( {word} )") for word in "abcd" for end in "xyz"][:-2]
+    found = recombined(pairs, 1, lambda target: target.startswith("z"))
+    assert [pair.target[0] for pair in found] == ["z"]
