@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,17 @@ def test_losses_are_those_of_the_probabilities_that_answers_have() -> None:
     pairs = [Example(answer.source, answer.target or "") for answer in answers]
     lengths = [len(pair.target_tokens) + 1 for pair in pairs]
     found = [2.718281828 ** (-loss * length) for loss, length in zip(seq2seq.losses(pairs), lengths, strict=True)]
+    assert found == pytest.approx([answer.probability for answer in answers], rel=1e-4)
+
+
+def test_probabilities_of_a_beam_search_do_not_count_what_fills_up_short_targets() -> None:
+    greedy = Seq2seq.train(EXAMPLES, SMALL, BRIEF, device="cpu")
+    beams = replace(greedy, settings=replace(greedy.settings, beams=3))
+    answers = beams.answers(["walk", "walk and jump", "jump twice"])  # in one batch, of different lengths
+    pairs = [Example(answer.source, answer.target or "") for answer in answers]
+    lengths = [len(pair.target_tokens) + 1 for pair in pairs]
+    assert len({*lengths}) > 1
+    found = [2.718281828 ** (-loss * length) for loss, length in zip(greedy.losses(pairs), lengths, strict=True)]
     assert found == pytest.approx([answer.probability for answer in answers], rel=1e-4)
 
 

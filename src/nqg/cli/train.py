@@ -312,8 +312,8 @@ def train(
     context.with_resource(run.locked())
     try:
         training = run.trained(task := run.with_settings(task))
-        learned, known = task.as_typed(task.examples), training.model.grammar
-        second = fallback.fine_tuned(learned, task.device, run.folder, grammar=known).seq2seq if fallback else None
+        pairs, known = task.as_typed(task.examples), training.model.grammar
+        second = fallback.fine_tuned(pairs, task.device, run.folder, grammar=known).seq2seq if fallback else None
         trials = validation.trials(task, run, training, fallback) if validation else []
     except KeyboardInterrupt:
         complain(f"interrupted; run the same command again to continue with what is in {run.folder}")

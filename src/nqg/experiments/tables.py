@@ -228,7 +228,7 @@ def runs(results: Results) -> ResultTable | None:
             weights = options.get(series.system, f"--encoder {first} --seq2seq {second}")
             rows.append(
                 (
-                    f"`{recipe} --systems {series.system} {weights}".rstrip() + "`",
+                    f"`{recipe.replace(',', ' --set ')} --systems {series.system} {weights}".rstrip() + "`",
                     str(len(records)),
                     _share(results.figure(recipe, series, "accuracy")),
                     _share(results.figure(recipe, series, "denotation_accuracy")),

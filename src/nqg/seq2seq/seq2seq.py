@@ -316,6 +316,8 @@ class Seq2seq:
         for positions in batches_by_length(subwords):
             batch = self._padded([subwords[position] for position in positions])
             rows = self.model.generate(**batch, generation_config=config, logits_processor=rules)
+            ends = (rows[:, 1:] == own.eos_token_id).cumsum(1)  # a beam search fills up with ends, not with padding
+            rows[:, 2:][ends[:, :-1] > 0] = own.pad_token_id
             targets = [self.spelling.read(text) for text in decode(self.tokenizer, rows.tolist())]
             repeated = {name: ids.repeat_interleave(count, dim=0) for name, ids in batch.items()}
             logs = self._log_probabilities(repeated, rows) if is_scored else None
