@@ -76,13 +76,15 @@ def round_trips(
     programs: Sequence[str], reverse: Seq2seq, forward: Seq2seq, *, sentences: int, seed: int
 ) -> list[Example]:
     """Programs with sentences that the reverse model writes for them and the forward model reads as the same ones."""
+    if not programs:
+        return []
     short = replace(reverse, settings=replace(reverse.settings, longest_target=MOST_SUBWORDS))
     drawn = short.drawn(programs, count=sentences, seed=seed)
     pairs = list(
         dict.fromkeys((text, program) for program, texts in zip(programs, drawn, strict=True) for text in texts)
     )
     subwords = tokenize_targets(forward.tokenizer, [forward.spelling.spelled(program) for program in programs])
-    longest = max(map(len, subwords), default=1)  # what is longer is another program
+    longest = max(map(len, subwords))  # what is longer is another program
     brief = replace(forward, settings=replace(forward.settings, longest_target=longest))
     found = brief.predict([source for source, _ in pairs])
     return [Example(*pair) for pair, target in zip(pairs, found, strict=True) if target == pair[1]]
