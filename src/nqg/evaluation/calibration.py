@@ -34,7 +34,6 @@ from nqg.inference.parser import Parser
 from nqg.model.confidence import Calibrator, Evidence, Observation, RulePairs, Weights, rule_pairs
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
-from nqg.splits.tmcd import tmcd_split
 from nqg.training.parser_training import distinct
 
 FEW, MANY = 300, 2000  # examples
@@ -65,6 +64,8 @@ def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE
         case HeldOut.TEMPLATE:
             return template_split(examples, sizes, likely_language(examples).template, rng)
         case HeldOut.TMCD:
+            from nqg.splits.tmcd import tmcd_split  # which most trainings do not need
+
             return tmcd_split(examples, sizes, likely_language(examples).decomposition, rng)
 
 
