@@ -18,8 +18,8 @@ together with the rest of the grammar.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from nqg.grammar.goal_kernels import EncodedPairs, GoalWorkspace, find_goals, go
 from nqg.induction.corpus import find_run
 from nqg.induction.description_length import LabelRule, Labels, rule_of_leaves
 
+MOST_KNOWN = 200_000  # cuts whose proposals are kept: about 100 MB
 NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut out
 
 
@@ -49,7 +50,8 @@ class SplitSettings:
     brackets: tuple[tuple[int, int], ...] = ()
     bare_targets: bool = True
     composes: Callable[[Labels, int, Labels], bool] | None = None
-    tabu: LabelRule | None = None  # a rule to do without
+    tabu: LabelRule | None = None  # a rule that is never proposed
+    known: KnownProposals = field(default_factory=lambda: KnownProposals(), compare=False, repr=False)
 
     def is_balanced(self, labels: Labels) -> bool:
         for opening, closing in self.brackets:
@@ -65,7 +67,6 @@ class SplitSettings:
     def allows(self, rule: LabelRule) -> bool:
         return (
             rule.arity <= self.max_non_terminals
-            and rule != self.tabu
             and len(rule.source) > rule.arity * (len(rule.source) == 1)
             and self.is_balanced(rule.source)
             and self.is_balanced(rule.target)
@@ -126,6 +127,26 @@ class Cut(NamedTuple):
         return settings.composes is None or settings.composes(outer.target, hole, inner.target)
 
 
+class KnownProposals:
+    """What the cuts of a rule propose, kept because a search looks at the same rules again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[LabelRule, dict[Labels, LabelRule | None]] = {}
+        self._count = 0
+
+    def proposed(self, rule: LabelRule, rows: Iterable[Labels], settings: SplitSettings) -> Iterator[LabelRule | None]:
+        """For each row of `fill_candidates` the rule that it proposes, whether tabu or not, or None."""
+        if self._count > MOST_KNOWN:
+            self._known, self._count = {}, 0
+        known = self._known.setdefault(rule, {})
+        before, source, target = len(known), rule.leaf_source(), rule.leaf_target()
+        for row in rows:
+            if row not in known:
+                known[row] = Cut(source, target, *row[1:]).proposed(row[0], settings)
+            yield known[row]
+        self._count += len(known) - before
+
+
 def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: SplitSettings) -> list[set[LabelRule]]:
     """For each of `rules` the rules that would derive it, together with those of `grammar` other than itself."""
     sources, targets = [rule.leaf_source() for rule in rules], [rule.leaf_target() for rule in rules]
@@ -145,8 +166,8 @@ def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: Spl
         end = fill_candidates(begin, sides, grammar, view, goals, work, first_found, out)
         for number in range(begin, end):
             rows = out[first_found[number] : first_found[number + 1]].tolist()
-            cuts = ((kind, Cut(sources[number], targets[number], *pair)) for kind, *pair in rows)
-            found.append({*filter(None, (cut.proposed(kind, settings) for kind, cut in cuts))})
+            proposed = settings.known.proposed(rules[number], map(tuple, rows), settings)
+            found.append({rule for rule in proposed if rule is not None and rule != settings.tabu})
         if end == begin:
             room = more_room(room, MOST_ROOM, f"rule {begin}")
     return found
