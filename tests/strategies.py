@@ -421,6 +421,7 @@ def induction_settings(*, exact: bool = False) -> st.SearchStrategy[InductionSet
         sample=st.none() if exact else st.none() | st.integers(1, 3),
         data_weight=st.just(1.0) if exact else st.sampled_from([0.0, 0.25, 1.0]),
         factoring=st.booleans(),
+        frame=st.just(False) if exact else st.booleans(),
         lexical=st.booleans(),
         returning=st.booleans(),
         fitted=st.just(False) if exact else st.booleans(),

@@ -182,7 +182,7 @@ def test_a_full_disk_is_an_error_in_words() -> None:
         (
             2,
             {"phase": "dreaming"},
-            "pruning, returning, sampling as 'phase' of the step, found 'dreaming'",
+            "returning, sampling, framing as 'phase' of the step, found 'dreaming'",
         ),
         (2, {"added": ["jump"]}, "expected 'source ### target', found '###' 0 times"),
         (2, {"data_bits": "few"}, "expected a number as 'data_bits' of the step, found 'few'"),

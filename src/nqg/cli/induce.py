@@ -79,6 +79,7 @@ REPEATED_TARGETS = rules("repeated_targets", words="Allow NT_1 more than once in
 BALANCED = rules("balanced", words="Allow only rules with balanced parentheses.")
 BARE_TARGETS = rules("bare_targets", words="Allow targets that are a non-terminal alone.")
 FACTORING = rules("factoring", words="Near the end, split rules into two new ones.", **CHOSEN)
+FRAME = rules("frame", words="First search without what all targets begin and end with.", **CHOSEN)
 LEXICAL = rules("lexical", words="Start with rules for words and tokens that occur together.", **CHOSEN)
 RETURNING = rules("returning", words="Try to do without each rule, and search its examples again.")
 FITTED = objective("fitted", "", "Weigh derivations by fitted probabilities where grammars are compared.")
@@ -107,6 +108,7 @@ def induce(
     repeated_targets: bool | None = REPEATED_TARGETS,
     balanced: bool | None = BALANCED,
     bare_targets: bool | None = BARE_TARGETS,
+    frame: bool | None = FRAME,
     lexical: bool | None = LEXICAL,
     fitted: bool | None = FITTED,
     returning: bool | None = RETURNING,

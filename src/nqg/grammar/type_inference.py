@@ -613,7 +613,7 @@ def flat_types(written: Mapping[tuple[str, ...], int]) -> InferredTypes:
         for token in program:
             tokens[token] += number
     brackets = {opening: closing for opening, closing in BRACKETS.items() if opening in tokens or closing in tokens}
-    if not all(map(_is_balanced, written)):
+    if not all(map(is_balanced, written)):
         brackets = {}
     marks = {*brackets, *brackets.values()}
     plain = [token for token in tokens if token not in marks]
@@ -647,7 +647,12 @@ def _examples(seen: Counter[str]) -> tuple[str, ...]:
     return tuple(token for token, _ in seen.most_common(SHOWN))
 
 
-def _is_balanced(program: Sequence[str]) -> bool:
+def is_balanced(program: Sequence[str]) -> bool:
+    """Whether brackets match.
+
+    >>> is_balanced("f ( [ a ] )".split()), is_balanced("a ) (".split())
+    (True, False)
+    """
     expected: list[str] = []
     for token in program:
         if token in BRACKETS:

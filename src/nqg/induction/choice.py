@@ -15,7 +15,7 @@ from typing import Any
 
 from nqg.data.examples import Example
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.induction.corpus import shortest_first
+from nqg.induction.corpus import Frame, shortest_first
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
 from nqg.induction.settings import InductionSettings
@@ -65,7 +65,8 @@ def trials(
     picked = random.Random(0).sample(range(len(distinct)), min(len(distinct), TRIAL_EXAMPLES))
     part = [distinct[number] for number in sorted(picked)]
     best, least = InductionSettings.automatic().changed(**fixed), float("inf")
-    for changes in ({}, *ALTERNATIVES):
+    has_frame = Frame.of(part) is not None
+    for changes in ({}, *(each for each in ALTERNATIVES if has_frame or "frame" not in each)):
         changed = {name: value for name, value in changes.items() if name not in fixed}
         settings = best.changed(**changed)
         if changes and settings == best:
@@ -86,6 +87,7 @@ def trials(
 
 
 ALTERNATIVES: tuple[Mapping[str, Any], ...] = (
+    {"frame": False},
     {"max_non_terminals": 3},  # first, since what else is good depends on it most
     {"max_non_terminals": 4},
     {"lexical": False},

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from nqg.grammar.chart import SHOWN_TOKENS, EncodedBatch, charts, goal_charts
 from nqg.grammar.encoding import NT
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_ROOT, ranges
+from nqg.grammar.type_inference import is_balanced
 from nqg.induction.description_length import LabelRule, Labels
 
 Mask = NDArray[np.bool_]
@@ -47,6 +49,49 @@ def shortest_first(examples: Iterable[Example], count: int | None = None) -> lis
         if len(kept) > most:
             del kept[heapq.heappop(worst_first)[1]]
     return [kept[pair] for _, pair in sorted(worst_first, reverse=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How all targets begin and end, brackets matched: `answer (` and `)`.
+
+    >>> frame = Frame.of([Example("a lake", "answer ( largest ( lake ) )"), Example("rivers", "answer ( river )")])
+    >>> frame
+    Frame(opening=('answer', '('), closing=(')',))
+    >>> frame.taken_off(Example("rivers", "answer ( river )")).target
+    'river'
+    """
+
+    opening: tuple[str, ...]
+    closing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, examples: Sequence[Example]) -> Frame | None:
+        """The longest that leaves something of every target, of equally long ones that with the longer beginning."""
+        ends: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = (set(), set())  # the first and the last in order
+        shortest = MOST_TOKENS
+        for example in examples:
+            target = example.target_tokens
+            shortest = min(shortest, len(target))
+            for end, spelled in zip(ends, (target, target[::-1]), strict=True):
+                end.add(spelled)
+                end.intersection_update({min(end), max(end)})
+        shared = (takewhile(lambda tokens: len({*tokens}) == 1, zip(*end, strict=False)) for end in ends)
+        first, last = (len(list(tokens)) if len(end) == 2 else 0 for tokens, end in zip(shared, ends, strict=True))
+        sizes = [(left, right) for left in range(first + 1) for right in range(last + 1) if 0 < left + right < shortest]
+        for left, right in sorted(sizes, key=lambda size: (-sum(size), -size[0])):
+            inner = (example.target_tokens[left : len(example.target_tokens) - right] for example in examples)
+            if all(map(is_balanced, inner)):
+                target = min(ends[0])
+                return cls(target[:left], target[len(target) - right :])
+        return None
+
+    def taken_off(self, example: Example) -> Example:
+        inner = example.target_tokens[len(self.opening) : len(example.target_tokens) - len(self.closing)]
+        return replace(example, target=" ".join(inner))
+
+    def put_on(self, example: Example) -> Example:
+        return replace(example, target=" ".join((*self.opening, *example.target_tokens, *self.closing)))
 
 
 def underivable(grammar: Grammar, examples: Sequence[Example]) -> list[Example]:

@@ -12,7 +12,7 @@ from nqg.grammar.grammar import Grammar, NonTerminal, Rule, check_arity
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.types import Signatures
 from nqg.induction.candidates import SplitSettings
-from nqg.induction.corpus import EncodedExamples, shared_strings, shortest_first, underivable
+from nqg.induction.corpus import EncodedExamples, Frame, shared_strings, shortest_first, underivable
 from nqg.induction.description_length import DescriptionLength, LabelRule, Labels, TerminalVocabulary
 from nqg.induction.lexicon import lexical_rules
 from nqg.induction.search import Move, Phase, Search
@@ -62,7 +62,8 @@ class Induction:
             check_arity(rule, self.settings.max_non_terminals)
         self._sample: list[Example] = []
         self._stage = 0
-        sample = shortest_first(self._examples, self.settings.shortest)
+        self._frame = Frame.of(self._examples) if self.settings.frame else None  # which targets are searched without
+        sample = shortest_first(map(self._searched, self._examples), self.settings.shortest)
         if not sample:
             raise NqgError("there are no examples to learn from")
         self._begin(sample, self._seeds)
@@ -136,7 +137,7 @@ class Induction:
                     rules=self.searched_rules,
                     length=self.length,
                 )
-            if (widening := self._widen(self._examples)) is None:
+            if (widening := self._widen(self._examples) or self._put_in_frame()) is None:
                 return
             yield widening
 
@@ -144,15 +145,28 @@ class Induction:
         """Take as many examples again into the sample, the shortest of those that the rules do not derive."""
         if self._stage == self.settings.stages or self.settings.shortest is None:
             return None
-        missing = shortest_first(self._underivable(examples), len(self._sample))
+        grammar = Grammar.of(self._rules(), self.settings.max_non_terminals)
+        missing = shortest_first(_underivable_parts(grammar, examples, self._searched), len(self._sample))
         if not missing:
             return None
         self._stage += 1
+        return self._begun_again(Phase.SAMPLING, missing)
+
+    def _put_in_frame(self) -> InductionStep | None:
+        """Go on with whole targets, and with the rules for what is inside them."""
+        if self._frame is None:
+            return None
+        whole = [self._frame.put_on(example) for example in self._sample]
+        self._sample, self._frame = [], None
+        return self._begun_again(Phase.FRAMING, whole)
+
+    def _begun_again(self, phase: Phase, examples: Sequence[Example]) -> InductionStep:
+        """The step that begins a search anew with the rules found so far and more examples."""
         rules, before = dict.fromkeys(self._rules()), self.length
-        self._begin(missing, rules)
+        self._begin(examples, rules)
         after = self.length
         return InductionStep(
-            phase=Phase.SAMPLING,
+            phase=phase,
             added=tuple(rule for rule in self._rules() if rule not in rules),
             removed=(),
             saved=DescriptionLength(before.grammar_bits - after.grammar_bits, before.data_bits - after.data_bits),
@@ -163,9 +177,10 @@ class Induction:
     def replay(self, steps: Iterable[InductionStep]) -> None:
         """Make the steps of an earlier run on the same examples, without searching for them."""
         for step in steps:
-            if step.phase is Phase.SAMPLING:
+            if step.phase in (Phase.SAMPLING, Phase.FRAMING):
                 joined = {*step.added}
-                widening = self._widen([each for each in self._examples if _own_rule(each) in joined])
+                more = [each for each in self._examples if _own_rule(self._searched(each)) in joined]
+                widening = self._widen(more) if step.phase is Phase.SAMPLING else self._put_in_frame()
                 if widening is None or widening.added != step.added:
                     raise NqgError(f"{FOREIGN}: another sample was searched")
                 continue
@@ -187,7 +202,10 @@ class Induction:
         Such an example was left out of the search or, with a target grammar, has lost its last well-typed derivation:
         a step looks at the types of the rules that it cuts, not at all of the derivations that they take part in.
         """
-        rules = [*self._rules(), *map(_own_rule, self._underivable(self._examples))]
+        rules = self._rules()
+        if self.settings.shortest is not None or self._frame is not None:
+            found = Grammar.of(rules, self.settings.max_non_terminals)
+            rules += map(_own_rule, _underivable_parts(found, self._examples))
         if self._target_grammar is not None:
             typed = Grammar.of(rules, self.settings.max_non_terminals).typed_by(self._target_grammar)
             lost = _underivable_parts(typed, self._examples)
@@ -197,20 +215,21 @@ class Induction:
     def _rules(self) -> list[Rule]:
         return [self._vocabulary.rule(rule) for rule in self._search.rules]
 
-    def _underivable(self, examples: Sequence[Example]) -> Iterator[Example]:
-        """The examples that the rules so far do not derive; those in the sample are never among them."""
-        if self.settings.shortest is not None:
-            yield from _underivable_parts(Grammar.of(self._rules(), self.settings.max_non_terminals), examples)
+    def _searched(self, example: Example) -> Example:
+        """An example as the search sees it now."""
+        return example if self._frame is None else self._frame.taken_off(example)
 
 
 def _own_rule(example: Example) -> Rule:
     return Rule(example.source_tokens, example.target_tokens)
 
 
-def _underivable_parts(grammar: Grammar, examples: Sequence[Example]) -> Iterator[Example]:
-    """`underivable` examples, never more than a part of all in memory."""
+def _underivable_parts(
+    grammar: Grammar, examples: Sequence[Example], seen: Callable[[Example], Example] = lambda example: example
+) -> Iterator[Example]:
+    """`underivable` examples, as they are `seen`, never more than a part of all in memory."""
     for start in range(0, len(examples), PART_SIZE):
-        yield from underivable(grammar, examples[start : start + PART_SIZE])
+        yield from underivable(grammar, list(map(seen, examples[start : start + PART_SIZE])))
 
 
 def induce(

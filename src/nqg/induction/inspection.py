@@ -219,8 +219,15 @@ SHADES = {
     Phase.PRUNING: "#d5ead5",
     Phase.RETURNING: "#f3d9e8",
     Phase.SAMPLING: "#d3e3f5",
+    Phase.FRAMING: "#777788",
 }
-SHADE_NAMES = {Phase.FACTORING: "yellow", Phase.PRUNING: "green", Phase.RETURNING: "pink", Phase.SAMPLING: "blue"}
+SHADE_NAMES = {
+    Phase.FACTORING: "yellow",
+    Phase.PRUNING: "green",
+    Phase.RETURNING: "pink",
+    Phase.SAMPLING: "blue",
+    Phase.FRAMING: "grey",
+}
 
 
 def write_plot(path: Path, trace: Trace) -> None:

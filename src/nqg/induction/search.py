@@ -241,6 +241,7 @@ class Phase(StrEnum):
     PRUNING = "pruning"
     RETURNING = "returning"  # when no step of the others saves anything
     SAMPLING = "sampling"  # no step of a search, but between two of them: more examples are looked at
+    FRAMING = "framing"  # likewise: targets get back what they all begin and end with
 
 
 NEXT_PHASE = {Phase.SPLITTING: Phase.FACTORING, Phase.FACTORING: Phase.PRUNING, Phase.PRUNING: Phase.RETURNING}

@@ -28,6 +28,7 @@ class InductionSettings:
     sample: int | None = None  # k: estimate the data term on so many examples a candidate; None for all: exact
     data_weight: float = 1.0  # of the data term when candidates are ranked; 1 is the objective as printed
     factoring: bool = False  # when that has run dry, split rules into two that are both new (not in the paper)
+    frame: bool = False  # first search without what all targets begin and end with (not in the paper)
     lexical: bool = False  # begin with rules for words and target tokens that occur together (not in the paper)
     returning: bool = False  # try to do without each rule: examples that need it are searched again (not in the paper)
     fitted: bool = False  # grammars are compared by fitted probabilities, not equal weights (not in the paper)
@@ -74,6 +75,7 @@ class InductionSettings:
             repeated_targets=True,
             shortest=500,
             stages=20,
+            frame=True,
             lexical=True,
             returning=True,
             fitted=True,
