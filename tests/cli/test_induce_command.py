@@ -105,7 +105,7 @@ def test_every_setting_has_an_option_that_reaches_it() -> None:
     }
     switches = {"--identity-rules": True, "--no-repeated-targets": False, "--no-balanced": False}
     more = {"--factoring": True, "--no-pruning": False, "--lexical": True, "--returning": True, "--fitted": True}
-    more |= {"--no-bare-targets": False}
+    more |= {"--no-bare-targets": False, "--frame": True}
     words = [str(word) for pair in given.items() for word in pair]
     facts = json.loads(nqg("train.tsv", "-o", "g.txt", *SCAN, *words, *switches, *more, "--json").stdout)
     expected = {
