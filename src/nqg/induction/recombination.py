@@ -18,7 +18,7 @@ from nqg.grammar.program_trees import Term, read_term
 LONGEST = 4  # words of a fragment
 
 
-class Fragment(NamedTuple):
+class PairFragment(NamedTuple):
     source: str
     target: str
 
@@ -29,7 +29,7 @@ class Environment(NamedTuple):
     source: tuple[str, str]  # before and after the gap
     target: tuple[str, str]
 
-    def filled(self, fragment: Fragment) -> tuple[str, str]:
+    def filled(self, fragment: PairFragment) -> tuple[str, str]:
         sides = zip((self.source, self.target), fragment, strict=True)
         source, target = (" ".join(filter(None, (before, text, after))) for (before, after), text in sides)
         return source, target
@@ -44,8 +44,8 @@ def recombined(
     >>> [(pair.source, pair.target) for pair in recombined([Example(*pair) for pair in walks], 9)]
     [('jump left', 'left ( J )')]
     """
-    fragments: dict[Environment, dict[Fragment, None]] = defaultdict(dict)
-    environments: dict[Fragment, dict[Environment, None]] = defaultdict(dict)
+    fragments: dict[Environment, dict[PairFragment, None]] = defaultdict(dict)
+    environments: dict[PairFragment, dict[Environment, None]] = defaultdict(dict)
     known = distinct_pairs(examples)
     for example in known:
         for environment, fragment in divided(example):
@@ -64,7 +64,7 @@ def recombined(
     return [pair for pair, _ in zip(legal, range(count), strict=False)]
 
 
-def divided(example: Example) -> Iterator[tuple[Environment, Fragment]]:
+def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
     """All ways to take a fragment out of an example; a program that is not a tree has none."""
     words, term = example.source_tokens, read_term(example.target_tokens)
     parts = list(_parts(term)) if term else []
@@ -74,7 +74,7 @@ def divided(example: Example) -> Iterator[tuple[Environment, Fragment]]:
                 around = (" ".join(words[:start]), " ".join(words[end:]))
                 taken = " ".join(words[start:end])
                 yield from (
-                    (Environment(around, (before, after)), Fragment(taken, part)) for before, part, after in parts
+                    (Environment(around, (before, after)), PairFragment(taken, part)) for before, part, after in parts
                 )
 
 
