@@ -10,10 +10,12 @@ from nqg.answers import Answer
 from nqg.data.examples import Example
 from nqg.errors import FormatError
 from nqg.evaluation.evaluation import ExactJudge
+from nqg.experiments import task
 from nqg.experiments.recipe import UsedWeights, read_recipe
 from nqg.experiments.records import Cell
-from nqg.experiments.runner import Run, Runner
-from nqg.experiments.task import RecipeData, RunContext, RunResult, read_answers, write_answers
+from nqg.experiments.runner import RUNS, Run, Runner
+from nqg.experiments.task import RecipeData, RunContext, RunResult, error_figures, read_answers, write_answers
+from nqg.seq2seq.settings import BASELINES
 
 RECIPE = read_recipe("geoquery-tmcd")
 TRAIN = tuple(Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )") for number in range(8))
@@ -183,3 +185,44 @@ def test_answers_to_other_sentences_are_refused(tmp_path: Path, text: str, compl
     (tmp_path / "r.jsonl").write_text(text)
     with pytest.raises(FormatError, match=complaint):
         read_answers(tmp_path / "r.jsonl", DATA.test)
+
+
+def test_errors_are_counted_by_what_training_lacked() -> None:
+    train = (Example("a", "x y z"), Example("b", "x y w"), Example("c", "z z"))
+    test = (Example("d", "x y z z z"), Example("e", "x w"), Example("f", "x q"), Example("g", "x y z"))
+    data = replace(DATA, train=train, test=test)
+    answers = [Answer(each.source, target) for each, target in zip(test, ("x y z", "x y", "x y", "x y z"), strict=True)]
+    assert error_figures(data, answers) == {
+        "errors": 3.0,
+        "error_unseen_trigram": 1.0,
+        "error_rare_atom": pytest.approx(1 / 3),
+        "error_unseen_atom": pytest.approx(1 / 3),
+        "error_longer_target": pytest.approx(1 / 3),
+    }
+
+
+def test_older_records_get_their_errors_from_their_answers_if_those_are_theirs(
+    made: Callable[[RecipeData], Runner],
+) -> None:
+    runner = made(DATA)
+    (record,) = runner.records(["seq2seq"], [0])
+    assert record.figures["errors"] == 1.0
+    older = {name: value for name, value in record.figures.items() if not name.startswith("error")}
+    replace(record, figures=older).write(runner.results)
+    assert runner.finished(record.cell) == record == made(DATA).finished(record.cell)
+    replace(record, figures={**older, "accuracy": 0.0}).write(runner.results)
+    (other,) = runner.records(["seq2seq"], [0])
+    assert "errors" not in other.figures
+
+
+def test_a_system_of_others_is_a_cell_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = BASELINES["cgps"]
+    brief = replace(base, training=replace(base.training, steps=3, batch_size=4))
+    monkeypatch.setattr(task, "BASELINES", {**BASELINES, "cgps": brief})
+    runner = Runner(DATA, tmp_path, UsedWeights(RECIPE, "embedded", "embedded"), RUNS)
+    (record,) = runner.records(["cgps"], [1])
+    assert record.cell.file == Path("geoquery-tmcd/cgps-scratch-1.json")
+    assert {"accuracy", "train_accuracy", "errors"} <= {*record.figures}
+    assert not {"legal_accuracy", "rules"} & {*record.figures}
+    assert (record.settings["seed"], record.is_stand_in) == (1, False)
+    assert not record.is_of(replace(RECIPE, split="length"))

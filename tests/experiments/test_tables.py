@@ -61,7 +61,7 @@ def test_stand_ins_are_labelled() -> None:
 
 
 def test_only_tables_of_which_something_was_run_are_made() -> None:
-    assert [each.number for each in tables(RESULTS)] == [2, 5, 6, 8, 9, None]
+    assert [each.number for each in tables(RESULTS)] == [2, 5, 6, 8, 9, 10, None]
     assert tables(Results(())) == []
 
 
@@ -148,3 +148,32 @@ def test_the_picture_is_the_same_bytes_every_time_and_can_stand_in_a_page(tmp_pa
 
 def test_nothing_run_is_no_picture() -> None:
     assert pictures(Results(())) == []
+
+
+def test_errors_are_shown_by_cause_beside_the_papers() -> None:
+    causes = {
+        "error_unseen_trigram": 0.25,
+        "error_rare_atom": 0.5,
+        "error_unseen_atom": 0.0,
+        "error_longer_target": 0.0,
+    }
+    runs = [
+        record("geoquery-tmcd", "seq2seq", "flan", seed, accuracy=0.5, errors=220 + seed, **causes) for seed in (0, 2)
+    ]
+    found = next(each for each in tables(Results.collected(runs)) if each.number == 7)
+    assert ("T5 (flan): errors", "221") in found.rows
+    assert ("paper: T5-Base: errors", "201") in found.rows
+    trigrams = "% of them: the right symbol never followed the two before it in training"
+    assert (f"T5 (flan): {trigrams}", "25.0 ± 0.0") in found.rows
+    assert (f"paper: T5-Base: {trigrams}", "25.9") in found.rows
+    assert not [each for each in tables(RESULTS) if each.number == 7]
+
+
+def test_single_runs_are_shown_where_there_are_several() -> None:
+    assert table(10).rows == (("NQG (mpnet)", "43.0 / 45.0"),)
+
+
+def test_systems_of_others_have_no_weights_in_their_command() -> None:
+    found = tables(Results.collected([record("scan-jump", "cgps", "scratch", 0, accuracy=0.9)]))
+    assert ("CGPS (scratch)", "90.0") in found[0].rows
+    assert found[-1].rows[0][0] == "`scan-jump --systems cgps`"

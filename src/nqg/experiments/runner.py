@@ -29,6 +29,7 @@ from nqg.experiments.task import (
     RecipeData,
     RunContext,
     RunResult,
+    error_figures,
     fine_tuning_settings,
     read_answers,
     run_augmented,
@@ -90,8 +91,21 @@ class Runner:
     def finished(self, cell: Cell) -> Record | None:
         """The record of a cell that was run as the recipe is now, on the same data."""
         record = read_record(path) if (path := self.results / cell.file).exists() else None
-        is_current = record and record.is_of(self.recipe) and record.data == self.data.fingerprint
-        return record if is_current else None
+        if record is None or not record.is_of(self.recipe) or record.data != self.data.fingerprint:
+            return None
+        return self._with_errors(record)
+
+    def _with_errors(self, record: Record) -> Record:
+        """The record of a system without a grammar with its errors by cause, which older ones lack."""
+        has_errors = "errors" in record.figures or record.cell.system not in (*FALLBACKS, *PUBLISHED)
+        if has_errors or not (path := self._answers_file(record.cell)).exists():
+            return record
+        figures = error_figures(self.data, read_answers(path, self.data.test))
+        if round(len(self.data.test) * (1 - (record.figures["accuracy"] or 0))) != figures["errors"]:
+            return record  # the answers are of another run
+        found = replace(record, figures={**record.figures, **figures})
+        found.write(self.results)
+        return found
 
     def record(self, cell: Cell) -> Record:
         """The record of a cell; where another process is at work on it, that one's."""
@@ -114,7 +128,7 @@ class Runner:
         write_answers(self._answers_file(cell), self.data.test, result.answers)
         record = Record(
             cell,
-            self._figures(result),
+            self._figures(cell.system, result),
             self.weights.asked(cell.system),
             self.recipe.fingerprint(cell.system, cell.weights),
             self.data.fingerprint,
@@ -138,7 +152,7 @@ class Runner:
         context = RunContext(folder, self.device, progress)
         return self.runs[cell.system](data, self.weights.path(cell.system), cell.seed, context)
 
-    def _figures(self, result: RunResult) -> dict[str, float | None]:
+    def _figures(self, system: SystemName, result: RunResult) -> dict[str, float | None]:
         """What the judges say of the answers, beside the figures of the run and of the split."""
 
         def scores(judge: str, answers: Sequence[Answer]) -> Scores:
@@ -149,6 +163,8 @@ class Runner:
         for way, answers in {"": result.answers, **{f"{name}_": each for name, each in result.others.items()}}.items():
             found = scores(main, answers)
             judged |= {f"{way}{name}": getattr(found, name) for name in ("accuracy", "coverage", "precision")}
+        if system in (*FALLBACKS, *PUBLISHED):
+            judged |= error_figures(self.data, result.answers)
         return {**judged, **result.figures, **self.data.split_figures, "test_examples": len(self.data.test)}
 
     def _join(self, cell: Cell, gate: Gate, figures: Mapping[str, float]) -> RunResult:

@@ -9,10 +9,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from nqg.evaluation.breakdown import Cause
 from nqg.evaluation.metrics import Spread
 from nqg.experiments.recipe import FALLBACKS, GRAMMARS, PUBLISHED, Recipe, SystemName, read_recipe
 from nqg.experiments.records import Cell, Record, Results, Series
-from nqg.experiments.task import BEST_LEGAL
+from nqg.experiments.task import BEST_LEGAL, ERRORS
 from nqg.plotting import svg, write_picture
 
 UNKNOWN = "—"
@@ -50,7 +51,10 @@ def tables(results: Results) -> list[ResultTable]:
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
         accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", ("spider-xsp",)),
         coverage_and_precision(joined),
-        *(table(results) for table in (best_legal, types, splits, grammar_sizes, deviations, runs)),
+        *(
+            table(results)
+            for table in (best_legal, types, splits, errors, grammar_sizes, deviations, single_runs, runs)
+        ),
     ]
     return [table for table in made if table is not None]
 
@@ -184,6 +188,35 @@ def splits(results: Results) -> ResultTable | None:
     columns = ("split", "unseen atoms %", "paper", "divergence", "paper", "our T5", "accuracy", "paper: T5-Base")
     title = "Splits: unseen atoms, compound divergence, accuracy of T5"
     return ResultTable(6, title, columns, tuple(rows)) if rows else None
+
+
+def errors(results: Results) -> ResultTable | None:
+    """Table 7 in figures: what training lacked where a system without a grammar went wrong; causes overlap."""
+    recipes = recipes_run(results, GEOQUERY)
+    rows: list[Row] = []
+    for name in ("errors", *(f"error_{cause.name.lower()}" for cause in ERRORS)):
+        words = "errors" if name == "errors" else f"% of them: {Cause[name.removeprefix('error_').upper()]}"
+        for series in results.series(GEOQUERY):
+            found = [results.figure(recipe.name, series, name) for recipe in recipes]
+            cells = [(_number(each and each.mean, 0) if name == "errors" else _share(each)) for each in found]
+            rows.append((f"{series.title}: {words}", *cells))
+        papers = (_number(recipe.paper.errors.get(name), 0 if name == "errors" else 1) for recipe in recipes)
+        rows.append((f"paper: T5-Base: {words}", *papers))
+    shown = tuple(filter(is_known, rows))
+    title = "Errors of systems without a grammar, by what training lacked"
+    return ResultTable(7, title, header("measure", recipes), shown) if is_run(shown) else None
+
+
+def single_runs(results: Results) -> ResultTable | None:
+    """Table 10, which the paper's source has and its print has not: the accuracy of every seed."""
+    recipes, rows = recipes_run(results, GEOQUERY), list[Row]()
+    for series in results.series(GEOQUERY):
+        found = [[each.figures.get("accuracy") for each in results.of(recipe.name, series)] for recipe in recipes]
+        if any(len(column) > 1 for column in found):
+            cells = [" / ".join(_number(None if each is None else 100 * each) for each in column) for column in found]
+            rows.append((series.title, *(cell or UNKNOWN for cell in cells)))
+    title = "Accuracy of single runs for GeoQuery, seed by seed"
+    return ResultTable(10, title, header("system", recipes), tuple(rows)) if rows else None
 
 
 def grammar_sizes(results: Results) -> ResultTable | None:

@@ -21,6 +21,7 @@ from nqg.data.schema import Schema, SqlConstants, SqlForm, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
 from nqg.data.sql_names import numbered_aliases, sql_problem
 from nqg.errors import FormatError, NqgError
+from nqg.evaluation.breakdown import Cause, breakdown
 from nqg.evaluation.calibration import held_out
 from nqg.evaluation.evaluation import DenotationJudge, Judge, judge_named
 from nqg.experiments.recipe import Recipe, SystemName, SystemPlan
@@ -46,6 +47,7 @@ LEGAL = "legal"  # what a fallback answers when it is decoded under the target g
 KINDS = "kinds"  # when entities, too, stand only where things of their kinds may
 PLACEHOLDER, NOBODY = Category("placeholder"), "nobody"
 SAVE_EVERY = 64
+ERRORS = (Cause.UNSEEN_TRIGRAM, Cause.RARE_ATOM, Cause.UNSEEN_ATOM, Cause.LONGER_TARGET)  # the paper's, section 6.2
 TRIED = 2000  # training examples that training accuracy is computed from
 PAPERS_BATCH = 256
 
@@ -372,6 +374,13 @@ def fine_tuned(
     cut = float(fine_tuning.truncation.sources)
     figures = {"train_examples": float(len(data.train)), "cut_sources": cut, "train_accuracy": known}
     return RunResult(answers, figures, asdict(settings), seconds, others)
+
+
+def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, float]:
+    """How many answers of a system without a grammar are wrong, and for what share of them each of `ERRORS` holds."""
+    found = breakdown(data.test, answers, train=data.train, judge=next(iter(data.judges.values()))).findings
+    shares = {cause: sum(cause in each.traits for each in found) / max(len(found), 1) for cause in ERRORS}
+    return {"errors": float(len(found))} | {f"error_{cause.name.lower()}": shares[cause] for cause in ERRORS}
 
 
 def train_accuracy(data: RecipeData, seq2seq: Seq2seq, read: Callable[[Sequence[Example]], Sequence[Example]]) -> float:
