@@ -79,7 +79,7 @@ from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model_folder import held
 from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256
-from nqg.seq2seq.settings import BASELINES, AugmentationSettings, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, EMBEDDED, AugmentationSettings, FineTuningSettings, Seq2seqSettings
 from nqg.settings_reader import read_dataclass
 from nqg.text.preprocessing import FILE as TEXT
 from nqg.text.preprocessing import Preprocessor, TextSettings
@@ -102,6 +102,7 @@ NOTHING_SHARED = (
     "two or three sentences for each construction, with different words; make values such as numbers and names slots; "
     "read the rules. docs/your-data.md tells more"
 )
+LEAST_BATCH, LEARNED_LOSS = 32, 0.01  # of a fallback from scratch, unless the user says otherwise
 SECONDS_AN_EXAMPLE = 0.1  # of trials that choose the settings of induction
 FOLD_STEPS = 1.75  # of all folds together, for each step of the model's own training
 
@@ -209,7 +210,7 @@ SEQ2SEQ_BATCH_SIZE = fallback_option(
     "--seq2seq-batch-size",
     metavar="N",
     help="Its examples per step.",
-    show_default=str(FineTuningSettings().batch_size),
+    show_default=f"{FineTuningSettings().batch_size}; from scratch a quarter of all, but 32 to 128",
 )
 AUGMENT = fallback_option(
     None,
@@ -654,6 +655,7 @@ class FallbackOptions:
     training: FineTuningSettings
     has_gate: bool
     augmentation: AugmentationSettings | None = None
+    fits_data: bool = False  # the user left it to the examples how large batches are, and when training ends
 
     @classmethod
     def chosen(cls, settings: ProjectSettings, *, gate: bool) -> FallbackOptions | None:
@@ -661,8 +663,19 @@ class FallbackOptions:
             raise typer.BadParameter("a gate needs a fallback; name one with --seq2seq", param_hint="--gate")
         if settings.seq2seq is None and settings.augmentation:
             raise typer.BadParameter("samples teach a fallback; name one with --seq2seq", param_hint="--augment")
-        chosen = (settings.fine_tuning, gate, settings.augmentation)
-        return None if settings.seq2seq is None else cls(settings.seq2seq, *chosen)
+        if settings.seq2seq is None:
+            return None
+        training, defaults = settings.fine_tuning, FineTuningSettings()
+        is_default = (training.batch_size, training.learned) == (defaults.batch_size, defaults.learned)
+        fits_data = is_default and settings.seq2seq.model == EMBEDDED
+        return cls(settings.seq2seq, training, gate, settings.augmentation, fits_data)
+
+    def training_of(self, examples: int) -> FineTuningSettings:
+        """The settings that suit so many examples: a small model on few of them needs small batches, and ends early."""
+        if not self.fits_data:
+            return self.training
+        size = min(self.training.batch_size, max(examples // 4, LEAST_BATCH))
+        return replace(self.training, batch_size=size, learned=LEARNED_LOSS)
 
     def fine_tuned(
         self,
@@ -678,11 +691,12 @@ class FallbackOptions:
         folder.mkdir(parents=True, exist_ok=True)
         if self.augmentation and grammar:
             examples = self._taught(self.augmentation, examples, grammar, device, label)
-        fine_tuning = FineTuning(examples, self.settings, self.training, dev=dev, device=device)
+        training = self.training_of(len(examples))
+        fine_tuning = FineTuning(examples, self.settings, training, dev=dev, device=device)
         if fine_tuning.truncation.first is not None:
             err.print(str(fine_tuning.truncation))
         steps = fine_tuning.steps(folder / "seq2seq.safetensors")
-        for _ in tracked(steps, f"{label}fine-tuning", self.training.steps):
+        for _ in tracked(steps, f"{label}fine-tuning", training.steps):
             pass
         return fine_tuning
 
@@ -720,7 +734,7 @@ class FallbackOptions:
 
 OF_A_GRAMMAR = (
     *("grammar", "like", "rules", "target_grammar", "database", "typed", "keep_going", "encoder", "forests"),
-    *("seq2seq", "seq2seq_steps", "seq2seq_batch_size", "gate", "fold_count", "tensorboard"),
+    *("seq2seq", "seq2seq_steps", "seq2seq_batch_size", "augment", "gate", "fold_count", "tensorboard"),
 )
 
 

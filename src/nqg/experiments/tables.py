@@ -198,7 +198,9 @@ def errors(results: Results) -> ResultTable | None:
         words = "errors" if name == "errors" else f"% of them: {Cause[name.removeprefix('error_').upper()]}"
         for series in results.series(GEOQUERY):
             found = [results.figure(recipe.name, series, name) for recipe in recipes]
-            cells = [(_number(each and each.mean, 0) if name == "errors" else _share(each)) for each in found]
+            cells = [_share(each) for each in found]
+            if name == "errors":
+                cells = [_number(None if each is None else each.mean, 0) for each in found]
             rows.append((f"{series.title}: {words}", *cells))
         papers = (_number(recipe.paper.errors.get(name), 0 if name == "errors" else 1) for recipe in recipes)
         rows.append((f"paper: T5-Base: {words}", *papers))

@@ -75,14 +75,16 @@ class Hybrid:
 
         Where the folder has a grammar of legal targets, the fallback can write no others, unless it `is_free` to.
         """
-        from nqg.seq2seq import legal_decoding, seq2seq  # which load transformers
+        from nqg.seq2seq import legal_decoding, quantized, seq2seq  # which load transformers
 
         folder = Path(folder)
         parser = Parser.load(folder, device)
         if not has_fallback(folder):
             raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
         free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.legal_programs
-        fallback: System = legal_decoding.LegalSeq2seq(free, legal) if legal and not is_free else free
+        legal = None if is_free else legal
+        fallback: System = legal_decoding.LegalSeq2seq(free, legal) if legal else free
+        fallback = quantized.QuantizedSeq2seq.load(free, folder / FALLBACK, legal) or fallback
         if not parser.model.text.is_plain:
             fallback = TokenSystem(fallback, parser.model.text, bool(parser.model.text.slots))
         return cls(parser, fallback, Gate.read(folder / GATE) if (folder / GATE).exists() else None)
@@ -178,10 +180,11 @@ def has_fallback(folder: Path | str) -> bool:
 
 def write_fallback(folder: Path, fallback: System, gate: Gate | None) -> None:
     """Write into the model folder of a parser what makes it that of a hybrid."""
-    from nqg.seq2seq import legal_decoding, seq2seq  # which load transformers
+    from nqg.seq2seq import legal_decoding, quantized, seq2seq  # which load transformers
 
     model = fallback.system if isinstance(fallback, TokenSystem) else fallback
-    model = model.seq2seq if isinstance(model, legal_decoding.LegalSeq2seq) else model
+    if isinstance(model, legal_decoding.LegalSeq2seq | quantized.QuantizedSeq2seq):
+        model = model.seq2seq
     if not isinstance(model, seq2seq.Seq2seq):
         raise NqgError(
             f"a model folder holds a Seq2seq as fallback, found {type(model).__name__}; "
