@@ -44,7 +44,9 @@ def main(folder: Path, path: Path) -> None:
         print(f"{name}: {speed}, {right} of {len(sentences)} right")
     (one, wall, cpu), (other, fast_wall, fast_cpu) = results.values()
     same = sum(first.target == second.target for first, second in zip(one, other, strict=True))
-    print(f"{same} answers are the same; {wall / fast_wall:.1f} times as fast, with {cpu / fast_cpu:.1f} times less CPU")
+    print(
+        f"{same} answers are the same; {wall / fast_wall:.1f} times as fast, with {cpu / fast_cpu:.1f} times less CPU"
+    )
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ SENTENCES = [example.source for example in EXAMPLES]
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.delenv("NQG_FAST", raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +100,9 @@ def test_a_folder_is_converted_once_and_few_are_kept(folder: Path, monkeypatch: 
 def test_where_it_cannot_or_disagrees_pytorch_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = Seq2seq.load(folder, "cpu")
     assert QuantizedSeq2seq.load(replace(free, settings=replace(SMALL, model="cgps")), folder) is None
+    monkeypatch.setenv("NQG_FAST", "0")
+    assert QuantizedSeq2seq.load(free, folder) is None
+    monkeypatch.delenv("NQG_FAST")
     monkeypatch.setattr(QuantizedSeq2seq, "loss", lambda self, example: 99.0)
     assert QuantizedSeq2seq.load(free, folder) is None
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
