@@ -13,6 +13,7 @@ from pathlib import Path
 from fuzz import seeds
 from nqg.answers import PredictionFile
 from nqg.cli.settings import read_settings
+from nqg.cli.suggest import logged
 from nqg.data.database import Database
 from nqg.data.dataset import read_split, split_text
 from nqg.data.download import Cache, RemoteFile
@@ -213,6 +214,7 @@ READERS: Mapping[str, Reader] = {
     "record": Reader("record.json", _record, _texts(seeds.RECORD)),
     "predictions.tsv": Reader("predictions.tsv", PredictionFile.read, _texts(seeds.TSV)),
     "predictions.jsonl": Reader("predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)),
+    "log": Reader("log.jsonl", lambda path: list(logged(path)), _texts(seeds.LOG)),
     "trace": Reader("trace.jsonl", read_trace, lambda: (seeds.trace().encode(),)),
     "training steps": Reader("training.jsonl", read_steps, _texts(seeds.TRAINING_STEPS)),
     "answers": Reader("0.jsonl", lambda path: read_answers(path, seeds.EXAMPLES[:2]), _texts(seeds.ANSWERS)),

@@ -21,6 +21,7 @@ TSV = "".join(f"{example.source}\t{example.target}\n" for example in EXAMPLES)
 SCRIPTS = "كم ولاية\tanswer ( count ( state ) )\n多少 个 州\tcount\n🏳️‍🌈 e\u0301 \u202eabc\u202c\tX\r\n"
 JSONL = '{"id": "1", "source": "jump", "target": "J"}\n{"source": "run \\u00e9", "target": "R R"}\n'
 PREDICTIONS = '{"source": "jump", "prediction": "J"}\n{"source": "run", "target": null, "probability": 0.5}\n'
+LOG = '{"source": "jump", "target": "J", "confidence": 0.9, "reason": ""}\n{"source": "é", "target": null}\n'
 GRAMMAR = (
     '# settings: {"terminal_bits": 8.0}\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 \\NT_1 NT_2 ### NT_2 \\### NT_1\n'
 )
