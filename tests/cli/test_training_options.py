@@ -14,7 +14,9 @@ from nqg.induction.settings import InductionSettings
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
-NOTHING = dict.fromkeys(["settings", "grammar", "like", "seq2seq", "seq2seq_steps", "seq2seq_batch_size", "seed"])
+NOTHING = dict.fromkeys(
+    ["settings", "system", "augment", "grammar", "like", "seq2seq", "seq2seq_steps", "seq2seq_batch_size", "seed"]
+)
 
 
 def chosen(**given: Any) -> ProjectSettings:

@@ -143,7 +143,7 @@ def with_placeholders(target_grammar: TargetGrammar, programs: Iterable[Tokens])
 def with_number_slots(target_grammar: TargetGrammar, slots: Iterable[str]) -> TargetGrammar:
     """The grammar in which slots, whose values are numbers, stand wherever a number may.
 
-    >>> grammar = TargetGrammar.parse("<query> ::= limit <number>\n<number> ::= <#>")
+    >>> grammar = TargetGrammar.parse("<query> ::= limit <number>\\n<number> ::= <#>")
     >>> print(with_number_slots(grammar, ["amount"]), end="")
     <query> ::= limit <number>
     <number> ::= <#> | @amount
