@@ -139,14 +139,7 @@ def induce(
     settings that lead to the shortest description of the examples; --verbose
     shows them. Options override --like, which overrides --settings.
     """
-    if trace and resume:
-        raise typer.BadParameter("--resume continues its own trace; omit --trace", param_hint="--trace")
-    if output.resolve() in [path.resolve() for path in (data, trace, resume) if path]:
-        raise NqgError(f"{output}: the grammar would overwrite a file that is in use; choose another with -o")
-    if output.is_dir():
-        raise NqgError(f"{output}: expected a file to write the grammar to, found a folder")
-    if not output.parent.is_dir():
-        raise NqgError(f"{output}: the folder {output.parent} does not exist")
+    _check_output(output, data, trace, resume)
     check_picture(plot)
     given = given_induction_settings(context.params)
     project = read_settings(settings) if settings else ProjectSettings()
@@ -175,16 +168,31 @@ def induce(
     if as_json:
         out.print_json(data=induced.to_dict() | {"file": str(output)})
     else:
-        if not induced.is_finished:
-            err.print(f"stopped after step {induced.steps:,}: the grammar is valid, but not yet as small as it can be")
-        length = induced.length
-        out.print(f"{len(induced.grammar):,} rules from {len(examples):,} examples, {induced.steps:,} steps")
-        out.print(f"{length.total:,.1f} bits: {length.grammar_bits:,.1f} grammar, {length.data_bits:,.1f} data")
+        _print_report(induced, len(examples))
     if plot:
         write_plot(plot, induced.trace)
     report_written(output, *filter(None, [resume or trace, plot]))
     if not induced.is_finished:
         raise typer.Exit(STOPPED)
+
+
+def _check_output(output: Path, data: Path, trace: Path | None, resume: Path | None) -> None:
+    if trace and resume:
+        raise typer.BadParameter("--resume continues its own trace; omit --trace", param_hint="--trace")
+    if output.resolve() in [path.resolve() for path in (data, trace, resume) if path]:
+        raise NqgError(f"{output}: the grammar would overwrite a file that is in use; choose another with -o")
+    if output.is_dir():
+        raise NqgError(f"{output}: expected a file to write the grammar to, found a folder")
+    if not output.parent.is_dir():
+        raise NqgError(f"{output}: the folder {output.parent} does not exist")
+
+
+def _print_report(induced: Induced, examples: int) -> None:
+    if not induced.is_finished:
+        err.print(f"stopped after step {induced.steps:,}: the grammar is valid, but not yet as small as it can be")
+    length = induced.length
+    out.print(f"{len(induced.grammar):,} rules from {examples:,} examples, {induced.steps:,} steps")
+    out.print(f"{length.total:,.1f} bits: {length.grammar_bits:,.1f} grammar, {length.data_bits:,.1f} data")
 
 
 def choose_settings(

@@ -293,15 +293,7 @@ def train(
     same command resumes from there and ends with the same model. FOLDER itself is
     written, or replaced, only when the model is complete.
     """
-    if not output.name:
-        raise NqgError(f"{output}: expected a folder of the model's own, found the current one; choose another with -o")
-    if output.exists() and not output.is_dir():
-        raise NqgError(f"{output}: expected a folder to write the model to, found a file")
-    if output.is_dir() and any(output.iterdir()) and not (output / "nqg.json").exists():
-        raise NqgError(f"{output}: the folder is not empty and not a model folder; choose another with -o")
-    check_picture(plot)
-    if system is not None:
-        _check_baseline(context.params)
+    _check(context.params)
     chosen = project_settings(context.params)
     fallback = FallbackOptions.chosen(chosen, gate=gate)
     if system is not None and fallback:
@@ -323,13 +315,24 @@ def train(
         calibrator = fitted_calibrator(Parser(training.model), task.examples, trials) if trials else None
         training.model = task.with_rules_by_hand(replace(training.model, calibrator=calibrator))
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
-        scores = _save(training, task, output, dev, write_more)
+        _print_report(training, _save(training, task, output, dev, write_more), output, as_json)
         shutil.rmtree(run.folder)
-        _print_report(training, scores, output, as_json)
-        if plot:
-            write_plot(plot, training.trainer.records)
-        report_written(output, *filter(None, [plot]))
+        _draw(plot, training, output)
     run.processes.close()
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Refuse what cannot be written or makes no sense, before hours are spent."""
+    output: Path = given["output"]
+    check_picture(given["plot"])
+    if given["system"] is not None:
+        _check_baseline(given)
+    if not output.name:
+        raise NqgError(f"{output}: expected a folder of the model's own, found the current one; choose another with -o")
+    if output.exists() and not output.is_dir():
+        raise NqgError(f"{output}: expected a folder to write the model to, found a file")
+    if output.is_dir() and any(output.iterdir()) and not (output / "nqg.json").exists():
+        raise NqgError(f"{output}: the folder is not empty and not a model folder; choose another with -o")
 
 
 @dataclass(frozen=True, slots=True)
@@ -925,6 +928,12 @@ def _save(
         model = replace(model, grammar=replace(model.grammar, slots=task.text.slots))
     Parser(model).save(output, provenance=provenance, also=write_more)
     return scores
+
+
+def _draw(plot: Path | None, training: ParserTraining, output: Path) -> None:
+    if plot:
+        write_plot(plot, training.trainer.records)
+    report_written(output, *filter(None, [plot]))
 
 
 def _print_report(training: ParserTraining, scores: Scores | None, output: Path, as_json: bool) -> None:
