@@ -234,7 +234,7 @@ FOLDS_OPTION = confidence_option(
     metavar="K",
     min=0,
     help="Hold out a K-th each time, and train on the rest; 0: no confidence.",
-    show_default="8; of fewer than 300 examples 5, of more than 2,000 4",
+    show_default="8; of fewer than 200 examples 5, of more than 2,000 4",
 )
 HOLD_OUT = confidence_option(
     "template", "--hold-out", metavar="KIND", help=f"What is held out together: {', '.join(HELD_OUT)}."

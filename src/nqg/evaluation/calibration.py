@@ -36,7 +36,7 @@ from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
 from nqg.training.parser_training import distinct
 
-FEW, MANY = 300, 2000  # examples
+FEW, MANY = 200, 2000  # examples
 MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach a few weights nothing new
 SHARE = 0.25  # of the examples are held out
 
@@ -73,7 +73,7 @@ def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, 
     """Splits of the different examples whose test parts are disjoint and, together, all of them.
 
     Examples of one template are in one fold. By length and by TMCD there is one split: examples are held out once.
-    Without a `count` there are 8 folds; of fewer than 300 examples 5, because each costs more than its steps; of more
+    Without a `count` there are 8 folds; of fewer than 200 examples 5, because each costs more than its steps; of more
     than 2,000 4.
 
     >>> walks = [Example("walk", "W"), Example("walk twice", "W W"), Example("walk now", "W")]
