@@ -11,7 +11,7 @@ import torch
 from typer.testing import CliRunner, Result
 
 from nqg import load_dataset
-from nqg.cli import train as command
+from nqg.cli import fallback as command
 from nqg.cli.main import app
 from nqg.cli.terminal import STOPPED
 from nqg.data.examples import write_examples

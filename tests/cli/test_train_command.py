@@ -20,10 +20,9 @@ from rich.console import Console
 from encoders import save_bert
 from nqg import Grammar, Parser, induce
 from nqg.answers import in_percent
-from nqg.cli import terminal
-from nqg.cli import train as command
+from nqg.cli import terminal, train, training_run
 from nqg.cli.terminal import STOPPED
-from nqg.cli.train import TrainingRun
+from nqg.cli.training_run import TrainingRun
 from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
 from nqg.evaluation.calibration import GateTrial, fold_trials
@@ -75,7 +74,7 @@ def test_without_a_word_about_induction_trials_choose_its_settings_and_a_continu
         assert nqg(*words).exit_code == STOPPED
     chosen = json.loads(Path("mine.training/induction.json").read_text())["settings"]
     assert InductionSettings(**chosen) == chosen_settings(EXAMPLES, types)
-    monkeypatch.setattr(command, "choose_settings", interrupted)  # not again
+    monkeypatch.setattr(training_run, "choose_settings", interrupted)  # not again
     assert nqg(*words).exit_code == 0
     assert Parser.load("mine", "cpu").grammar.rules == expected.rules
 
@@ -104,7 +103,7 @@ def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(monk
         return fold_trials(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "fold_trials", interrupted)
+        patch.setattr(train, "fold_trials", interrupted)
         assert nqg(*words, "-o", "killed").exit_code == STOPPED
     assert sorted(path.name for path in Path("killed.training").glob("fold-*.json")) == ["fold-1.json", "fold-2.json"]
     assert nqg(*words, "-o", "killed").exit_code == 0

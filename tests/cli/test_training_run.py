@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nqg import Grammar, Parser
-from nqg.cli import train as command
+from nqg.cli import training_run as command
 from nqg.data.examples import Example, write_examples
 from nqg.errors import MissingExtra
 from nqg.model.forests import Forests, forest_parts

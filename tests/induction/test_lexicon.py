@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from nqg.data.catalogue import load_dataset
 from nqg.data.examples import Example
-from nqg.induction.corpus import underivable
+from nqg.induction.corpus import lexical_rules, underivable
 from nqg.induction.induce import induce
-from nqg.induction.lexicon import lexical_rules
 from nqg.induction.settings import InductionSettings
 
 

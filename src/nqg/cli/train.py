@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,91 +17,54 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from nqg.answers import Answer, System
-from nqg.cli.induce import choose_settings
-from nqg.cli.induce import run as run_induction
-from nqg.cli.settings import LIKE, SETTINGS, ProjectSettings, in_words, project_settings, setting_option
+from nqg.answers import System
+from nqg.cli.fallback import FallbackOptions, TypedSystem, check_baseline, train_baseline
+from nqg.cli.settings import LIKE, SETTINGS, project_settings, setting_option
 from nqg.cli.terminal import (
     DEVICE,
     EXAMPLES,
     JSON,
     STOPPED,
-    checked_device,
     complain,
-    detail,
     err,
     out,
-    progress_bar,
-    report_written,
-    tracked,
 )
-from nqg.cli.types import legal_examples, target_grammar_named
+from nqg.cli.training_run import TrainingRun, TrainingTask, draw
 from nqg.data.dataset import Split
-from nqg.data.examples import Example, MappedExamples, Values, distinct_pairs, fit_text, read_examples, tokenized
-from nqg.errors import FormatError, MissingExtra, NqgError, Place, SettingsError, UnknownName
+from nqg.data.examples import Example
+from nqg.errors import NqgError, SettingsError
 from nqg.evaluation.calibration import (
     MOST_EXAMPLES,
     GateTrial,
     HeldOut,
-    calibrated_gate,
     fitted_calibrator,
     fold_trials,
     folds,
     used_rules,
-    with_confidence,
 )
-from nqg.evaluation.data_checks import SERIOUS, flaws
 from nqg.evaluation.metrics import Scores, score
 from nqg.files import read_json, write_text
-from nqg.grammar.grammar import SLOT, Grammar, Rule
-from nqg.grammar.slots import with_number_slots, with_slots, with_values
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.grammar.type_inference import infer_target_grammar
-from nqg.grammar.types import Signatures
-from nqg.induction.choice import BUDGET
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.slots import with_values
 from nqg.induction.settings import InductionSettings
-from nqg.induction.trace import grammar_comments, induction_config
-from nqg.inference.hybrid import write_fallback
 from nqg.inference.parser import Parser
 from nqg.model.checkpoint import (
-    MOST_NON_TERMINALS,
-    RECORDS,
-    RULES,
     Measurement,
     Provenance,
-    SavedModel,
-    record_lines,
 )
-from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
-from nqg.model.settings import ModelSettings, TrainingSettings
-from nqg.model_folder import held
+from nqg.model.settings import TrainingSettings
 from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256
-from nqg.seq2seq.settings import BASELINES, EMBEDDED, AugmentationSettings, FineTuningSettings, Seq2seqSettings
+from nqg.seq2seq.settings import BASELINES, FineTuningSettings
 from nqg.settings_reader import read_dataclass
-from nqg.text.preprocessing import FILE as TEXT
-from nqg.text.preprocessing import Preprocessor, TextSettings
-from nqg.training.parser_training import ParserTraining, distinct
-from nqg.training.processes import Processes
-from nqg.training.records import write_plot
-from nqg.training.resume import restore, saved_steps
+from nqg.text.preprocessing import TextSettings
+from nqg.training.parser_training import ParserTraining
 
 if TYPE_CHECKING:
-    from nqg.data.sql_programs import SqlPrograms
-    from nqg.seq2seq.fine_tuning import FineTuning
-    from nqg.seq2seq.seq2seq import Seq2seq
+    pass
 
-INFERRED, NONE = "inferred", "none"  # instead of the file of a target grammar
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
-FEWEST_TO_COMPRESS = 10  # examples; fewer need not have anything in common
-NOTHING_SHARED = (
-    "warning: these examples share so little that there are no fewer rules: few new sentences will be answered. Give "
-    "two or three sentences for each construction, with different words; make values such as numbers and names slots; "
-    "read the rules. docs/your-data.md tells more"
-)
-LEAST_BATCH, LEARNED_LOSS = 32, 0.01  # of a fallback from scratch, unless the user says otherwise
-SECONDS_AN_EXAMPLE = 0.1  # of trials that choose the settings of induction
 FOLD_STEPS = 1.75  # of all folds together, for each step of the model's own training
 
 file_option = partial(typer.Option, rich_help_panel="Files")
@@ -297,7 +258,7 @@ def train(
     chosen = project_settings(context.params)
     fallback = FallbackOptions.chosen(chosen, gate=gate)
     if system is not None and fallback:
-        _train_baseline(context, chosen, fallback)
+        train_baseline(context, chosen, fallback)
         return
     validation = CrossValidation.chosen(fold_count, hold_out, gate=gate)
     task = TrainingTask.read(context.params, chosen)
@@ -317,7 +278,7 @@ def train(
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
         _print_report(training, _save(training, task, output, dev, write_more), output, as_json)
         shutil.rmtree(run.folder)
-        _draw(plot, training, output)
+        draw(plot, training.trainer.records, output)
     run.processes.close()
 
 
@@ -326,485 +287,13 @@ def _check(given: Mapping[str, Any]) -> None:
     output: Path = given["output"]
     check_picture(given["plot"])
     if given["system"] is not None:
-        _check_baseline(given)
+        check_baseline(given)
     if not output.name:
         raise NqgError(f"{output}: expected a folder of the model's own, found the current one; choose another with -o")
     if output.exists() and not output.is_dir():
         raise NqgError(f"{output}: expected a folder to write the model to, found a file")
     if output.is_dir() and any(output.iterdir()) and not (output / "nqg.json").exists():
         raise NqgError(f"{output}: the folder is not empty and not a model folder; choose another with -o")
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingTask:
-    """What is to be learned and how; `rules` are a grammar, or settings to induce one with, or None: trials choose."""
-
-    examples: Sequence[Example]  # tokenised by `text`
-    dev: Sequence[Example]
-    rules: Grammar | InductionSettings | None
-    target_grammar: TargetGrammar | None
-    model: ModelSettings
-    training: TrainingSettings
-    device: str | None
-    forests: Path | None = None  # the folder to keep forests in, if memory is not to hold them
-    by_hand: tuple[Rule, ...] = ()
-    text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
-    rule_types: TargetGrammar | None = None  # what a search for rules respects
-    sql: SqlPrograms | None = None
-    values: Values | None = None  # of slots
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> TrainingTask:
-        """The task that the options ask for, with the files that they name."""
-        for table, settings in chosen.tables():
-            detail(f"[{table}] {in_words(settings)}")
-        data, forests, grammar, dev = (given[name] for name in ("data", "forests", "grammar", "dev"))
-        sql, induction = _sql(given) if given["database"] else None, chosen.induction
-        if sql and induction is None:  # names of tables and columns are not values that sentences share
-            induction = InductionSettings(identity_rules=False, repeated_targets=True)
-        if sql and not chosen.slots and chosen.text.slots != "given":
-            queries = zip(_read(data, sql), read_examples(data), strict=True)  # the former names what cannot be read
-            pairs = [(example.source, example.target) for _, example in queries]
-            chosen = replace(chosen, slots=sql.column_slots(given["database"], pairs))
-        rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else induction
-        if isinstance(rules, Grammar) and not any(str(rule.source[0]).startswith(SLOT) for rule in rules):
-            chosen = replace(chosen, text=replace(chosen.text, slots="given"), slots={})  # its rules read no slots
-        examples, text, values = _tokenized(data, chosen, sql, given["settings"], is_mapped=forests is not None)
-        legal, named = None, given["target_grammar"] or (NONE if forests else INFERRED)
-        if sql and given["target_grammar"] is None:
-            numbers = [slot.name for slot in text.slots.slots if slot.kind == "number"]
-            legal = with_number_slots(sql.target_grammar, numbers)
-            examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
-        elif named == INFERRED:
-            programs = values.programs(examples) if values else [example.target_tokens for example in examples]
-            legal = infer_target_grammar(programs)
-            detail(f"the types of programs, inferred:\n{legal}")
-        elif named != NONE:
-            legal = target_grammar_named(named)
-            examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
-        return cls(
-            examples,
-            tokenized(_read(dev, sql), text) if dev else [],
-            rules,
-            legal,
-            chosen.model,
-            chosen.training,
-            checked_device(given["device"]),
-            forests,
-            _rules_by_hand(given["rules"], given["output"], legal, text),
-            text,
-            legal if sql and chosen.model.typed else None,
-            sql,
-            values,
-        )
-
-    def searched(self) -> tuple[Sequence[Example], list[Rule], TargetGrammar | None]:
-        """The examples that rules are searched in, the rules to begin with, and the types of their programs."""
-        types = self.target_grammar if self.model.typed else None
-        return self.values.searched(self.examples, types) if self.values else (self.examples, [], types)
-
-    def as_typed(self, examples: Sequence[Example]) -> Sequence[Example]:
-        """The examples for a model that copies: with slots, in the casing that somebody typed."""
-        if self.values is None:
-            return examples
-        sources = self.values.as_typed(each.source for each in examples)
-        return [replace(each, source=source) for each, source in zip(examples, sources, strict=True)]
-
-    def with_rules_by_hand(self, model: SavedModel) -> SavedModel:
-        """The trained model with its rules by hand, those that no example needs included."""
-        if not self.by_hand:
-            return model
-        from nqg.inference.rules_by_hand import misfits
-
-        found = model.with_rules_by_hand(self.by_hand)
-        for rule, reason in misfits(found.grammar, self.target_grammar, self.by_hand).items():
-            err.print(f"rule '{rule}' is kept, but cannot be used: {reason}")
-        return found
-
-
-def _sql(given: Mapping[str, Any]) -> SqlPrograms:
-    """How queries over the database are written, as far as the examples show it."""
-    from nqg.data.schema import read_database
-    from nqg.data.sql_programs import SqlPrograms
-
-    for name in ("forests", "seq2seq"):
-        if given[name]:
-            raise typer.BadParameter(f"cannot be combined with --database; omit --{name}", param_hint=f"--{name}")
-    queries = [example.target for example in read_examples(given["data"])]
-    sql = SqlPrograms.fit(read_database(given["database"]), queries)
-    detail(f"[sql] {sql.schema}; columns are {sql.form.value}, {in_words(sql.aliases)}")
-    return sql
-
-
-def _read(path: Path, sql: SqlPrograms | None) -> list[Example]:
-    """The examples in a file, queries in the form that a grammar learns from."""
-    found = read_examples(path)
-    if sql is None:
-        return found
-    for number, each in enumerate(found):
-        try:
-            found[number] = replace(each, target=" ".join(sql.tokenize(each.target)))
-        except FormatError as error:
-            raise error.at(Place(path, number + 1)) from None
-    return found
-
-
-def _tokenized(
-    path: Path, chosen: ProjectSettings, sql: SqlPrograms | None, place: Path | None, *, is_mapped: bool
-) -> tuple[Sequence[Example], Preprocessor, Values | None]:
-    """The examples in a file, tokenised, how, and the values in them; what memory does not hold is taken as it is."""
-    settings = replace(chosen.text, programs="spaces", slots="given") if sql else chosen.text
-    if is_mapped:
-        if not {settings.sentences, settings.programs} <= {"auto", "spaces"} or chosen.slots:
-            raise NqgError(
-                "with --forests, TRAIN must be tokenised already (with spaces between tokens), without slots"
-            )
-        return MappedExamples.of(path), Preprocessor(), None
-    raw = _read(path, sql)
-    text = fit_text(raw, settings, chosen.slots, place)
-    detail(f"[text] {in_words(text.sentences)}, courtesy = {text.courtesy}, programs = {text.programs.scheme}")
-    for slot in text.slots.slots:
-        detail(f"[slots] {slot}")
-    tokens = tokenized(raw, text)
-    if not sql:
-        found = [flaw for flaw in flaws(raw, tokens) if flaw.kind in SERIOUS]
-        for flaw in {flaw.kind: flaw for flaw in reversed(found)}.values():  # the first of each kind
-            err.print(f"warning: {path}:{flaw.line}: {flaw}; `nqg check {path}` shows all")
-    return tokens, text, Values.of(raw, text)
-
-
-def _rules_by_hand(
-    named: str | None, output: Path, legal: TargetGrammar | None, text: Preprocessor
-) -> tuple[Rule, ...]:
-    """The rules by hand in a file or, if none is named, of the model that is replaced; illegal ones are refused."""
-    path = output / RULES if named is None else Path(named)
-    if named == NONE or (named is None and not path.exists()):
-        return ()
-    from nqg.inference.rules_by_hand import illegal_token, read_rules  # which most trainings do not need
-
-    places = read_rules(path, text)
-    if named is None:
-        err.print(f"{path}: {len(places):,} rules by hand are kept; --rules none drops them")
-    if legal is not None:
-        finder = Signatures(legal)
-        for rule, place in places.items():
-            if not finder.fits(rule.target):
-                raise FormatError(f"rule '{rule}': {illegal_token(rule, finder)}; see --target-grammar", place)
-    return tuple(places)
-
-
-@dataclass(frozen=True, slots=True)
-class ChoiceRecord:
-    """What trials have chosen, for examples and types that `config` tells."""
-
-    config: str
-    settings: InductionSettings
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingRun:
-    """Where a training keeps what it needs to continue, how often it is saved, and which processes take part."""
-
-    folder: Path
-    save_every: int
-    cache: ForestCache | None
-    curves: Path | None  # where TensorBoard's files go
-    processes: Processes
-    label: str = ""  # what the bars begin with
-
-    @classmethod
-    def towards(
-        cls, output: Path, device: str | None, *, save_every: int, use_cache: bool, curves: Path | None
-    ) -> TrainingRun:
-        """The run that leads to a model at `output`; of several processes, only the main one prints."""
-        if curves:
-            summary_writer()  # better missing now than after an hour
-        processes = Processes.launched(device)
-        if not processes.is_main:
-            err.quiet = out.quiet = True
-        cache = ForestCache.of_this_machine() if use_cache else None
-        return cls(output.with_name(f"{output.name}.training"), save_every, cache, curves, processes)
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Keep other trainings of the same model away until the block ends."""
-        return held(self.folder, wait=False) if self.processes.is_main else nullcontext()
-
-    def with_settings(self, task: TrainingTask) -> TrainingTask:
-        """The task with the settings to induce rules with; a continued run finds those that trials have chosen."""
-        if task.rules is not None:
-            return task
-        if task.values is not None:
-            return replace(task, rules=InductionSettings.for_slots())
-        (examples, _, legal), path = task.searched(), self.folder / "induction.json"
-        with self.processes.main_first():
-            config = RunConfig.of("choice", examples, target_grammar=sha256(str(legal))).fingerprint
-            known = read_dataclass(ChoiceRecord, read_json(path), "the choice", path) if path.exists() else None
-            if known is None or known.config != config:
-                seconds = min(BUDGET, SECONDS_AN_EXAMPLE * len(examples))
-                known = ChoiceRecord(config, choose_settings(examples, {}, legal, seconds))
-                self.folder.mkdir(parents=True, exist_ok=True)
-                write_text(path, json.dumps(asdict(known)) + "\n")
-        detail(f"[induction] {in_words(known.settings)}")
-        return replace(task, rules=known.settings, rule_types=legal)
-
-    def trained(self, task: TrainingTask) -> ParserTraining:
-        """Train to the end, from the beginning or from the saved state."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with self.processes.main_first():
-                grammar = task.rules if isinstance(task.rules, Grammar) else self._induced(task)
-                if task.values is not None:
-                    grammar = replace(grammar, slots=task.values.mentions)
-                grammar = grammar.typed_by(task.target_grammar if task.model.typed else None)
-                forests = self._forests(grammar, distinct(task.examples), task.forests)
-            training = Parser.training(
-                grammar,
-                task.examples,
-                dev=task.dev,
-                forests=forests,
-                target_grammar=task.target_grammar,
-                model=task.model,
-                training=task.training,
-                device=task.device,
-                processes=self.processes,
-            )
-            self._train(training)
-        finally:
-            if self.processes.is_main and not any(self.folder.iterdir()):
-                self.folder.rmdir()
-        return training
-
-    def _induced(self, task: TrainingTask) -> Grammar:
-        """The grammar of the examples, which a continued run finds in the folder."""
-        (examples, slot_rules, types), settings = task.searched(), task.rules
-        assert isinstance(settings, InductionSettings), "a grammar needs no search"
-        types = types if task.values else task.rule_types
-        seeds = [rule for rule in task.by_hand if rule.arity <= settings.max_non_terminals] + slot_rules
-        comments = grammar_comments(induction_config(examples, settings, seeds, types))
-        path = self.folder / "grammar.txt"
-        if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
-            grammar = Grammar.read(path, settings.max_non_terminals)
-        else:
-            found = run_induction(examples, settings, seeds, types)
-            if not found.is_finished:
-                raise KeyboardInterrupt("the search was stopped")
-            found.write(path)
-            grammar = found.grammar
-            if not self.label:
-                err.print(f"{len(grammar):,} rules induced from {len(examples):,} examples")
-                if not task.values and len(grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
-                    err.print(NOTHING_SHARED)
-        return (
-            Grammar.of(with_slots(grammar, task.text.slots.free_text), MOST_NON_TERMINALS) if task.values else grammar
-        )
-
-    def _forests(self, grammar: Grammar, examples: Sequence[Example], folder: Path | None) -> Forests | ForestFolder:
-        """In memory, cached between runs; or in a folder, if wanted, or if processes would each have to hold all."""
-        if folder or self.processes.count > 1:
-            folder = folder or self.folder / "forests"
-            with progress_bar() as progress:
-                for done in build_folder(folder, grammar, examples):
-                    progress("building forests", done, len(examples))
-            return ForestFolder.open(folder)
-        if self.cache and (found := self.cache.find(grammar, examples)):
-            return found
-        forests = joined(tracked(forest_parts(grammar, examples), "building forests", -(-len(examples) // PART_SIZE)))
-        if self.cache:
-            try:
-                self.cache.add(grammar, examples, forests)
-            except NqgError as error:
-                err.print(f"{error}; continuing without it")
-        return forests
-
-    def _train(self, training: ParserTraining) -> None:
-        """Make the steps that are left, under a bar with loss, dev accuracy and speed."""
-        trainer, settings, state = training.trainer, training.settings, self.folder / "state.safetensors"
-        if state.exists():
-            restore(state, trainer)
-            err.print(f"{state}: continuing after step {trainer.made:,}")
-        first, started, dev = trainer.made, time.monotonic(), ""
-        draws = self.curves and self.processes.is_main
-        writer: Any = summary_writer()(self.curves, purge_step=first + 1) if draws else None
-        with progress_bar() as progress, writer or nullcontext():
-            for step in saved_steps(trainer, state, self.save_every):
-                speed = (
-                    (step.number - first) * settings.batch(len(training.data)) / max(time.monotonic() - started, 1e-9)
-                )
-                dev = f" · dev {step.dev.exact_match:.1%}" if step.dev else dev
-                progress(
-                    f"{self.label}training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s",
-                    step.number,
-                    settings.steps,
-                )
-                for name, value in step.to_dict().items() if writer else ():
-                    if name != "step" and value is not None:
-                        writer.add_scalar(name.replace("dev_", "dev/"), value, step.number)
-
-
-def summary_writer() -> Any:
-    """TensorBoard's class of writers, if it is installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingExtra("drawing curves with TensorBoard", "tensorboard") from error
-    return SummaryWriter
-
-
-@dataclass(frozen=True, slots=True)
-class FallbackOptions:
-    """The fallback that the user wants, perhaps with a gate."""
-
-    settings: Seq2seqSettings
-    training: FineTuningSettings
-    has_gate: bool
-    augmentation: AugmentationSettings | None = None
-    fits_data: bool = False  # the user left it to the examples how large batches are, and when training ends
-
-    @classmethod
-    def chosen(cls, settings: ProjectSettings, *, gate: bool) -> FallbackOptions | None:
-        if settings.seq2seq is None and gate:
-            raise typer.BadParameter("a gate needs a fallback; name one with --seq2seq", param_hint="--gate")
-        if settings.seq2seq is None and settings.augmentation:
-            raise typer.BadParameter("samples teach a fallback; name one with --seq2seq", param_hint="--augment")
-        if settings.seq2seq is None:
-            return None
-        training, defaults = settings.fine_tuning, FineTuningSettings()
-        is_default = (training.batch_size, training.learned) == (defaults.batch_size, defaults.learned)
-        fits_data = is_default and settings.seq2seq.model == EMBEDDED
-        return cls(settings.seq2seq, training, gate, settings.augmentation, fits_data)
-
-    def training_of(self, examples: int) -> FineTuningSettings:
-        """The settings that suit so many examples: a small model on few of them needs small batches, and ends early."""
-        if not self.fits_data:
-            return self.training
-        size = min(self.training.batch_size, max(examples // 4, LEAST_BATCH))
-        return replace(self.training, batch_size=size, learned=LEARNED_LOSS)
-
-    def fine_tuned(
-        self,
-        examples: Sequence[Example],
-        device: str | None,
-        folder: Path,
-        label: str = "",
-        dev: Sequence[Example] = (),
-        grammar: Grammar | None = None,
-    ) -> FineTuning:
-        from nqg.seq2seq.fine_tuning import FineTuning  # which loads transformers
-
-        folder.mkdir(parents=True, exist_ok=True)
-        if self.augmentation and grammar:
-            examples = self._taught(self.augmentation, examples, grammar, device, label)
-        training = self.training_of(len(examples))
-        fine_tuning = FineTuning(examples, self.settings, training, dev=dev, device=device)
-        if fine_tuning.truncation.first is not None:
-            err.print(str(fine_tuning.truncation))
-        steps = fine_tuning.steps(folder / "seq2seq.safetensors")
-        for _ in tracked(steps, f"{label}fine-tuning", training.steps):
-            pass
-        return fine_tuning
-
-    def _taught(
-        self,
-        settings: AugmentationSettings,
-        examples: Sequence[Example],
-        grammar: Grammar,
-        device: str | None,
-        label: str,
-    ) -> Sequence[Example]:
-        """The examples among pairs that the grammar knows; rules that read slots have no words to teach."""
-        from nqg.seq2seq.augmentation import Augmentation
-
-        if grammar.slots is not None:
-            fixed = (rule for rule in grammar if not any(str(each).startswith(SLOT) for each in rule.source))
-            grammar = replace(grammar, rules=tuple(fixed), slots=None)
-        augmentation = Augmentation(grammar, examples, settings, self.training.seed)
-        steps = augmentation.steps(self.settings, self.training, device)
-        for _ in tracked(steps, f"{label}reverse model", augmentation.steps_in_all(self.training)):
-            pass
-        if not label:
-            err.print(f"the fallback also learns from {len(augmentation.added):,} pairs that the grammar knows")
-        return augmentation.mixture
-
-    def writer(self, seq2seq: Seq2seq, model: SavedModel, trials: Sequence[GateTrial]) -> Callable[[Path], None]:
-        """What writes the fallback, and the gate that the trials lead to, into a model folder."""
-        gate = None
-        if self.has_gate:
-            weights = model.calibrator and model.calibrator.weights
-            gate = calibrated_gate(with_confidence(trials, weights) if weights else trials)
-            err.print(f"{gate}; {gate.calibration}")
-        return lambda folder: write_fallback(folder, seq2seq, gate)
-
-
-OF_A_GRAMMAR = (
-    *("grammar", "like", "rules", "target_grammar", "database", "typed", "keep_going", "encoder", "forests"),
-    *("seq2seq", "seq2seq_steps", "seq2seq_batch_size", "augment", "gate", "fold_count", "tensorboard"),
-)
-
-
-def _check_baseline(given: Mapping[str, Any]) -> None:
-    """Refuse a system that nobody knows, and options that it would pass over in silence."""
-    if given["system"] not in BASELINES:
-        raise UnknownName("system", given["system"], BASELINES)
-    for name in OF_A_GRAMMAR:
-        if given[name] not in (None, False):
-            flag = "--folds" if name == "fold_count" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(
-                f"is for models with a grammar; omit it with --system {given['system']}", param_hint=flag
-            )
-
-
-def _train_baseline(context: typer.Context, chosen: ProjectSettings, baseline: FallbackOptions) -> None:
-    """Train a system without a grammar into a folder that `nqg parse` and `nqg evaluate` read like any other."""
-    given, device = context.params, checked_device(context.params["device"])
-    output, dev, plot = given["output"], given["dev"], given["plot"]
-    examples, text, _ = _tokenized(given["data"], chosen, None, given["settings"], is_mapped=False)
-    held_out = tokenized(read_examples(dev), text) if dev else []
-    run = TrainingRun.towards(output, device, save_every=given["save_every"], use_cache=False, curves=None)
-    context.with_resource(run.locked())
-    try:
-        tuning = baseline.fine_tuned(examples, device, run.folder, dev=held_out)
-    except KeyboardInterrupt:
-        complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
-        raise typer.Exit(STOPPED) from None
-    records, best, seq2seq = tuning.trainer.records, tuning.trainer.best, tuning.seq2seq
-    if run.processes.is_main:
-
-        def write_more(folder: Path) -> None:
-            text.write(folder / TEXT)
-            write_text(folder / RECORDS, record_lines(step.to_dict() for step in records))
-
-        seq2seq.save(output, write_more)
-        shutil.rmtree(run.folder)
-        values = {
-            "system": given["system"],
-            "examples": len(examples),
-            "steps": len(records),
-            "loss": records[-1].loss,
-            "best_step": best.step if best else None,
-            "dev": {"accuracy": best.scores.exact_match} if best else None,
-            "folder": str(output),
-        }
-        if given["as_json"]:
-            out.print_json(data=values)
-        else:
-            out.print("{system}: {examples:,} examples, {steps:,} steps, loss {loss:.4f} in the last".format(**values))
-            if best:
-                out.print(f"dev examples, best after step {best.step:,}: {best.scores.exact_match:.1%} right")
-        if plot:
-            write_plot(plot, records)
-        report_written(output, *filter(None, [plot]))
-    run.processes.close()
-
-
-@dataclass(frozen=True, slots=True)
-class TypedSystem:
-    """A system that is asked for tokenised sentences in the casing that somebody typed."""
-
-    system: System
-    values: Values
-
-    def answers(self, sentences: Iterable[str]) -> Iterable[Answer]:
-        return self.system.answers(self.values.as_typed(sentences))
 
 
 @dataclass(frozen=True, slots=True)
@@ -928,12 +417,6 @@ def _save(
         model = replace(model, grammar=replace(model.grammar, slots=task.text.slots))
     Parser(model).save(output, provenance=provenance, also=write_more)
     return scores
-
-
-def _draw(plot: Path | None, training: ParserTraining, output: Path) -> None:
-    if plot:
-        write_plot(plot, training.trainer.records)
-    report_written(output, *filter(None, [plot]))
 
 
 def _print_report(training: ParserTraining, scores: Scores | None, output: Path, as_json: bool) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import product, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,15 @@ from nqg.errors import NqgError
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
 from nqg.grammar.chart import SHOWN_TOKENS, EncodedBatch, charts, goal_charts
 from nqg.grammar.encoding import NT
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import NO_ROOT, ranges
 from nqg.grammar.type_inference import is_balanced
 from nqg.induction.description_length import LabelRule, Labels
 
 Mask = NDArray[np.bool_]
 MOST_TOKENS = 500  # on a side of an example: charts and candidates take time with its square and more
+LEAST_GIVEN_WORD = 0.75  # a word that means a token rarely occurs without it
+LEAST_GIVEN_TOKEN = 0.25  # but several words, or forms of one, may mean it
 
 
 def shortest_first(examples: Iterable[Example], count: int | None = None) -> list[Example]:
@@ -124,6 +127,52 @@ def shared_strings(source: Labels, target: Labels) -> list[Labels]:
         left[at : at + length] = [-1] * length  # of what was taken, nothing is equal to anything on the other side
         right[place : place + length] = [-2] * length
     return found
+
+
+def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
+    """A rule for each word that one target token goes with better than any other does, in the order of the words.
+
+    SPLIT can cut `left ### I_TURN_LEFT` out of an example only where the grammar derives the rest, and *left* is never
+    alone. But examples with one of the two have the other, and examples without do not. Both directions count,
+
+        Δp(token | word) = p(token | word) − p(token | no word)        Δp(word | token) likewise
+
+    over distinct examples: tokens that occur with everything, like `answer`, differ little. A token without a letter
+    or digit is punctuation and not considered; of tokens that go equally well with a word, only one that is the word
+    itself is taken.
+
+    >>> pairs = [("turn left", "LEFT"), ("walk left", "LEFT WALK"), ("walk twice", "WALK WALK"), ("run", "RUN")]
+    >>> [str(rule) for rule in lexical_rules(Example(*pair) for pair in pairs)]
+    ['left ### LEFT', 'run ### RUN', 'walk ### WALK']
+    """
+    words, tokens, together = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    distinct = {(example.source_tokens, example.target_tokens) for example in examples}
+    for source, target in distinct:
+        source_words, target_words = (sorted(filter(_is_word, set(side))) for side in (source, target))
+        words.update(source_words)
+        tokens.update(target_words)
+        together.update(product(source_words, target_words))
+
+    def contingency(both: int, given: int, other: int) -> float:
+        without = len(distinct) - given
+        return both / given - (other - both) / without if without else 0.0  # with everything: nothing to compare with
+
+    best: dict[str, list[tuple[tuple[float, bool], str]]] = {}
+    for (word, token), both in together.items():
+        given_word = contingency(both, words[word], tokens[token])
+        given_token = contingency(both, tokens[token], words[word])
+        if given_word >= LEAST_GIVEN_WORD and given_token >= LEAST_GIVEN_TOKEN:
+            best.setdefault(word, []).append(((given_word * given_token, word == token), token))
+    rules = []
+    for word, found in sorted(best.items()):
+        (score, token), *others = sorted(found, reverse=True)
+        if all(other < score for other, _ in others):
+            rules.append(Rule((word,), (token,)))
+    return rules
+
+
+def _is_word(token: str) -> bool:
+    return any(character.isalnum() for character in token)
 
 
 @dataclass(frozen=True, slots=True)

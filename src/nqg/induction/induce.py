@@ -12,9 +12,8 @@ from nqg.grammar.grammar import Grammar, NonTerminal, Rule, check_arity
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.types import Signatures
 from nqg.induction.candidates import SplitSettings
-from nqg.induction.corpus import EncodedExamples, Frame, shared_strings, shortest_first, underivable
+from nqg.induction.corpus import EncodedExamples, Frame, lexical_rules, shared_strings, shortest_first, underivable
 from nqg.induction.description_length import DescriptionLength, LabelRule, Labels, TerminalVocabulary
-from nqg.induction.lexicon import lexical_rules
 from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
 

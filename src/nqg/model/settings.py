@@ -23,6 +23,11 @@ def _check_number(settings: object, is_right: bool, name: str, expected: str) ->
         raise SettingsError(f"{name} is {getattr(settings, name)}; expected {expected}")
 
 
+def fitting_batch(examples: int, most: int) -> int:
+    """How many of so many examples a step had better learn from, where nobody says: a quarter, but 32 or more."""
+    return min(max(examples // 4, 32), most)
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderSettings:
     """The small BERT that is trained from scratch where no pre-trained encoder is named."""
@@ -93,7 +98,7 @@ class TrainingSettings:
         >>> [TrainingSettings().batch(examples) for examples in (20, 150, 600, 24000)]
         [20, 37, 150, 256]
         """
-        return min(examples, self.batch_size or min(max(examples // 4, 32), 256))
+        return min(examples, self.batch_size or fitting_batch(examples, 256))
 
     def rate(self, encoder: str) -> float:
         """The learning rate at its highest."""
