@@ -41,7 +41,7 @@ def test_a_parse_shows_its_tree_its_probability_and_its_readings() -> None:
     shown = Shown(html)
     assert shown.tags.count("svg") == 1
     assert "probability within the grammar 0.75" in html
-    assert "NT_1 twice ### NT_1 NT_1, words 1 to 2, score 1.50" in html
+    assert "① twice → ① ①, where ① is “jump”; score 1.50" in html
     assert shown.tags.count("tr") == 3
     assert "<td>not a legal program</td>" in html
 

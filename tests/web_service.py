@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from starlette.testclient import TestClient
 
 from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
+from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.web.app import Server, bound_socket, create_app
@@ -51,10 +53,17 @@ def served(
 
 
 @contextmanager
-def running(parser: Parser, limits: Limits = LIMITS, examples: Sequence[str] = EXAMPLES) -> Iterator[Server]:
+def running(
+    parser: Parser | Hybrid,
+    limits: Limits = LIMITS,
+    examples: Sequence[str] = EXAMPLES,
+    log: Path | None = None,
+    review: Path | None = None,
+) -> Iterator[Server]:
     """A real server on a free port of this machine, in a thread."""
     with bound_socket("127.0.0.1", 0, limits.client_timeout) as bound:
-        server = Server(Service("tiny", parser, limits=limits), Access(), examples, bound)
+        service = Service("tiny", parser, limits=limits, log=log, review=review)
+        server = Server(service, Access(), examples, bound)
         thread = threading.Thread(target=server.run)
         thread.start()
         try:

@@ -152,7 +152,7 @@ class Answer:
             figures = f"probability within the grammar {self.reading.probability:.4g}"
             if self.confidence is not None:
                 figures = f"confidence {in_percent(self.confidence)}, {figures}"
-            picture = derivation_picture(self.reading.derivation, self.reading.scores)
+            picture = derivation_picture(self.reading.derivation, self.reading.scores, self.reading.program)
             shown = element("div", picture, element("p", "; ".join([figures, *map(str, self.corrections)])))
         rows = []
         for reading in self.readings:

@@ -99,11 +99,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a file, in one piece: others may do so at the same time."""
+    """Add a line to a file, in one piece: others may do so at the same time. A last line without an end gets one."""
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
-            os.write(file, f"{line}\n".encode())
+            size = os.fstat(file).st_size
+            is_open = size and os.lseek(file, size - 1, os.SEEK_SET) and os.read(file, 1) != b"\n"
+            os.write(file, f"{chr(10) if is_open else ''}{line}\n".encode())
         finally:
             os.close(file)
     except OSError as error:

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -253,6 +253,34 @@ def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:
         check_inside(folder, path)
         if not (path.name in files or path.name in (INDEX, CARD) or path.name.startswith(".") or path.is_dir()):
             raise NqgError(f"{path} is unknown: {INDEX} does not name it; move it out of the model folder")
+
+
+@contextmanager
+def pretrained(name: Path | str, revision: str | None = None) -> Iterator[Path]:
+    """A model folder or, where there is none of this name, a copy of the one on the Hugging Face Hub for the block."""
+    if Path(name).exists():
+        yield Path(name)
+        return
+    from huggingface_hub import snapshot_download  # which folders do not need
+
+    way_out = "expected a folder, or a model on the Hub as OWNER/NAME"
+    with refused_with("could not be downloaded from the Hugging Face Hub", Path(name), way_out):
+        cached = snapshot_download(str(name), revision=revision, allow_patterns=[f"*{kind}" for kind in DATA_FILES])
+    with tempfile.TemporaryDirectory() as parent:  # what is cached are links, which models must not have
+        yield Path(shutil.copytree(cached, Path(parent) / "model"))
+
+
+def push_to_hub(save: Callable[[Path], object], name: str, message: str, private: bool | None) -> str:
+    """Make what `save` writes the content of a model on the Hugging Face Hub; gives the address of the commit."""
+    from huggingface_hub import HfApi  # which other commands do not need
+
+    with tempfile.TemporaryDirectory() as parent:
+        save(folder := Path(parent) / "model")
+        with refused_with("could not be uploaded to the Hugging Face Hub", Path(name), "log in with: hf auth login"):
+            api = HfApi()
+            api.create_repo(name, private=private, exist_ok=True)
+            done = api.upload_folder(repo_id=name, folder_path=folder, commit_message=message, delete_patterns="*")
+    return done.commit_url
 
 
 LARGEST = 1 << 22  # of all numbers in a config: vocabularies have a million entries at most

@@ -13,7 +13,6 @@ from pathlib import Path
 from fuzz import seeds
 from nqg.answers import PredictionFile
 from nqg.cli.settings import read_settings
-from nqg.cli.suggest import logged
 from nqg.data.database import Database
 from nqg.data.dataset import read_split, split_text
 from nqg.data.download import Cache, RemoteFile
@@ -29,6 +28,7 @@ from nqg.data.sql import sql_text, sql_tokens
 from nqg.data.sql_names import named_aliases, numbered_aliases, sql_problem
 from nqg.data.sql_programs import SqlPrograms
 from nqg.evaluation.spider_parser import parse_query
+from nqg.evaluation.suggestions import logged
 from nqg.experiments.recipe import read_recipe
 from nqg.experiments.records import read_record
 from nqg.experiments.task import read_answers

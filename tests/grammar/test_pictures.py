@@ -7,9 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from nqg.grammar.derivation import Derivation, Hyperedge, alignment
-from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.grammar import Grammar, Rule, ValueRule
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import (
     BOX_HEIGHT,
@@ -22,7 +23,8 @@ from nqg.grammar.pictures import (
     derivation_picture,
     grammar_picture,
     in_notebook,
-    shortened_side,
+    program_pieces,
+    shortened,
     tree_layout,
 )
 from strategies import derivations
@@ -61,14 +63,38 @@ def test_every_word_token_and_hyperedge_is_drawn_with_its_number() -> None:
         ("2", "2"),
         ("3", "3"),
     ]
-    assert nodes[1].get("data-rule") == "NT_1 twice ### NT_1 NT_1"
-    assert nodes[1].get("aria-label") == "NT_1 twice ### NT_1 NT_1, words 1 to 2"
+    assert nodes[1].get("aria-label") == "① twice → ① ①, where ① is “jump”"
     assert all(each.get("tabindex") == "0" for each in nodes)
 
 
 def test_a_box_shows_both_sides_of_its_rule() -> None:
     first = parts(derivation_picture(TWICE), "node")[0]
     assert [each.text for each in first.iter(f"{SVG}text")] == ["① and ②", "② ①"]
+
+
+def test_the_value_of_a_slot_is_marked_and_named_once_in_the_program_and_in_its_box() -> None:
+    value = ValueRule(("half", "past", "six"), ("at", "=", "6:30"), Rule(("@time",), ("at", "=", "@time")))
+    wake = Rule.parse("wake me NT_1 ### wake ( NT_1 )")
+    derivation = Derivation((Hyperedge(wake, Span(0, 5)), Hyperedge(value, Span(2, 5))))
+    picture = derivation_picture(derivation, program="wake(at=6:30)")
+    assert "".join(ElementTree.fromstring(picture)[0].itertext()) == "wake(at=6:30)"
+    slots = [(each.text, each.get("data-slot")) for each in parts(picture, "slot") if each.text]
+    assert slots == [("at", None), ("=", None), ("6:30", "time")]
+    box = parts(picture, "node")[1]
+    assert [each.text for each in box.iter(f"{SVG}text")] == ["time: half past six", "at = 6:30"]
+    assert box.get("aria-label") == "time: half past six → at = 6:30"
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1)), st.data())
+def test_pieces_put_together_are_the_program(tokens: list[str], data: st.DataObject) -> None:
+    program = "".join(data.draw(st.sampled_from(["", " ", "\n  "])) + token for token in tokens)
+    pieces = program_pieces(program, tuple(tokens))
+    assert "".join(gap + token for gap, token, _ in pieces) == program
+    assert [(token, number) for _, token, number in pieces] == [(each, at) for at, each in enumerate(tokens)]
+
+
+def test_a_program_that_is_not_made_of_its_tokens_is_shown_as_tokens() -> None:
+    assert program_pieces("ON(lamp)", ("on", "(", "lamp", ")"))[0] == ("", "on", 0)
 
 
 @given(derivations())
@@ -158,7 +184,7 @@ def test_of_a_large_grammar_the_first_rules_are_shown() -> None:
 
 @pytest.mark.parametrize(("length", "shown"), [(30, "a" * 30), (31, "a" * 29 + "…")])
 def test_a_side_is_shortened_to_what_a_box_holds(length: int, shown: str) -> None:
-    assert shortened_side(("a" * length,)) == shown
+    assert shortened("a" * length) == shown
 
 
 def test_in_a_notebook_the_style_comes_along() -> None:

@@ -60,7 +60,9 @@ def test_readings_come_in_the_parsers_order(client: TestClient, parser: Parser) 
 
 
 def test_an_explanation_has_the_derivation_the_drawings_and_the_chart(client: TestClient, parser: Parser) -> None:
-    answer = client.post("/api/parse", json={"sentence": "run twice and jump", "explain": True}).json()
+    answer = client.post(
+        "/api/parse", json={"sentence": "run twice and jump", "explain": True, "drawings": True}
+    ).json()
     best = parser.parse("run twice and jump").reading
     assert best is not None
     steps = answer["best"]["derivation"]
@@ -76,19 +78,51 @@ def test_an_explanation_has_the_derivation_the_drawings_and_the_chart(client: Te
 
 
 def test_an_abstention_says_what_the_grammar_lacks(client: TestClient) -> None:
-    answer = client.post("/api/parse", json={"sentence": "fly and run twice", "explain": True}).json()
-    assert (answer["target"], answer["answered_by"], answer["reason"]) == (None, None, "no derivation")
+    asked = {"sentence": "fly and run twice", "explain": True, "drawings": True}
+    answer = client.post("/api/parse", json=asked).json()
+    reason = "no derivation: no rule knows 'fly'"
+    assert (answer["target"], answer["answered_by"], answer["reason"]) == (None, None, reason)
     assert answer["gaps"] == {"unknown": [0], "islands": [[2, 4]]}
-    assert "No rule knows &#x27;fly&#x27;." in answer["gaps_drawing"]
-    assert '<span class="unknown" title="no rule has this word">fly</span>' in answer["gaps_drawing"]
-    assert '<span class="island" title="derivable">run twice</span>' in answer["gaps_drawing"]
+    assert '<span class="unknown" title="no rule knows it">fly</span>' in answer["gaps_drawing"]
+    assert '<span class="island" title="the grammar derives this part">run twice</span>' in answer["gaps_drawing"]
+    assert '<span class="unknown">no rule knows it</span>' in answer["gaps_drawing"]
+
+
+def test_drawings_come_only_where_they_are_asked_for_and_data_likewise(client: TestClient) -> None:
+    def kinds(**asked: bool) -> set[str]:
+        answers = [client.post("/api/parse", json={"sentence": each, **asked}).json() for each in ("run twice", "fly")]
+        found = {**answers[0]["best"], **{key: answers[0][key] or answers[1][key] for key in answers[0]}}
+        return {key for key in ("derivation", "chart", "gaps", "drawing", "outline", "gaps_drawing") if found[key]}
+
+    assert kinds() == set()
+    assert kinds(explain=True) == {"derivation", "chart", "gaps"}
+    assert kinds(drawings=True) == {"drawing", "outline", "gaps_drawing"}
+
+
+@pytest.mark.parametrize("sentence", ["fly and run twice", "run jump", "twice and", "fly"])
+def test_an_abstention_says_the_same_in_the_api_in_a_batch_and_in_python(
+    client: TestClient, parser: Parser, sentence: str
+) -> None:
+    expected = parser.parse(sentence).reason
+    assert expected.startswith("no derivation: ")
+    for more in ({}, {"explain": True}):
+        assert client.post("/api/parse", json={"sentence": sentence, **more}).json()["reason"] == expected
+    (row,) = client.post("/api/batch", json={"sentences": [sentence]}).json()["rows"]
+    assert row["reason"] == expected
+
+
+def test_a_reason_whose_chart_would_be_too_large_stays_short(parser: Parser) -> None:
+    sentence = " and ".join(["run"] * 8) + " fly"
+    with served(parser, limits=Limits(chart_entries=40)) as client:
+        assert client.post("/api/parse", json={"sentence": sentence}).json()["reason"] == "no derivation"
 
 
 @pytest.mark.parametrize("sentence", ["", "   "])
 def test_an_empty_sentence_is_an_abstention(client: TestClient, sentence: str) -> None:
     answer = client.post("/api/parse", json={"sentence": sentence, "readings": 3, "explain": True})
     assert answer.status_code == 200
-    assert (answer.json()["source"], answer.json()["reason"], answer.json()["chart"]) == ([], "no derivation", [])
+    reason = "no derivation: the sentence is empty"
+    assert (answer.json()["source"], answer.json()["reason"], answer.json()["chart"]) == ([], reason, [])
 
 
 class Echo:
@@ -105,7 +139,8 @@ def test_a_fallback_answers_where_the_grammar_does_not_and_the_answer_says_so(pa
         unknown = client.post("/api/parse", json={"sentence": "fly home", "explain": True}).json()
         assert client.get("/api/model").json()["has_fallback"] is True
     assert (known["answered_by"], known["target"]) == ("grammar", "R")
-    assert (unknown["answered_by"], unknown["target"], unknown["reason"]) == ("fallback", "FLY HOME", "no derivation")
+    assert (unknown["answered_by"], unknown["target"]) == ("fallback", "FLY HOME")
+    assert unknown["reason"] == "no derivation: no rule knows 'fly' and 'home'"
     assert unknown["probability"] is None
     assert unknown["gaps"]["unknown"] == [0, 1]
 
@@ -125,10 +160,42 @@ def test_a_batch_gives_a_row_a_line_and_counts_what_is_right(client: TestClient)
         ("fly", None, False),
         ("jump", "J", None),
     ]
-    assert answer["rows"][3]["reason"] == "no derivation"
+    assert answer["rows"][3]["reason"] == "no derivation: no rule knows 'fly'"
     counts = {key: answer[key] for key in ("sentences", "answered", "expected", "right")}
     assert counts == {"sentences": 5, "answered": 4, "expected": 4, "right": 2}
     assert (answer["coverage"], answer["exact_match"]) == (0.8, 0.5)
+
+
+def test_a_batch_takes_a_list_and_gives_a_row_for_each_also_for_an_empty_one(client: TestClient) -> None:
+    sentences = ["run twice", "", "jump\ttwice", "fly\n"]
+    rows = client.post("/api/batch", json={"sentences": sentences}).json()["rows"]
+    assert [row["sentence"] for row in rows] == sentences
+    assert [row["target"] for row in rows] == ["R R", None, "J J", None]
+    assert [row["expected"] for row in rows] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({}, "expected either 'sentences' or 'text'"),
+        ({"sentences": ["run"], "text": "run"}, "expected either 'sentences' or 'text'"),
+        ({"sentences": ["run", 3]}, "sentences.1: Input should be a valid string"),
+        ({"sentences": "run"}, "sentences: Input should be a valid list"),
+        ({"sentences": ["run", "run " * 101]}, "sentence 2: the sentence has 101 tokens; at most 100 are read"),
+        ({"sentences": ["\ud800"]}, "sentences.0: Value error, the text holds U+D800, which is half a character"),
+    ],
+)
+def test_a_batch_that_is_not_a_list_of_sentences_is_refused(
+    client: TestClient, body: dict[str, object], error: str
+) -> None:
+    answer = client.post("/api/batch", content=json.dumps(body), headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]) == (422, error)
+
+
+def test_a_list_that_is_too_long_is_refused(parser: Parser) -> None:
+    with served(parser, limits=Limits(sentences=2)) as client:
+        answer = client.post("/api/batch", json={"sentences": ["run"] * 3})
+    assert (answer.status_code, answer.json()["error"]) == (413, "3 sentences; a batch holds at most 2")
 
 
 def test_a_batch_is_scored_by_the_tokens_of_programs_as_nqg_evaluate_does(client: TestClient) -> None:
@@ -193,7 +260,7 @@ def test_uses_and_examples_of_rules_come_from_the_examples(parser: Parser) -> No
 def test_examples_that_fail_or_find_no_room_do_not_end_the_counting(
     parser: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, failures = Batcher.ask_all, [Busy("full", retry_after=0), NqgError("too much")]
+    original, failures = Batcher.ask_all, [Busy("full", retry_after=0), NqgError("too much"), NqgError("too much")]
 
     async def failing(self: Batcher[Question, Explained], questions: Sequence[Question]) -> list[Explained]:
         if failures:
@@ -220,7 +287,25 @@ def test_the_model_introduces_itself(client: TestClient, parser: Parser) -> None
     found = client.get("/api/model").json()
     assert (found["name"], found["rules"]) == ("tiny", len(parser.grammar))
     assert (found["has_fallback"], found["has_target_grammar"]) == (False, False)
-    assert sorted(found["suggestions"]) == sorted(EXAMPLES)
+    assert sorted(each["sentence"] for each in found["suggestions"]) == sorted(EXAMPLES)
+    assert (found["by_hand"], found["examples"], found["has_review"]) == (0, 1, False)
+
+
+def test_without_examples_those_of_its_training_are_suggested_with_their_programs(parser: Parser) -> None:
+    with served(parser, examples=()) as client:
+        for _ in range(500):
+            (one,) = client.get("/api/model").json()["suggestions"]
+            if one["target"]:
+                break
+        assert one == {"sentence": "walk and jump twice", "target": parser.parse("walk and jump twice").target}
+
+
+def test_rules_by_hand_are_marked_and_listed_alone(parser: Parser) -> None:
+    with served(parser.with_rules(["hop ### J", "NT_1 again ### NT_1 NT_1"])) as client:
+        assert client.get("/api/model").json()["by_hand"] == 2
+        found = client.get("/api/rules", params={"by_hand": True}).json()
+        assert [(rule["source"], rule["by_hand"]) for rule in found["rules"]] == [("hop", True), ("NT_1 again", True)]
+        assert client.get("/api/rules", params={"by_hand": True, "search": "hop"}).json()["found"] == 1
 
 
 def test_hostile_words_come_back_as_they_were(client: TestClient) -> None:

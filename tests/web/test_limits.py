@@ -165,7 +165,7 @@ def test_no_body_makes_the_server_fail(client: TestClient, body: bytes) -> None:
 
 @given(sentence=st.text(max_size=60))
 def test_any_text_is_a_sentence(client: TestClient, sentence: str) -> None:
-    answer = client.post("/api/parse", json={"sentence": sentence, "readings": 2, "explain": True})
+    answer = client.post("/api/parse", json={"sentence": sentence, "readings": 2, "drawings": True})
     assert answer.status_code == (200 if len(sentence.split()) <= 100 else 422)
     assert answer.json()["source"] == sentence.split()
 

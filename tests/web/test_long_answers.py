@@ -39,7 +39,8 @@ def client(copying: Parser) -> Iterator[TestClient]:
 
 def test_a_program_of_more_tokens_than_the_server_writes_is_an_abstention(client: TestClient) -> None:
     for twice in (4, 5, 90):
-        answer = client.post("/api/parse", json={"sentence": "walk" + " twice" * twice, "readings": 3, "explain": True})
+        asked = {"sentence": "walk" + " twice" * twice, "readings": 3, "explain": True, "drawings": True}
+        answer = client.post("/api/parse", json=asked)
         assert answer.status_code == 200
         expected = (" ".join(["W"] * 16), "") if twice == 4 else (None, LONG_TARGET)
         assert (answer.json()["target"], answer.json()["reason"]) == expected

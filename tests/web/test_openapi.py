@@ -32,16 +32,18 @@ CHECKS = [
     response_headers_conformance,
     negative_data_rejection,
 ]
+PATHS = ["/api/parse", "/api/batch", "/api/rules", "/api/suggestions", "/api/examples", "/api/model"]
 
 
 @pytest.fixture(scope="module")
-def schema(parser: Parser) -> Iterator[BaseSchema]:
-    with running(parser) as server:
+def schema(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BaseSchema]:
+    folder = tmp_path_factory.mktemp("review")
+    with running(parser, log=folder / "log.jsonl", review=folder / "train.jsonl") as server:
         yield schemathesis.openapi.from_url(f"{server.address}/openapi.json")
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode))
-@pytest.mark.parametrize("path", ["/api/parse", "/api/batch", "/api/rules", "/api/model"])
+@pytest.mark.parametrize("path", PATHS)
 def test_every_answer_is_as_the_document_says(schema: BaseSchema, path: str, mode: GenerationMode) -> None:
     (operation,) = schema[path].values()
 
@@ -56,7 +58,7 @@ def test_every_answer_is_as_the_document_says(schema: BaseSchema, path: str, mod
 
 def test_the_document_names_every_route_of_the_api_and_no_page(client: TestClient) -> None:
     document = client.get("/openapi.json").json()
-    assert list(document["paths"]) == ["/api/parse", "/api/batch", "/api/rules", "/api/model"]
+    assert list(document["paths"]) == PATHS
     assert {"422", "413", "503"} <= set(document["paths"]["/api/parse"]["post"]["responses"])
 
 

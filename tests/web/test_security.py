@@ -156,9 +156,9 @@ def test_refusals_carry_the_headers_too(client: TestClient) -> None:
 
 def test_a_hostile_grammar_and_sentence_stay_text_in_every_drawing(client: TestClient) -> None:
     sentence = f"{HOSTILE} twice"
-    answer = client.post("/api/parse", json={"sentence": sentence, "readings": 3, "explain": True}).json()
+    answer = client.post("/api/parse", json={"sentence": sentence, "readings": 3, "drawings": True}).json()
     assert answer["target"] == f"{HOSTILE_TARGET} {HOSTILE_TARGET}"
-    abstained = client.post("/api/parse", json={"sentence": f"{HOSTILE} <b>x</b>", "explain": True}).json()
+    abstained = client.post("/api/parse", json={"sentence": f"{HOSTILE} <b>x</b>", "drawings": True}).json()
     rules = client.get("/api/rules", params={"search": "script"}).json()["rules"]
     drawings = [
         *(answer["best"][key] for key in ("drawing", "outline")),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+from fastapi.routing import APIRoute
+
 from conftest import PROJECT
+from nqg.web.app import api
 from nqg.web.messages import MOST_READINGS
 from nqg.web.middleware import SHORTEST_TOKEN, Limits
 
@@ -23,6 +26,7 @@ def test_the_table_of_limits_is_true() -> None:
         "batches answered at a time": limits.batches,
         "readings": MOST_READINGS,
         "rules listed at a time": limits.rules,
+        "last sentences of the log that are reviewed": limits.reviewed,
         "sentences waiting": limits.queue_size,
         "requests answered at a time": limits.requests,
         "bytes of a request's head": limits.head_bytes,
@@ -34,5 +38,9 @@ def test_the_table_of_limits_is_true() -> None:
 
 
 def test_every_route_is_named() -> None:
-    for route in ("POST /api/parse", "POST /api/batch", "GET /api/rules", "GET /api/model", "GET /health", "/docs"):
-        assert route in PAGE
+    for route in api.routes:
+        assert isinstance(route, APIRoute)
+        if route.path.startswith("/api/"):
+            (method,) = route.methods or ()
+            assert f"{method} {route.path}" in PAGE
+    assert "GET /health" in PAGE

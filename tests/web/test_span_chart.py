@@ -143,4 +143,7 @@ def test_gaps_are_drawn_with_the_kind_of_every_part(parser: Parser) -> None:
         ("unknown", "fly"),
         ("loose", "and"),
         ("island", "jump"),
+        ("island", "the grammar derives this part"),
+        ("loose", "known, but it does not fit here"),
+        ("unknown", "no rule knows it"),
     ]

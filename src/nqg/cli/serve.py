@@ -14,12 +14,13 @@ import typer
 from nqg.cli.terminal import DATABASE, DEVICE, MODEL, checked_device, err
 from nqg.data.database import Database
 from nqg.data.examples import read_examples
-from nqg.errors import MissingExtra
+from nqg.errors import MissingExtra, SettingsError
+from nqg.evaluation.suggestions import addable_examples
 from nqg.model_folder import check_digest
 
 try:
     from nqg.web.app import Server, Workers, address_of, bound_socket
-    from nqg.web.middleware import Access
+    from nqg.web.middleware import Access, is_loopback
     from nqg.web.service import GeobaseLookup, Service
 except ModuleNotFoundError as error:
     raise MissingExtra("nqg serve", "web") from error
@@ -52,6 +53,9 @@ DIGEST = typer.Option(
 LOG = typer.Option(
     None, "--log", metavar="FILE", help="Add what is asked and answered to this file: see `nqg suggest`."
 )
+REVIEW = typer.Option(
+    None, "--review", metavar="FILE", help="Sentences of the log can be annotated on the page: add pairs to this file."
+)
 WORKERS = typer.Option(
     1, "--workers", metavar="N", help="Processes that share the requests; from 2 on, dead ones are replaced.", min=1
 )
@@ -69,6 +73,7 @@ def serve(
     digest: str | None = DIGEST,
     workers: int = WORKERS,
     log: Path | None = LOG,
+    review: Path | None = REVIEW,
     device: str | None = DEVICE,
 ) -> None:
     """Serve a trained model: a web page to try it, and a JSON API.
@@ -81,7 +86,9 @@ def serve(
     carry a token.
     """
     access = Access.for_host(host, token, names)
-    known = model, access, examples, geobase, database, log, digest, checked_device(device), workers
+    if review:
+        check_review(review, log, host, token)
+    known = model, access, examples, geobase, database, log, review, digest, checked_device(device), workers
     load = partial(loaded_server, *known)
     check_digest(model, digest)
     with bound_socket(host, port) as bound:  # at once: a port in use is an error before anything starts
@@ -97,6 +104,15 @@ def serve(
             err.print(event)
 
 
+def check_review(review: Path, log: Path | None, host: str, token: str | None) -> None:
+    """Refuse a review without sentences, of a file that cannot be added to, or by people who were not chosen."""
+    if log is None:
+        raise SettingsError("--review takes its sentences from a log: give --log FILE, too")
+    addable_examples(review)
+    if not is_loopback(host) and token is None:
+        raise SettingsError("--review lets people write to a file: beyond this machine, choose the --token yourself")
+
+
 def loaded_server(
     model: Path,
     access: Access,
@@ -104,6 +120,7 @@ def loaded_server(
     geobase: Path | None,
     database: Path | None,
     log: Path | None,
+    review: Path | None,
     digest: str | None,
     device: str | None,
     workers: int,
@@ -115,6 +132,6 @@ def loaded_server(
     sentences = [example.source for example in read_examples(examples)] if examples else []
     lookup = GeobaseLookup.read(geobase) if geobase else None
     run_on = Database.open(database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS) if database else None
-    service = Service.load(model, device, lookup, run_on, log)
+    service = Service.load(model, device, lookup, run_on, log, review)
     check_digest(model, digest)  # what was loaded was whole, and the index is still the same
     return Server(service, access, sentences, bound)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
 from nqg.cli.terminal import DEVICE, JSON, MODEL, checked_device, err, out, report_written
-from nqg.data.examples import read_examples
-from nqg.errors import FormatError, NqgError
-from nqg.evaluation.suggestions import suggestions
-from nqg.files import numbered_lines, strict_json, write_text
+from nqg.errors import NqgError
+from nqg.evaluation.suggestions import suggested
+from nqg.files import write_text
 from nqg.inference.hybrid import Hybrid, load_model
 from nqg.inference.parser import Parser
-
-MOST = 20_000  # sentences of a log that are looked at: its last ones
 
 LOG = typer.Argument(
     metavar="LOG",
@@ -53,9 +49,7 @@ def suggest(
     parser = loaded.parser if isinstance(loaded, Hybrid) else loaded
     if not isinstance(parser, Parser):
         raise NqgError(f"{model}: expected a model with a grammar, whose gaps sentences could fill")
-    known = {" ".join(example.source.split()) for example in read_examples(train)} if train else set()
-    sentences = [each for each in logged(log) if " ".join(each.split()) not in known]
-    found = list(suggestions(parser, sentences[-MOST:], count))
+    found = suggested(parser, log, train, count)
     if as_json:
         rows = [asdict(each) | {"nearest": each.nearest and str(each.nearest)} for each in found]
         out.print_json(data=rows)
@@ -71,15 +65,3 @@ def suggest(
     if output:
         write_text(output, "".join(f"{each.source}\t{each.program or ''}\n" for each in found))
         report_written(output)
-
-
-def logged(path: Path) -> Iterator[str]:
-    """The sentences of a log: plain lines, examples, or lines of JSON with a `source`."""
-    for place, line in numbered_lines(path):
-        if path.suffix == ".jsonl":
-            values = strict_json(line, place)
-            if not isinstance(values, dict) or not isinstance(values.get("source"), str):
-                raise FormatError(f"expected an object with a 'source', found {line[:80]}", place)
-            yield values["source"]
-        else:
-            yield line.partition("\t")[0]

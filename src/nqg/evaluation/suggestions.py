@@ -12,13 +12,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from nqg.answers import Answer
+from nqg.data.examples import Example, format_of, read_examples, tokenized
+from nqg.errors import FormatError, NqgError, Place
+from nqg.evaluation.data_checks import flaws
+from nqg.files import append_line, numbered_lines, strict_json
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule
 from nqg.inference.gaps import explained, gaps
 from nqg.inference.parser import Parser
 from nqg.model.confidence import rule_pairs
 
+MOST = 20_000  # sentences of a log that are looked at: its last ones
 CLOSED = 0.25  # what a gap is still worth after a sentence that closes it was chosen
 SURE = 0.95  # answers of more confidence teach nothing that is not known
 
@@ -32,6 +38,43 @@ class Suggestion:
     program: str | None
     nearest: Rule | None
     gaps: tuple[str, ...]
+
+
+def logged(path: Path) -> Iterator[str]:
+    """The sentences of a log: plain lines, examples, or lines of JSON with a `source`."""
+    for place, line in numbered_lines(path):
+        if path.suffix == ".jsonl":
+            values = strict_json(line, place)
+            if not isinstance(values, dict) or not isinstance(values.get("source"), str):
+                raise FormatError(f"expected an object with a 'source', found {line[:80]}", place)
+            yield values["source"]
+        else:
+            yield line.partition("\t")[0]
+
+
+def suggested(parser: Parser, log: Path, train: Path | None, count: int, most: int = MOST) -> list[Suggestion]:
+    """What to annotate of the last sentences of a log that the training file does not have."""
+    known = {" ".join(example.source.split()) for example in read_examples(train)} if train else set()
+    sentences = [each for each in logged(log) if " ".join(each.split()) not in known]
+    return list(suggestions(parser, sentences[-most:], count))
+
+
+def addable_examples(train: Path) -> list[Example]:
+    """The examples of a file, perhaps a new one, if more can be added to it."""
+    if train.suffix == ".gz":
+        raise FormatError("pairs cannot be added to a compressed file; unpack it: gunzip", train)
+    format_of(train)
+    return read_examples(train) if train.exists() else []
+
+
+def add_example(train: Path, example: Example, parser: Parser) -> None:
+    """Add a pair to a training file, unless `nqg check` would find a flaw in it."""
+    raw = [*addable_examples(train), example]
+    line = format_of(train).line(example, Place(train, len(raw)))
+    for flaw in flaws(raw, tokenized(raw, parser.model.text)):
+        if flaw.line == len(raw):
+            raise NqgError(f"{train} stays as it is: {flaw.found}; {flaw.remedy}")
+    append_line(train, line)
 
 
 def suggestions(parser: Parser, sentences: Iterable[str], count: int) -> Iterator[Suggestion]:

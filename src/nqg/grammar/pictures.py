@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import accumulate, groupby, pairwise
 
-from nqg.grammar.derivation import Alignment, Derivation, Hyperedge, alignment
-from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols
+from nqg.grammar.derivation import Alignment, Derivation, Tokens, alignment
+from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, Symbols, ValueRule
 
 CHARACTER = 8.0  # pixels: a monospaced character at 13 px, with a little air
 GAP = 18.0  # between neighbours in a row
@@ -49,7 +49,11 @@ class TreeLayout:
 
 def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
     """A place for every word, as wide as it and the boxes over it ask for, and for every hyperedge."""
-    lines = [(shortened_side(each.rule.source), shortened_side(each.rule.target)) for each in derivation.hyperedges]
+    lines = [
+        (shortened(f"{slot and f'{slot}: '}{rule_side(each.rule.source)}"), shortened(rule_side(each.rule.target)))
+        for each in derivation.hyperedges
+        for slot in [slot_name(each.rule)]
+    ]
     box_widths = [2 * PADDING + CHARACTER * max(map(columns, pair)) for pair in lines]
     widths = [CHARACTER * columns(word) + GAP for word in derivation.source]
     for hyperedge, box in reversed(list(zip(derivation.hyperedges, box_widths, strict=True))):
@@ -68,15 +72,23 @@ def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
     return TreeLayout(boxes, words, word_line, edges[-1] + MARGIN, word_line + 24)
 
 
-def shortened_side(side: Symbols) -> str:
-    """A side of a rule in few characters.
+def rule_side(side: Symbols) -> str:
+    """A side of a rule as people see it.
 
     >>> from nqg.grammar.grammar import Rule
-    >>> shortened_side(Rule.parse("NT_1 and NT_2 ### NT_2 NT_1").target)
+    >>> rule_side(Rule.parse("NT_1 and NT_2 ### NT_2 NT_1").target)
     '② ①'
     """
-    text = " ".join(map(symbol_text, side))
+    return " ".join(map(symbol_text, side))
+
+
+def shortened(text: str) -> str:
     return text if len(text) <= LONGEST_SIDE else f"{text[: LONGEST_SIDE - 1].rstrip()}…"
+
+
+def slot_name(rule: Rule) -> str:
+    """The slot whose value a rule reads, `time` for `half past six ### 6:30`; nothing for other rules."""
+    return str(rule.slot_rule.source[0]).removeprefix(SLOT) if isinstance(rule, ValueRule) else ""
 
 
 def symbol_text(symbol: str | NonTerminal) -> str:
@@ -135,6 +147,7 @@ def joined(parts: Iterable[str]) -> Markup:
 
 HUES = 6  # colours that the hyperedges take in turn
 MOST_TOKENS = 600  # of a target that are drawn
+_SPACE = re.compile(r"\s*")
 MOST_APPLICATIONS = 400  # of a derivation that are drawn as a tree
 MOST_RULES = 200  # of a grammar that a notebook shows
 
@@ -148,27 +161,55 @@ def in_notebook(*pictures: str) -> str:
     return element("div", element("style", Markup(style())), *pictures, class_="nqg")
 
 
-def derivation_picture(derivation: Derivation, scores: Sequence[float] = ()) -> Markup:
-    """The target on top, the tree of hyperedges under it, the source words below; `scores` are a model's."""
+def derivation_picture(derivation: Derivation, scores: Sequence[float] = (), program: str = "") -> Markup:
+    """The program on top, the tree of hyperedges under it, the source words below; `scores` are a model's.
+
+    `program` is the target as training data writes it. What the value of a slot wrote is named after the slot.
+    """
     aligned, target = alignment(derivation), derivation.target
-    tokens = (
-        Markup(element("span", token, class_=f"token hue-{number % HUES}", data_node=number) + " ")
-        for token, number in zip(target[:MOST_TOKENS], aligned.tokens, strict=False)
-    )
+    pieces = [(gap, token, aligned.tokens[at]) for gap, token, at in program_pieces(program, target)]
+    tokens = []
+    for (gap, token, number), (_, _, following) in zip(pieces[:MOST_TOKENS], [*pieces[1:], ("", "", -1)], strict=False):
+        slot = slot_name(derivation.hyperedges[number].rule)
+        kind, named = f"token hue-{number % HUES}{' slot' if slot else ''}", slot if following != number else ""
+        tokens += [gap, element("span", token, class_=kind, data_node=number, data_slot=named or None)]
     rest = [f" … and {len(target) - MOST_TOKENS:,} more tokens"] if len(target) > MOST_TOKENS else []
-    program = element("p", joined(tokens), *rest, class_="target", aria_label="Program, token by token")
+    shown = element("p", *tokens, *rest, class_="target", aria_label="Program, token by token")
     tree = (
         _tree(derivation, aligned, scores)
         if len(derivation.hyperedges) <= MOST_APPLICATIONS
         else element("p", f"{len(derivation.hyperedges):,} applications: too many to draw.")
     )
-    return element("div", program, element("div", tree, class_="scroll"), class_="nqg-tree")
+    return element("div", shown, element("div", tree, class_="scroll"), class_="nqg-tree")
+
+
+def program_pieces(program: str, target: Tokens) -> list[tuple[str, str, int]]:
+    """The tokens of a target where they stand in a program: the gap before each, the token, its number.
+
+    Tokens that are written as white space are left out. Where a program is not made of them, they are set apart.
+
+    >>> program_pieces("on( lamp)", ("on", "(", "␣", "lamp", ")"))
+    [('', 'on', 0), ('', '(', 1), (' ', 'lamp', 3), ('', ')', 4)]
+    >>> program_pieces("", ("on", "lamp"))
+    [('', 'on', 0), (' ', 'lamp', 1)]
+    """
+    pieces: list[tuple[str, str, int]] = []
+    end = 0
+    for number, token in enumerate(target):
+        start = _SPACE.match(program, end).end()  # type: ignore[union-attr] # which matches always
+        if program.startswith(token, start):
+            pieces.append((program[end:start], token, number))
+            end = start + len(token)
+    if program and not program[end:].strip():
+        return pieces
+    return [(" " if number else "", token, number) for number, token in enumerate(target)]
 
 
 def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -> Markup:
     layout = tree_layout(derivation, aligned)
-    notes = [f", score {score:.2f}" for score in scores] or [""] * len(derivation.hyperedges)
-    parents = {child: parent for parent, below in enumerate(derivation.child_numbers()) for child in below}
+    children, hyperedges = derivation.child_numbers(), derivation.hyperedges
+    parents = {child: parent for parent, below in enumerate(children) for child in below}
+    captions = [rule_caption(derivation, number, children[number], scores) for number in range(len(hyperedges))]
     boxes = layout.boxes
     child_edges = (_edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at) for at in range(1, len(boxes)))
     words = list(zip(derivation.source, layout.words, aligned.words, strict=True))
@@ -181,8 +222,8 @@ def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -
             for word, x, number in words
         ),
         *(
-            _box(number, hyperedge, boxes[number], aligned.lasts[number], notes[number])
-            for number, hyperedge in enumerate(derivation.hyperedges)
+            _box(number, each.rule, boxes[number], aligned.lasts[number], captions[number])
+            for number, each in enumerate(hyperedges)
         ),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {layout.width:.1f} {layout.height:.1f}",
@@ -201,22 +242,39 @@ def _edge(box: Box, x: float, y: float, number: int) -> Markup:
     return element("path", d=path, class_=f"hue-{number % HUES}", data_node=number)
 
 
-def _box(number: int, hyperedge: Hyperedge, box: Box, last: int, note: str) -> Markup:
+def rule_caption(derivation: Derivation, number: int, children: Sequence[int], scores: Sequence[float]) -> str:
+    """A rule of a derivation in the language of the boxes, what its parts stand for, and its score.
+
+    >>> derivation = Derivation.parse('[0:2] NT_1 twice ### NT_1 NT_1\\n  [0:1] jump ### I_JUMP')
+    >>> rule_caption(derivation, 0, [1], [0.5, -1.25])
+    '① twice → ① ①, where ① is “jump”; score 0.50'
+    """
+    rule, words = derivation.hyperedges[number].rule, derivation.source
+    spans = [derivation.hyperedges[child].span for child in children]
+    parts = [
+        f"{symbol_text(NonTerminal(index))} is “{shortened(' '.join(words[span.start : span.end]))}”"
+        for index, span in enumerate(spans, start=1)
+    ]
+    slot = slot_name(rule)
+    said = f"{slot and f'{slot}: '}{rule_side(rule.source)} → {rule_side(rule.target)}"
+    where = f", where {', '.join(parts)}" if parts else ""
+    return f"{said}{where}{f'; score {scores[number]:.2f}' if scores else ''}"
+
+
+def _box(number: int, rule: Rule, box: Box, last: int, caption: str) -> Markup:
     source, target = box.lines
-    spoken = f"{hyperedge.rule}, words {hyperedge.span.start + 1} to {hyperedge.span.end}{note}"
     return element(
         "g",
-        element("title", spoken),
+        element("title", caption),
         element("rect", x=box.x - box.width / 2, y=box.y, width=box.width, height=BOX_HEIGHT, rx=8),
         element("text", source, x=box.x, y=box.y + 18, class_="source"),
         element("text", target, x=box.x, y=box.y + 35, class_="yield"),
-        class_=f"node hue-{number % HUES}",
+        class_=f"node hue-{number % HUES}{' slot' if isinstance(rule, ValueRule) else ''}",
         tabindex=0,
         role="img",
-        aria_label=spoken,
+        aria_label=caption,
         data_node=number,
         data_last=last,
-        data_rule=f"{hyperedge.rule}{note}",
     )
 
 
@@ -233,7 +291,7 @@ def derivation_outline(derivation: Derivation) -> Markup:
 
 def rule_picture(rule: Rule) -> Markup:
     """Source → target, the non-terminals as ① ②."""
-    source, target = (" ".join(map(symbol_text, side)) for side in (rule.source, rule.target))
+    source, target = rule_side(rule.source), rule_side(rule.target)
     arrow = element("span", " → ", class_="arrow")
     return element("code", element("span", source, class_="source"), arrow, element("span", target, class_="yield"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nqg.answers import ILLEGAL, NO_DERIVATION, Answer
+from nqg.errors import LimitExceeded
 from nqg.grammar.chart import charts
 from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar, NonTerminal, spelled
@@ -136,11 +138,16 @@ def gaps(
     return Gaps(tokens, fewest_islands(spans, len(tokens)), unknown, misfits(grammar, tokens, limit))
 
 
-def explained(answer: Answer, grammar: Grammar, limit: int | None = None) -> Answer:
-    """The answer, its reason followed by what the grammar lacks where that is why it did not answer."""
+def explained(answer: Answer, grammar: Grammar, limit: int | None = None, found: Gaps | None = None) -> Answer:
+    """The answer, its reason followed by what the grammar lacks where that is why it did not answer.
+
+    What it lacks is `found` already, or a chart says so, unless it would be larger than `limit`.
+    """
     reason = answer.first.reason
     if reason == NO_DERIVATION or (reason == ILLEGAL and grammar.typing):
-        return replace(answer, reason=f"{answer.reason}: {gaps(grammar, answer.source_tokens, limit=limit)}")
+        with suppress(LimitExceeded):
+            lacking = found or gaps(grammar, answer.source_tokens, limit=limit)
+            return replace(answer, reason=f"{answer.reason}: {lacking}")
     return answer
 
 

@@ -17,7 +17,7 @@ from nqg.errors import NqgError, SettingsError
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import DecodeOptions, Parser
-from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind
+from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
 from nqg.settings_reader import read_dataclass
 from nqg.text.preprocessing import FILE as TEXT
 from nqg.text.preprocessing import Preprocessor
@@ -88,6 +88,18 @@ class Hybrid:
         if not parser.model.text.is_plain:
             fallback = TokenSystem(fallback, parser.model.text, bool(parser.model.text.slots))
         return cls(parser, fallback, Gate.read(folder / GATE) if (folder / GATE).exists() else None)
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_folder: Path | str, device: str | None = None, *, revision: str | None = None
+    ) -> Hybrid:
+        """The hybrid in a model folder or, where there is none, on the Hugging Face Hub as `owner/name`."""
+        with pretrained(name_or_folder, revision) as folder:
+            return cls.load(folder, device)
+
+    def push_to_hub(self, name: str, *, message: str = "Upload with nqg", private: bool | None = None) -> str:
+        """Upload the hybrid, with its card, to the Hugging Face Hub as `owner/name`; gives the commit's address."""
+        return push_to_hub(self.save, name, message, private)
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs into a folder, whole or not at all."""

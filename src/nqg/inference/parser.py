@@ -46,6 +46,7 @@ from nqg.model.scorer import untrained_bonuses
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
+from nqg.model_folder import pretrained, push_to_hub
 from nqg.text.preprocessing import Preprocessor, TokenizedSentence
 from nqg.training.processes import best_device
 
@@ -124,6 +125,18 @@ class Parser:
     def load(cls, folder: Path | str, device: str | None = None) -> Parser:
         """The parser in a model folder."""
         return cls(load_model(Path(folder), device or best_device()))
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_folder: Path | str, device: str | None = None, *, revision: str | None = None
+    ) -> Parser:
+        """The parser in a model folder or, where there is none, on the Hugging Face Hub as `owner/name`."""
+        with pretrained(name_or_folder, revision) as folder:
+            return cls.load(folder, device)
+
+    def push_to_hub(self, name: str, *, message: str = "Upload with nqg", private: bool | None = None) -> str:
+        """Upload the parser, with its card, to the Hugging Face Hub as `owner/name`; gives the commit's address."""
+        return push_to_hub(self.save, name, message, private)
 
     def save(
         self, folder: Path | str, *, provenance: Provenance | None = None, also: Callable[[Path], object] | None = None

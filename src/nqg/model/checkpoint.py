@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from nqg.data.sql_programs import SqlPrograms
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
+SENTENCES, LOOKED_AT, LONGEST_SENTENCE = 32, 4096, 200  # of the training data that a model keeps; characters of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +81,28 @@ class Provenance:
     training: Mapping[str, Any] = field(default_factory=dict)  # the settings
     records: tuple[Record, ...] = ()  # what was noted after each step
     measurements: tuple[Measurement, ...] = ()
+    sentences: tuple[str, ...] = ()  # a few of the training data, short ones first: for people who want to try it
 
     @classmethod
     def of(cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()) -> Provenance:
-        return cls(DataFingerprint.of(examples), asdict(training), tuple(records))
+        some = (examples[place].source for place in range(0, len(examples), -(-len(examples) // LOOKED_AT) or 1))
+        sentences = spread([each for each in some if len(each) <= LONGEST_SENTENCE], SENTENCES)
+        return cls(DataFingerprint.of(examples), asdict(training), tuple(records), sentences=tuple(sentences))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the records, as JSON has it."""
         return {name: value for name, value in asdict(self).items() if name != "records"}
+
+
+def spread(sentences: Iterable[str], most: int) -> list[str]:
+    """Some of the sentences, from the shortest to the longest.
+
+    >>> spread(["jump", "walk twice", "jump", "run and walk", "look"], 2)
+    ['look', 'run and walk']
+    """
+    ordered = sorted(dict.fromkeys(sentences), key=lambda each: (len(each.split()), each))
+    count = min(most, len(ordered))
+    return [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(count)]
 
 
 def record_lines(records: Iterable[Record]) -> str:
@@ -107,6 +122,11 @@ def read_records(path: Path) -> tuple[Record, ...]:
 SHOWN_RULES = 12
 
 CARD_TEXT = """\
+---
+library_name: nqg
+tags:
+- semantic-parsing
+---
 # A parsing model of nqg
 
 It turns sentences into programs: a grammar says which programs a sentence can mean, and a neural scorer
@@ -132,7 +152,7 @@ chooses among them. Every answer comes with the rules that produced it and with 
 ## Use
 
     from nqg import Parser
-    Parser.load("this/folder").parse("a sentence").target
+    Parser.from_pretrained("this/folder or owner/name").parse("a sentence").target
 
     nqg parse this/folder "a sentence" --explain
 

@@ -26,16 +26,22 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from nqg import __version__
+from nqg.data.examples import Example
 from nqg.errors import DamagedModel, NqgError
 from nqg.grammar.pictures import style
 from nqg.web.messages import (
     BatchRequest,
     BatchResponse,
     ErrorResponse,
+    ExampleRequest,
+    ExampleResponse,
     ModelResponse,
     ParseRequest,
     ParseResponse,
     RulesResponse,
+    SampleAnswer,
+    SuggestedSentence,
+    SuggestionsResponse,
 )
 from nqg.web.middleware import COOKIE, Access, AuthMiddleware, BodyLimitMiddleware, HTTPError, Limits
 from nqg.web.service import Question, RuleOrder, Service
@@ -48,6 +54,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Malformed request"},
     401: {"model": ErrorResponse, "description": "The token is missing or wrong"},
     403: {"model": ErrorResponse, "description": "From a page of another site"},
+    404: {"model": ErrorResponse, "description": "Not offered by this server"},
     408: {"model": ErrorResponse, "description": "The body took too long"},
     413: {"model": ErrorResponse, "description": "Too large"},
     415: {"model": ErrorResponse, "description": "Not JSON in UTF-8"},
@@ -104,8 +111,9 @@ Served = Annotated[Service, Depends(service_of)]
 
 @api.post("/api/parse", summary="The program of a sentence")
 async def parse(request: ParseRequest, service: Served) -> ParseResponse:
-    found = await service.explained(Question(request.sentence, request.readings, request.explain, request.exact))
-    return ParseResponse.of(found.answer, request.explain, found.gaps, found.geobase)
+    explain = request.explain or request.drawings
+    found = await service.explained(Question(request.sentence, request.readings, explain, request.exact))
+    return ParseResponse.of(found.answer, request, found.gaps, found.geobase)
 
 
 @api.post("/api/batch", summary="The programs of many sentences", response_model=BatchResponse)
@@ -123,18 +131,34 @@ async def rules(
     order: RuleOrder = "grammar",
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
+    by_hand: Annotated[bool, Query(description="Only those written by hand.")] = False,
 ) -> RulesResponse:
-    return service.usage.search(search, order, offset, min(limit, service.limits.rules))
+    return service.usage.search(search, order, offset, min(limit, service.limits.rules), by_hand)
+
+
+@api.get("/api/suggestions", summary="Which sentences of the log to annotate next")
+async def suggestions(service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> SuggestionsResponse:
+    return SuggestionsResponse(suggestions=[SuggestedSentence.of(each) for each in await service.suggested(limit)])
+
+
+@api.post("/api/examples", summary="Add a pair to the training file")
+async def add_example(request: ExampleRequest, service: Served) -> ExampleResponse:
+    written = await service.accept(Example(request.source.strip(), request.target.strip()))
+    return ExampleResponse(file=str(written))
 
 
 @api.get("/api/model", summary="What is being served")
 async def model(service: Served) -> ModelResponse:
+    data = service.parser.model.provenance.data
     return ModelResponse(
         name=service.name,
         rules=len(service.parser.grammar),
+        by_hand=len(service.parser.model.by_hand),
+        examples=data.examples if data else None,
         has_target_grammar=service.parser.model.target_grammar is not None,
         has_fallback=service.has_fallback,
-        suggestions=service.suggestions,
+        has_review=service.review is not None,
+        suggestions=[SampleAnswer(sentence=each, target=target) for each, target in service.suggestions.items()],
         most_tokens=service.limits.tokens,
         most_sentences=service.limits.sentences,
         most_bytes=service.limits.body_bytes,

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from nqg.answers import Answer, ChartSpan, Reading, exact_match, in_percent
+from nqg.evaluation.suggestions import Suggestion
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.pictures import Markup, columns, derivation_outline, derivation_picture, element, rule_picture
+from nqg.grammar.pictures import (
+    Markup,
+    columns,
+    derivation_outline,
+    derivation_picture,
+    element,
+    rule_picture,
+    rule_side,
+)
 from nqg.inference.gaps import Gaps
 from nqg.web.middleware import HTTPError, Limits
 
@@ -54,11 +63,11 @@ def cell_picture(span: Span, cell: ChartSpan | None, words: int, width: float) -
     x, y = width * (span.start + span.end) / 2, ROW_HEIGHT * (words - (span.end - span.start))
     if cell is None:
         return element("circle", cx=x, cy=y + ROW_HEIGHT / 2, r=2, class_="nothing")
-    is_used = cell.probability >= 0.005
+    is_used, said = cell.probability >= 0.005, f"{rule_side(cell.rule.source)} → {rule_side(cell.rule.target)}"
     box = {"x": x - width / 2 + 2, "y": y + 2, "width": width - 4, "height": ROW_HEIGHT - 4, "rx": 6}
     return element(
         "g",
-        element("title", f"{cell.rule}\nbest score {cell.score:.2f}, in {cell.probability:.2%} of the probability"),
+        element("title", f"{said}\nbest score {cell.score:.2f}, in {cell.probability:.2%} of the probability"),
         element("rect", **box, fill_opacity=round(0.08 + 0.82 * cell.probability, 3)),
         element("text", f"{cell.probability:.0%}" if is_used else f"{cell.score:.1f}", x=x, y=y + ROW_HEIGHT / 2 + 4),
         class_="cell sure" if cell.probability >= 0.5 else "cell" if is_used else "cell unused",
@@ -82,16 +91,22 @@ def chart_table(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
 
 
 def gaps_picture(gaps: Gaps) -> Markup:
-    """The sentence with its islands underlined and its unknown words marked, and the same in words."""
-    titles = {"unknown": "no rule has this word", "loose": "known, but not used here", "island": "derivable"}
+    """The sentence with its islands underlined and its unknown words marked, and a legend."""
+    titles = {
+        "island": "the grammar derives this part",
+        "loose": "known, but it does not fit here",
+        "unknown": "no rule knows it",
+    }
     parts = [(span.start, span.end, "island") for span in gaps.islands]
     parts += [(at, at + 1, "unknown" if at in gaps.unknown else "loose") for at in gaps.uncovered]
     spans = (
         Markup(element("span", " ".join(gaps.source[start:end]), class_=kind, title=titles[kind]) + " ")
         for start, end, kind in sorted(parts)
     )
-    reason = element("p", f"{str(gaps)[:1].upper()}{str(gaps)[1:]}.")
-    return element("div", element("p", *spans, class_="sentence"), reason, class_="nqg-gaps")
+    kinds = {kind for _, _, kind in parts}
+    legend = (element("span", title, class_=kind) for kind, title in titles.items() if kind in kinds)
+    shown = element("p", *spans, class_="sentence"), element("p", *legend, class_="legend")
+    return element("div", *shown, class_="nqg-gaps")
 
 
 def without_surrogates(text: str) -> str:
@@ -122,42 +137,52 @@ class ParseRequest(Message):
 
     sentence: Text = Field(examples=["walk twice"], description="Words separated by spaces.")
     readings: Annotated[int, Field(ge=0, le=MOST_READINGS)] = 0
-    explain: bool = Field(default=False, description="Also send derivations, drawings, the chart and the gaps.")
+    explain: bool = Field(default=False, description="Also send derivations, the chart and the gaps.")
+    drawings: bool = Field(default=False, description="Also send those as HTML.")
     exact: bool = Field(default=False, description="Do not correct typos.")
 
 
 class BatchRequest(Message):
-    """Sentences to parse, as the text of a TSV file."""
+    """Sentences to parse: a list or, with programs to compare answers with, the text of a TSV file."""
 
-    text: Text = Field(examples=["walk twice\tI_WALK I_WALK\njump\n"], description="sentence, or sentence<TAB>program.")
+    sentences: list[Text] | None = Field(default=None, examples=[["walk twice", "jump"]])
+    text: Text | None = Field(
+        default=None,
+        examples=["walk twice\tI_WALK I_WALK\njump\n"],
+        description="In place of `sentences`: lines of sentence, or sentence<TAB>program.",
+    )
 
     def lines(self, limits: Limits) -> list[BatchLine]:
-        r"""The lines of the text; blank ones are skipped.
+        r"""The sentences, or the lines of the text; its blank ones are skipped.
 
         >>> BatchRequest(text="jump\tI_JUMP\n\nwalk twice\n").lines(Limits())
         [BatchLine(sentence='jump', expected='I_JUMP'), BatchLine(sentence='walk twice', expected=None)]
         """
-        lines: list[BatchLine] = []
-        for number, line in enumerate(self.text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), start=1):
+        if (self.sentences is None) == (self.text is None):
+            raise HTTPError(422, "expected either 'sentences' or 'text'")
+        lines = list(map(BatchLine, self.sentences or ()))
+        for number, line in enumerate((self.text or "").removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1):
             if not line.strip():
                 continue
             sentence, *programs = line.split("\t")
             if len(programs) > 1:
                 found = f"{len(programs) + 1} columns"
                 raise HTTPError(422, f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {found}")
-            limits.check_length(sentence, f"line {number}: ")
-            lines.append(BatchLine(sentence.strip(), programs[0].strip() or None if programs else None))
+            lines.append(BatchLine(sentence.strip(), programs[0].strip() or None if programs else None, number))
         if len(lines) > limits.sentences:
             raise HTTPError(413, f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}")
+        for number, each in enumerate(lines, start=1):
+            limits.check_length(each.sentence, f"line {each.line}: " if each.line else f"sentence {number}: ")
         return lines
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """A line of a batch request: a sentence and, perhaps, its program."""
+    """A sentence of a batch request and, perhaps, its program and its line in the text."""
 
     sentence: str
     expected: str | None = None
+    line: int | None = field(default=None, repr=False)
 
 
 class DerivationStep(Message):
@@ -181,7 +206,7 @@ class ReadingFound(Message):
     outline: str | None = Field(default=None, description="The derivation as a nested HTML list.")
 
     @classmethod
-    def of(cls, reading: Reading, explain: bool) -> ReadingFound:
+    def of(cls, reading: Reading, explain: bool, draw: bool) -> ReadingFound:
         message = cls(target=reading.program, probability=reading.probability, is_legal=reading.is_legal)
         if explain:
             steps = zip(reading.derivation.hyperedges, reading.derivation.depths(), reading.scores, strict=True)
@@ -189,7 +214,8 @@ class ReadingFound(Message):
                 DerivationStep(rule=str(each.rule), start=each.span.start, end=each.span.end, depth=depth, score=score)
                 for each, depth, score in steps
             ]
-            message.drawing = derivation_picture(reading.derivation, reading.scores)
+        if draw:
+            message.drawing = derivation_picture(reading.derivation, reading.scores, reading.program)
             message.outline = derivation_outline(reading.derivation)
         return message
 
@@ -255,8 +281,10 @@ class ParseResponse(Message):
     rows: QueryRows | None = None
 
     @classmethod
-    def of(cls, answer: Answer, explain: bool, gaps: Gaps | None, geobase: GeobaseAnswer | None) -> ParseResponse:
-        own, source = answer.first, answer.source_tokens
+    def of(
+        cls, answer: Answer, request: ParseRequest, gaps: Gaps | None, geobase: GeobaseAnswer | None
+    ) -> ParseResponse:
+        own, source, explain, draw = answer.first, answer.source_tokens, request.explain, request.drawings
         response = cls(
             source=list(source),
             target=answer.target,
@@ -266,12 +294,12 @@ class ParseResponse(Message):
             sureness=sureness(own),
             reason=answer.reason,
             corrections=corrected_words(answer),
-            best=ReadingFound.of(own.reading, explain) if own.reading else None,
-            readings=[ReadingFound.of(reading, explain) for reading in own.readings],
+            best=ReadingFound.of(own.reading, explain, draw) if own.reading else None,
+            readings=[ReadingFound.of(reading, explain, draw) for reading in own.readings],
             geobase=geobase,
             rows=QueryRows(**answer.rows.to_dict()) if answer.rows else None,
         )
-        if own.chart is not None:
+        if own.chart is not None and explain:
             response.chart = [
                 ChartCell(
                     start=at.start, end=at.end, rule=str(each.rule), score=each.score, probability=each.probability
@@ -279,11 +307,12 @@ class ParseResponse(Message):
                 for each in own.chart
                 for at in [each.span]
             ]
-            response.chart_drawing = chart_picture(source, own.chart)
-        if gaps is not None:
+        if gaps is not None and explain:
             islands = [(span.start, span.end) for span in gaps.islands]
             response.gaps = Missing(unknown=list(gaps.unknown), islands=islands)
-            response.gaps_drawing = gaps_picture(gaps)
+        if draw:
+            response.chart_drawing = chart_picture(source, own.chart) if own.chart else None
+            response.gaps_drawing = gaps_picture(gaps) if gaps else None
         return response
 
 
@@ -394,14 +423,57 @@ class RulesResponse(Message):
     rules: list[RuleFound]
 
 
+class SuggestedSentence(Message):
+    """A sentence to annotate, why, the nearest rule as HTML and, perhaps, a program to accept or to correct."""
+
+    source: str
+    why: str
+    program: str | None
+    nearest: str | None
+
+    @classmethod
+    def of(cls, found: Suggestion) -> SuggestedSentence:
+        nearest = rule_picture(found.nearest) if found.nearest else None
+        return cls(source=found.source, why=found.why, program=found.program, nearest=nearest)
+
+
+class SuggestionsResponse(Message):
+    """The sentences of the log that would teach most, best first."""
+
+    suggestions: list[SuggestedSentence]
+
+
+class ExampleRequest(Message):
+    """A pair for the training file."""
+
+    source: Text
+    target: Text
+
+
+class ExampleResponse(Message):
+    """Where a pair was added."""
+
+    file: str
+
+
+class SampleAnswer(Message):
+    """A sentence to try and its program, as soon as that is known."""
+
+    sentence: str
+    target: str | None
+
+
 class ModelResponse(Message):
     """What is being served, and its limits."""
 
     name: str
     rules: int
+    by_hand: int = Field(description="How many of the rules were written by hand.")
+    examples: int | None = Field(description="How many examples it learned from, where that is known.")
     has_target_grammar: bool
     has_fallback: bool
-    suggestions: list[str]
+    has_review: bool = Field(description="Whether sentences of a log can be annotated.")
+    suggestions: list[SampleAnswer]
     most_tokens: int
     most_sentences: int
     most_bytes: int

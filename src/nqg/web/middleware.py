@@ -49,6 +49,7 @@ class Limits:
     batch_tokens: int = 200_000  # of all programs of a batch request
     batches: int = 16  # batch requests that are answered at a time; further ones are refused
     rules: int = 100  # listed at a time
+    reviewed: int = 1_000  # last sentences of the log among which those to annotate are looked for
     chart_entries: int = 1 << 20  # of the chart of a sentence that is explained
     batch_size: int = 64  # sentences that are parsed at once
     queue_size: int = 512  # sentences that wait for their turn; further ones are refused
@@ -212,13 +213,15 @@ class Access:
 
     def check(self, scope: Scope, headers: Headers) -> None:
         """Refuse a request for another host, from another site's page, or without the token."""
-        host = headers.get("host", "")
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
+        name = _host_name(headers.get("host", ""))
         if name not in self.names and not (self.addresses and _is_address(name)):
             reason = f"this server does not answer for the host '{name[:80]}'; start it with --name to allow it"
             raise HTTPError(421, reason)
-        # Only browsers send the header.
-        if scope["method"] == "POST" and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        # Only browsers send these headers, older ones only the second; of forms, such as the login's, it is "null".
+        is_foreign = headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+        if "origin" in headers and scope["path"].startswith("/api/"):
+            is_foreign |= _host_name(headers["origin"].rpartition("//")[2]) != name
+        if scope["method"] == "POST" and is_foreign:
             raise HTTPError(403, "requests from pages of other sites are not answered")
         if self.token is None or scope["path"].startswith(OPEN):
             return
@@ -265,6 +268,11 @@ class AuthMiddleware:
 
 def _equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+def _host_name(host: str) -> str:
+    """A host without its port."""
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
 
 
 def _is_address(name: str) -> bool:

@@ -14,23 +14,26 @@ from typing import Generic, Literal, TypeVar
 
 from nqg.answers import Answer
 from nqg.data.database import Database
+from nqg.data.examples import Example
 from nqg.data.geobase import Geography, read_geobase
 from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
 from nqg.engines import keep_large_blocks_apart, release_holes
 from nqg.errors import DamagedModel, FormatError, NqgError
 from nqg.evaluation.denotations import denotation
+from nqg.evaluation.suggestions import Suggestion, add_example, suggested
 from nqg.grammar.grammar import Grammar, Rule, spelled
 from nqg.grammar.pictures import rule_picture
 from nqg.inference.execution import executed
-from nqg.inference.gaps import Gaps, gaps
+from nqg.inference.gaps import Gaps, explained, gaps
 from nqg.inference.hybrid import Hybrid, load_model
 from nqg.inference.parser import DecodeOptions, Parser
+from nqg.model.checkpoint import spread
 from nqg.web.messages import GeobaseAnswer, RuleFound, RulesResponse
-from nqg.web.middleware import Busy, Limits
+from nqg.web.middleware import Busy, HTTPError, Limits
 
 BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
 EXAMPLES_A_RULE = 3
-SUGGESTIONS = 4
+SUGGESTIONS = 6
 TIDY_EVERY = 1.0  # seconds; more often costs time
 LONG_BATCH = "the programs of the batch have too many tokens"
 MOST_MEANINGS = 4096  # combinations of what a sentence's names may mean that are tried
@@ -38,6 +41,7 @@ MOST_MEANINGS = 4096  # combinations of what a sentence's names may mean that ar
 RuleOrder = Literal["grammar", "uses"]
 Query = TypeVar("Query")
 Result = TypeVar("Result")
+Work = TypeVar("Work")
 
 
 class Batcher(Generic[Query, Result]):
@@ -96,6 +100,10 @@ class Batcher(Generic[Query, Result]):
             for future in futures:
                 future.cancel()  # nobody waits for the rest any more; a no-op where the answer is there
 
+    async def run(self, work: Callable[[], Work]) -> Work:
+        """Do something else in the thread that answers questions, which wait meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
     async def _work(self) -> None:
         while True:
             batch = [await self._queue.get()]
@@ -152,10 +160,11 @@ class UsageCounter:
             if is_example and len(examples) < EXAMPLES_A_RULE and sentence not in examples:
                 examples.append(sentence)
 
-    def search(self, text: str, order: RuleOrder, offset: int, limit: int) -> RulesResponse:
-        """The rules that have every word of `text`, in the grammar's order or the most used first."""
+    def search(self, text: str, order: RuleOrder, offset: int, limit: int, by_hand: bool = False) -> RulesResponse:
+        """The rules, or those by hand, that have every word of `text`, in the grammar's order or most used first."""
         words = text.lower().split()
-        found = [each for each in enumerate(self._rules) if all(word in str(each[1]).lower() for word in words)]
+        listed = [each for each in enumerate(self._rules) if not by_hand or each[1] in self._by_hand]
+        found = [each for each in listed if all(word in str(each[1]).lower() for word in words)]
         if order == "uses":
             found.sort(key=lambda each: -self._counts[each[1]])
         rules = [
@@ -232,16 +241,17 @@ class Service:
         geobase: GeobaseLookup | None = None,
         database: Database | None = None,
         log: Path | None = None,
+        review: Path | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
     ) -> None:
         parser = model.parser if isinstance(model, Hybrid) else model
         if not isinstance(parser, Parser):
             raise NqgError(f"the page shows the rules of a Parser, found {type(parser).__name__}")
         self.name, self.parser, self.geobase, self.limits = name, parser, geobase, limits
-        self.database, self.log = database, log
+        self.database, self.log, self.review = database, log, review
         self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
-        self.suggestions: list[str] = []
+        self.suggestions: dict[str, str | None] = {}  # sentences to try, and their programs
         self._model, self._tidied, self._batches = model, 0.0, 0
         self._batcher: Batcher[Question, Explained] | None = None
         self._counting: asyncio.Task[None] | None = None
@@ -254,19 +264,23 @@ class Service:
         geobase: GeobaseLookup | None = None,
         database: Database | None = None,
         log: Path | None = None,
+        review: Path | None = None,
     ) -> Service:
-        return cls(folder.resolve().name, load_model(folder, device), geobase=geobase, database=database, log=log)
+        model = load_model(folder, device)
+        name = next((part for part in folder.resolve().parts[::-1] if part != "model"), "model")
+        return cls(name, model, geobase=geobase, database=database, log=log, review=review)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
-        """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested."""
-        limits = self.limits
+        """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested.
+
+        Without examples, those that the model keeps of its training data take their place.
+        """
+        limits, examples = self.limits, examples or self.parser.model.provenance.sentences
         keep_large_blocks_apart()
         self._batcher = Batcher(self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size)
         await self._batcher.start()
         self._counting = asyncio.create_task(self._count_examples(self._batcher, examples))
-        ordered = sorted(dict.fromkeys(examples), key=lambda each: (len(each.split()), each))
-        count = min(SUGGESTIONS, len(ordered))  # short and long ones
-        self.suggestions = [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(count)]
+        self.suggestions = dict.fromkeys(spread(examples, SUGGESTIONS))
 
     async def stop(self) -> None:
         if self._counting is not None:
@@ -287,6 +301,25 @@ class Service:
         self.usage.count(answer)
         if self.log:
             answer.log_to(self.log)
+
+    async def suggested(self, count: int) -> list[Suggestion]:
+        """What to annotate of the log that the training file does not have."""
+        log, train = self._reviewed()
+        known = train if train.exists() else None
+        if not log.exists():
+            return []
+        return await self._started().run(lambda: suggested(self.parser, log, known, count, self.limits.reviewed))
+
+    async def accept(self, example: Example) -> Path:
+        """Add a pair to the training file, and say which that is."""
+        _, train = self._reviewed()
+        await self._started().run(lambda: add_example(train, example, self.parser))
+        return train
+
+    def _reviewed(self) -> tuple[Path, Path]:
+        if self.log is None or self.review is None:
+            raise HTTPError(404, "nothing is reviewed here; start the server with --log FILE --review TRAIN.tsv")
+        return self.log, self.review
 
     async def answers(self, sentences: Sequence[str]) -> AsyncIterator[list[Answer]]:
         """The answers to a batch, a part at a time so that other clients get their turn in between.
@@ -318,11 +351,15 @@ class Service:
 
     async def _count_examples(self, batcher: Batcher[Question, Explained], examples: Sequence[str]) -> None:
         few = max(1, self.limits.batch_size // 4)  # leaves room for people
-        parts = [examples[start : start + few] for start in range(0, len(examples), few)]
+        suggested = list(self.suggestions)  # first: whoever opens the page sees them
+        parts = [suggested, *(examples[start : start + few] for start in range(0, len(examples), few))]
         while parts:
             try:
                 for found in await batcher.ask_all([Question(sentence) for sentence in parts[0]]):
-                    self.usage.count(found.answer, is_example=True)
+                    if parts[0] is suggested:
+                        self.suggestions[found.answer.source] = found.answer.target
+                    else:
+                        self.usage.count(found.answer, is_example=True)
             except Busy as busy:
                 await asyncio.sleep(busy.retry_after)
                 continue
@@ -349,8 +386,10 @@ class Service:
             answers = self._model.with_options(options).answers(sentences[place].source for place in places)
             for place, given in zip(places, answers, strict=True):
                 answer = executed(given, self.database) if self.database else given
-                explain = questions[place].explain
-                found[place] = self._explanation(sentences[place], answer) if explain else Explained(answer)
+                if questions[place].explain:
+                    found[place] = self._explanation(sentences[place], answer)
+                else:
+                    found[place] = Explained(explained(answer, self.parser.grammar, self.limits.chart_entries))
         if time.monotonic() > self._tidied + TIDY_EVERY:
             release_holes()
             self._tidied = time.monotonic()
@@ -361,4 +400,5 @@ class Service:
         limit = self.limits.chart_entries  # of a sentence that the encoder cannot read there is no chart yet
         lacking = gaps(self.parser.grammar, answer.source_tokens, spans=spans or None, limit=limit)
         geobase = self.geobase.result(sentence, answer.target) if self.geobase and answer.target is not None else None
-        return Explained(answer, None if lacking.is_whole else lacking, geobase)
+        whole = explained(answer, self.parser.grammar, found=lacking)
+        return Explained(whole, None if lacking.is_whole else lacking, geobase)

@@ -29,19 +29,19 @@ function show(answer) {
 const metric = (name, value) => make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value }));
 
 function outcome({ is_right: right, target, answered_by: by, reason }) {
-  if (target === null) return ["abstained", reason];
-  if (right === null) return ["answered", `by the ${by}`];
-  return right ? ["right", "right"] : ["wrong", "wrong"];
+  if (target === null) return ["abstained", "abstained", reason];
+  if (right === null) return ["answered", `by the ${by}`, reason];
+  return right ? ["right", "right", ""] : ["wrong", "wrong", ""];
 }
 
 function row(each) {
-  const [kind, words] = outcome(each);
+  const [kind, words, reason] = outcome(each);
   const expected = each.is_right === false ? [make("div", { className: "muted" }, "expected ", make("code", { textContent: each.expected }))] : [];
   return make("tr", { className: kind },
     make("td", { textContent: each.sentence }),
     make("td", {}, make("code", { textContent: each.target ?? "" }), ...expected),
     make("td", { className: "number", textContent: each.probability === null ? "" : percent(each.confidence ?? each.probability) }),
-    make("td", {}, make("span", { className: `badge ${kind}`, textContent: words })));
+    make("td", {}, make("span", { className: `badge ${kind}`, textContent: words }), make("div", { className: "muted", textContent: reason })));
 }
 
 const cell = (value) => String(value ?? "").replace(/[\t\r\n]/g, " ");

@@ -23,14 +23,30 @@ const field = (name, schema) =>
   make("tr", {}, make("th", { scope: "row" }, make("code", { textContent: name })), make("td", {}, kind(schema)),
     make("td", { textContent: [schema.description, bounds(schema)].filter(Boolean).join(" ") }));
 
-function endpoint(path, method, operation) {
+// A command for a shell, in which text between single quotes is only text.
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+function command(path, method, sentences) {
+  const bodies = {
+    "/api/parse": { sentence: sentences[0], readings: 3 },
+    "/api/batch": { sentences: sentences.slice(0, 2) },
+    "/api/examples": { source: sentences[0], target: "…" },
+  };
+  const query = path === "/api/rules" ? `?search=${encodeURIComponent(sentences[0].split(" ")[0])}` : "";
+  const words = [`curl -s ${quoted(`${location.origin}${path}${query}`)}`];
+  if (method === "post") words.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(bodies[path]))}`);
+  return make("pre", {}, make("code", { textContent: words.join(" \\\n  ") }));
+}
+
+function endpoint(path, method, operation, sentences) {
   const body = operation.requestBody?.content["application/json"].schema;
   const answer = operation.responses["200"].content["application/json"].schema;
   const parameters = (operation.parameters ?? []).map((each) => field(each.name, each.schema));
   return make("article", { className: "card" },
     make("h2", {}, make("span", { className: "badge grammar", textContent: method.toUpperCase() }), " ", make("code", { textContent: path })),
     make("p", { textContent: operation.summary }),
-    ...(parameters.length ? [make("table", {}, make("tbody", {}, ...parameters))] : []),
+    command(path, method, sentences),
+    ...(parameters.length ? [make("div", { className: "scroll" }, make("table", {}, make("tbody", {}, ...parameters)))] : []),
     make("p", {}, ...(body ? ["takes ", kind(body), ", "] : []), "gives ", kind(answer)));
 }
 
@@ -40,8 +56,9 @@ function message(name, schema) {
     make("p", { textContent: schema.description ?? "" }), make("div", { className: "scroll" }, make("table", {}, make("tbody", {}, ...fields))));
 }
 
-ask("/openapi.json").then(({ paths, components }) => {
-  const endpoints = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => endpoint(path, method, operation)));
+Promise.all([ask("/openapi.json"), ask("/api/model")]).then(([{ paths, components }, { suggestions }]) => {
+  const sentences = suggestions.length ? suggestions.map(({ sentence }) => sentence) : ["a sentence"];
+  const endpoints = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => endpoint(path, method, operation, sentences)));
   const messages = Object.entries(components.schemas).map(([name, schema]) => message(name, schema));
   byId("endpoints").replaceChildren(...endpoints, make("h1", { textContent: "Messages" }), ...messages);
 }, (error) => { byId("endpoints").textContent = error.message; });

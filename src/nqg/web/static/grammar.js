@@ -7,7 +7,9 @@ let latest = 0;
 
 export async function list() {
   const mine = ++latest;
-  const query = new URLSearchParams({ search: byId("search").value, order: byId("order").value, offset, limit: PAGE });
+  const query = new URLSearchParams({
+    search: byId("search").value, order: byId("order").value, by_hand: byId("by-hand").checked, offset, limit: PAGE,
+  });
   try {
     const answer = await ask(`/api/rules?${query}`);
     if (mine === latest) show(answer); // a slower answer to an earlier search must not win
@@ -40,11 +42,14 @@ function open(sentence) {
   parse(sentence);
 }
 
+export const introduce = (model) => { byId("by-hand-label").hidden = model.by_hand === 0; };
+
 export function start() {
   const restart = () => { offset = 0; list(); };
   byId("rules-form").addEventListener("submit", (event) => event.preventDefault());
   byId("search").addEventListener("input", restart);
   byId("order").addEventListener("change", restart);
+  byId("by-hand").addEventListener("change", restart);
   byId("earlier").addEventListener("click", () => { offset = Math.max(0, offset - PAGE); list(); });
   byId("later").addEventListener("click", () => { offset += PAGE; list(); });
   byId("tab-grammar").addEventListener("click", list);

@@ -2,8 +2,10 @@ import { ask, byId } from "./dom.js";
 import * as batch from "./batch.js";
 import * as grammar from "./grammar.js";
 import * as parsing from "./parse.js";
+import * as review from "./review.js";
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
+const shown = () => tabs.filter((tab) => !tab.hidden);
 
 function choose(tab) {
   for (const each of tabs) {
@@ -14,12 +16,12 @@ function choose(tab) {
   }
 }
 
-for (const [at, tab] of tabs.entries()) {
+for (const tab of tabs) {
   tab.addEventListener("click", () => choose(tab));
   tab.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const next = tabs[(at + step + tabs.length) % tabs.length];
+    const next = shown().at((shown().indexOf(tab) + step) % shown().length);
     next.focus();
     next.click();
   });
@@ -28,8 +30,11 @@ for (const [at, tab] of tabs.entries()) {
 grammar.start();
 batch.start();
 parsing.start();
+review.start();
 
 ask("/api/model").then((model) => {
   byId("model").textContent = `${model.name} · ${model.rules.toLocaleString("en")} rules`;
-  parsing.suggest(model.suggestions);
+  parsing.introduce(model);
+  grammar.introduce(model);
+  byId("tab-review").hidden = !model.has_review;
 }, () => {});

@@ -1,13 +1,20 @@
 import { ask, byId, drawn, make, percent, say } from "./dom.js";
-import { lightUp } from "./tree.js";
+import { fit, lightUp } from "./tree.js";
 
 const READINGS = 5;
+const caption = make("p", { id: "rule", className: "rule" }); // stands between the program and the tree
+caption.setAttribute("aria-live", "polite");
+const LONG = 160; // characters of a program that is shown in smaller letters
 
-export function suggest(sentences) {
-  byId("suggestions").hidden = sentences.length === 0;
+export function introduce({ name, rules, examples, suggestions }) {
+  const learned = examples === null ? "" : `, learned from ${examples === 1 ? "1 example" : `${examples.toLocaleString("en")} examples`}`;
+  byId("name").textContent = name;
+  byId("about").textContent = `, by a grammar of ${rules.toLocaleString("en")} rules${learned}`;
+  byId("suggestions").hidden = suggestions.length === 0;
   byId("suggestions").replaceChildren(
-    make("span", { className: "muted", textContent: "Try" }),
-    ...sentences.map((sentence) => make("button", { type: "button", className: "chip", textContent: sentence, onclick: () => parse(sentence) })),
+    make("p", { className: "muted", textContent: "Try one of its examples" }),
+    ...suggestions.map(({ sentence, target }) =>
+      make("button", { type: "button", className: "chip", onclick: () => parse(sentence) }, make("span", { textContent: sentence }), make("code", { textContent: target ?? "" }))),
   );
 }
 
@@ -15,7 +22,7 @@ export async function parse(sentence) {
   byId("sentence").value = sentence;
   say(byId("status"), "Parsing …");
   try {
-    const found = await ask("/api/parse", { sentence, readings: READINGS, explain: true });
+    const found = await ask("/api/parse", { sentence, readings: READINGS, drawings: true });
     say(byId("status"), "");
     history.replaceState(null, "", `#${encodeURIComponent(sentence)}`);
     show(found);
@@ -27,13 +34,25 @@ export async function parse(sentence) {
 
 function show(found) {
   byId("result").hidden = false;
+  byId("intro").hidden = true;
+  byId("suggestions").classList.add("compact");
   showAnswer(found);
   const readings = withBest(found);
   showReadings(readings, found.sureness);
   byId("derivation-part").hidden = readings.length === 0;
   if (readings.length) showDerivation(readings[0]);
-  byId("chart-card").hidden = !found.chart?.length;
+  byId("chart-card").hidden = !found.chart_drawing;
   byId("chart").replaceChildren(...drawn(found.chart_drawing));
+  fitChart();
+}
+
+// Where the triangle does not fit, most of what would be seen of it is empty: the table says the same.
+function fitChart() {
+  const picture = byId("chart").querySelector("svg");
+  if (!picture || !byId("chart-card").open) return;
+  const isWide = fit(picture) !== null;
+  picture.parentElement.hidden = isWide;
+  if (isWide) byId("chart").querySelector("details").open = true;
 }
 
 const withBest = ({ best, readings }) =>
@@ -41,15 +60,15 @@ const withBest = ({ best, readings }) =>
 
 function showAnswer({ target, answered_by: by, sureness, reason, corrections, gaps_drawing: gaps, geobase, rows }) {
   byId("answer-title").textContent = target === null ? "No answer" : "Program";
-  byId("program").textContent = target ?? "The parser abstains rather than guess.";
+  byId("program").textContent = target ?? `${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}.`;
   byId("program").classList.toggle("abstained", target === null);
   byId("program").classList.toggle("hidden", by === "grammar"); // the drawing shows it, in colours
   byId("by").textContent = by ? `by the ${by}` : "abstained";
   byId("by").className = `badge ${by ?? "nobody"}`;
   byId("sure").textContent = by === "grammar" ? sureness : "";
   byId("copy").hidden = target === null;
-  byId("reason").textContent = by === "fallback" ? `The grammar did not answer: ${reason}.` : `Reason: ${reason}.`;
-  byId("reason").hidden = !reason;
+  byId("reason").textContent = `The grammar did not answer: ${reason}.`;
+  byId("reason").hidden = !reason || target === null;
   byId("corrections").textContent = `Read ${corrections.map(({ written, read }) => `“${written}” as “${read}”`).join(", ")}.`;
   byId("corrections").hidden = corrections.length === 0;
   byId("geobase").hidden = !geobase;
@@ -70,7 +89,7 @@ function rowsTable({ columns, rows, is_cut: isCut }) {
 }
 
 function showReadings(readings, sureness) {
-  byId("readings-card").hidden = readings.length === 0;
+  byId("readings-card").hidden = readings.length < 2;
   byId("readings").replaceChildren(...readings.map((reading, at) => readingItem(reading, at, sureness)));
 }
 
@@ -93,11 +112,35 @@ function readingItem(reading, at, sureness) {
 
 function showDerivation({ drawing, outline }) {
   byId("derivation").replaceChildren(...drawn(drawing));
+  const target = byId("derivation").querySelector(".target");
+  target.classList.toggle("long", target.textContent.length > LONG);
+  target.after(caption);
+  showRoot();
   byId("outline").replaceChildren(...drawn(outline));
-  lightUp(byId("derivation").firstElementChild, byId("rule"));
+  lightUp(byId("derivation").firstElementChild, caption, legend(target.querySelector(".slot") !== null));
+}
+
+const legend = (hasSlots) => [
+  make("span", { className: "underlined", textContent: "a colour for each rule" }),
+  ...(hasSlots ? [make("span", { className: "filled", textContent: "a value of a slot" })] : []),
+  make("span", { textContent: `${matchMedia("(hover: none)").matches ? "Tap" : "Point at"} a box to see what it reads and writes; ① ② are the parts below it.` }),
+];
+
+// A tree that is too wide even when it is made smaller is scrolled to its root, and says so.
+function showRoot() {
+  const picture = byId("derivation").querySelector("svg");
+  if (!picture) return;
+  const scale = fit(picture);
+  byId("derivation").querySelector(".cue")?.remove();
+  if (scale === null) return;
+  const place = picture.parentElement, root = picture.querySelector(".node rect").getBBox();
+  place.scrollLeft = (root.x + root.width / 2) * scale - place.clientWidth / 2;
+  place.before(make("p", { className: "cue muted", textContent: "⟷ The tree is wider than the screen: swipe or scroll sideways." }));
 }
 
 export function start() {
+  addEventListener("resize", () => { showRoot(); fitChart(); });
+  byId("chart-card").addEventListener("toggle", fitChart);
   byId("parse-form").addEventListener("submit", (event) => {
     event.preventDefault();
     parse(byId("sentence").value);

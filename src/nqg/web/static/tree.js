@@ -1,8 +1,18 @@
 // Lights up what belongs together in a drawing: the numbers from a box's data-node to its data-last are its subtree.
 
-export function lightUp(figure, caption) {
-  const hint = "Point at a box, or move to it with Tab: its words, its rule and its part of the program light up. ① ② are the parts below it.";
-  caption.textContent = hint;
+const SMALLEST = 0.75; // scale at which a picture can still be read
+
+// Makes a picture as small as its place asks for; gives the scale where it is too wide all the same, else null.
+export function fit(picture) {
+  const { width, height } = picture.viewBox.baseVal, room = picture.parentElement.clientWidth;
+  const scale = Math.min(1, Math.max(SMALLEST, room / width));
+  picture.setAttribute("width", width * scale);
+  picture.setAttribute("height", height * scale);
+  return width * scale > room + 1 ? scale : null;
+}
+
+export function lightUp(figure, caption, legend) {
+  caption.replaceChildren(...legend);
   const nodes = new Map([...figure.querySelectorAll(".node")].map((node) => [Number(node.dataset.node), node]));
   const parts = [...figure.querySelectorAll("[data-node]")];
   let chosen = null;
@@ -18,7 +28,7 @@ export function lightUp(figure, caption) {
       part.classList.toggle("lit", Boolean(node) && at >= number && at <= last);
       part.classList.toggle("own", Boolean(node) && at === number);
     }
-    caption.textContent = node ? node.dataset.rule.replace(" ### ", " → ") : hint;
+    caption.replaceChildren(...(node ? [node.getAttribute("aria-label")] : legend));
     caption.classList.toggle("lit", Boolean(node));
   }
 

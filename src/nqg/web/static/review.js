@@ -1,0 +1,45 @@
+// What `nqg suggest` would print, with a program to accept or to correct.
+
+import { ask, byId, drawn, make, say } from "./dom.js";
+
+const status = (text, isError) => say(byId("review-status"), text, isError);
+
+async function list() {
+  status("Looking for sentences …");
+  try {
+    const { suggestions } = await ask("/api/suggestions");
+    byId("review-list").replaceChildren(...suggestions.map(card));
+    status(suggestions.length ? "" : "Nothing to review: every sentence of the log has an answer that is sure, or is in the training file.");
+  } catch (error) {
+    status(error.message, true);
+  }
+}
+
+function card({ source, why, program, nearest }) {
+  const place = make("textarea", { value: program ?? "", rows: 2, spellcheck: false, required: true });
+  const [rule] = drawn(nearest);
+  place.placeholder = rule?.querySelector(".yield").textContent ?? "";
+  const message = make("p", { className: "muted" });
+  message.setAttribute("role", "status");
+  const form = make("form", { className: "card ask suggestion" },
+    make("h2", { textContent: source }),
+    make("p", { className: "muted", textContent: why }),
+    ...(nearest ? [make("p", { className: "muted" }, "nearest rule: ", rule)] : []),
+    make("label", {}, program ? "Proposed program" : "Program", place),
+    make("div", { className: "row wrap" },
+      make("button", { type: "submit", textContent: "Accept" }),
+      make("button", { type: "button", className: "quiet", textContent: "Skip", onclick: () => form.remove() })),
+    message);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const { file } = await ask("/api/examples", { source, target: place.value });
+      form.replaceChildren(make("p", { className: "muted" }, make("strong", { textContent: source }), " ", make("code", { textContent: place.value }), ` was added to ${file}.`));
+    } catch (error) {
+      say(message, error.message, true);
+    }
+  });
+  return form;
+}
+
+export const start = () => byId("tab-review").addEventListener("click", list);
