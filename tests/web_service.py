@@ -59,10 +59,11 @@ def running(
     examples: Sequence[str] = EXAMPLES,
     log: Path | None = None,
     review: Path | None = None,
+    name: str = "tiny",
 ) -> Iterator[Server]:
     """A real server on a free port of this machine, in a thread."""
     with bound_socket("127.0.0.1", 0, limits.client_timeout) as bound:
-        service = Service("tiny", parser, limits=limits, log=log, review=review)
+        service = Service(name, parser, limits=limits, log=log, review=review)
         server = Server(service, Access(), examples, bound)
         thread = threading.Thread(target=server.run)
         thread.start()

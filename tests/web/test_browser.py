@@ -371,7 +371,7 @@ def test_the_grammar_shows_one_example_a_rule_on_a_phone_and_rules_by_hand_alone
 
 def test_the_first_view_says_what_this_is_and_an_example_leads_on(page: Page) -> None:
     assert page.inner_text("h1 >> nth=0") == "Sentences to programs"
-    assert "8 rules, learned from 1 example" in page.inner_text("#intro")
+    playwright.expect(page.locator("#intro")).to_contain_text("8 rules, learned from 1 example.")
     page.locator("#suggestions .chip", has_text="run twice").click()
     page.wait_for_selector("#derivation svg")
     assert not page.locator("#intro").is_visible()
@@ -416,10 +416,14 @@ def test_the_pictures_of_the_docs_are_taken(browser: Browser, tmp_path: Path) ->
     (tmp_path / "log.jsonl").write_text('{"source": "is the sauna on"}\n{"source": "turn everything off"}\n')
     train = tmp_path / "train.tsv"
     shutil.copy(starter / "train.tsv", train)
-    with running(load_model(starter / "model", "cpu"), examples=(), log=tmp_path / "log.jsonl", review=train) as server:
+    with running(
+        load_model(starter / "model", "cpu"), examples=(), log=tmp_path / "log.jsonl", review=train, name="mine"
+    ) as server:
         for name, width, height in (("page", 1280, 800), ("page-phone", 390, 844)):
             scheme: Literal["light", "dark"] = "light" if name == "page" else "dark"
-            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            page = browser.new_page(
+                viewport={"width": width, "height": height}, color_scheme=scheme, is_mobile=name != "page"
+            )
             page.goto(server.address)
             parse(page, "Could you dim the kitchen lights to 35 percent at half past six?")
             page.wait_for_selector("#derivation svg")
