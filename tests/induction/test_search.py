@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.slots import slot_of
 from nqg.induction.corpus import underivable
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce
@@ -71,6 +72,25 @@ def test_new_rules_keep_to_the_settings(corpus: list[Example], settings: Inducti
     for step in Induction(corpus, settings).steps():
         is_found = step.phase not in (Phase.SAMPLING, Phase.FRAMING)  # which add examples as they are
         assert not is_found or all(is_allowed(rule, settings.max_non_terminals, brackets) for rule in step.added)
+
+
+@st.composite
+def marked_examples(draw: st.DrawFn) -> Example:
+    """An example with placeholders of slots, each on both sides."""
+    slots = draw(st.sets(st.sampled_from(("@date_1", "@time_1", "@time_2"))))
+    words, tokens = (draw(st.lists(st.sampled_from(side), min_size=1, max_size=3)) for side in (("a", "b", "c"), "ABC"))
+    source, target = (draw(st.permutations([*side, *sorted(slots)])) for side in (words, tokens))
+    return Example(" ".join(source), " ".join(target))
+
+
+@given(st.lists(marked_examples(), min_size=1, max_size=6), induction_settings())
+def test_rules_write_the_slots_that_they_read(corpus: list[Example], settings: InductionSettings) -> None:
+    induction = Induction(corpus, settings.changed(frame=False))
+    for _ in induction.steps():
+        pass
+    for rule in induction.grammar:
+        read, written = ({symbol for symbol in side if slot_of(symbol)} for side in (rule.source, rule.target))
+        assert read == written
 
 
 @given(corpora(), induction_settings())

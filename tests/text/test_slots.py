@@ -286,3 +286,23 @@ def test_words_that_programs_do_not_quote_are_no_free_text() -> None:
     ]
     assert open_texts(bare, Slots()) == []
     assert [slot.name for slot in open_texts(quoted, Slots())] == ["room"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_open"),
+    [
+        ("please call {} now", True),  # names, however often the same few are seen
+        ("Bitte ruf {} von der Straße im Haus an", False),  # nouns have capital letters, too
+    ],
+)
+def test_names_with_capital_letters_are_free_text_where_other_words_have_none(sentence: str, is_open: bool) -> None:
+    tokenizer = SentenceTokenizer(casing="lower")
+    raw = [sentence.format(name) for name in ("Anna", "Bob", "Carla Jones") for _ in range(5)]
+    names = [name for name in ("Anna", "Bob", "Carla Jones") for _ in range(5)]
+    pairs = [
+        (TokenizedSentence(text, tokenizer.tokens(text)), ("call", "(", '"', *name.split(), '"', ")"))
+        for text, name in zip(raw, names, strict=True)
+    ]
+    assert [slot.name for slot in open_texts(pairs, Slots())] == ["call"] * is_open
+    lowered = [(TokenizedSentence(each.raw.lower(), each.tokens), target) for each, target in pairs]
+    assert open_texts(lowered, Slots()) == []

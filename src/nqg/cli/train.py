@@ -58,7 +58,7 @@ from nqg.run_config import DataFingerprint, RunConfig, sha256
 from nqg.seq2seq.settings import BASELINES, FineTuningSettings
 from nqg.settings_reader import read_dataclass
 from nqg.text.preprocessing import TextSettings
-from nqg.training.parser_training import ParserTraining
+from nqg.training.parser_training import ParserTraining, distinct
 
 if TYPE_CHECKING:
     pass
@@ -276,7 +276,7 @@ def train(
         calibrator = fitted_calibrator(Parser(training.model), task.examples, trials) if trials else None
         training.model = task.with_rules_by_hand(replace(training.model, calibrator=calibrator))
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
-        _print_report(training, _save(training, task, output, dev, write_more), output, as_json)
+        _print_report(training, task, _save(training, task, output, dev, write_more), output, as_json)
         shutil.rmtree(run.folder)
         draw(plot, training.trainer.records, output)
     run.processes.close()
@@ -419,11 +419,14 @@ def _save(
     return scores
 
 
-def _print_report(training: ParserTraining, scores: Scores | None, output: Path, as_json: bool) -> None:
+def _print_report(
+    training: ParserTraining, task: TrainingTask, scores: Scores | None, output: Path, as_json: bool
+) -> None:
     records, best, calibrator = training.trainer.records, training.trainer.best, training.model.calibrator
     values: dict[str, Any] = {
         "rules": len(training.model.grammar),
         "examples": len(training.data),
+        "left_out": len(distinct(task.examples)) - len(training.data),
         "steps": len(records),
         "loss": records[-1].loss,
         "best_step": best.step if best else None,
@@ -435,6 +438,9 @@ def _print_report(training: ParserTraining, scores: Scores | None, output: Path,
         out.print_json(data=values)
         return
     out.print("{examples:,} examples, {rules:,} rules, {steps:,} steps, loss {loss:.4f} in the last".format(**values))
+    if values["left_out"]:
+        reason = "no derivation yields their program; `nqg evaluate` with --breakdown on the training file shows which"
+        err.print(f"warning: nothing was learned from {values['left_out']:,} examples: {reason}")
     if scores:
         out.print(f"{scores.examples:,} dev examples, best after step {values['best_step']:,}: {scores}")
     if calibrator:

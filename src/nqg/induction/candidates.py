@@ -41,6 +41,7 @@ NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut o
 class SplitSettings:
     """Which rules may be split off; brackets are pairs of terminals' numbers.
 
+    A rule has each of the `placeholders` of slots on both sides or on neither: what the one reads the other writes.
     Given two targets and a non-terminal of the first, `composes` tells whether the second one can stand for it in
     legal targets.
     """
@@ -49,6 +50,7 @@ class SplitSettings:
     max_non_terminals: int = 2
     brackets: tuple[tuple[int, int], ...] = ()
     bare_targets: bool = True
+    placeholders: frozenset[int] = frozenset()
     composes: Callable[[Labels, int, Labels], bool] | None = None
     tabu: LabelRule | None = None  # a rule that is never proposed
     known: KnownProposals = field(default_factory=lambda: KnownProposals(), compare=False, repr=False)
@@ -71,6 +73,7 @@ class SplitSettings:
             and self.is_balanced(rule.source)
             and self.is_balanced(rule.target)
             and (self.bare_targets or len(rule.target) > 1 or rule.target[0] >= 0)
+            and self.placeholders.intersection(rule.source) == self.placeholders.intersection(rule.target)
         )
 
 

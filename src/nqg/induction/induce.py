@@ -9,6 +9,7 @@ from functools import cache
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, check_arity
+from nqg.grammar.slots import slot_of
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.types import Signatures
 from nqg.induction.candidates import SplitSettings
@@ -56,7 +57,8 @@ class Induction:
             Signatures.shared(target_grammar) if target_grammar else None,
         )
         lexicon = lexical_rules(self._examples) if self.settings.lexical else []
-        self._lexicon = [rule for rule in lexicon if self._types is None or self._types.fits(rule.target)]
+        fitting = (rule for rule in lexicon if self._types is None or self._types.fits(rule.target))
+        self._lexicon = [rule for rule in fitting if not any(map(slot_of, (*rule.source, *rule.target)))]
         for rule in self._seeds:
             check_arity(rule, self.settings.max_non_terminals)
         self._sample: list[Example] = []
@@ -94,6 +96,7 @@ class Induction:
             settings.max_non_terminals,
             tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
             settings.bare_targets,
+            frozenset(number for token, number in numbers.items() if slot_of(token)),
             None if self._types is None else self._composes(self._types),
         )
         self._search = Search(EncodedExamples.of(pairs), dict.fromkeys(first_rules), settings, splits, lexicon)

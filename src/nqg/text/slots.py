@@ -457,29 +457,42 @@ def _literals(target: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 FEWEST_TEXTS = 3  # different values of a key, before it is taken for one of free text
 NEW_TEXTS = 0.5  # the chance that the next value of a key is a new one, from which on any words may be its value
+NAMES = 0.5  # the share of its values that are typed as names, from which on it is a key of names
+MOST_CAPITALS = 0.1  # the share of other words with a capital letter, up to which capital letters tell names
 
 
 def open_texts(pairs: Sequence[Pair], slots: Slots) -> list[Slot]:
-    """Slots of free text for the keys of programs whose values are words of the sentence, and mostly new ones.
+    """Slots of free text for the keys of programs whose values are words of the sentence, and names or mostly new.
 
     How probable a new value is, the share of values seen once tells (Good and Turing): of songs nearly all are seen
-    once, of rooms hardly any. Values that other slots explain do not count.
+    once, of rooms hardly any. Names of people are an open class however often the same few are seen: they are what is
+    typed with a capital letter, where not all nouns are as in German. Values that other slots explain do not count.
     """
     values: dict[str, Counter[Tokens]] = {}
+    names: Counter[str] = Counter()
+    words, capitals = 0, 0  # that are no values
     for (sentence, _), marked in zip(pairs, slots.marked(pairs), strict=True):
+        tokenized = _tokenized(sentence)
+        typed = [word[:1].isupper() and place > 0 for place, word in enumerate(tokenized.typed_words)]
+        others = {place for place, word in enumerate(tokenized.words) if place > 0 and len(word) > 1}
         for start, end in _literals(marked.target):
             if marked.target[start - 1 : start] not in map(tuple, QUOTES):
                 continue
             text, key = marked.target[start:end], _key_before(marked.target, start)
-            words = _tokenized(sentence).words
-            is_copied = any(True for _ in spans_like(words, text, len(words)))
-            if key and is_copied and not set(marked.placeholders) & set(text):
+            spans = list(spans_like(tokenized.words, text, len(typed)))
+            if key and spans and not set(marked.placeholders) & set(text):
                 values.setdefault(key, Counter())[text] += 1
+                names[key] += any(typed[place] for span in spans for place in range(*span))
+                others.difference_update(place for span in spans for place in range(*span))
+        words += len(others)
+        capitals += sum(typed[place] for place in others)
+    tells_names = capitals <= MOST_CAPITALS * words
     taken = {slot.name for slot in slots.slots}
     found = []
     for key, texts in values.items():
         new = sum(count == 1 for count in texts.values()) / texts.total()
-        if key not in taken and len(texts) >= FEWEST_TEXTS and new >= NEW_TEXTS and is_slot_name(key):
+        is_open = new >= NEW_TEXTS or (tells_names and names[key] >= NAMES * texts.total())
+        if key not in taken and len(texts) >= FEWEST_TEXTS and is_open and is_slot_name(key):
             found.append(Slot(key, "text", length=2 * max(map(len, texts))))
     return found
 
