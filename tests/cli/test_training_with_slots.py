@@ -46,6 +46,13 @@ def test_numbers_that_training_never_had_are_read(parser: Parser) -> None:
     assert parser.parse("Set the kitchen to twenty two degrees").target == "heat(room='kitchen', level=22)"
 
 
+def test_the_model_keeps_some_training_sentences_as_they_were_typed_short_ones_first(parser: Parser) -> None:
+    kept = parser.model.provenance.sentences
+    assert len(kept) == len(PAIRS)
+    assert kept[0] == "Set the bedroom to 18 degrees"
+    assert [len(each.split()) for each in kept] == [6] * 6 + [7] * 6
+
+
 def test_without_types_legal_programs_are_answers_too(parser: Parser) -> None:
     untyped = parser.with_options(DecodeOptions(typed=False))
     answer = next(untyped.answers(["dim the office lights to 35 percent"]))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.errors import FormatError
-from nqg.model.checkpoint import Measurement, Provenance, read_records, record_lines
+from nqg.model.checkpoint import LONGEST_SENTENCE, SENTENCES, Measurement, Provenance, read_records, record_lines
 from nqg.model.settings import TrainingSettings
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
@@ -36,6 +36,7 @@ provenances = st.builds(
     settings,
     st.just(()),
     st.lists(st.builds(Measurement, prints, scores), max_size=2).map(tuple),
+    st.lists(names, max_size=3).map(tuple),
 )
 
 
@@ -69,6 +70,7 @@ def test_a_training_is_described_by_its_data_settings_and_steps() -> None:
             r"expected an integer as 'examples' of \[data\], found 'x'",
         ),
         ({"training": []}, "expected an object as 'training' of 'provenance'"),
+        ({"sentences": 5}, "expected a list as 'sentences' of 'provenance', found 5"),
         ({"measurements": {}}, "expected a list as 'measurements' of 'provenance'"),
         ({"measurements": [5]}, "expected an object as entry 0 of 'measurements' of 'provenance', found 5"),
     ],
@@ -90,3 +92,13 @@ def test_records_are_lines_of_json(tmp_path: Path) -> None:
     (tmp_path / "training.jsonl").write_text('{"step": 1}\n[]\n')
     with pytest.raises(FormatError, match=r"training\.jsonl:2: expected a JSON object"):
         read_records(tmp_path / "training.jsonl")
+
+
+@given(st.lists(st.text("ab ", min_size=1).map(lambda text: f"{text}a") | st.just("a " * 150 + "b"), max_size=60))
+def test_a_model_keeps_a_few_short_sentences_each_once(sources: list[str]) -> None:
+    examples = [Example(source, "X") for source in sources]
+    kept = Provenance.of(examples, TrainingSettings()).sentences
+    short = {each for each in sources if len(each) <= LONGEST_SENTENCE}
+    assert len(kept) == len(set(kept)) == min(SENTENCES, len(short))
+    assert set(kept) <= set(sources)
+    assert [len(each.split()) for each in kept] == sorted(len(each.split()) for each in kept)

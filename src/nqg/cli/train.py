@@ -407,6 +407,8 @@ def _save(
     """Write the model folder, with the records of all steps and the scores on the dev examples, if there are any."""
     parser, scores = Parser(training.model), None  # of tokens; the model that is saved takes raw text
     provenance = Provenance.of(task.examples, training.settings, (step.to_dict() for step in training.trainer.records))
+    if task.values is not None:
+        provenance = replace(provenance, sentences=tuple(task.values.as_typed(provenance.sentences)))
     if dev:
         answers = parser.answers(example.source for example in task.dev)
         scores = score([answer.target for answer in answers], [example.target for example in task.dev])
