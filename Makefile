@@ -7,7 +7,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check format lint types golden lock clean
+.PHONY: demo test docs check format golden lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/nqg demo
@@ -17,7 +17,12 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/pytest -n $(WORKERS)
+
+docs: $(VENV)/.installed-dev         ## the documentation as a site: strict, every link checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 check: format test
 
@@ -33,7 +38,7 @@ lock: $(VENV)/.installed-dev         ## requirements.lock, bill of materials and
 	$(BIN)/python deploy/supply_chain.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.created:

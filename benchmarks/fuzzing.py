@@ -249,7 +249,7 @@ def main() -> int:
         print("\n".join(sorted(ALL)))
         return 0
     if not asked.plain and not HAS_ATHERIS:
-        print("atheris is not installed (pip install 'nqg[fuzz]'): all cases are random", file=sys.stderr)
+        print("atheris is not installed: all cases are random", file=sys.stderr)
         asked.plain = True
     return int(max(each["exit code"] for each in run_all(asked.reader or sorted(ALL), asked).values()))
 

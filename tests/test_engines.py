@@ -34,7 +34,7 @@ TESTS = str(Path(__file__).parent)
 def on_ray() -> Iterator[RayEngine]:
     """A Ray of our own with two CPUs, started once: that takes longer than all that is done with it."""
     if find_spec("ray") is None:
-        pytest.skip("ray is not installed (pip install 'nqg[ray]')")
+        pytest.skip("ray is not installed")
     path, usage = os.environ.get("PYTHONPATH"), os.environ.get("RAY_USAGE_STATS_ENABLED")
     os.environ["PYTHONPATH"] = TESTS if path is None else f"{TESTS}:{path}"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -190,7 +190,7 @@ def test_other_engines_are_refused(name: str, workers: int | None, complaint: st
 
 def test_without_ray_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'nqg\[ray\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install -c constraints.txt -e '.\[ray\]'"):
         list(RayEngine().map(doubled, [1]))
 
 

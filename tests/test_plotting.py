@@ -25,7 +25,7 @@ def test_another_format_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_without_matplotlib_the_error_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'nqg\[plots\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install -c constraints.txt -e '.\[plots\]'"):
         check_picture(Path("a.png"))
 
 

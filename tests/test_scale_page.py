@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import doctest
-from pathlib import Path
-
 import pytest
 from typer.testing import CliRunner
 
 from conftest import PROJECT
 from nqg.cli.main import app
-from nqg.data.examples import write_examples
-from nqg.data.scan import scan_examples
 from nqg.engines import AHEAD, ATTEMPTS
-from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import WINDOW
 from nqg.model.forests import PAIRS
 
 PAGE = PROJECT / "docs" / "scale.md"
-
-
-def test_its_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_examples("train.tsv", [example for example in scan_examples() if len(example.source_tokens) <= 4])
-    assert doctest.testfile(str(PAGE), module_relative=False).failed == 0
-    assert len(Grammar.read("grammar.txt")) < 30
 
 
 @pytest.mark.parametrize("verb", ["parse", "reproduce"])

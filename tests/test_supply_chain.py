@@ -16,7 +16,13 @@ from conftest import PROJECT
 
 LINE = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>\S+) --hash=sha256:[0-9a-f]{64}")
 BUILD_ONLY = {"editables": "0.5"}
-STARTED = {"pytest-xdist", "ruff", "mypy", "httpx"}  # by name, or by what starlette's test client needs
+STARTED = {
+    "pytest-xdist",
+    "ruff",
+    "mypy",
+    "httpx",
+    "mkdocs-material",
+}  # by name, or by what starlette's test client needs
 
 
 def normal(name: str) -> str:

@@ -84,8 +84,18 @@ class DataUnavailable(NqgError):
     """A file that is neither cached nor reachable; the message says what to put where."""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "example"), counted(1200, "rule")
+    ('1 example', '1,200 rules')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 class MissingExtra(NqgError):
     """An optional part that is not installed; the message says how to install it."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional part of nqg: pip install 'nqg[{extra}]'")
+        install = f"pip install -c constraints.txt -e '.[{extra}]'"
+        super().__init__(f"{feature} needs an optional part of nqg; in its checkout: {install}")

@@ -155,6 +155,8 @@ def check_replaceable(folder: Path) -> None:
 
 
 def index_bytes(folder: Path) -> bytes:
+    if not folder.exists():
+        raise NqgError(f"{folder}: no such folder; `nqg train TRAIN -o {folder}` would make a model there")
     if not (folder / INDEX).is_file():  # a pipe would be waited for
         raise NqgError(f"{folder} is not a model folder: it has no {INDEX}")
     check_inside(folder, folder / INDEX)

@@ -10,7 +10,7 @@ from typer.testing import Result
 
 from nqg.data.dataset import Split, write_split
 from nqg.data.examples import Example, write_examples
-from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
+from nqg.errors import FormatError, NqgError, UnknownName
 from typed_commands import typed
 
 TRAIN = [Example("the longest river", "longest ( river )"), Example("rivers in m0", "river ( m0 )")]
@@ -150,8 +150,8 @@ def test_misuse_is_refused_with_exit_code_2(words: tuple[str, ...], message: str
     ("words", "error", "message"),
     [
         (("train.tsv", "none.tsv"), NqgError, "none.tsv: no such file"),
-        (("train.tsv", "empty.tsv"), SettingsError, "test 0; both need some"),
-        (("empty.tsv", "empty.tsv"), SettingsError, "there are no examples"),
+        (("train.tsv", "empty.tsv"), FormatError, "empty.tsv: expected at least one example"),
+        (("empty.tsv", "empty.tsv"), FormatError, "empty.tsv: expected at least one example"),
         (("train.tsv", "test.tsv", "--language", "lisp"), UnknownName, "no target language 'lisp'"),
         (("train.tsv", "test.tsv", "--plot", "plot.gif"), NqgError, "a plot is written as .png or .svg"),
         (("--dataset", "train.tsv", "--split", "halves.json"), FormatError, "position 3 lies outside a dataset of 2"),

@@ -67,13 +67,13 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
     assert {row[2].partition(":")[0] for row in rows if not row[1]} == {"abstained"}
     assert nqg("parse", model, "big.tsv", "--device", "cpu", "--workers", "2").stdout == alone
     if find_spec("ray") is None:
-        pytest.skip("ray is not installed (pip install 'nqg[ray]')")
+        pytest.skip("ray is not installed")
     assert nqg("parse", model, "big.tsv", "--device", "cpu", "--engine", "ray", "--workers", "2").stdout == alone
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(model: str, tmp_path: Path) -> None:
     if find_spec("ray") is None:
-        pytest.skip("ray is not installed (pip install 'nqg[ray]')")
+        pytest.skip("ray is not installed")
     style = Style(readings=2, untyped=False, explain=False, as_json=True, is_single=False)
     parts = list(in_parts((Sentence(sentence) for sentence in SENTENCES[:200]), 50))
     parts[1][0] = parts[1][0]._replace(id="unlucky")

@@ -106,7 +106,7 @@ def test_rule_files_of_the_published_implementation_can_be_inspected(reference_g
         (("none.txt",), NqgError, "none.txt: no such file"),
         (("train.tsv",), FormatError, "train.tsv:1: expected 'source ### target'"),
         (("grammar.txt", "--data", "none.tsv"), NqgError, "none.tsv: no such file"),
-        (("grammar.txt", "--data", "empty.tsv"), NqgError, "there are no examples to look at"),
+        (("grammar.txt", "--data", "empty.tsv"), NqgError, "empty.tsv: expected at least one example, found none"),
         (("grammar.txt", "--trace", "grammar.txt"), FormatError, "grammar.txt:1: not valid JSON"),
         (("grammar.txt", "--terminal-bits", "0"), SettingsError, "terminal_bits is 0.0; expected more than 0"),
         (("grammar.txt", "--trace", "steps.jsonl", "--plot", "a.gif"), NqgError, "a plot is written as .png or .svg"),

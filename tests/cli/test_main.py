@@ -134,7 +134,7 @@ from nqg.cli.main import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it
 def interrupted(path):
     os.kill(os.getpid(), signal.SIGINT)
-split.read_examples = interrupted
+split.required_examples = interrupted
 main()
 """
 

@@ -238,8 +238,8 @@ def test_a_file_that_is_not_there_is_not_taken_for_a_sentence(model: str) -> Non
         nqg(model, "sentnces.txt")
 
 
-def test_a_folder_that_is_no_model_is_refused() -> None:
-    with pytest.raises(NqgError, match=r"none is not a model folder: it has no nqg\.json"):
+def test_a_folder_that_is_absent_is_said_to_be() -> None:
+    with pytest.raises(NqgError, match=r"none: no such folder; `nqg train TRAIN -o \S+none` would make a model there"):
         nqg("none", "walk")
 
 

@@ -95,7 +95,7 @@ def test_a_file_of_rules_is_added_as_a_whole_or_not_at_all() -> None:
 
 def test_no_rule_no_file_and_no_model_are_refused() -> None:
     assert "expected a rule, or a --file with rules" in typed("rule", "add", "model").output
-    with pytest.raises(NqgError, match="nowhere is not a model folder"):
+    with pytest.raises(NqgError, match="nowhere: no such folder"):
         typed("rule", "add", "nowhere", NIGHT)
     with pytest.raises(NqgError, match=r"mine.txt: no such file"):
         typed("rule", "add", "model", "--file", "mine.txt")

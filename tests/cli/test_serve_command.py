@@ -142,4 +142,6 @@ def test_without_the_web_extra_it_says_how_to_install_it(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "nqg.web.app", None)
     error = failure("nowhere")
     assert isinstance(error, MissingExtra)
-    assert str(error) == "nqg serve needs an optional part of nqg: pip install 'nqg[web]'"
+    assert str(error) == (
+        "nqg serve needs an optional part of nqg; in its checkout: pip install -c constraints.txt -e '.[web]'"
+    )

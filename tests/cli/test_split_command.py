@@ -166,7 +166,7 @@ def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
         (("random", "mine.tsv", "--test-size", "49"), SettingsError, "test size 49: expected between 0 and 48"),
         (("tmcd", "mine.tsv", "--language", "sqll"), UnknownName, "no target language 'sqll'; did you mean 'sql'"),
         (("tmcd", "mine.tsv", "--language", "sql"), FormatError, "the target of example 1, 'answer ("),
-        (("tmcd", "mine.tsv", "--train-size", "1"), SettingsError, "train is to have 1 examples, but"),
+        (("tmcd", "mine.tsv", "--train-size", "1"), SettingsError, "train is to have 1 example, but"),
         (("tmcd", "mine.tsv", "--moves", "0"), SettingsError, "moves is 0; expected more than 0"),
         (("template", "mine.tsv", "--blank", "("), SettingsError, "'(' is not a regular expression"),
         (("random", "mine.tsv", "-o", "mine.tsv"), NqgError, "mine.tsv: cannot be created"),
@@ -195,7 +195,7 @@ def test_dots_in_the_name_of_the_data_are_no_extension(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.tsv").write_text("")
-    with pytest.raises(SettingsError, match="the dataset has 0 examples; a split needs at least 2"):
+    with pytest.raises(FormatError, match=r"empty\.tsv: expected at least one example, found none"):
         nqg("tmcd", "empty.tsv")
 
 

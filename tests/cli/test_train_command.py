@@ -247,6 +247,22 @@ def test_an_unfinished_training_with_other_settings_is_refused_and_kept(monkeypa
     assert files("mine.training") == before
 
 
+def test_examples_that_are_not_learned_from_are_counted() -> None:
+    Path("train.tsv").write_text("walk\tI_WALK\nwalk\tI_WALK\njump twice\tI_JUMP I_JUMP\nhop\tI_HOP\n")
+    result = nqg("train.tsv", "-o", "mine", *BRIEF)
+    assert result.stdout.startswith("2 examples (without 1 repeated), 5 rules, ")
+    assert "nothing was learned from 1 example: " in result.stderr
+    Path("train.tsv").write_text("walk\tI_WALK\n")
+    assert nqg("train.tsv", "-o", "mine", *BRIEF).stdout.startswith("1 example, 5 rules, ")
+
+
+@pytest.mark.parametrize("verb", ["train", "induce", "check"])
+def test_a_file_without_examples_is_named(verb: str) -> None:
+    Path("empty.tsv").write_text("")
+    with pytest.raises(NqgError, match=r"empty\.tsv: expected at least one example, found none"):
+        typed(verb, "empty.tsv", *(() if verb == "check" else ("-o", "mine")))
+
+
 def test_a_grammar_that_was_induced_from_other_examples_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     stop_after(0, monkeypatch)
     nqg("train.tsv", "-o", "mine", "--like", "scan", *BRIEF[2:])

@@ -110,7 +110,8 @@ def test_tensorboard_gets_the_curves_also_of_a_training_that_goes_on(monkeypatch
 def test_tensorboard_that_is_not_installed_is_said_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(
-        MissingExtra, match=r"drawing curves with TensorBoard needs .* pip install 'nqg\[tensorboard\]'"
+        MissingExtra,
+        match=r"drawing curves with TensorBoard needs .* pip install -c constraints.txt -e '.\[tensorboard\]'",
     ):
         nqg("train.tsv", "-o", "mine", *BRIEF, "--tensorboard", "runs")
     assert not Path("mine.training").exists()

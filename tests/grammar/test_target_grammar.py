@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import pytest
@@ -162,15 +161,6 @@ def test_unreachable_categories_are_allowed_and_reported() -> None:
 
 
 # The page about them
-
-
-def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    grammar, _ = PAGE.read_text().split("```text\n")[1].split("```", maxsplit=1)
-    (tmp_path / "reduced.grammar").write_text(grammar)
-    monkeypatch.chdir(tmp_path)
-    result = doctest.testfile(str(PAGE), module_relative=False)
-    assert result.failed == 0
-    assert result.attempted >= 10
 
 
 def test_the_page_quotes_the_reasons_as_they_are_given() -> None:

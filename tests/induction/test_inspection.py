@@ -222,6 +222,6 @@ def test_other_formats_and_a_missing_matplotlib_are_refused(
     with pytest.raises(NqgError, match=r"steps\.pdf: a plot is written as \.png or \.svg, found '\.pdf'"):
         write_plot(tmp_path / "steps.pdf", pruned)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"drawing a plot needs .* pip install 'nqg\[plots\]'"):
+    with pytest.raises(MissingExtra, match=r"drawing a plot needs .* pip install -c constraints.txt -e '.\[plots\]'"):
         write_plot(tmp_path / "steps.png", pruned)
     assert not list(tmp_path.iterdir())

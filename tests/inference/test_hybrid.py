@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import PROJECT
 from nqg.answers import Answer, PredictionFile, Reading
 from nqg.data.examples import Example
 from nqg.errors import NqgError
@@ -274,10 +272,3 @@ def test_a_changed_gate_is_noticed(real_parser: Parser, real_fallback: Seq2seq, 
     Gate(0.0).write(tmp_path / "model" / "gate.json")
     with pytest.raises(NqgError, match=r"gate\.json is damaged"):
         Hybrid.load(tmp_path / "model", "cpu")
-
-
-def test_the_page_about_the_hybrid_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = doctest.testfile(str(PROJECT / "docs" / "hybrid.md"), module_relative=False)
-    assert result.attempted > 20
-    assert result.failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from conftest import PROJECT
 from nqg.answers import Answer
 from nqg.data.examples import Example
 from nqg.data.scan import scan_examples
@@ -280,10 +278,3 @@ def test_a_saved_parser_says_the_same_when_loaded(trained: Parser, tmp_path: Pat
     trained.save(tmp_path / "model")
     sentences = [example.source for example in TEST[:20]]
     assert list(Parser.load(tmp_path / "model", device="cpu").answers(sentences)) == list(trained.answers(sentences))
-
-
-def test_the_page_about_parsing_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = doctest.testfile(str(PROJECT / "docs" / "parsing.md"), module_relative=False)
-    assert result.attempted > 20
-    assert result.failed == 0

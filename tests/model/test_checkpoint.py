@@ -160,12 +160,19 @@ def test_a_folder_of_an_older_version_is_refused_with_a_way_out(folder: Path) ->
         load_model(folder, "cpu")
 
 
-@pytest.mark.parametrize("kind", ["empty", "absent", "file"])
+@pytest.mark.parametrize("kind", ["empty", "file"])
 def test_what_is_no_model_folder_is_refused(tmp_path: Path, kind: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("hello")
     with pytest.raises(NqgError, match=rf"{kind} is not a model folder: it has no nqg\.json"):
         load_model(tmp_path / kind, "cpu")
+
+
+def test_an_absent_folder_is_said_to_be_absent(tmp_path: Path) -> None:
+    with pytest.raises(
+        NqgError, match=r"absent: no such folder; `nqg train TRAIN -o .*absent` would make a model there"
+    ):
+        load_model(tmp_path / "absent", "cpu")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_model_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 def test_without_peft_the_error_says_what_to_install(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, _ = load_pretrained(str(tiny_folder))
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'nqg\[lora\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install -c constraints.txt -e '.\[lora\]'"):
         with_lora(model, LoraSettings(), 0)
 
 

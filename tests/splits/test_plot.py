@@ -63,6 +63,6 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
     tmp_path: Path, measured: list[Audit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"drawing a plot needs .* pip install 'nqg\[plots\]'"):
+    with pytest.raises(MissingExtra, match=r"drawing a plot needs .* pip install -c constraints.txt -e '.\[plots\]'"):
         write_plot(tmp_path / "plot.png", measured)
     assert not list(tmp_path.iterdir())

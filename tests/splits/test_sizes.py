@@ -50,5 +50,5 @@ def test_sizes_that_do_not_fit_are_refused(asked: dict[str, int | float], words:
 
 @pytest.mark.parametrize("total", [0, 1])
 def test_a_dataset_too_small_to_split_is_refused(total: int) -> None:
-    with pytest.raises(SettingsError, match=f"the dataset has {total} examples; a split needs at least 2"):
+    with pytest.raises(SettingsError, match=f"the dataset has {total} examples?; a split needs at least 2"):
         sizes_for(total)

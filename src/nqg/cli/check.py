@@ -10,8 +10,8 @@ import typer
 
 from nqg.cli.settings import SETTINGS, read_settings
 from nqg.cli.terminal import EXAMPLES, JSON, err, out, tracked
-from nqg.data.examples import fit_text, read_examples, tokenized
-from nqg.errors import FAILED, SettingsError
+from nqg.data.examples import fit_text, required_examples, tokenized
+from nqg.errors import FAILED, SettingsError, counted
 from nqg.evaluation.data_checks import SERIOUS, Flaw, expected_derivability, flaws, thin_places
 
 SHOWN = 20  # of each kind, where people read
@@ -33,7 +33,7 @@ def check(data: Path = EXAMPLES, settings: Path | None = SETTINGS, folds: int = 
     other than duplicates.
     """
     chosen = read_settings(settings) if settings else None
-    raw = read_examples(data)
+    raw = required_examples(data)
     text = fit_text(raw, chosen.text, chosen.slots, settings) if chosen else fit_text(raw)
     found, thin = list(flaws(raw, tokenized(raw, text))), thin_places(raw, text)
     shares: list[float] = []
@@ -61,7 +61,7 @@ def _print(
         out.print(f"{data}:{flaw.line}: {flaw}")
     if len(found) > SHOWN:
         out.print(f"… and {len(found) - SHOWN:,} more; --json lists all")
-    out.print(f"{count:,} {'example' if count == 1 else 'examples'}, {len(found):,} with a fault")
+    out.print(f"{counted(count, 'example')}, {len(found):,} with a fault")
     names = {
         "words": "words that one sentence alone has",
         "program_words": "words that one program alone has",

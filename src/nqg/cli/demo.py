@@ -41,7 +41,7 @@ FOLDER = typer.Argument(metavar="FOLDER", help="A new folder, or an empty one.",
 
 
 def demo() -> None:
-    """Learn SCAN's short commands and parse its long ones; offline, two minutes.
+    """Learn SCAN's short commands and parse its long ones; offline, in seconds.
 
     Example: nqg demo
 

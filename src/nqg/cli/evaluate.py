@@ -27,8 +27,8 @@ from nqg.cli.terminal import (
     tracked,
 )
 from nqg.data.database import Database
-from nqg.data.examples import read_examples
-from nqg.errors import NqgError
+from nqg.data.examples import read_examples, required_examples
+from nqg.errors import counted
 from nqg.evaluation.breakdown import Breakdown, breakdown, write_plot
 from nqg.evaluation.evaluation import Evaluation, ExecutionJudge, judge_named
 from nqg.evaluation.metrics import Scores, expected_calibration_error, percent
@@ -100,9 +100,7 @@ def evaluate(
     needs_causes = show_causes or errors is not None or plot is not None
     with progress_bar() as progress:
         judge = judge_named(metric, mirror, progress)
-    examples = read_examples(test)
-    if not examples:
-        raise NqgError(f"{test}: expected at least one example, found none")
+    examples = required_examples(test)
     files = [path for path in (predictions_from, fallback) if path]
     options = {"typed": False if untyped else None, "exact": exact, "least_confidence": least_confidence}
     system, parser = _system(model, files, checked_device(device), options)
@@ -165,7 +163,7 @@ def _system(
 
 
 def _table(found: Evaluation) -> Table:
-    table = Table(f"{len(found.examples):,} examples", *SHOWN, box=None, pad_edge=False)
+    table = Table(counted(len(found.examples), "example"), *SHOWN, box=None, pad_edge=False)
     for name, scores in found.systems.items():
         table.add_row(name, *_cells(scores))
     return table

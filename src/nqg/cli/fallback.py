@@ -22,7 +22,7 @@ from nqg.cli.terminal import (
 )
 from nqg.cli.training_run import TrainingRun, draw, tokenized_data
 from nqg.data.examples import Example, Values, read_examples, tokenized
-from nqg.errors import UnknownName
+from nqg.errors import UnknownName, counted
 from nqg.evaluation.calibration import (
     GateTrial,
     calibrated_gate,
@@ -184,7 +184,8 @@ def train_baseline(context: typer.Context, chosen: ProjectSettings, baseline: Fa
         if given["as_json"]:
             out.print_json(data=values)
         else:
-            out.print("{system}: {examples:,} examples, {steps:,} steps, loss {loss:.4f} in the last".format(**values))
+            made = counted(values["examples"], "example"), counted(values["steps"], "step")
+            out.print("{system}: {}, {}, loss {loss:.4f} in the last".format(*made, **values))
             if best:
                 out.print(f"dev examples, best after step {best.step:,}: {best.scores.exact_match:.1%} right")
         draw(plot, records, output)

@@ -30,8 +30,8 @@ from nqg.cli.settings import (
     setting_option,
 )
 from nqg.cli.terminal import EXAMPLES, JSON, STOPPED, complain, detail, err, out, report_written
-from nqg.data.examples import Example, Values, fit_text, read_examples, tokenized
-from nqg.errors import NqgError
+from nqg.data.examples import Example, Values, fit_text, required_examples, tokenized
+from nqg.errors import NqgError, counted
 from nqg.files import write_text
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.slots import with_slots
@@ -143,7 +143,7 @@ def induce(
     check_picture(plot)
     given = given_induction_settings(context.params)
     project = read_settings(settings) if settings else ProjectSettings()
-    legal, raw = TargetGrammar.read(target_grammar) if target_grammar else None, read_examples(data)
+    legal, raw = TargetGrammar.read(target_grammar) if target_grammar else None, required_examples(data)
     text = fit_text(raw, project.text, project.slots, settings)
     examples, values, seeds = tokenized(raw, text), Values.of(raw, text), list[Rule]()
     if values:  # as in `nqg train`
@@ -191,7 +191,8 @@ def _print_report(induced: Induced, examples: int) -> None:
     if not induced.is_finished:
         err.print(f"stopped after step {induced.steps:,}: the grammar is valid, but not yet as small as it can be")
     length = induced.length
-    out.print(f"{len(induced.grammar):,} rules from {examples:,} examples, {induced.steps:,} steps")
+    found = counted(len(induced.grammar), "rule"), counted(examples, "example"), counted(induced.steps, "step")
+    out.print("{} from {}, {}".format(*found))
     out.print(f"{length.total:,.1f} bits: {length.grammar_bits:,.1f} grammar, {length.data_bits:,.1f} data")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from nqg.cli.terminal import JSON, out, report_written
-from nqg.data.examples import Example, Values, fit_text, read_examples, tokenized
+from nqg.data.examples import Example, Values, fit_text, required_examples, tokenized
 from nqg.grammar.grammar import SLOT, Grammar
 from nqg.induction.inspection import Report, coverage, write_plot
 from nqg.induction.settings import InductionSettings
@@ -69,7 +69,7 @@ def inspect(
     settings = InductionSettings().changed(**{name: bits for name, bits in costs.items() if isinstance(bits, float)})
     covered = None
     if data:
-        raw = read_examples(data)
+        raw = required_examples(data)
         text = _text_for(file, raw)
         values = Values.of(raw, text) if any(str(rule.source[0]).startswith(SLOT) for rule in grammar) else None
         grammar = replace(grammar, slots=values.mentions) if values else grammar
@@ -96,5 +96,5 @@ def _text_for(grammar: Path, examples: Sequence[Example]) -> Preprocessor:
 
 def tokenized_for(grammar: Path, path: Path) -> Sequence[Example]:
     """The examples in a file, as the model with this grammar, or one that is fitted to them, sees them."""
-    raw = read_examples(path)
+    raw = required_examples(path)
     return tokenized(raw, _text_for(grammar, raw))

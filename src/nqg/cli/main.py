@@ -33,7 +33,7 @@ class Listed(NamedTuple):
 
 
 COMMANDS = {
-    "demo": Listed("demo", "Start here", "Learn SCAN's short commands and parse its long ones; offline, two minutes."),
+    "demo": Listed("demo", "Start here", "Learn SCAN's short commands and parse its long ones; offline, in seconds."),
     "init": Listed("demo", "Start here", "Create a starter project: example pairs, settings, next commands."),
     "data": Listed("data", "Data", "List and prepare the datasets that nqg knows by name."),
     "split": Listed("split", "Data", "Divide a dataset into train and test: random, length, template or tmcd."),

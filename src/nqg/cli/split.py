@@ -11,7 +11,7 @@ import typer
 
 from nqg.cli.terminal import JSON, make_folder, out, progress_bar, report_written
 from nqg.data.dataset import Dataset, Split, read_split, write_split
-from nqg.data.examples import fit_text, read_examples, tokenized, write_examples
+from nqg.data.examples import fit_text, read_examples, required_examples, tokenized, write_examples
 from nqg.errors import NqgError
 from nqg.splits.audit import audit_text, audits, write_plot
 from nqg.splits.compounds import LANGUAGES, language_of
@@ -174,7 +174,7 @@ def _sizes(train: str | None, test: str | None, dev: str) -> dict[str, Amount | 
 
 def _divide_file(data: Path, folder: Path | None, as_json: bool, method: str, **options: Any) -> None:
     """Write the split file and its parts, in the format of the data, and report them."""
-    examples = read_examples(data)
+    examples = required_examples(data)
     made = divide(examples, method, **options)
     source = {"data": data.name, "data_sha256": Dataset(data.name, examples).fingerprint}
     made = replace(made, made_by={**made.made_by, **source})
@@ -226,14 +226,14 @@ def audit(
     if dataset and not split_files:
         raise typer.BadParameter("give at least one split file of the dataset", param_hint="--split")
     if dataset:
-        examples = read_examples(dataset)
+        examples = required_examples(dataset)
         # A split is named after its file, or its folder if `nqg split` wrote it, or its whole path.
         names = [path.resolve().parent.name if path.name == "split.json" else path.stem for path in split_files]
         if len(set(names)) < len(names):
             names = [str(path.with_suffix("")) for path in split_files]
         splits = {name: read_split(path, len(examples)) for name, path in zip(names, split_files, strict=True)}
     elif files and len(files) == 2:
-        train, test = map(read_examples, files)
+        train, test = map(required_examples, files)
         held_out = read_examples(dev) if dev else []
         examples = [*train, *held_out, *test]
         ends = len(train), len(train) + len(held_out), len(examples)

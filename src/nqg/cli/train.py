@@ -32,7 +32,7 @@ from nqg.cli.terminal import (
 from nqg.cli.training_run import TrainingRun, TrainingTask, draw
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
-from nqg.errors import NqgError, SettingsError
+from nqg.errors import NqgError, SettingsError, counted
 from nqg.evaluation.calibration import (
     MOST_EXAMPLES,
     GateTrial,
@@ -439,10 +439,13 @@ def _print_report(
     if as_json:
         out.print_json(data=values)
         return
-    out.print("{examples:,} examples, {rules:,} rules, {steps:,} steps, loss {loss:.4f} in the last".format(**values))
+    repeated = len(task.examples) - len(distinct(task.examples))
+    shown = [counted(values[f"{name}s"], name) for name in ("example", "rule", "step")]
+    shown[0] += f" (without {repeated:,} repeated)" if repeated else ""
+    out.print(f"{', '.join(shown)}, loss {values['loss']:.4f} in the last")
     if values["left_out"]:
         reason = "no derivation yields their program; `nqg evaluate` with --breakdown on the training file shows which"
-        err.print(f"warning: nothing was learned from {values['left_out']:,} examples: {reason}")
+        err.print(f"warning: nothing was learned from {counted(values['left_out'], 'example')}: {reason}")
     if scores:
         out.print(f"{scores.examples:,} dev examples, best after step {values['best_step']:,}: {scores}")
     if calibrator:

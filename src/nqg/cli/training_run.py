@@ -28,8 +28,17 @@ from nqg.cli.terminal import (
     tracked,
 )
 from nqg.cli.types import legal_examples, target_grammar_named
-from nqg.data.examples import Example, MappedExamples, Values, distinct_pairs, fit_text, read_examples, tokenized
-from nqg.errors import FormatError, MissingExtra, NqgError, Place
+from nqg.data.examples import (
+    Example,
+    MappedExamples,
+    Values,
+    distinct_pairs,
+    fit_text,
+    read_examples,
+    required_examples,
+    tokenized,
+)
+from nqg.errors import FormatError, MissingExtra, NqgError, Place, counted
 from nqg.evaluation.data_checks import SERIOUS, flaws
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import SLOT, Grammar, Rule
@@ -169,7 +178,7 @@ def _sql(given: Mapping[str, Any]) -> SqlPrograms:
 
 def _read(path: Path, sql: SqlPrograms | None) -> list[Example]:
     """The examples in a file, queries in the form that a grammar learns from."""
-    found = read_examples(path)
+    found = required_examples(path)
     if sql is None:
         return found
     for number, each in enumerate(found):
@@ -326,7 +335,7 @@ class TrainingRun:
             found.write(path)
             grammar = found.grammar
             if not self.label:
-                err.print(f"{len(grammar):,} rules induced from {len(examples):,} examples")
+                err.print(f"{counted(len(grammar), 'rule')} induced from {counted(len(examples), 'example')}")
                 if not task.values and len(grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
                     err.print(NOTHING_SHARED)
         return (

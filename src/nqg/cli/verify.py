@@ -8,6 +8,7 @@ from typing import Any, cast
 import typer
 
 from nqg.cli.terminal import JSON, MODEL, out
+from nqg.errors import counted
 from nqg.inference.hybrid import Hybrid, TokenSystem, load_system
 from nqg.inference.parser import Parser
 from nqg.model_folder import check_digest, folder_digest
@@ -37,7 +38,7 @@ def verify(model: Path = MODEL, digest: str | None = DIGEST, as_json: bool = JSO
 
 
 def described(data: DataFingerprint) -> str:
-    return f"{data.name}{': ' * bool(data.name)}{data.examples:,} examples, SHA-256 {data.fingerprint}"
+    return f"{data.name}{': ' * bool(data.name)}{counted(data.examples, 'example')}, SHA-256 {data.fingerprint}"
 
 
 def promises(loaded: Parser | Hybrid | TokenSystem) -> dict[str, Any]:

@@ -136,6 +136,13 @@ def read_examples(path: Path | str) -> list[Example]:
     return examples
 
 
+def required_examples(path: Path | str) -> list[Example]:
+    """The examples of a file that must have some."""
+    if not (examples := read_examples(path)):
+        raise FormatError("expected at least one example, found none", Path(path))
+    return examples
+
+
 def streamed_examples(path: Path | str) -> Iterator[Example]:
     """The examples of a file one after the other, for files that memory cannot hold; ids are not compared."""
     form = format_of(Path(path))

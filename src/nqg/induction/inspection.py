@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nqg.data.examples import Example
-from nqg.errors import NqgError
+from nqg.errors import NqgError, counted
 from nqg.grammar.arrays import Int64Array
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar, Rule
@@ -195,7 +195,7 @@ class Report:
             "examples whose target is among the derivations": found.with_target,
         }
         shares = (f"{100 * count / found.examples:5.1f} % ({count:,})  {part}" for part, count in parts.items())
-        lines = [f"on the {found.examples:,} examples of the data:", *shares]
+        lines = [f"on the {counted(found.examples, 'example')} of the data:", *shares]
         if found.median and found.largest:
             middle, most = (
                 f"{count:,}" if count < 10**9 else f"{count:.1e}"  # a number that can be astronomical

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nqg.data.examples import Example
-from nqg.errors import FormatError, NqgError, Place
+from nqg.errors import FormatError, NqgError, Place, counted
 from nqg.files import decoded, numbered_lines, strict_json
 from nqg.grammar.grammar import Rule
 from nqg.grammar.target_grammar import TargetGrammar
@@ -49,7 +49,7 @@ def grammar_comments(config: RunConfig) -> list[str]:
     if legal := config.extra["target_grammar"]:
         seeds += f", with the target grammar {sha256(legal)[:16]}"
     return [
-        f"# induced by nqg {config.nqg_version} from {config.data.examples:,} examples{seeds}",
+        f"# induced by nqg {config.nqg_version} from {counted(config.data.examples, 'example')}{seeds}",
         f"# sha256 of the examples: {config.data.fingerprint}",
         SETTINGS_MARK + json.dumps(dict(config.settings)),
     ]

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 import nqg
 from nqg.data.examples import Example
-from nqg.errors import FormatError, NqgError
+from nqg.errors import FormatError, NqgError, counted
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.slots import with_values
@@ -234,7 +234,7 @@ class ModelCard:
 
 def _described(data: DataFingerprint) -> str:
     name = f"{_as_code(data.name)}, " if data.name else ""
-    return f"{name}{data.examples:,} examples, SHA-256 `{data.fingerprint}`"
+    return f"{name}{counted(data.examples, 'example')}, SHA-256 `{data.fingerprint}`"
 
 
 def _as_code(value: object) -> str:

@@ -12,7 +12,7 @@ from itertools import chain
 
 from nqg.data.dataset import Provenance, Split
 from nqg.data.examples import Example
-from nqg.errors import SettingsError
+from nqg.errors import SettingsError, counted
 
 Amount = int | float  # a number of examples (`440`) or a share of the dataset (`0.25`)
 USUAL_TEST_SHARE = 0.25
@@ -57,7 +57,7 @@ def sizes_for(total: int, *, train: Amount | None = None, test: Amount | None = 
     Sizes(train=616, test=176, dev=88)
     """
     if total < 2:
-        raise SettingsError(f"the dataset has {total} examples; a split needs at least 2")
+        raise SettingsError(f"the dataset has {counted(total, 'example')}; a split needs at least 2")
     if train is None and test is None:
         test = USUAL_TEST_SHARE
     counts: dict[str, int] = {}

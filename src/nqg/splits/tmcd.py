@@ -23,7 +23,7 @@ import numpy as np
 
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
-from nqg.errors import NqgError, SettingsError
+from nqg.errors import NqgError, SettingsError, counted
 from nqg.grammar.arrays import Int64Array, kernel
 from nqg.progress import Progress, silent
 from nqg.splits.compounds import Decomposition
@@ -161,7 +161,7 @@ def random_start(data: Decomposed, train_size: int, rng: random.Random) -> Arran
         cover = greedy_cover(data.atoms, order)
         if len(cover) > train_size:
             raise SettingsError(
-                f"train is to have {train_size} examples, but {len(cover)} were needed to hold each of the "
+                f"train is to have {counted(train_size, 'example')}, but {len(cover)} were needed to hold each of the "
                 f"{data.atoms.width} atoms at least once; make train larger, or the atoms fewer (blank out rare names)"
             )
         order = np.concatenate([cover, order[~np.isin(order, cover)]])

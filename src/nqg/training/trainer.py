@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from nqg.errors import NqgError
+from nqg.errors import NqgError, counted
 from nqg.run_config import RunConfig
 from nqg.training.processes import Processes, gathered, is_sharded, sharded_like
 from nqg.training.records import DevScores, TrainingStep
@@ -218,7 +218,8 @@ class Trainer:
         shown = f" ({named}{', …' if len(batch) > NAMED else ''})" if named else ""
         raise Diverged(
             f"the {what} of step {step + 1} is {value}, at learning rate {self.learning_rate(step):g} and for a batch "
-            f"of {len(batch)} examples{shown}; try a learning rate below {self.rate:g}, or float32 if it ran in bf16"
+            f"of {counted(len(batch), 'example')}{shown}; try a learning rate below {self.rate:g}, or float32 if it "
+            "ran in bf16"
         )
 
     def _dev_scores(self, evaluate: Callable[[], DevScores]) -> DevScores:
