@@ -332,6 +332,23 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
     context.close()
 
 
+@pytest.mark.parametrize("width", [1280, 390], ids=["laptop", "phone"])
+def test_the_tree_stays_where_it_is_when_a_box_lights_up(browser: Browser, whole_address: str, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    page.goto(whole_address)
+    parse(page, "set the fan in the cellar to 77 %")
+    tree = page.locator("#derivation svg")
+    before = tree.bounding_box()
+    for node in page.locator("#derivation .node").all():
+        node.focus()
+        assert "→" in page.inner_text("#rule")
+        now = tree.bounding_box()
+        assert before is not None
+        assert now is not None
+        assert (now["y"], now["height"]) == (before["y"], before["height"])
+    page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_a_wide_tree_begins_at_its_root_and_says_so_and_a_wide_chart_is_a_table(
     browser: Browser, address: str, scheme: Literal["light", "dark"]
