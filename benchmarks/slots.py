@@ -10,13 +10,17 @@ import random
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from nqg.data.examples import Values, fit_text, read_examples, tokenized
+from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.slots import mentions_of, of_sentences, with_slots
+from nqg.grammar.semirings import best_derivations
+from nqg.grammar.slots import mentions_of, of_sentences, views, with_slots
 from nqg.grammar.type_inference import infer_target_grammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
@@ -95,7 +99,7 @@ def report_sentences(language: str) -> None:
 
 
 def report_rules(language: str, sentences: Sequence[TokenizedSentence]) -> None:
-    """What free text costs: all runs of words that it may be, and the rules that are made of them."""
+    """What text and slots add to parsing, stage by stage; free text can be any run of words."""
     raw = read_examples(HOME / language / "train.tsv")
     text = fit_text(raw)
     values, examples = Values.of(raw, text), tokenized(raw, text)
@@ -105,17 +109,42 @@ def report_rules(language: str, sentences: Sequence[TokenizedSentence]) -> None:
     found = induce(marked, InductionSettings.for_slots(), seeds, placeholders)
     rules = with_slots(found, text.slots.free_text)
     grammar = replace(Grammar.of(rules, 9), slots=text.slots).typed_by(types)
-    _ = grammar.encoded, grammar.typing
-    read = microseconds(text.slots.alternatives, sentences)
+    known = frozenset(word for example in examples for word in example.source_tokens)
+    values_only = tuple(slot for slot in text.slots.slots if slot.kind != "text")
+    without = replace(grammar, slots=replace(text.slots, slots=values_only))
+    for label, groups in (("all at once", [sentences]), ("one at a time", [[each] for each in sentences])):
+        print(f"{language}, {len(text.slots.free_text)} slots of free text, {label}, µs a sentence:")
+        taken = [dict(stages(group, text, grammar, without, known)) for group in groups]
+        for name in taken[0]:
+            print(f"  {name}  {sum(each[name] for each in taken) / len(taken):.0f}")
 
-    def encode(sentence: TokenizedSentence) -> object:
-        own = of_sentences(grammar, [sentence.words], mentions_of(grammar, [sentence]))
-        return own.encoded, own.typing
 
-    print(
-        f"{language}, {len(text.slots.free_text)} slots of free text: values {read:.0f} µs, "
-        f"with their rules {microseconds(encode, sentences):.0f} µs a sentence"
-    )
+def stages(
+    sentences: Sequence[TokenizedSentence],
+    text: Preprocessor,
+    grammar: Grammar,
+    without: Grammar,
+    known: Collection[str],
+) -> Iterator[tuple[str, float]]:
+    """What text and slots take beside the rest of parsing, for all the sentences at once, each."""
+    sources = [sentence.words for sentence in sentences]
+    mentions = mentions_of(grammar, sentences)
+    own, plain = (of_sentences(each, sentences, mentions) for each in (grammar, without))
+    full = charts(own, sources)
+    best = best_derivations(own, full, np.zeros(full.hyperedges))
+    targets = [each.derivation.target if each else () for each in best]
+
+    def each(work: Callable[[], object]) -> float:
+        _ = work()
+        return min(seconds(work) for _ in range(REPEATS)) / len(sentences) * 1e6
+
+    yield "words", each(lambda: [text.tokenized(sentence.raw, grammar.words) for sentence in sentences])
+    yield "values", each(lambda: mentions_of(grammar, sentences))
+    yield "values for the chart", each(lambda: of_sentences(grammar, sentences, mentions).encoded)
+    yield "view of the encoder", each(lambda: views(grammar, sentences, mentions, known))
+    yield "values for the probability", each(lambda: own.with_meanings(full, targets))  # type: ignore[attr-defined]
+    yield "chart", each(lambda: charts(own, sources))
+    yield "chart without free text", each(lambda: charts(plain, sources))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from typer.testing import CliRunner
 
 from nqg.answers import Answer
 from nqg.cli.main import app
+from nqg.errors import FormatError, SettingsError
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import DecodeOptions, Parser
-from nqg.model.confidence import Calibrator, RulePairs, Weights
+from nqg.model.confidence import LEAST_CONFIDENCE, Calibrator, RulePairs, Weights
+from nqg.text.preprocessing import TextSettings
 
 ROOMS = ("kitchen", "bedroom", "office")
 PAIRS = [
@@ -77,6 +80,15 @@ def test_words_that_programs_quote_are_free_text(tmp_path: Path) -> None:
     assert parser.parse("fly to San Francisco").target == "fly(to='San Francisco')"
 
 
+def test_how_one_sentence_is_typed_is_nothing_to_another(tmp_path: Path) -> None:
+    parser = trained(tmp_path, [*PAIRS, *GREETINGS])
+    sentences = ["fly to San Jose", "Fly to SAN JOSE", "fly to san jose"]
+    alone = [next(parser.answers([sentence])) for sentence in sentences]
+    together = list(parser.answers(sentences))
+    assert [each.target for each in together] == [f"fly(to='{name}')" for name in ("San Jose", "SAN JOSE", "san jose")]
+    assert [each.probability for each in together] == pytest.approx([each.probability for each in alone], rel=1e-6)
+
+
 def test_a_gazetteer_gives_names_their_values(tmp_path: Path) -> None:
     (tmp_path / "cities.tsv").write_text("Rome\tIT-RM\nNYC\tUS-NYC\nBig Apple\tUS-NYC\nOslo\tNO-03\n")
     lines = ["Fly to Rome\tfly(IT-RM)", "Fly to NYC\tfly(US-NYC)", "Drive to Rome\tdrive(IT-RM)"]
@@ -95,14 +107,57 @@ def test_slots_can_be_left_to_the_settings(tmp_path: Path) -> None:
 def test_an_answer_with_free_text_is_given_only_where_it_is_probably_right(tmp_path: Path) -> None:
     parser = trained(tmp_path, [*PAIRS, *GREETINGS])
 
-    def answer(known: float, least: float | None = None) -> Answer:
-        calibrator = Calibrator(Weights(known=known, new=known, foreign=known), RulePairs(()), 0, 0)
+    def answer(known: float, least: float | None = None, learned: float = LEAST_CONFIDENCE) -> Answer:
+        weights = Weights(known=known, new=known, foreign=known)
+        calibrator = Calibrator(weights, RulePairs(()), 0, 0, least_confidence=learned)
         sure = Parser(replace(parser.model, calibrator=calibrator), DecodeOptions(least_confidence=least))
         return next(iter(sure.answers(["fly to San Francisco"])))
 
     assert answer(known=1.0).target == "fly(to='San Francisco')"
     assert (answer(known=-1.0).target, answer(known=-1.0).reason) == (None, "not sure enough: 27 %")
     assert answer(known=-1.0, least=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
+    assert answer(known=-1.0, learned=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
+    assert answer(known=1.0, learned=0.8).reason == "not sure enough: 73 %"
+
+
+def test_a_rule_by_hand_may_have_a_value_that_training_never_had(parser: Parser, tmp_path: Path) -> None:
+    taught = parser.with_rules(["movie time ### dim(room='office', level=33)"])
+    assert taught.parse("movie time").target == "dim(room='office', level=33)"
+    with pytest.raises(FormatError, match=r"'office' is not a|no legal program has"):
+        parser.with_rules(["movie time ### dim(room='office', level=office)"])
+    with pytest.raises(FormatError, match="no legal program has 'lock'"):
+        parser.with_rules(["lock NT_1 ### lock(NT_1)"])
+    home = trained(tmp_path, [*PAIRS, *GREETINGS]).with_rules(["go home ### fly(to='Santa Fe')"])
+    assert home.parse("go home").target == "fly(to='Santa Fe')"
+    home.save(tmp_path / "model")
+    again = ["train", str(tmp_path / "train.tsv"), "-o", str(tmp_path / "model"), *QUICK]
+    assert CliRunner().invoke(app, again).exit_code == 0
+    assert Parser.load(tmp_path / "model", device="cpu").parse("go home").target == "fly(to='Santa Fe')"
+
+
+def test_relative_dates_refer_to_the_day_of_training_of_evaluation_or_of_parsing(tmp_path: Path) -> None:
+    days = {"today": "16", "tomorrow": "17", "on friday": "20", "on sunday": "22", "in three days": "19"}
+    lines = [f"wake me {said}\twake(2026-11-{day})" for said, day in days.items()]
+    lines += [f"call Bob {said}\tcall(2026-11-{day})" for said, day in days.items()]
+    trained(tmp_path, lines, '[text]\ntoday = "2026-11-16"\n')
+    model, test = str(tmp_path / "model"), tmp_path / "test.tsv"
+    test.write_text("wake me on saturday\twake(2026-11-21)\n")
+
+    def printed(*words: str) -> str:
+        result = CliRunner().invoke(app, [*words, "--json"])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert "wake(2027-01-02)" in printed("parse", model, "wake me tomorrow", "--today", "2027-01-01")
+    assert f"wake({date.today()})" in printed("parse", model, "wake me today")
+    assert '"accuracy": 1.0' in printed("evaluate", model, str(test))
+    assert '"accuracy": 0.0' in printed("evaluate", model, str(test), "--today", "2027-01-01")
+
+
+@pytest.mark.parametrize("today", ["soon", "2026-02-30"])
+def test_a_day_that_is_none_is_refused(tmp_path: Path, today: str) -> None:
+    with pytest.raises(SettingsError, match=f"today is '{today}'; expected a day such as 2026-11-16"):
+        TextSettings(today=today)
 
 
 def test_rules_are_induced_as_in_training(tmp_path: Path) -> None:

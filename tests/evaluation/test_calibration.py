@@ -19,11 +19,13 @@ from nqg.evaluation.calibration import (
     folds,
     held_out,
     known_pairs,
+    least_confidence,
     trials,
     used_rules,
 )
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
+from nqg.model.confidence import LEAST_CONFIDENCE, Evidence
 from nqg.model.settings import TrainingSettings
 from nqg.splits.compounds import likely_language
 from strategies import program_examples
@@ -160,3 +162,21 @@ def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is
 def test_rules_that_the_other_examples_do_not_need_could_not_have_been_learned() -> None:
     grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
     assert list(used_rules(grammar, [Example("jump twice", "J J")])) == list(grammar)[:2]
+
+
+def trial(probability: float, *, is_right: bool) -> GateTrial:
+    return GateTrial(None, is_right, False, Evidence(probability, support=3))
+
+
+def test_a_model_answers_from_the_confidence_on_from_which_held_out_answers_are_right_often_enough() -> None:
+    sure = [trial(0.999, is_right=number % 20 > 0) for number in range(100)]
+    unsure = [trial(0.3, is_right=number % 20 < 8) for number in range(100)]
+    low, middle, high = (least_confidence([*sure, *unsure], precision) for precision in (0.5, 0.8, 0.9))
+    assert low < 0.45 < 0.9 < middle == high < 0.95  # 67.5 % of all are right, 95 % of those that are sure
+    assert least_confidence([*sure, *unsure], 0.99) == LEAST_CONFIDENCE  # no confidence is high enough
+    assert least_confidence([]) == LEAST_CONFIDENCE
+
+
+def test_a_few_lucky_answers_are_not_enough() -> None:
+    assert least_confidence([trial(0.999, is_right=True)] * 2, 0.8) == LEAST_CONFIDENCE
+    assert least_confidence([trial(0.999, is_right=True)] * 20, 0.8) != LEAST_CONFIDENCE

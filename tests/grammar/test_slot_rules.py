@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 
 import numpy as np
 import pytest
@@ -12,17 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.examples import Example
+from nqg.errors import LimitExceeded
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.grammar.semirings import best_derivations, derivation_counts, k_best_derivations
-from nqg.grammar.slots import SHAPES, columns, of_sentences, slot_seeds, views, with_slots
+from nqg.grammar.hypergraph import Hypergraph
+from nqg.grammar.semirings import best_derivations, k_best_derivations
+from nqg.grammar.slots import SHAPES, columns, of_sentences, slot_seeds, views, with_slots, words_of
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.model.forest_crf import TrainingData
 from nqg.model.forests import build_forests
 from nqg.model.subwords import word_tokenizer
-from nqg.text.mentions import Mention
-from nqg.text.sentences import TokenizedSentence
+from nqg.text.mentions import KnownMentions, Mention, Sentence, free_texts
+from nqg.text.sentences import SentenceTokenizer, TokenizedSentence
+from nqg.text.slots import Slot, Slots
 
 GRAMMAR = """
 @number ### @number
@@ -48,19 +52,26 @@ READINGS: Readings = {
 
 @dataclass(frozen=True)
 class Phrases:
-    """Slots that know a few phrases."""
+    """Slots that know a few phrases; free text is what was typed, in capitals."""
 
     readings: Readings = field(default_factory=lambda: READINGS)
-    free_text: tuple[str, ...] = ()
+    free_text: Mapping[str, int] = field(default_factory=dict)
 
-    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> list[Mention]:
-        tokens = sentence.words if isinstance(sentence, TokenizedSentence) else sentence
+    def mentions(self, sentence: Sentence, /, today: date | None = None) -> list[Mention]:
+        tokens = words_of(sentence)
         spans = [(start, end) for start in range(len(tokens)) for end in range(start + 1, len(tokens) + 1)]
         return [
             Mention(start, end, slot, value)
             for start, end in spans
             for slot, value in self.readings.get(tuple(tokens[start:end]), {}).items()
         ]
+
+    @property
+    def same_texts(self) -> dict[str, str]:
+        return {slot: min(self.free_text) for slot in self.free_text}
+
+    def text_value(self, sentence: Sentence, slot: str, start: int, end: int, /) -> tuple[str, ...]:
+        return tuple(word.upper() for word in words_of(sentence)[start:end])
 
 
 def grammar(*, typed: bool = False) -> Grammar:
@@ -106,32 +117,80 @@ def test_a_derivation_holds_what_was_read() -> None:
     assert str(best.derivation) == "[0:6] wake me at NT_1 ### wake ( NT_1 )\n  [3:6] half past six ### 6 : 30"
     value = best.derivation.hyperedges[1].rule
     assert grammar().numbers[value] == grammar().numbers[Rule.parse("@time ### @time")]
-    assert own.numbers[value] >= len(grammar())
 
 
+TEXT = """
+@song ### @song
+@song ### song = @song or @song
+@album ### album = @album
+"""
+TEXT_TYPES = TYPES.replace("jazz |", "jazz | @song | song = @song or @song | album = @album |")
 WORDS = ("wake", "me", "at", "half", "past", "six", "jazz", "and", "play", "@time")
 SENTENCES = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), min_size=1, max_size=3)
 
 
-@given(SENTENCES, st.booleans())
-def test_charts_are_those_of_a_grammar_that_has_the_values_as_rules(sentences: list[list[str]], typed: bool) -> None:
-    own = of_sentences(grammar(typed=typed), sentences)
-    plain = [rule for rule in grammar() if not str(rule).startswith("@")]
-    values = [Rule(rule.source, rule.target) for rule in list(own)[len(grammar()) :]]
-    twin = Grammar.of([*plain, *values])
-    if typed:
-        types = TYPES.replace("@number", "6 | 0.5").replace("@time", "6 : 00 | 6 : 30")
-        twin = twin.typed_by(TargetGrammar.parse(types))
-    counts = derivation_counts(charts(own, sentences))
-    if len(set(values)) == len(values):
-        assert counts == derivation_counts(charts(twin, sentences))
+@given(SENTENCES, st.booleans(), st.integers(0, 3))
+def test_charts_are_those_of_a_grammar_that_has_the_values_as_rules(
+    sentences: list[list[str]], typed: bool, longest: int
+) -> None:
+    slots = Phrases(free_text={"song": longest, "album": 2} if longest else {})
+    known = replace(Grammar.parse(GRAMMAR + TEXT), slots=slots)
+    own = of_sentences(known.typed_by(TargetGrammar.parse(TEXT_TYPES)) if typed else known, sentences)
     full = charts(own, sentences)
-    for number, found in enumerate(best_derivations(own, full, np.zeros(full.hyperedges))):
-        if found is not None:
-            assert list(found.derivation.source) == sentences[number]
-            goal = goal_charts(own, full.select([number]), [found.derivation.target])
-            assert derivation_counts(goal)[0] >= 1
-            assert set(columns(own, goal.rules)) <= set(range(len(grammar())))
+    for number, sentence in enumerate(sentences):
+        raw = TokenizedSentence.of(sentence)
+        found = [*slots.mentions(sentence), *free_texts(slots, raw)]
+        values = [
+            Rule(tuple(sentence[each.start : each.end]), _filled(rule, each))
+            for each in found
+            for rule in known
+            if rule.source == (each.token,)
+        ]
+        twin = Grammar.of([*(rule for rule in known if not str(rule).startswith("@")), *values])
+        if typed:
+            twin = twin.typed_by(TargetGrammar.parse(_with_values(TEXT_TYPES, found)))
+        expected = charts(twin, [sentence])
+        assert _targets(own, full.select([number])) == _targets(twin, expected)
+        for target in {*_targets(own, full.select([number]))}:
+            goal = goal_charts(own, full.select([number]), [target])
+            assert _targets(own, goal) == {target}
+            assert set(columns(own, goal.rules)) <= set(range(len(known)))
+            right = goal_charts(twin, expected, [target])
+            assert set(zip(goal.starts, goal.ends, strict=True)) == set(zip(right.starts, right.ends, strict=True))
+
+
+def _filled(rule: Rule, mention: Mention) -> tuple[str, ...]:
+    """What the rule of a slot says of a value."""
+    return tuple(token for each in rule.target for token in (mention.value if each == mention.token else (str(each),)))
+
+
+def _with_values(types: str, mentions: Sequence[Mention]) -> str:
+    """Types with the values in the place of slots."""
+    for slot in ("time", "number", "song", "album"):
+        values = {" ".join(each.value) for each in mentions if each.slot == slot} or {"none"}
+        types = types.replace(
+            "song = @song or @song", " | ".join(f"song = {each} or {each}" for each in sorted(values))
+        )
+        types = types.replace("album = @album", " | ".join(f"album = {each}" for each in sorted(values)))
+        types = types.replace(f"@{slot}", " | ".join(sorted(values)))
+    return types
+
+
+def _targets(grammar: Grammar, graph: Hypergraph) -> set[tuple[str, ...]]:
+    """All targets of a sentence, by the enumeration of its derivations."""
+    (found,) = k_best_derivations(grammar, graph, np.zeros(graph.hyperedges), 100_000)
+    return {each.derivation.target for each in found}
+
+
+def test_equal_words_that_were_typed_in_two_ways_are_both_ways() -> None:
+    slots = Slots("en", (Slot("song", "text", ("{verbatim}",), length=2),))
+    ways = [TokenizedSentence(raw, SentenceTokenizer().tokens(raw)) for raw in ("play Hey", "play hey")]
+    known = KnownMentions.of(slots, ways)
+    assert Mention(1, 2, "song", ("hey",)) in known.mentions(("play", "hey"))
+    assert known.text_value(("play", "hey"), "song", 1, 2) == ("Hey",)
+    songs = replace(Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"), slots=known)
+    examples = [Example("play hey", "play ( Hey )"), Example("play hey", "play ( hey )")]
+    assert build_forests(songs, examples).underivable() == []
 
 
 def test_forests_have_the_rules_of_the_model() -> None:
@@ -156,7 +215,7 @@ def test_rules_without_placeholders_stay_as_they_are() -> None:
 def test_a_model_sees_slots_in_the_place_of_values() -> None:
     sources = [["wake", "me", "at", "half", "past", "six"], ["six"]]
     assert [" ".join(each) for each in views(grammar(), sources)] == ["wake me at @time @time @time", "@number"]
-    hidden = replace(grammar(), slots=Phrases(free_text=("time",)))
+    hidden = replace(grammar(), slots=Phrases(free_text={"time": 1}))
     assert [" ".join(each) for each in views(hidden, sources)] == ["wake me at @number past @number", "@number"]
 
 
@@ -207,18 +266,30 @@ def test_a_search_begins_with_the_arguments_whose_values_both_sides_have() -> No
     ]
 
 
+def test_free_text_has_at_most_as_many_readings_as_there_are_numbers() -> None:
+    slots = Slots("en", (Slot("song", "text", ("{verbatim}",), length=50_000),))
+    songs = replace(Grammar.parse("@song ### @song"), slots=slots)
+    with pytest.raises(LimitExceeded, match="too many ways to read 50,000 words as free text of up to 50000 words"):
+        charts(of_sentences(songs, [["la"] * 50_000]), [["la"] * 50_000])
+
+
+SONGS = Slots("en", (Slot("song", "text", ("{verbatim}",), length=3),))
+
+
 def test_of_unknown_words_beside_free_text_a_model_sees_how_they_are_typed() -> None:
-    text: Readings = {(word.lower(),): {"song": (word,)} for word in ("Play", "Hey", "JUDE", "U2")}
-    songs = replace(Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"), slots=Phrases(text, ("song",)))
-    sentence = ("play", "hey", "jude", "u2", "now")
-    assert views(songs, [sentence]) == [sentence]
+    songs = replace(Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"), slots=SONGS)
+    raw = "Play Hey JUDE U2 now"
+    sentence = TokenizedSentence(raw, SentenceTokenizer().tokens(raw))
+    assert views(songs, [sentence]) == [sentence.words]
     assert views(songs, [sentence], known={"play", "hey"}) == [("play", "hey", "@X", "@0", "@x")]
 
 
 def test_in_training_every_other_sentence_is_one_of_unknown_words() -> None:
     songs = replace(
         Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"),
-        slots=Phrases({("jude",): {"song": ("Jude",)}}, ("song",)),
+        slots=KnownMentions.of(
+            SONGS, [TokenizedSentence(raw, SentenceTokenizer().tokens(raw)) for raw in ["play Jude"]]
+        ),
     )
     examples = [Example("play jude", "play ( Jude )")]
     tokenizer = word_tokenizer([("play", "jude", *SHAPES)])

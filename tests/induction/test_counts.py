@@ -27,7 +27,7 @@ targets = st.lists(st.sampled_from(("x", "y", "z")), min_size=1, max_size=6).map
 
 def batches(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> tuple[EncodedBatch, EncodedBatch]:
     sources, goals = ([pair[side] for pair in pairs] for side in (0, 1))
-    return EncodedBatch.of(grammar, sources), EncodedBatch.of(grammar, goals)
+    return EncodedBatch.of(grammar.encoded, sources), EncodedBatch.of(grammar.encoded, goals)
 
 
 def counts(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> list[tuple[float, float]]:

@@ -39,7 +39,7 @@ def test_the_bits_are_those_of_a_fit_that_lists_all_derivations(
     drawn: tuple[Grammar, list[tuple[tuple[str, ...], tuple[str, ...]]]], part_size: int
 ) -> None:
     grammar, pairs = drawn
-    sides = [EncodedBatch.of(grammar, [pair[side] for pair in pairs]) for side in (0, 1)]
+    sides = [EncodedBatch.of(grammar.encoded, [pair[side] for pair in pairs]) for side in (0, 1)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probabilities, "PART_SIZE", part_size)
         found = fitted_data_bits(grammar.encoded.arrays, *sides)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.confidence import Calibrator, CorrectionTrials, RulePairs, Weights
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.text.gazetteer import Gazetteer
-from nqg.text.mentions import Mention
 from nqg.text.sentences import AS_IS, TokenizedSentence
 from nqg.text.slots import Slot, Slots
 from oracles import edit_distance
@@ -155,19 +153,9 @@ def test_a_misspelt_word_is_one_edit_away(word: str, seed: int) -> None:
     assert abs(len(found) - len(word)) <= 1
 
 
-@dataclass
-class Times:
-    """A slot finder that knows two times."""
-
-    free_text: Collection[str] = ()
-
-    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> list[Mention]:
-        tokens = sentence.words if isinstance(sentence, TokenizedSentence) else sentence
-        return [Mention(at, at + 1, "time", ("7",)) for at, token in enumerate(tokens) if token in ("sevn", "noon")]
-
-
 def test_what_a_slot_reads_is_not_unknown() -> None:
-    grammar = replace(GRAMMAR, slots=Times())
+    names = Gazetteer.of([("sevn", "7"), ("noon", "12")])
+    grammar = replace(GRAMMAR, slots=Slots("en", (Slot("time", "gazetteer", ("{value}",), names=names),)))
     assert unknown_places(grammar, ("turn", "noon", "sevn", "lmap")) == [3]
 
 

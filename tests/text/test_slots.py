@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError, LimitExceeded, NqgError
-from nqg.text.mentions import Mention
+from nqg.text.mentions import Mention, free_texts
 from nqg.text.programs import fit_programs
 from nqg.text.sentences import SentenceTokenizer, Token, TokenizedSentence
 from nqg.text.slots import Pair, Slot, Slots, open_texts, read_slots
@@ -81,11 +81,15 @@ def test_a_form_is_learned_from_the_programs(pair: str, other: str, sentence: st
     assert value in values(fitted(pair, other), sentence).values()
 
 
-def test_relative_dates_are_resolved_only_where_programs_do() -> None:
+def test_relative_dates_are_resolved_only_where_programs_do(tmp_path: Path) -> None:
     monday = date(2026, 11, 16)
     slots = fitted("for tomorrow ### on ( 2026-11-17 )", "on friday ### on ( 2026-11-20 )", today=monday)
     assert values(slots, "on sunday", today=date(2027, 1, 1)) == {"date: sunday": "2027-01-03"}
-    assert values(slots, "on sunday") == {}
+    assert values(slots, "on sunday") == {"date: sunday": "2026-11-22"}  # as in training
+    assert Slots.from_dict(slots.to_dict(), tmp_path).today == monday
+    assert values(
+        fitted("for tomorrow ### on ( tomorrow )", "on friday ### on ( friday )"), "on sunday", today=monday
+    ) == {"date: sunday": "sunday"}
 
 
 def test_two_ways_to_write_one_kind_are_two_slots() -> None:
@@ -248,6 +252,10 @@ def test_a_hostile_expression_is_stopped() -> None:
         ({"language": "en"}, "the key 'slots' of slots is missing; expected a list"),
         ({"language": "xx", "slots": []}, "no language 'xx'. Known: de, en, es"),
         ({"language": "en", "slots": [{"name": "x", "kind": "y"}]}, "expected one of number, ordinal"),
+        (
+            {"language": "en", "slots": [], "today": "monday"},
+            "expected a day such as 2026-11-16 as today, found 'monday'",
+        ),
         ({"language": "en", "slots": [{"name": "x", "kind": "gazetteer"}]}, "slot-x.tsv.gz: no such file"),
         ({"language": "en", "slots": [{"name": "x", "kind": "time", "forms": ["{m:99}"]}]}, "'{m:99}' is not a form"),
     ],
@@ -274,7 +282,7 @@ def test_free_text_is_what_was_typed_however_it_is_found(raw: str) -> None:
     expected = [
         Mention(*span, name, programs.tokenize(sentence.typed(*span), '"')) for span in spans for name in ("song", "by")
     ]
-    assert list(slots.alternatives(sentence)) == expected
+    assert sorted(free_texts(slots, sentence)) == sorted(expected)
 
 
 def test_words_that_programs_do_not_quote_are_no_free_text() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from nqg.cli.terminal import (
     JSON,
     LEAST_CONFIDENCE,
     MIRROR,
+    TODAY,
     checked_device,
     out,
     progress_bar,
@@ -71,6 +73,7 @@ def evaluate(
     untyped: bool = UNTYPED,
     exact: bool = EXACT,
     least_confidence: float | None = LEAST_CONFIDENCE,
+    today: datetime | None = TODAY,
     device: str | None = DEVICE,
     predictions: Path | None = PREDICTIONS,
     show_causes: bool = BREAKDOWN,
@@ -102,7 +105,12 @@ def evaluate(
         judge = judge_named(metric, mirror, progress)
     examples = required_examples(test)
     files = [path for path in (predictions_from, fallback) if path]
-    options = {"typed": False if untyped else None, "exact": exact, "least_confidence": least_confidence}
+    options = {
+        "typed": False if untyped else None,
+        "exact": exact,
+        "least_confidence": least_confidence,
+        "today": today and today.date(),
+    }
     system, parser = _system(model, files, checked_device(device), options)
     if needs_causes and train is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
@@ -152,7 +160,11 @@ def _system(
     decoding = DecodeOptions(**options)
     system: System
     if model and not files:
-        system = load_system(model, device).with_options(decoding)
+        loaded = load_system(model, device)
+        first = loaded.parser if isinstance(loaded, Hybrid) else loaded
+        if isinstance(first, Parser):
+            decoding = replace(decoding, today=decoding.today or first.model.text.slots.today)
+        system = loaded.with_options(decoding)
         if isinstance(system, Hybrid):
             system = replace(system, asks_both=True)
     else:

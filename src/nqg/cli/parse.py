@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date, datetime
 from functools import partial
 from importlib import import_module
 from itertools import accumulate, count
@@ -23,7 +24,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from nqg.answers import Answer, Reading, System, in_percent
-from nqg.cli.terminal import DATABASE, DEVICE, ENGINE, EXACT, LEAST_CONFIDENCE, MODEL, WORKERS, Workforce, out
+from nqg.cli.terminal import DATABASE, DEVICE, ENGINE, EXACT, LEAST_CONFIDENCE, MODEL, TODAY, WORKERS, Workforce, out
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
 from nqg.errors import NqgError, Place
@@ -70,6 +71,7 @@ def parse(
     untyped: bool = UNTYPED,
     exact: bool = EXACT,
     least_confidence: float | None = LEAST_CONFIDENCE,
+    today: datetime | None = TODAY,
     database: Path | None = DATABASE,
     execute: bool = EXECUTE,
     log: Path | None = LOG,
@@ -96,7 +98,8 @@ def parse(
     if execute and not database:
         raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
     is_single, place = not (is_file or is_piped), database and database.resolve()
-    style = Style(readings, untyped, exact, least_confidence, explain, as_json, is_single, place, execute, log)
+    day = today and today.date()
+    style = Style(readings, untyped, exact, least_confidence, day, explain, as_json, is_single, place, execute, log)
     work = Workforce.chosen(engine, workers, device)
     if explain and not as_json and not isinstance(work.engine, Here):
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
@@ -194,6 +197,7 @@ class Style:
     untyped: bool = False
     exact: bool = False
     least_confidence: float | None = None
+    today: date | None = None
     explain: bool = False
     as_json: bool = False
     is_single: bool = False  # a sentence of its own, not a file
@@ -207,7 +211,12 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     keep_large_blocks_apart()
     typed = False if style.untyped else None
     options = DecodeOptions(
-        style.readings, typed, marginals=style.explain, exact=style.exact, least_confidence=style.least_confidence
+        style.readings,
+        typed,
+        marginals=style.explain,
+        exact=style.exact,
+        least_confidence=style.least_confidence,
+        today=style.today,
     )
     loaded = load_system(model, device).with_options(options)
     is_hybrid, grammar, parts = isinstance(loaded, Hybrid), grammar_of(loaded), count(1)

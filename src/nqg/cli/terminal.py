@@ -119,7 +119,15 @@ LEAST_CONFIDENCE = typer.Option(
     min=0.0,
     max=1.0,
     help="Abstain where the confidence is lower.",
-    show_default="0.5 where there is free text, else 0",
+    show_default="learned where there is free text, else 0",
+)
+TODAY = typer.Option(
+    None,
+    "--today",
+    metavar="DATE",
+    formats=["%Y-%m-%d"],
+    help="The day that relative dates refer to, 2026-11-16; for models that have learned to write them as dates.",
+    show_default="the current one; of `nqg evaluate` that of TRAIN",
 )
 EXACT = typer.Option(False, "--exact", metavar="", help="Do not correct typos: abstain at words that no rule knows.")
 

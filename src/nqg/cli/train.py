@@ -34,6 +34,7 @@ from nqg.data.dataset import Split
 from nqg.data.examples import Example
 from nqg.errors import NqgError, SettingsError, counted
 from nqg.evaluation.calibration import (
+    LEAST_PRECISION,
     MOST_EXAMPLES,
     GateTrial,
     HeldOut,
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
 FOLD_STEPS = 1.75  # of all folds together, for each step of the model's own training
+# Where any words may be text, a model is the surer of itself the longer it was trained: then folds have all steps.
+TEXT_FOLDS = 5
 
 file_option = partial(typer.Option, rich_help_panel="Files")
 OUTPUT = file_option(..., "-o", "--output", metavar="FOLDER", help="Where to write the model.")
@@ -117,6 +120,12 @@ text_setting = partial(setting_option, TextSettings(), panel="Text, which become
 SENTENCES = text_setting("sentences", "auto|words|spaces", "Cut raw sentences into words, or at spaces alone.")
 CASING = text_setting("casing", "auto|lower|keep", "Ignore or keep capital letters.")
 PROGRAMS = text_setting("programs", "auto|code|spaces", "Cut programs like code, `on(lamp)`, or at spaces alone.")
+TODAY = text_setting(
+    "today",
+    "DATE",
+    "The day that relative dates in TRAIN refer to, 2026-11-16, if programs have dates for them.",
+    show_default="they stay as they are said",
+)
 
 training_setting = partial(setting_option, TrainingSettings())
 optimisation = partial(training_setting, panel="Optimisation")
@@ -195,10 +204,18 @@ FOLDS_OPTION = confidence_option(
     metavar="K",
     min=0,
     help="Hold out a K-th each time, and train on the rest; 0: no confidence.",
-    show_default="8; of fewer than 200 examples 5, of more than 2,000 4",
+    show_default="8; with free text, or of fewer than 200 examples, 5; of more than 2,000 4",
 )
 HOLD_OUT = confidence_option(
     "template", "--hold-out", metavar="KIND", help=f"What is held out together: {', '.join(HELD_OUT)}."
+)
+PRECISION_WANTED = confidence_option(
+    LEAST_PRECISION,
+    "--least-precision",
+    metavar="P",
+    min=0.0,
+    max=1.0,
+    help="With free text, abstain below the confidence from which on held-out answers are right this often.",
 )
 
 
@@ -214,6 +231,7 @@ def train(
     sentences: str | None = SENTENCES,
     casing: str | None = CASING,
     programs: str | None = PROGRAMS,
+    today: str | None = TODAY,
     rules: str | None = BY_HAND,
     target_grammar: str | None = TARGET_GRAMMAR,
     database: Path | None = DATABASE,
@@ -244,6 +262,7 @@ def train(
     gate: bool = GATE,
     fold_count: int | None = FOLDS_OPTION,
     hold_out: str = HOLD_OUT,
+    least_precision: float = PRECISION_WANTED,
     as_json: bool = JSON,
 ) -> None:
     """Train a parser: a grammar, and a model that ranks its derivations.
@@ -273,7 +292,9 @@ def train(
         complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
-        calibrator = fitted_calibrator(Parser(training.model), task.examples, trials) if trials else None
+        calibrator = None
+        if trials:
+            calibrator = fitted_calibrator(Parser(training.model), task.examples, trials, least_precision)
         training.model = task.with_rules_by_hand(replace(training.model, calibrator=calibrator))
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
         _print_report(training, task, _save(training, task, output, dev, write_more), output, as_json)
@@ -340,8 +361,9 @@ class CrossValidation:
             folds=str(self),
             fallback=str(fallback),
         ).fingerprint
+        has_text = bool(task.text.slots.free_text)
         try:
-            splits = folds(examples, self.kind, self.folds, seed=seed)
+            splits = folds(examples, self.kind, self.folds or (TEXT_FOLDS if has_text else None), seed=seed)
         except SettingsError as error:  # of examples too few, or too much alike
             if fallback and fallback.has_gate:
                 raise
@@ -354,7 +376,7 @@ class CrossValidation:
             known = read_dataclass(FoldRecord, read_json(record), "the fold", record) if record.exists() else None
             if known is None or known.config != config:
                 apart = replace(run, folder=folder, cache=None, curves=None, label=label)
-                share = min(1.0, FOLD_STEPS / len(splits))
+                share = 1.0 if has_text else min(1.0, FOLD_STEPS / len(splits))
                 known = FoldRecord(config, tuple(self._tried(task, apart, split, fallback, share)))
                 if run.processes.is_main:
                     write_text(record, json.dumps(asdict(known)) + "\n")

@@ -122,6 +122,7 @@ class TrainingTask:
         elif named != NONE:
             legal = target_grammar_named(named)
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
+        by_hand, legal = _rules_by_hand(given["rules"], given["output"], legal, text)
         return cls(
             examples,
             tokenized(_read(dev, sql), text) if dev else [],
@@ -131,7 +132,7 @@ class TrainingTask:
             chosen.training,
             checked_device(given["device"]),
             forests,
-            _rules_by_hand(given["rules"], given["output"], legal, text),
+            by_hand,
             text,
             legal if sql and chosen.model.typed else None,
             sql,
@@ -219,22 +220,26 @@ def tokenized_data(
 
 def _rules_by_hand(
     named: str | None, output: Path, legal: TargetGrammar | None, text: Preprocessor
-) -> tuple[Rule, ...]:
-    """The rules by hand in a file or, if none is named, of the model that is replaced; illegal ones are refused."""
+) -> tuple[tuple[Rule, ...], TargetGrammar | None]:
+    """The rules by hand in a file or, if none is named, of the model that is replaced; illegal ones are refused.
+
+    Values that they write down where programs have slots are legal from now on.
+    """
     path = output / RULES if named is None else Path(named)
     if named == NONE or (named is None and not path.exists()):
-        return ()
-    from nqg.inference.rules_by_hand import illegal_token, read_rules  # which most trainings do not need
+        return (), legal
+    from nqg.inference.rules_by_hand import illegal_token, legal_with, read_rules  # which most trainings do not need
 
     places = read_rules(path, text)
     if named is None:
         err.print(f"{path}: {len(places):,} rules by hand are kept; --rules none drops them")
+    legal = legal_with(places, legal, text.slots)
     if legal is not None:
         finder = Signatures(legal)
         for rule, place in places.items():
             if not finder.fits(rule.target):
                 raise FormatError(f"rule '{rule}': {illegal_token(rule, finder)}; see --target-grammar", place)
-    return tuple(places)
+    return tuple(places), legal
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from nqg.evaluation.evaluation import ExactJudge, Judge
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NO_ROOT
-from nqg.grammar.slots import mentions_of, of_sentences
+from nqg.grammar.slots import of_sentences
 from nqg.inference.gaps import Gaps, gaps
 from nqg.plotting import write_picture
 from nqg.text.preprocessing import Preprocessor
@@ -233,7 +233,7 @@ def grammar_findings(
         next((way for way in text.tokenized(example.source) if way.words == words), words)  # as free text is written
         for (example, _), words in zip(errors, sources, strict=True)
     ]
-    own = of_sentences(grammar, sources, mentions_of(grammar, typed))
+    own = of_sentences(grammar, typed)
     full = charts(own, sources)
     goal = goal_charts(own, full, [text.programs.normalized(example.target) for example, _ in errors])
     for (example, answer), source, root, goal_root in zip(errors, sources, full.roots(), goal.roots(), strict=True):

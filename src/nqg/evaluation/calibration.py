@@ -31,7 +31,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.slots import columns, of_sentences
 from nqg.inference.hybrid import DECIMALS, NEVER, Calibration, Gate, Hybrid, grammar_of, level
 from nqg.inference.parser import Parser
-from nqg.model.confidence import Calibrator, Evidence, Observation, RulePairs, Weights, rule_pairs
+from nqg.model.confidence import LEAST_CONFIDENCE, Calibrator, Evidence, Observation, RulePairs, Weights, rule_pairs
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
 from nqg.training.parser_training import distinct
@@ -39,6 +39,10 @@ from nqg.training.parser_training import distinct
 FEW, MANY = 200, 2000  # examples
 MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach a few weights nothing new
 SHARE = 0.25  # of the examples are held out
+LEAST_PRECISION = (
+    0.8  # of answers to held-out examples, from which on a model with free text answers: new templates are hard
+)
+PARTS = 5  # of trials, each judged by what the others teach
 
 Wanted = TypeVar("Wanted")
 
@@ -220,14 +224,36 @@ def fitted_weights(trials: Sequence[GateTrial]) -> Weights:
     return Weights.fit([Observation(each.evidence, each.grammar_is_right) for each in trials if each.evidence])
 
 
-def fitted_calibrator(parser: Parser, examples: Sequence[Example], trials: Sequence[GateTrial]) -> Calibrator:
+def least_confidence(trials: Sequence[GateTrial], precision: float = LEAST_PRECISION) -> float:
+    """The smallest confidence from which on so many answers were right; one half where none is high enough.
+
+    The confidence of each trial is that which the others teach, by parts; one success and one failure more than there
+    were keep a few lucky answers from deciding.
+    """
+    answered = [each for each in trials if each.evidence]
+    parts = [answered[part::PARTS] for part in range(PARTS)]
+    ranked: list[tuple[float, bool]] = []
+    for number, part in enumerate(parts):
+        weights = fitted_weights([each for other in (*parts[:number], *parts[number + 1 :]) for each in other])
+        ranked += [(weights.confidence(trial.evidence), trial.grammar_is_right) for trial in part if trial.evidence]
+    right, precisions = 0, dict[float, float]()
+    for count, (each, is_right) in enumerate(sorted(ranked, reverse=True), start=1):
+        right += is_right
+        precisions[each] = (right + 1) / (count + 2)  # of equal ones the last tells
+    return min((each for each, found in precisions.items() if found >= precision), default=LEAST_CONFIDENCE)
+
+
+def fitted_calibrator(
+    parser: Parser, examples: Sequence[Example], trials: Sequence[GateTrial], precision: float = LEAST_PRECISION
+) -> Calibrator:
     """The calibrator of a parser, given the examples that it is fitted to, and trials of others on folds of them."""
     answered = [each for each in trials if each.evidence]
     right = sum(each.grammar_is_right for each in answered)
     from nqg.inference.corrections import correction_trials
 
     corrected = correction_trials(parser, distinct(examples))
-    return Calibrator(fitted_weights(trials), known_pairs(parser, examples), len(answered), right, corrected)
+    weights, known, least = fitted_weights(trials), known_pairs(parser, examples), least_confidence(trials, precision)
+    return Calibrator(weights, known, len(answered), right, corrected, least)
 
 
 def with_confidence(trials: Iterable[GateTrial], weights: Weights) -> list[GateTrial]:

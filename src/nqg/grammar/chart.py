@@ -10,11 +10,12 @@ import numpy as np
 from nqg.errors import LimitExceeded
 from nqg.grammar.arrays import FloatArray, Int32Array
 from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
-from nqg.grammar.encoding import GrammarArrays, firsts_of, flat
+from nqg.grammar.encoding import EncodedGrammar, GrammarArrays, firsts_of, flat
 from nqg.grammar.goal_kernels import EncodedPairs, count_workspace, fill_counts, fill_goals, fill_types, goal_workspace
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated
 from nqg.grammar.semirings import log_derivation_counts
+from nqg.grammar.slots import SentenceGrammar
 from nqg.grammar.types import Typing
 
 FIRST_ROOM = 1 << 12  # entries of scratch to begin with; four times as many whenever a sentence needs more
@@ -34,13 +35,13 @@ class EncodedBatch:
     describe: Callable[[int], str] = "sentence {}".format
 
     @classmethod
-    def of(cls, grammar: Grammar, sentences: Sequence[Tokens]) -> EncodedBatch:
+    def of(cls, grammar: EncodedGrammar, sentences: Sequence[Tokens]) -> EncodedBatch:
         def described(number: int) -> str:
             sentence = sentences[number]
             more = " …" if len(sentence) > SHOWN_TOKENS else ""
             return f"'{' '.join(sentence[:SHOWN_TOKENS])}{more}' ({len(sentence)} tokens)"
 
-        return cls(*grammar.encoded.collate(sentences), described)
+        return cls(*grammar.collate(sentences), described)
 
     @classmethod
     def of_labels(cls, sentences: Sequence[Sequence[int]]) -> EncodedBatch:
@@ -69,7 +70,7 @@ def untyped_charts(
     grammar: Grammar, sources: Sequence[Tokens], *, prune: bool = True, limit: int | None = None
 ) -> Hypergraph:
     """The charts of sources, whatever the types."""
-    return encoded_charts(grammar.encoded.arrays, EncodedBatch.of(grammar, sources), prune=prune, limit=limit)
+    return encoded_charts(grammar.encoded.arrays, EncodedBatch.of(grammar.encoded, sources), prune=prune, limit=limit)
 
 
 def typed_charts(
@@ -81,7 +82,7 @@ def typed_charts(
     limit: int | None = None,
 ) -> Hypergraph:
     """Of untyped charts of sources the well-typed derivations; `prune` says how they were made, too."""
-    arrays, batch, view = grammar.encoded.arrays, EncodedBatch.of(grammar, sources), Graphs.of(full)
+    arrays, batch, view = grammar.encoded.arrays, EncodedBatch.of(grammar.encoded, sources), Graphs.of(full)
     most_nodes = int(np.diff(full.first_node).max(initial=0))
 
     def fill(begin: int, room: int, out: Graphs) -> int:
@@ -96,7 +97,8 @@ def goal_charts(
     grammar: Grammar, sources: Hypergraph, targets: Sequence[Tokens], *, limit: int | None = None
 ) -> Hypergraph:
     """Of the pruned charts of sources, the derivations that yield the targets."""
-    return encoded_goals(grammar.encoded.arrays, sources, EncodedBatch.of(grammar, targets), limit=limit)
+    encoded = grammar.with_meanings(sources, targets) if isinstance(grammar, SentenceGrammar) else grammar.encoded
+    return encoded_goals(encoded.arrays, sources, EncodedBatch.of(encoded, targets), limit=limit)
 
 
 def encoded_charts(

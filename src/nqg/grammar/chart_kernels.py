@@ -10,7 +10,7 @@ or at the same place and end earlier (no rule is a lone non-terminal), so every 
 the order in which nodes are found is topological.
 
 A token that is a leaf covers itself: a hyperedge whose number is the token's own. Induction charts the two sides of
-a rule that way, its non-terminals being the leaves.
+a rule that way, its non-terminals being the leaves. Values of slots cover their spans likewise, as rules of their own.
 
 Kernels never grow an array. Where room runs out they stop and say so; the caller makes more room and goes on from the
 sentence that did not fit.
@@ -230,9 +230,22 @@ def add_node(start: int, end: int, grammar: GrammarArrays, work: Workspace) -> N
 
 
 @inlined
-def _chart(tokens: Int32Array, grammar: GrammarArrays, work: Workspace) -> bool:
+def _append_texts(start: int, end: int, first: int, grammar: GrammarArrays, work: Workspace) -> None:
+    """Add all that free text can be over a span of the sentence whose first token is number `first` of all."""
+    values, size = grammar.values, end - start
+    if size <= values.longest:
+        number = values.first_text + ((first + start) * values.longest + size - 1) * len(values.text_rules)
+        for text in range(len(values.text_rules)):
+            if size <= values.text_lengths[text]:
+                append_hyperedge(number + text, NOTHING, work)
+
+
+@inlined
+def _chart(sentence: int, first: int, tokens: Int32Array, grammar: GrammarArrays, work: Workspace) -> bool:
     """Fill the workspace with the chart of one sentence; False when its room ran out."""
-    used, count = work.used, len(tokens)
+    used, count, values, value, last_value = work.used, len(tokens), grammar.values, 0, 0
+    if len(values.first_value) > 0:
+        value, last_value = values.first_value[sentence], values.first_value[sentence + 1]
     begin_sentence(count, work)
     work.first_hyperedge[0] = 0
     for start in range(count - 1, -1, -1):
@@ -245,6 +258,10 @@ def _chart(tokens: Int32Array, grammar: GrammarArrays, work: Workspace) -> bool:
                 append_hyperedge(token, NOTHING, work)
             for state in range(work.first_state[end], used[STATES]):
                 apply_rules(state, grammar, work)
+            while value < last_value and values.starts[value] == start and values.ends[value] == end:
+                append_hyperedge(values.first + value, NOTHING, work)
+                value += 1
+            _append_texts(start, end, first, grammar, work)
             if used[HYPEREDGES] > before:
                 work.starts[used[NODES]], work.ends[used[NODES]] = start, end
                 work.first_hyperedge[used[NODES] + 1] = used[HYPEREDGES]
@@ -325,8 +342,10 @@ def fill_charts(
 ) -> int:
     """Chart the sentences from `begin` on into `out`; returns the first one that did not fit, or their number."""
     for sentence in range(begin, len(first_token) - 1):
-        source = tokens[first_token[sentence] : first_token[sentence + 1]]
-        if not _chart(source, grammar, work) or not _emit(_keep(work.cells[0, len(source)], prune, work), work, out):
+        first = first_token[sentence]
+        source = tokens[first : first_token[sentence + 1]]
+        is_filled = _chart(sentence, first, source, grammar, work)
+        if not is_filled or not _emit(_keep(work.cells[0, len(source)], prune, work), work, out):
             return sentence
         out.sizes[0] += 1
         out.first_node[out.sizes[0]] = out.sizes[1]

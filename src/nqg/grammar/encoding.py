@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
-from nqg.grammar.grammar import Rule, Symbol
+from nqg.grammar.grammar import Rule
 
 ROOT = 0
 NOWHERE = -1
@@ -142,6 +142,41 @@ NT = -1  # the one non-terminal's label on source sides; terminals are 0, 1, 2, 
 UNKNOWN = -2  # a token that no rule mentions: it matches no label
 
 
+class ValueArrays(NamedTuple):
+    """The values of slots in some sentences, each a rule over one span, numbered behind those of a grammar.
+
+    First come those that were found, sentence by sentence in the order of charts, then all that free text can be: the
+    text of rule `text_rules[t]` over n tokens from token p of all sentences on is number (p * longest + n - 1) * T + t.
+    What values mean, their `tokens`, is there where targets are asked for.
+    """
+
+    first: int  # the number of the first value
+    first_text: int
+    longest: int  # text, in tokens
+    first_value: Int32Array  # (B + 1,) per sentence
+    starts: Int32Array  # (V,)
+    ends: Int32Array  # (V,)
+    rules: Int32Array  # (V,) of the slots
+    text_rules: Int32Array  # (T,)
+    text_lengths: Int32Array  # (T,) in tokens, at most
+    first_token: Int32Array  # of every value and text
+    sizes: Int32Array  # of every value and text, in tokens
+    tokens: Int32Array
+    slots: Int32Array  # (R,) the terminal of the slot that a rule reads
+
+    def slot_rules(self, rules: Int32Array) -> Int32Array:
+        """For rules that may be values the slots' rules in their place."""
+        found = rules.copy()
+        is_value, is_text = (rules >= self.first) & (rules < self.first_text), rules >= self.first_text
+        found[is_value] = self.rules[rules[is_value] - self.first]
+        found[is_text] = self.text_rules[(rules[is_text] - self.first_text) % max(len(self.text_rules), 1)]
+        return found
+
+
+MOST_RULES = (1 << 31) - 1
+NO_VALUES = ValueArrays(MOST_RULES, MOST_RULES, 0, *[np.zeros(0, dtype=np.int32)] * 10)
+
+
 class GrammarArrays(NamedTuple):
     """Rules as kernels see them. In `targets` terminals are >= 0 and NT_k is -k."""
 
@@ -151,10 +186,21 @@ class GrammarArrays(NamedTuple):
     arities: Int32Array  # (R,)
     first_target: Int32Array  # (R + 1,) target of rule r is targets[first_target[r]:first_target[r + 1]]
     targets: Int32Array
+    values: ValueArrays = NO_VALUES
 
     @property
     def max_arity(self) -> int:
         return int(self.arities.max(initial=0))
+
+
+@inlined
+def slot_rule(rule: int, values: ValueArrays) -> int:
+    """The rule of the slot for that of a value; any other rule itself."""
+    if rule < values.first:
+        return rule
+    if rule < values.first_text:
+        return int(values.rules[rule - values.first])
+    return int(values.text_rules[(rule - values.first_text) % len(values.text_rules)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,30 +208,16 @@ class EncodedGrammar:
     """The arrays of a grammar and the numbers of its terminals."""
 
     vocabulary: Mapping[str, int]
-    sources: tuple[Int32Array, Int32Array]  # where each rule's source begins when all lie end to end, and their labels
     arrays: GrammarArrays
 
     @classmethod
-    def of(cls, rules: Sequence[Rule]) -> EncodedGrammar:
+    def of(cls, rules: Sequence[Rule], inactive: Iterable[int] = ()) -> EncodedGrammar:
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
         terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
         vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
-        sources, targets = labels_of(rules, vocabulary)
-        return cls(vocabulary, (firsts_of(sources), flat(sources)), grammar_arrays(sources, targets))
-
-    def extended(
-        self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[Symbol]], replaced: Iterable[int]
-    ) -> EncodedGrammar:
-        """With more rules behind its own, none with a non-terminal; those in `replaced` are not applied any more."""
-        vocabulary = dict(self.vocabulary)
-        numbers = [
-            [[vocabulary.setdefault(str(each), len(vocabulary)) for each in side] for side in sides]
-            for sides in (sources, targets)
-        ]
-        both = joined(*self.sources, numbers[0])
-        arrays = encoded_arrays(*both, *joined(self.arrays.first_target, self.arrays.targets, numbers[1]))
-        arrays.active[list(replaced)] = False
-        return EncodedGrammar(vocabulary, both, arrays)
+        arrays = grammar_arrays(*labels_of(rules, vocabulary))
+        arrays.active[list(inactive)] = False
+        return cls(vocabulary, arrays)
 
     def collate(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
         """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""
@@ -200,11 +232,6 @@ def labels_of(rules: Sequence[Rule], vocabulary: Mapping[str, int]) -> tuple[lis
         [[vocabulary[each] if isinstance(each, str) else NT for each in rule.source] for rule in rules],
         [[vocabulary[each] if isinstance(each, str) else -each.index for each in rule.target] for rule in rules],
     )
-
-
-def joined(firsts: Int32Array, labels: Int32Array, more: Sequence[Sequence[int]]) -> tuple[Int32Array, Int32Array]:
-    """Sequences that lie end to end, and more of them behind."""
-    return np.concatenate([firsts, firsts_of(more)[1:] + firsts[-1]]), np.concatenate([labels, flat(more)])
 
 
 def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> GrammarArrays:

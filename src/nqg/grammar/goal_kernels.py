@@ -41,7 +41,7 @@ from nqg.grammar.chart_kernels import (
     ints,
     numbered,
 )
-from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, successor
+from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, slot_rule, successor
 from nqg.grammar.types import NO_TYPE, TypeArrays
 
 GOALS, GOAL_HYPEREDGES, NO_ROOM_FOR_GOALS = range(3)  # what GoalWorkspace.used counts
@@ -145,6 +145,39 @@ def _find_yield(
 
 
 @inlined
+def _value_lies_at(place: int, rule: int, target: Int32Array, grammar: GrammarArrays) -> bool:
+    """Whether the target of a value's slot, its tokens in the place of the slot's terminal, is `target` from there."""
+    values, value, known = grammar.values, rule - grammar.values.first, slot_rule(rule, grammar.values)
+    first, size = values.first_token[value], values.sizes[value]
+    for at in range(grammar.first_target[known], grammar.first_target[known + 1]):
+        symbol = grammar.targets[at]
+        if symbol != values.slots[known]:
+            if target[place] != symbol:
+                return False
+            place += 1
+            continue
+        for offset in range(size):
+            if target[place + offset] != values.tokens[first + offset]:
+                return False
+        place += size
+    return True
+
+
+@inlined
+def _find_value(rule: int, whole: bool, target: Int32Array, grammar: GrammarArrays) -> tuple[int, int]:
+    """`_find_yield` for the rule of a value; one without tokens is part of no target."""
+    values, known, length = grammar.values, slot_rule(rule, grammar.values), 0
+    size = values.sizes[rule - values.first]
+    for symbol in grammar.targets[grammar.first_target[known] : grammar.first_target[known + 1]]:
+        length += size if symbol == values.slots[known] else 1
+    if size > 0 and (not whole or length == len(target)):
+        for place in range(len(target) - length + 1):
+            if _value_lies_at(place, rule, target, grammar):
+                return place, length
+    return NOTHING, length
+
+
+@inlined
 def _goal_of(node: int, place: int, length: int, work: GoalWorkspace) -> int:
     """The goal of this node for that part of the target, made if it is new; NOTHING when room ran out."""
     goal: int = work.goal_at[place]
@@ -213,6 +246,11 @@ def _refine(
 ) -> None:
     """Try `hyperedge` of the chart with every combination of its children's goals; a leaf yields itself."""
     rule = charts.rules[hyperedge]
+    if rule >= grammar.values.first:
+        place, length = _find_value(rule, whole, target, grammar)
+        if place != NOTHING:
+            _record(node, place, length, rule, 0, work)
+        return
     if rule <= LEAF:
         for place in range(len(target)):
             if target[place] == rule:
@@ -281,12 +319,13 @@ def _find_types(
         is_whole = charts.starts[first + node] == 0 and charts.ends[first + node] == length
         for hyperedge in range(charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]):
             rule = charts.rules[hyperedge]
-            arity = grammar.arities[rule]
+            known = slot_rule(rule, grammar.values)
+            arity = grammar.arities[known]
             for at in range(arity):
                 work.nodes[at] = charts.children[hyperedge, at] - first
             more = pick_first(arity, work)
             while more and not work.used[NO_ROOM_FOR_GOALS]:
-                kind = _type_of(rule, arity, types, work)
+                kind = _type_of(known, arity, types, work)
                 if kind != NO_TYPE and is_whole:
                     kind = len(types.is_whole) if types.is_whole[kind] else NO_TYPE
                 if kind != NO_TYPE:

@@ -6,7 +6,7 @@ A file has one rule a line, `source ### target`. A word that could be misread ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -200,6 +200,14 @@ class Grammar:
         return {number: str(each) for number, each in first if self.slots and str(each).startswith(SLOT)}
 
     @cached_property
+    def slot_readers(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the rules that read each slot."""
+        found: dict[str, list[int]] = {}
+        for rule, terminal in self.slot_rules.items():
+            found.setdefault(terminal.removeprefix(SLOT), []).append(rule)
+        return found
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """The words on the source sides of its rules."""
         return frozenset(symbol for rule in self.rules for symbol in rule.source if isinstance(symbol, str))
@@ -209,7 +217,7 @@ class Grammar:
         """The rules as integer arrays; made on first use."""
         from nqg.grammar.encoding import EncodedGrammar
 
-        return EncodedGrammar.of(self.rules)
+        return EncodedGrammar.of(self.rules, self.slot_rules)  # which read nothing but values
 
     @cached_property
     def typing(self) -> Typing | None:

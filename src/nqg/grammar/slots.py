@@ -1,8 +1,9 @@
 """Slots in a grammar: `@time ### @time` reads whatever is a time in a sentence, and yields its value.
 
-What a slot may read is known when there is a sentence. Each value that is found there becomes a rule of its own, such
-as `half past six ### 6:30`, with the type and the score of the slot's rule; so charts, types and forests need not know
-of slots, and readings that overlap are alternatives like any others. In all other rules a slot is a non-terminal.
+What a slot may read is known when there is a sentence. Each value that is found there is a rule of its own, such as
+`half past six ### 6:30`, with the type and the score of the slot's rule; readings that overlap are alternatives like
+any others. Charts know the spans of values and, of free text, how long it may be; what a value means is asked when a
+derivation has it, or a target is to be derived. In all other rules a slot is a non-terminal.
 
 Induction sees examples in which values are marked by placeholders, `@time_1` for the first time in the sentence. They
 are terminals to it; afterwards they become non-terminals.
@@ -11,23 +12,24 @@ are terminals to it; afterwards they become non-terminals.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
-from nqg.grammar.arrays import Int32Array
-from nqg.grammar.encoding import EncodedGrammar
-from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, RuleNumbers, Symbol, Symbols, ValueRule
+from nqg.errors import LimitExceeded
+from nqg.grammar.arrays import Int32Array, Int64Array
+from nqg.grammar.encoding import MOST_RULES, NO_VALUES, UNKNOWN, EncodedGrammar, ValueArrays, firsts_of
+from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, Symbol, Symbols, ValueRule
+from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.target_grammar import QUOTES, Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.grammar.types import Typing
-from nqg.text.mentions import Mention, is_word, longest_spans, spans_like
-
-if TYPE_CHECKING:
-    from nqg.text.sentences import TokenizedSentence
+from nqg.text.mentions import Finder, Mention, is_word, letters_of, longest_spans, spans_like
+from nqg.text.sentences import TokenizedSentence
 
 _PLACEHOLDER = re.compile(rf"({SLOT}.+)_[0-9]+")
 
@@ -158,6 +160,37 @@ def with_number_slots(target_grammar: TargetGrammar, slots: Iterable[str]) -> Ta
     return TargetGrammar((*target_grammar.productions, *more)) if more else target_grammar
 
 
+MOST_LITERAL = 16  # tokens of a value in a rule by hand
+
+
+def with_literals(target_grammar: TargetGrammar, targets: Iterable[Symbols], slots: Finder) -> TargetGrammar:
+    """The grammar in which values that targets write down stand where their slots may.
+
+    So a rule by hand may have a value that no training program has: what would be read as that value of a slot, or
+    any words in quotes where there is free text.
+    """
+    found: dict[tuple[str, tuple[str, ...]], None] = {}
+    for target in targets:
+        for start in range(len(target)):
+            for end in range(start + 1, min(start + MOST_LITERAL, len(target)) + 1):
+                run = tuple(each for each in target[start:end] if isinstance(each, str))
+                if len(run) < end - start:
+                    break
+                read = {each.slot for each in slots.mentions(run) if (each.end, each.value) == (len(run), run)}
+                before, after = target[max(start - 1, 0)], target[min(end, len(target) - 1)]
+                is_quoted = before == after and before in QUOTES and before not in run
+                texts = {*slots.free_text} if is_quoted else set()
+                found |= dict.fromkeys((f"{SLOT}{slot}", run) for slot in sorted(read | texts))
+    more = {
+        Production(each.left, tuple(token for symbol in each.right for token in (run if symbol == slot else (symbol,))))
+        for slot, run in found
+        for each in target_grammar.productions
+        if slot in each.right
+    }
+    new = sorted(more.difference(target_grammar.productions), key=str)
+    return TargetGrammar((*target_grammar.productions, *new)) if new else target_grammar
+
+
 def with_values(target_grammar: TargetGrammar, quotes: Mapping[str, str]) -> TargetGrammar:
     """The grammar of programs with values in the place of slots, given the quotes around those of each slot.
 
@@ -185,72 +218,167 @@ def _with_categories(target_grammar: TargetGrammar, slots: Iterable[str]) -> lis
     ]
 
 
-Value = tuple[tuple[str, ...], Symbols, int]  # words, what they mean, and the number of the slot's rule
-
-
-class ValueNumbers(RuleNumbers):
-    """The numbers of a grammar's rules and of its values' rules, few of which are ever made."""
-
-    of_values: Mapping[Value, int]
-
-    def __missing__(self, rule: Rule) -> int:
-        slot_rule = super().__missing__(rule)
-        return self.of_values.get((rule.source, rule.target, slot_rule), slot_rule)  # type: ignore[arg-type]
-
-
 @dataclass(frozen=True)
 class SentenceGrammar(Grammar):
-    """A grammar with the rules of the values in some sentences behind its own, `rules`."""
+    """A grammar that reads certain sentences: the values in them are rules, whose numbers come behind its own."""
 
     whole: Grammar = field(kw_only=True)
-    values: tuple[Value, ...] = field(kw_only=True)
+    sentences: Sequence[Tokens | TokenizedSentence] = field(kw_only=True)
+    mentions: Sequence[Sequence[Mention]] = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        """The rules were checked when the grammar was made, and values are different from each other."""
-
-    def __len__(self) -> int:
-        return len(self.rules) + len(self.values)
-
-    def __iter__(self) -> Iterator[Rule]:
-        return (self[number] for number in range(len(self)))
+        """The rules were checked when the grammar was made."""
 
     def __getitem__(self, number: int) -> Rule:
         if number < len(self.rules):
             return self.rules[number]
-        source, target, slot_rule = self.values[number - len(self.rules)]
-        return ValueRule(source, target, self.rules[slot_rule])
+        sentence, mention = self._value(number)
+        known = int(self.columns(np.array([number], dtype=np.int32))[0])
+        slot, rule = self.whole.slot_rules[known], self.rules[known]
+        target = [token for each in rule.target for token in (mention.value if each == slot else (each,))]
+        return ValueRule(self.sources[sentence][mention.start : mention.end], tuple(target), rule)
 
     @cached_property
-    def numbers(self) -> ValueNumbers:
-        numbers = ValueNumbers(self.whole.numbers)
-        numbers.of_values = {value: number for number, value in enumerate(self.values, start=len(self.rules))}
-        return numbers
-
-    @cached_property
-    def _slot_rules(self) -> list[int]:
-        return [slot_rule for _, _, slot_rule in self.values]
-
-    @cached_property
-    def encoded(self) -> EncodedGrammar:
-        sources, targets = [value[0] for value in self.values], [value[1] for value in self.values]
-        return self.whole.encoded.extended(sources, targets, self.whole.slot_rules)
+    def numbers(self) -> Mapping[Rule, int]:
+        return self.whole.numbers
 
     @cached_property
     def typing(self) -> Typing | None:
-        return None if self.whole.typing is None else self.whole.typing.extended(self._slot_rules)
+        return self.whole.typing
 
     def typed_by(self, target_grammar: TargetGrammar | None) -> Grammar:
         return replace(self, whole=self.whole.typed_by(target_grammar), target_grammar=target_grammar)
 
-    @cached_property
-    def columns(self) -> Int32Array:
+    def columns(self, rules: Int32Array) -> Int32Array:
         """For every rule the one whose score it has: the slot's of a value's, else itself."""
-        return np.array([*range(len(self.whole)), *self._slot_rules], dtype=np.int32)
+        return self.encoded.arrays.values.slot_rules(rules)
+
+    @cached_property
+    def encoded(self) -> EncodedGrammar:
+        lengths = self.slots.free_text if self.slots else {}
+        texts = [(rule, length) for slot, length in lengths.items() for rule in self.whole.slot_readers.get(slot, ())]
+        rows = [(each.start, each.end, rule) for found in self._values for each, rule in found]
+        starts, ends, rules = np.array(rows, dtype=np.int32).reshape(-1, 3).T
+        text_rules, text_lengths = np.array(texts, dtype=np.int32).reshape(-1, 2).T
+        values = NO_VALUES._replace(
+            first=len(self.rules),
+            first_text=len(self.rules) + len(rows),
+            longest=min(max(lengths.values(), default=0), max(map(len, self.sources), default=0)),
+            first_value=firsts_of(self._values),
+            starts=starts,
+            ends=ends,
+            rules=rules,
+            text_rules=text_rules,
+            text_lengths=text_lengths,
+        )
+        if values.first_text + self._text_count(values) > MOST_RULES:
+            words = f"{int(self._first_words[-1]):,} words"
+            reason = f"there are too many ways to read {words} as free text of up to {values.longest} words"
+            raise LimitExceeded(f"{reason}; give a smaller length in [slots], or fewer or shorter sentences")
+        known = self.whole.encoded
+        return EncodedGrammar(known.vocabulary, known.arrays._replace(values=values))
+
+    def _text_count(self, values: ValueArrays) -> int:
+        return int(self._first_words[-1]) * values.longest * len(values.text_rules)
+
+    @cached_property
+    def sources(self) -> list[tuple[str, ...]]:
+        return list(map(words_of, self.sentences))
+
+    @cached_property
+    def _first_words(self) -> Int32Array:
+        return firsts_of(self.sources)
+
+    @cached_property
+    def _values(self) -> list[list[tuple[Mention, int]]]:
+        """For every sentence what was found there, in the order of charts, with each rule that reads it."""
+        readers = self.whole.slot_readers
+        ordered = (sorted(found, key=lambda each: (-each.start, each.end)) for found in self.mentions)
+        return [[(each, rule) for each in found for rule in readers.get(each.slot, ())] for found in ordered]
+
+    def _value(self, number: int) -> tuple[int, Mention]:
+        """What the rule of a value reads, and the sentence in which it does."""
+        values = self.encoded.arrays.values
+        if number < values.first_text:
+            value = number - values.first
+            sentence = int(np.searchsorted(values.first_value, value, side="right")) - 1
+            return sentence, self._values[sentence][value - int(values.first_value[sentence])][0]
+        span, text = divmod(number - values.first_text, len(values.text_rules))
+        slot = self.whole.slot_rules[int(values.text_rules[text])].removeprefix(SLOT)
+        ((sentence, start, end),) = self._spans(np.array([span]))
+        return sentence, Mention(start, end, slot, self._text_value(sentence, slot, start, end))
+
+    def _spans(self, numbers: Int32Array | Int64Array) -> Iterator[tuple[int, int, int]]:
+        """Of spans that may be free text the sentence, and where they begin and end."""
+        places, sizes = np.divmod(numbers, self.encoded.arrays.values.longest)
+        sentences = np.searchsorted(self._first_words, places, side="right") - 1
+        starts = places - self._first_words[sentences]
+        return zip(sentences.tolist(), starts.tolist(), (starts + sizes + 1).tolist(), strict=True)
+
+    def _text_value(self, sentence: int, slot: str, start: int, end: int) -> tuple[str, ...]:
+        assert self.slots is not None, "there is free text"
+        return self.slots.text_value(self.sentences[sentence], slot, start, end)
+
+    def with_meanings(self, graph: Hypergraph, targets: Sequence[Tokens]) -> EncodedGrammar:
+        """The encoded grammar, which knows what the values in a graph mean that can be part of its targets."""
+        known, slot_rules, more = self.encoded, self.whole.slot_rules, dict[str, int]()
+        vocabulary, values, tokens = known.vocabulary, known.arrays.values, list[int]()
+        texts, first_text = len(values.text_rules), len(values.rules)
+        first_token, sizes = np.zeros((2, first_text + self._text_count(values)), dtype=np.int32)
+        for token in chain.from_iterable(targets):
+            if token not in vocabulary:
+                more.setdefault(token, len(vocabulary) + len(more))
+
+        def mean(numbers: Int32Array | int, value: Sequence[str]) -> None:
+            first_token[numbers], sizes[numbers] = len(tokens), len(value)
+            tokens.extend(vocabulary.get(token, more.get(token, UNKNOWN)) for token in value)
+
+        for number, (mention, _) in enumerate(chain.from_iterable(self._values)):
+            mean(number, mention.value)
+        for number, sentence, start, end in self._texts_in(graph, targets):
+            for slot, alike in self._alike_texts.items():
+                mean(first_text + number * texts + alike, self._text_value(sentence, slot, start, end))
+        slots = np.full(len(self.rules), UNKNOWN, dtype=np.int32)
+        slots[list(slot_rules)] = [vocabulary[terminal] for terminal in slot_rules.values()]
+        meant = np.array(tokens, dtype=np.int32)
+        values = values._replace(first_token=first_token, sizes=sizes, tokens=meant, slots=slots)
+        arrays = known.arrays._replace(values=values)
+        return EncodedGrammar(ChainMap(more, vocabulary) if more else vocabulary, arrays)  # type: ignore[arg-type]
+
+    @cached_property
+    def _alike_texts(self) -> dict[str, Int32Array]:
+        """Slots of free text, and which texts have the same values as theirs."""
+        alike: dict[str, list[int]] = {}
+        for text, rule in enumerate(self.encoded.arrays.values.text_rules.tolist()):
+            slot = self.whole.slot_rules[rule].removeprefix(SLOT)
+            alike.setdefault(self.slots.same_texts[slot] if self.slots else slot, []).append(text)
+        return {slot: np.array(texts, dtype=np.int32) for slot, texts in alike.items()}
+
+    def _texts_in(self, graph: Hypergraph, targets: Sequence[Tokens]) -> Iterator[tuple[int, int, int, int]]:
+        """The spans of free text in a graph whose letters are in their target, as few are: number, sentence, place."""
+        values, bounds = self.encoded.arrays.values, graph.first_hyperedge[graph.first_node]
+        if not len(values.text_rules):
+            return
+        for target, (low, high) in zip(targets, pairwise(bounds.tolist()), strict=True):
+            rules, wanted, read = graph.rules[low:high], letters_of(target), None
+            numbers = np.unique((rules[rules >= values.first_text] - values.first_text) // len(values.text_rules))
+            for number, (sentence, start, end) in zip(numbers.tolist(), self._spans(numbers), strict=True):
+                if read is None:  # the graph of a target is that of one sentence
+                    letters = [letters_of([word]) for word in self.sources[sentence]]
+                    read, ends = "".join(letters), [*accumulate(map(len, letters), initial=0)]
+                if read[ends[start] : ends[end]] in wanted:
+                    yield number, sentence, start, end
 
 
-def mentions_of(grammar: Grammar, sources: Iterable[Tokens | TokenizedSentence]) -> list[Sequence[Mention]]:
-    """What the grammar's slots find in each source; how it was typed matters to values that are names or text."""
-    return [() if grammar.slots is None else grammar.slots.alternatives(source) for source in sources]
+def words_of(sentence: Tokens | TokenizedSentence) -> tuple[str, ...]:
+    return sentence.words if isinstance(sentence, TokenizedSentence) else tuple(sentence)
+
+
+def mentions_of(
+    grammar: Grammar, sources: Iterable[Tokens | TokenizedSentence], today: date | None = None
+) -> list[Sequence[Mention]]:
+    """What the grammar's slots find in each source, free text aside; how it was typed matters to names."""
+    return [() if grammar.slots is None else grammar.slots.mentions(source, today=today) for source in sources]
 
 
 def unknown_places(grammar: Grammar, words: Tokens) -> list[int]:
@@ -262,48 +390,26 @@ def unknown_places(grammar: Grammar, words: Tokens) -> list[int]:
 
 
 def of_sentences(
-    grammar: Grammar, sources: Sequence[Tokens], mentions: Sequence[Sequence[Mention]] | None = None
+    grammar: Grammar,
+    sources: Sequence[Tokens | TokenizedSentence],
+    mentions: Sequence[Sequence[Mention]] | None = None,
 ) -> Grammar:
     """The grammar with which these sources are read: what its slots find in them become rules."""
     if grammar.slots is None:
         return grammar
-    reading: dict[str, list[tuple[int, Symbols, list[Symbols]]]] = {}  # what stands before a value, and after it
-    for number, slot in grammar.slot_rules.items():
-        before, *after = _parts(grammar[number].target, slot)
-        reading.setdefault(slot.removeprefix(SLOT), []).append((number, before, after))
-    values: dict[Value, None] = {}
-    for source, found in zip(sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True):
-        source = tuple(source)
-        for start, end, slot, value in found:
-            for number, before, after in reading.get(slot, ()):
-                target = before
-                for part in after:
-                    target = target + value + part
-                values[source[start:end], target, number] = None
-    return SentenceGrammar(
-        grammar.rules,
-        grammar.max_non_terminals,
-        grammar.target_grammar,
-        grammar.slots,
-        whole=grammar,
-        values=tuple(values),
-    )
-
-
-def _parts(target: Symbols, slot: str) -> list[Symbols]:
-    """What stands around the slot's terminals."""
-    places = [-1, *(place for place, each in enumerate(target) if each == slot), len(target)]
-    return [target[left + 1 : right] for left, right in pairwise(places)]
+    found = mentions_of(grammar, sources) if mentions is None else mentions
+    own = (grammar.rules, grammar.max_non_terminals, grammar.target_grammar, grammar.slots)
+    return SentenceGrammar(*own, whole=grammar, sentences=sources, mentions=found)
 
 
 def columns(grammar: Grammar, rules: Int32Array) -> Int32Array:
     """For rules of a grammar of sentences the rules of the model whose scores they have."""
-    return grammar.columns[rules] if isinstance(grammar, SentenceGrammar) else rules
+    return grammar.columns(rules) if isinstance(grammar, SentenceGrammar) else rules
 
 
 def views(
     grammar: Grammar,
-    sources: Sequence[Tokens],
+    sources: Sequence[Tokens | TokenizedSentence],
     mentions: Sequence[Sequence[Mention]] | None = None,
     known: Container[str] | None = None,
 ) -> list[tuple[str, ...]]:
@@ -312,21 +418,23 @@ def views(
     Where mentions overlap, the longest counts, then the first. What slots of free text read is seen as it is, but of
     words that are not `known` only how they are typed.
     """
-    if grammar.slots is None:
-        return [tuple(source) for source in sources]
-    free_text = grammar.slots.free_text
+    slots = grammar.slots
+    if slots is None:
+        return list(map(words_of, sources))
     shown: list[tuple[str, ...]] = []
-    for tokens, found in zip(sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True):
-        seen, is_value = list(tokens), [False] * len(tokens)
-        for readings in longest_spans(each for each in found if each.slot not in free_text):
+    for sentence, found in zip(sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True):
+        seen = list(words_of(sentence))
+        words = dict(enumerate(seen))
+        for readings in longest_spans(each for each in found if each.slot not in slots.free_text):
             first = min(readings)
-            seen[first.start : first.end] = [first.token] * (first.end - first.start)
-            is_value[first.start : first.end] = [True] * (first.end - first.start)
-        if free_text and known is not None:
-            typed = {each.start: each.value for each in found if each.slot in free_text and each.end == each.start + 1}
-            for place, word in enumerate(seen):
-                if not is_value[place] and word not in known:
-                    seen[place] = shape("".join(typed.get(place, (word,))))
+            for place in range(first.start, first.end):
+                seen[place] = first.token
+                del words[place]
+        if slots.free_text and known is not None:
+            *_, slot = slots.free_text
+            for place, word in words.items():
+                if word not in known:
+                    seen[place] = shape("".join(slots.text_value(sentence, slot, place, place + 1)))
         shown.append(tuple(seen))
     return shown
 

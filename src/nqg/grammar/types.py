@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, product
 from typing import NamedTuple
@@ -245,18 +245,6 @@ class Typing:
                 return NO_TYPE
             at = at * int(arrays.sizes[place + child]) + int(arrays.classes[place + child, kind])
         return int(arrays.results[arrays.first_result[rule] + at])
-
-    def extended(self, rules: Sequence[int]) -> Typing:
-        """With more rules behind the others, each of the type of one that has no non-terminals."""
-        arrays, count = self.arrays, len(rules)
-        places = np.full(count, arrays.first_place[-1], dtype=np.int32)
-        results = arrays.first_result[-1] + np.arange(1, count + 1, dtype=np.int32)
-        more = arrays._replace(
-            first_place=np.concatenate([arrays.first_place, places]),
-            first_result=np.concatenate([arrays.first_result, results]),
-            results=np.concatenate([arrays.results, arrays.results[arrays.first_result[list(rules)]]]),
-        )
-        return replace(self, signatures=(*self.signatures, *(self.signatures[rule] for rule in rules)), arrays=more)
 
     @classmethod
     def of(cls, rules: Sequence[Rule], target_grammar: TargetGrammar) -> Typing:

@@ -134,7 +134,7 @@ def grammar_bits(grammar: Grammar, settings: InductionSettings) -> float:
 def description_length(grammar: Grammar, examples: Sequence[Example], settings: InductionSettings) -> DescriptionLength:
     """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
     pairs = list(dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples))
-    sources, targets = (EncodedBatch.of(grammar, [pair[side] for pair in pairs]) for side in (0, 1))
+    sources, targets = (EncodedBatch.of(grammar.encoded, [pair[side] for pair in pairs]) for side in (0, 1))
     term = fitted_data_bits if settings.fitted else data_bits
     bits = term(grammar.encoded.arrays, sources, targets)
     return DescriptionLength(grammar_bits(grammar, settings), float(bits.sum()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from itertools import islice, pairwise
 from operator import attrgetter
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from nqg.training.parser_training import ParserTraining
 
 WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
-LEAST_CONFIDENCE = 0.5  # of answers that may have free text in them
 BATCH = 256  # sentences that are encoded together
 TABLE = 1 << 25  # scores of spans and rules that are computed together: bounds the memory that large grammars take
 LEGAL_SEARCHED = 16  # best derivations among which a legal one is looked for
@@ -70,8 +70,8 @@ class DecodeOptions:
     Without a choice the parser does as it was trained. `marginals` asks for those of every hyperedge, `chart` for every
     derivable span. `limit` bounds the entries of any one sentence's chart; a target of more than `most_tokens` is not
     written down, and the parser abstains. An `exact` parser does not correct typos. One with confidence abstains below
-    `least_confidence`; without a choice that is one half where the grammar has free text, which can be made of any
-    words, and 0 otherwise.
+    `least_confidence`; without a choice that is what training has learned where the grammar has free text, which can be
+    made of any words, and 0 otherwise. What is said relative to `today` is, without a choice, so on the day of parsing.
     """
 
     readings: int = 0
@@ -82,6 +82,7 @@ class DecodeOptions:
     most_tokens: int = MOST_TOKENS
     exact: bool = False
     least_confidence: float | None = None
+    today: date | None = None
 
 
 @dataclass(frozen=True)
@@ -213,16 +214,17 @@ class Parser:
     def _batch(self, sentences: Sequence[TokenizedSentence]) -> list[Answer]:
         """Only what has a derivation (or, where charts are asked for, a derivable span) is encoded."""
         sources, options, longest = [each.words for each in sentences], self.options, self.model.max_length
+        read_whole = [each if len(each.tokens) <= longest else () for each in sentences]
         short = [source if len(source) <= longest else () for source in sources]
-        mentions = mentions_of(self.grammar, (each if len(each.words) <= longest else () for each in sentences))
-        grammar = of_sentences(self.grammar, short, mentions)
+        mentions = mentions_of(self.grammar, read_whole, options.today or date.today())
+        grammar = of_sentences(self.grammar, read_whole, mentions)
         prune, typing = not options.chart, grammar.typing
         everything = untyped_charts(grammar, short, prune=prune, limit=options.limit)
         full = typed_charts(grammar, typing, short, everything, prune, options.limit) if typing else everything
         charted = np.flatnonzero(np.diff(full.first_node)).tolist()
         seen = views(
             grammar,
-            [sources[number] for number in charted],
+            [sentences[number] for number in charted],
             [mentions[number] for number in charted],
             self.known_words,
         )
@@ -252,7 +254,7 @@ class Parser:
         trained, least = len(self.model.trained_rules), self.options.least_confidence
         confidence = calibrator.confidence(reading.probability, pairs, trained)
         if least is None:
-            least = LEAST_CONFIDENCE if self.grammar.slots and self.grammar.slots.free_text else 0.0
+            least = calibrator.least_confidence if self.grammar.slots and self.grammar.slots.free_text else 0.0
         if confidence < least:
             reason = f"{UNSURE}: {in_percent(confidence)}"
             return replace(answer, target=None, probability=None, reading=None, reason=reason)
@@ -377,7 +379,7 @@ class ScoredCharts:
     def probabilities(self, targets: Sequence[Tokens]) -> FloatArray:
         """The probability of a target of each sentence, all derivations that yield it together: (B,)."""
         goal = goal_charts(self.grammar, self.full, targets)
-        asked = self._table.numbers(goal)[goal.owners()] * len(self.grammar) + goal.rules
+        asked = self._table.numbers(goal)[goal.owners()] * len(self.grammar) + columns(self.grammar, goal.rules)
         goal_scores = self.scores[self._hyperedges_of(asked)]
         everything = log_inside(self.full, self.scores)[self.full.roots()]
         right = np.append(log_inside(goal, goal_scores), -np.inf)[goal.roots()]
@@ -391,7 +393,8 @@ class ScoredCharts:
     @cached_property
     def _pairs(self) -> Int64Array:
         """For every hyperedge its pair of span and rule, which has one score wherever its children meet: (A,)."""
-        return self._table.numbers(self.full)[self.full.owners()] * len(self.grammar) + self.full.rules
+        rules = columns(self.grammar, self.full.rules)
+        return self._table.numbers(self.full)[self.full.owners()] * len(self.grammar) + rules
 
     @cached_property
     def _order(self) -> Int64Array:

@@ -6,17 +6,20 @@ What they score, and how confident an answer with them is, decide `nqg.model.sco
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
 from nqg.grammar.grammar import SEPARATOR, Grammar, NonTerminal, Rule, check_arity, read_symbol, rules_in, spelled
+from nqg.grammar.slots import with_literals
 from nqg.grammar.target_grammar import Category, TargetGrammar, spelled_all
 from nqg.grammar.types import Part, Signatures, derivable_signatures
 from nqg.inference.gaps import listed
 from nqg.model.checkpoint import MOST_NON_TERMINALS, SavedModel
 from nqg.text.preprocessing import Preprocessor
+from nqg.text.slots import Slots
 
 Places = Mapping[Rule, Place]  # of rules that come from a file
 NOWHERE: Places = MappingProxyType({})
@@ -58,10 +61,19 @@ def with_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = 
             raise refused(rule, f"the model has it already: it was {how}", places)
         known[rule] = None
         new.append(rule)
+    model = replace(model, target_grammar=legal_with(new, model.target_grammar, model.text.slots))
     found = model.with_rules_by_hand([*model.by_hand, *new])
     for rule, reason in misfits(found.grammar, model.target_grammar, new).items():
         raise refused(rule, reason, places)
     return found
+
+
+def legal_with(rules: Iterable[Rule], legal: TargetGrammar | None, slots: Slots) -> TargetGrammar | None:
+    """The grammar of legal programs, in which rules by hand may write values down where it has slots."""
+    if legal is None or not slots.slots:
+        return legal
+    finder = Signatures(legal)
+    return with_literals(legal, [rule.target for rule in rules if not finder.fits(rule.target)], slots)
 
 
 def without_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NOWHERE) -> SavedModel:

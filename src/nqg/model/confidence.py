@@ -31,6 +31,7 @@ from nqg.settings_reader import read_dataclass
 FILE = "confidence.json"  # in a model folder
 MOST_COUNT = 1 << 53  # of a pair: more is no number of examples, and too much for arithmetic
 ROOT = -1  # the parent of a derivation's first rule
+LEAST_CONFIDENCE = 0.5  # where trials do not tell which is enough
 MOST_LOG_ODDS = 8.0  # a probability of 0.9997: what lies beyond depends on how long a model was trained
 MOST_SUPPORT = 20  # times that a pair was seen; more make no difference
 MOST_UNSEEN = 3  # pairs; answers with more are wrong as often as those with three
@@ -250,13 +251,21 @@ class CorrectionTrials:
 
 @dataclass(frozen=True, slots=True)
 class Calibrator:
-    """What gives the answers of one model their confidence, and how many trials it was fitted to."""
+    """What gives the answers of one model their confidence, and how many trials it was fitted to.
+
+    Below `least_confidence` a model with free text does not answer.
+    """
 
     weights: Weights
     pairs: RulePairs
     trials: int
     right: int
     corrections: CorrectionTrials = CorrectionTrials()
+    least_confidence: float = LEAST_CONFIDENCE
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least_confidence <= 1:
+            raise SettingsError(f"least_confidence is {self.least_confidence}; expected a number from 0 to 1")
 
     def confidence(self, probability: float, pairs: Iterable[RulePair], trained: float = math.inf) -> float:
         """How likely an answer is to be right, given its probability and the pairs of its derivation."""

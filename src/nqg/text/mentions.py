@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from hashlib import sha256
 from typing import NamedTuple, Protocol
+from unicodedata import normalize
 
 from nqg.text.sentences import TokenizedSentence
 
@@ -125,14 +127,23 @@ def is_word(token: str) -> bool:
     return any(map(str.isalnum, token))
 
 
+def letters_of(words: Iterable[str]) -> str:
+    """The letters and digits of words, whatever their casing, without accents.
+
+    >>> letters_of(("Café", "n°", "2"))
+    'cafen2'
+    """
+    text = "".join(words).casefold()
+    return "".join(filter(str.isalnum, text if text.isascii() else normalize("NFKD", text)))
+
+
 def spans_like(words: Sequence[str], value: Sequence[str], longest: int) -> Iterator[tuple[int, int]]:
     """Where words have the letters and digits of a value.
 
     >>> list(spans_like(("a", "hip-hop", "song"), ("Hip", "-", "Hop"), 2))
     [(1, 2)]
     """
-    wanted = "".join(filter(str.isalnum, "".join(value))).casefold()
-    letters = ["".join(filter(str.isalnum, word)).casefold() for word in words]
+    wanted, letters = letters_of(value), [letters_of([word]) for word in words]
     for start in range(len(letters)):
         for end in range(start + 1, min(start + longest, len(letters)) + 1):
             if wanted and "".join(letters[start:end]) == wanted:
@@ -156,36 +167,70 @@ def _replaced(target: Tokens, values: Mapping[str, Tokens]) -> Tokens:
     return tuple(token for token in replaced if token is not None)
 
 
+Sentence = Sequence[str] | TokenizedSentence
+
+
 class Finder(Protocol):
     """Finds what the words of a sentence may mean: `nqg.text.slots.Slots`."""
 
     @property
-    def free_text(self) -> Collection[str]: ...
+    def free_text(self) -> Mapping[str, int]: ...  # how many words text of each slot may have
 
-    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> Sequence[Mention]: ...
+    @property
+    def same_texts(self) -> Mapping[str, str]: ...  # for each such slot the first whose text means the same
+
+    def mentions(self, sentence: Sentence, /, today: date | None = None) -> Sequence[Mention]: ...  # but free text
+
+    def text_value(self, sentence: Sentence, slot: str, start: int, end: int, /) -> Tokens: ...
+
+
+def free_texts(slots: Finder, sentence: TokenizedSentence) -> Iterator[Mention]:
+    """Every run of words as all that it may be as free text."""
+    count = len(sentence.tokens)
+    for slot, longest in slots.free_text.items():
+        for start in range(count):
+            for end in range(start + 1, min(start + longest, count) + 1):
+                yield Mention(start, end, slot, slots.text_value(sentence, slot, start, end))
 
 
 @dataclass(frozen=True)
 class KnownMentions:
-    """What slots found in sentences as they were typed, for those who have only the tokens: training, mostly."""
+    """What slots found in sentences as they were typed, for those who have only the tokens: training, mostly.
+
+    Where words were typed in several ways, free text in all but the first way is among what was found.
+    """
 
     slots: Finder = field(repr=False)
     found: Mapping[Tokens, Sequence[Mention]] = field(repr=False)
+    typed: Mapping[Tokens, TokenizedSentence] = field(repr=False)
     digest: str  # of what was found
 
     @classmethod
     def of(cls, slots: Finder, sentences: Iterable[TokenizedSentence]) -> KnownMentions:
-        """Sentences whose tokens are equal share what was found in them."""
+        typed: dict[Tokens, TokenizedSentence] = {}
         found: dict[Tokens, dict[Mention, None]] = {}
         for sentence in sentences:
-            found.setdefault(sentence.words, {}).update(dict.fromkeys(slots.alternatives(sentence)))
-        digest = sha256(repr(found).encode()).hexdigest()
-        return cls(slots, {words: tuple(mentions) for words, mentions in found.items()}, digest)
+            first = typed.setdefault(sentence.words, sentence)
+            mentions = [*slots.mentions(sentence)]
+            if sentence.raw != first.raw:
+                mentions += set(free_texts(slots, sentence)).difference(free_texts(slots, first))
+            found.setdefault(sentence.words, {}).update(dict.fromkeys(sorted(mentions)))
+        digest = sha256(repr((slots, found, [each.raw for each in typed.values()])).encode()).hexdigest()
+        return cls(slots, {words: tuple(mentions) for words, mentions in found.items()}, typed, digest)
 
     @property
-    def free_text(self) -> Collection[str]:
+    def free_text(self) -> Mapping[str, int]:
         return self.slots.free_text
 
-    def alternatives(self, sentence: Sequence[str] | TokenizedSentence, /) -> Sequence[Mention]:
+    @property
+    def same_texts(self) -> Mapping[str, str]:
+        return self.slots.same_texts
+
+    def mentions(self, sentence: Sentence, /, today: date | None = None) -> Sequence[Mention]:
+        """What was found on the day of training, whatever day it is."""
         words = sentence.words if isinstance(sentence, TokenizedSentence) else tuple(sentence)
-        return self.found[words] if words in self.found else self.slots.alternatives(sentence)
+        return self.found[words] if words in self.found else self.slots.mentions(sentence)
+
+    def text_value(self, sentence: Sentence, slot: str, start: int, end: int, /) -> Tokens:
+        words = sentence.words if isinstance(sentence, TokenizedSentence) else tuple(sentence)
+        return self.slots.text_value(self.typed.get(words, sentence), slot, start, end)

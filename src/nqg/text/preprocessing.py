@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -36,11 +37,20 @@ class TextSettings:
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
     slots: Literal["auto", "given"] = "auto"
+    today: str = ""  # the day on which training sentences were said, if programs have dates for "tomorrow"
 
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
-            if (value := getattr(self, name)) not in get_args(hint):
+            if (value := getattr(self, name)) not in get_args(hint) and name != "today":
                 raise SettingsError(f"{name} is '{value}'; expected {', '.join(get_args(hint))}")
+        _ = self.day
+
+    @property
+    def day(self) -> date | None:
+        try:
+            return date.fromisoformat(self.today) if self.today else None
+        except ValueError as error:
+            raise SettingsError(f"today is '{self.today}'; expected a day such as 2026-11-16") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,7 @@ class Preprocessor:
         """
         chosen: dict[str, Any] = {name: None if value == "auto" else value for name, value in asdict(settings).items()}
         programs = fit_programs((program for _, program in pairs), chosen.pop("programs"))
+        del chosen["today"]
         courtesy, scheme, finds_slots = chosen.pop("courtesy"), chosen.pop("sentences"), chosen.pop("slots") != "given"
         if scheme is None and programs.scheme == "code":
             scheme = "words"  # what is tokenised is so on both sides
@@ -88,9 +99,10 @@ class Preprocessor:
         read = [text.training_sentence(*pair) for pair in pairs]
         if not declared and (text.is_plain or not finds_slots):
             return text
-        fit = partial(Slots.fit, read, cut=programs.tokenize, finds_others=finds_slots and not text.is_plain)
+        finds_others = finds_slots and not text.is_plain
+        fit = partial(Slots.fit, read, cut=programs.tokenize, today=settings.day, finds_others=finds_others)
         found = fit(declared)
-        texts = open_texts(read, found) if finds_slots and not text.is_plain else []
+        texts = open_texts(read, found) if finds_others else []
         return replace(text, slots=fit([*declared, *texts]) if texts else found)
 
     def training_sentence(self, sentence: str, program: str) -> tuple[TokenizedSentence, tuple[str, ...]]:

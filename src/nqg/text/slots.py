@@ -3,7 +3,7 @@
 A slot has a kind (number, time, the names of a gazetteer, …) and the forms in which programs write its values; forms
 are learned: those that explain most training pairs. `Slots.mentions` finds all values in a sentence, overlapping ones
 included: which of them count is the parser's choice. Free text in a pair is what its program shows; in a sentence alone
-(`Slots.alternatives`) any run of words may be free text.
+any run of words may be free text, and `Slots.text_value` says what it then is.
 """
 
 from __future__ import annotations
@@ -149,19 +149,30 @@ def cut_at_spaces(value: str, quote: str) -> Tokens:
 
 @dataclass(frozen=True)
 class Slots:
-    """The slots of a model; `cut` makes tokens of a value as programs write it, in quotes or (`""`) without."""
+    """The slots of a model; `cut` makes tokens of a value as programs write it, in quotes or (`""`) without.
+
+    `today` is the day on which training sentences were said, if it is known; others are said on a day of their own.
+    """
 
     language: str = "en"
     slots: tuple[Slot, ...] = ()
     cut: Cut = field(default=cut_at_spaces, repr=False, compare=False)
+    today: date | None = None
 
     def __len__(self) -> int:
         return len(self.slots)
 
-    @property
+    @cached_property
     def free_text(self) -> dict[str, int]:
         """The slots of free text, and how many words they may have."""
         return {slot.name: slot.length or 1 for slot in self.slots if slot.kind == "text"}
+
+    @cached_property
+    def same_texts(self) -> dict[str, str]:
+        """For every slot of free text the first whose values are the same: those of one form in the same quotes."""
+        firsts: dict[tuple[tuple[str, ...], str], str] = {}
+        texts = [slot for slot in self.slots if slot.kind == "text"]
+        return {slot.name: firsts.setdefault((slot.forms, slot.quote), slot.name) for slot in texts}
 
     @property
     def quotes(self) -> dict[str, str]:
@@ -182,36 +193,11 @@ class Slots:
         """Every value that a sentence may mention, ordered by start, end and slot; free text is not among them."""
         sentence = _tokenized(sentence)
         found: dict[tuple[int, int, str], Mention] = {}
-        for slot, start, end, fields in self._found(sentence, today):
+        for slot, start, end, fields in self._found(sentence, today or self.today):
             key = (start, end, slot.name)
             if key not in found and (text := slot.write(_with_words(fields, sentence, start, end))) is not None:
                 found[key] = Mention(*key, self._tokens(text, slot.quote))
         return tuple(found[key] for key in sorted(found))
-
-    def alternatives(self, sentence: Sequence[str] | TokenizedSentence) -> tuple[Mention, ...]:
-        """Every value that a sentence may mention, and every run of words that may be free text."""
-        sentence = _tokenized(sentence)
-        count, found = len(sentence.tokens), [*self.mentions(sentence)]
-        for slots in self._alike_texts:  # whose values are the same
-            first, longest = slots[0], max(slot.length or 1 for slot in slots)
-            is_copied = first.forms == ("{verbatim}",) and first.quote in self._quotes_of_words
-            words = sentence.typed_words if is_copied else ()
-            plain_until = _plain_until(sentence) if is_copied else [0] * count  # so far tokens are words
-            for start in range(count):
-                for end in range(start + 1, min(start + longest, count) + 1):
-                    is_plain = end <= plain_until[start]
-                    value = words[start:end] if is_plain else self.text_value(sentence, first.name, start, end)
-                    size = end - start
-                    found += [Mention(start, end, each.name, value) for each in slots if size <= (each.length or 1)]
-        return tuple(found)
-
-    @cached_property
-    def _alike_texts(self) -> list[list[Slot]]:
-        groups: dict[tuple[tuple[str, ...], str], list[Slot]] = {}
-        for slot in self.slots:
-            if slot.kind == "text":
-                groups.setdefault((slot.forms, slot.quote), []).append(slot)
-        return list(groups.values())
 
     def text_value(self, sentence: Sequence[str] | TokenizedSentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
@@ -310,7 +296,7 @@ class Slots:
         language = language or detected_language(sentence.words for sentence, _ in read)
         kinds = {slot.kind for slot in declared}
         unasked = [Slot(kind, kind) for kind in BUILT_IN if kind not in kinds] if finds_others else []
-        return _Fitting(cls(language, (*declared, *unasked), cut), read, today).fitted(len(declared))
+        return _Fitting(cls(language, (*declared, *unasked), cut, today), read).fitted(len(declared))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without the names of gazetteers: `write_names` has these."""
@@ -318,7 +304,7 @@ class Slots:
             {key: value for key, value in vars(slot).items() if key in _STORED and value not in (None, (), "")}
             for slot in self.slots
         ]
-        return {"language": self.language, "slots": slots}
+        return {"language": self.language, "slots": slots} | ({"today": str(self.today)} if self.today else {})
 
     def write_names(self, folder: Path) -> None:
         for slot in self.slots:
@@ -339,7 +325,13 @@ class Slots:
                 slots.append(Slot(each.name, each.kind, each.forms, each.quote, each.expression, each.length, names))
             except FormatError as error:
                 raise error.at(folder) from error
-        return cls(read.language, tuple(slots), cut)
+        try:
+            today = date.fromisoformat(read.today) if read.today else None
+        except ValueError as error:
+            raise FormatError(
+                f"slots: expected a day such as 2026-11-16 as today, found '{read.today}'", folder
+            ) from error
+        return cls(read.language, tuple(slots), cut, today)
 
 
 Pair = tuple[Sequence[str] | TokenizedSentence, Sequence[str]]
@@ -360,6 +352,7 @@ class _StoredSlot:
 class _StoredSlots:
     language: str
     slots: tuple[_StoredSlot, ...]
+    today: str | None = None
 
 
 def _file_of(slot: str) -> str:
@@ -378,18 +371,6 @@ def detected_language(sentences: Iterable[Sequence[str]]) -> str:
 
 def _tokenized(sentence: Sequence[str] | TokenizedSentence) -> TokenizedSentence:
     return sentence if isinstance(sentence, TokenizedSentence) else TokenizedSentence.of(sentence)
-
-
-def _plain_until(sentence: TokenizedSentence) -> list[int]:
-    """For each word where the longest run of plain words that begins with it ends: ASCII, with single spaces."""
-    tokens, raw = sentence.tokens, sentence.raw
-    until = [0] * (len(tokens) + 1)
-    for place in range(len(tokens) - 1, -1, -1):
-        _, start, end = tokens[place]
-        if raw[start:end].isascii() and raw[start:end].isalnum():
-            is_next = place + 1 < len(tokens) and until[place + 1] and raw[end : tokens[place + 1].start] == " "
-            until[place] = until[place + 1] if is_next else place + 1
-    return until
 
 
 def _with_words(fields: Fields, sentence: TokenizedSentence, start: int, end: int) -> Fields:
@@ -539,11 +520,11 @@ class _Variant:
 class _Fitting:
     """The choice of slots and forms for training pairs."""
 
-    def __init__(self, draft: Slots, pairs: Sequence[tuple[TokenizedSentence, Tokens]], today: date | None) -> None:
+    def __init__(self, draft: Slots, pairs: Sequence[tuple[TokenizedSentence, Tokens]]) -> None:
         self.draft, self.pairs = draft, pairs
         self.occurrences: dict[str, list[_Occurrence]] = {slot.name: [] for slot in draft.slots}
         for number, (sentence, _) in enumerate(pairs):
-            for slot, start, end, fields in draft._found(sentence, today, is_strict=True):
+            for slot, start, end, fields in draft._found(sentence, draft.today, is_strict=True):
                 fields = _with_words(fields, sentence, start, end)
                 self.occurrences[slot.name].append(_Occurrence(number, start, end, fields))
         self.covered: dict[int, list[tuple[int, int]]] = {}  # by values of slots that were chosen, in each pair
