@@ -148,8 +148,8 @@ def test_a_finished_trace_can_be_resumed_and_changes_nothing() -> None:
     result = nqg("train.tsv", "-o", "again.txt", *SCAN, "--resume", "steps.jsonl")
     assert Path("steps.jsonl").read_bytes() == before
     assert Path("first.txt").read_bytes() == Path("again.txt").read_bytes()
-    steps = before.count(b"\n") - 1
-    assert result.stderr == f"steps.jsonl: continuing after step {steps}\nwrote again.txt\nwrote steps.jsonl\n"
+    steps = before.count(b"\n") - 2
+    assert result.stderr == f"steps.jsonl: finished after step {steps}\nwrote again.txt\nwrote steps.jsonl\n"
 
 
 def test_any_number_of_lines_of_a_trace_leads_to_the_same_grammar(scan_train: Path) -> None:
@@ -157,7 +157,7 @@ def test_any_number_of_lines_of_a_trace_leads_to_the_same_grammar(scan_train: Pa
     whole = Path("whole.jsonl").read_bytes()
     lines = whole.splitlines(keepends=True)
     for count in range(1, len(lines), 4):
-        Path("part.jsonl").write_bytes(b"".join(lines[:count]) + lines[count][:20])
+        Path("part.jsonl").write_bytes(b"".join(lines[:count]) + lines[count][:9])
         result = nqg(str(scan_train), "-o", "part.txt", *QUICK_SCAN, "--resume", "part.jsonl")
         assert "part.jsonl: the last line was cut short and is dropped\n" in result.stderr
         assert Path("part.txt").read_bytes() == Path("whole.txt").read_bytes()
@@ -351,7 +351,7 @@ def test_a_trace_of_other_examples_is_not_resumed() -> None:
 def test_a_trace_whose_steps_do_not_lead_where_it_says_is_not_resumed() -> None:
     nqg("train.tsv", "-o", "g.txt", *SCAN, "--trace", "steps.jsonl")
     lines = Path("steps.jsonl").read_text().splitlines(keepends=True)
-    lines[-1] = json.dumps(json.loads(lines[-1]) | {"rules": 99}) + "\n"
+    lines[-2] = json.dumps(json.loads(lines[-2]) | {"rules": 99}) + "\n"
     Path("steps.jsonl").write_text("".join(lines))
     with pytest.raises(NqgError, match=r"the trace is damaged: its steps lead to \d rules .* its last line says 99"):
         nqg("train.tsv", "-o", "g.txt", *SCAN, "--resume", "steps.jsonl")

@@ -88,7 +88,8 @@ def make(change: tuple[object, ...], grammar: set[LabelRule], agenda: Agenda, tw
             twin.propose(rule, replaced, bits)
         case ("settle", float(data_bits), np.ndarray() as examples):
             if (candidate := agenda.first()) is not None:
-                candidate.outcome = DataTerm(examples, examples.copy(), np.zeros(EXAMPLES))
+                numbers = np.flatnonzero(examples)
+                candidate.outcome = DataTerm(numbers, np.ones_like(numbers, dtype=np.bool_), np.zeros(len(numbers)))
                 agenda.settle(candidate, data_bits)
                 twin.data[candidate.rule] = data_bits, examples
         case ("disturb", np.ndarray() as examples):
@@ -158,7 +159,6 @@ def test_the_foremost_candidates_include_the_first() -> None:
 
 @pytest.mark.parametrize(("examples", "matters"), [((0,), True), ((2,), False), ((), False)])
 def test_an_outcome_forgets_what_has_changed(examples: tuple[int, ...], matters: bool) -> None:
-    outcome = DataTerm(mask(0, 1), mask(0, 1, 2), np.zeros(EXAMPLES))
+    outcome = DataTerm(np.array([0, 1]), np.ones(2, dtype=np.bool_), np.zeros(2))
     assert outcome.forget(mask(*examples)) is matters
-    assert not np.any(outcome.known & mask(*examples))
-    assert np.count_nonzero(outcome.known) == EXAMPLES - len(examples)
+    assert outcome.known.tolist() == [0 not in examples, True]

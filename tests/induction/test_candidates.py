@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from nqg.grammar.encoding import grammar_arrays
 from nqg.grammar.grammar import Rule
 from nqg.induction import candidates as module
-from nqg.induction.candidates import SplitSettings, all_splits, candidates
-from nqg.induction.description_length import LabelRule, TerminalVocabulary
+from nqg.induction.candidates import SplitPool, SplitSettings, all_splits, candidates
+from nqg.induction.description_length import LabelRule, Labels, TerminalVocabulary
 from oracles import Brackets, candidates_by_definition, derived_targets, splits_by_definition
 from strategies import composed, related_rules
 
@@ -66,20 +67,75 @@ def test_every_candidate_derives_its_rule_together_with_the_others(rules: list[R
             assert rule.target in derived_targets([*others, candidate], len(rule.target))(rule.source)
 
 
+def splits(rule: Rule, settings: SplitSettings) -> list[tuple[Rule, Rule]]:
+    """The outer and the inner rules of all splits, whose bits are checked."""
+    labels, pairs = VOCABULARY.label_rule(rule), []
+    for found in all_splits(labels, settings, side_bits):
+        for cut, kind in found.cuts(labels, np.ones_like(found.buckets, dtype=np.bool_)):
+            outer, inner = cut.outer(), cut.inner()
+            assert outer is not None
+            assert inner is not None
+            at = found.spans.index((cut.start, cut.end)), found.parts.index((cut.place, cut.length))
+            assert found.bits()[(kind, *at)] == rule_bits((outer, inner)[kind])
+            pairs.append((VOCABULARY.rule(outer), VOCABULARY.rule(inner)))
+    return pairs
+
+
+def side_bits(side: Labels) -> float:
+    return sum(8.0 if label >= 0 else 1.0 for label in side)
+
+
+def rule_bits(rule: LabelRule) -> float:
+    return side_bits(rule.source) + side_bits(rule.target)
+
+
 @given(related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS]))
 def test_splits_are_those_of_the_definition(rules: list[Rule], repeated: bool, most: int, brackets: Brackets) -> None:
     for rule in rules:
-        pairs = all_splits(VOCABULARY.label_rule(rule), split_settings(repeated, most, brackets))
-        found = {(VOCABULARY.rule(outer), VOCABULARY.rule(inner)) for outer, inner in pairs}
-        assert found == splits_by_definition(rule, repeated_targets=repeated, max_non_terminals=most, brackets=brackets)
+        found = splits(rule, split_settings(repeated, most, brackets))
+        expected = splits_by_definition(rule, repeated_targets=repeated, max_non_terminals=most, brackets=brackets)
+        assert set(found) == expected
 
 
 @given(related_rules(), st.booleans())
 def test_the_two_parts_of_a_split_make_the_rule_again(rules: list[Rule], repeated: bool) -> None:
     for rule in rules:
-        for pair in all_splits(VOCABULARY.label_rule(rule), split_settings(repeated, 3, ())):
-            outer, inner = map(VOCABULARY.rule, pair)
+        for outer, inner in splits(rule, split_settings(repeated, 3, ())):
             assert rule in [composed(outer, index, inner) for index in range(1, outer.arity + 1)]
+
+
+@given(related_rules(), st.booleans(), st.integers(1, 3), st.lists(st.none() | st.integers(0, 9), max_size=20))
+def test_splits_are_handed_out_in_time(rules: list[Rule], repeated: bool, most: int, changes: list[int | None]) -> None:
+    """What was handed out has all splits with a part that saves as much as the level, whatever came and went."""
+    settings, labels = split_settings(repeated, most, ()), label_rules(rules)
+    pool, in_force, handed_out = SplitPool(settings, side_bits, 0.0), set[LabelRule](), set[tuple[LabelRule, ...]]()
+    for change in (*range(len(rules)), *changes, None, None, None):
+        if change is None:
+            pool.sink()
+        elif (rule := labels[change % len(labels)]) in in_force:
+            pool.remove(rule)
+            in_force.remove(rule)
+            handed_out = {each for each in handed_out if each[2] != rule}
+        else:
+            pool.add(rule)
+            in_force.add(rule)
+        handed_out.update(pool.handed_out())
+        everything = {
+            (*parts, rule)
+            for rule in in_force
+            for pair in splits_by_definition(
+                VOCABULARY.rule(rule), repeated_targets=repeated, max_non_terminals=most, brackets=()
+            )
+            for parts in (label_rules([*pair]), label_rules([*pair[::-1]]))
+        }
+        assert handed_out <= everything
+        for part in {each[0] for each in everything}:
+            with_part = {each for each in everything if each[0] == part}
+            best = {rule: 0.0 for _, _, rule in with_part}
+            for _, companion, rule in with_part:
+                best[rule] = max(best[rule], rule_bits(rule) - rule_bits(companion))
+            is_due = sum(best.values()) - rule_bits(part) >= pool.level
+            assert not is_due or with_part <= handed_out
 
 
 @given(st.lists(related_rules(), min_size=1, max_size=3))

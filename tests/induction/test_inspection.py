@@ -134,7 +134,7 @@ def test_rules_are_sorted_by_arity_and_by_length() -> None:
 def trace_of(examples: list[Example], chosen: InductionSettings) -> Trace:
     induction = Induction(examples, chosen)
     header = Header.of(induction_config(examples, chosen), induction.searched_rules, induction.length)
-    return Trace(header, tuple(TracedStep(n, step, n / 4) for n, step in enumerate(induction.steps(), 1)), 0, False)
+    return Trace(header, tuple(TracedStep(n, step, n / 4) for n, step in enumerate(induction.steps(), 1)), 0)
 
 
 def test_the_report_says_everything_in_words() -> None:

@@ -113,6 +113,21 @@ def test_a_cut_trace_goes_on_behind_its_last_whole_line(folder: Path) -> None:
     assert path.read_bytes() == whole
 
 
+def test_the_end_of_a_search_is_the_last_line_or_missing(folder: Path) -> None:
+    path = folder / "steps.jsonl"
+    steps = written(path)
+    with TraceFile.opened(path, read_trace(path)) as file:
+        file.add(None)
+    raw = path.read_bytes()
+    assert raw.splitlines()[-1] == b'{"finished": true}'
+    assert (read_trace(path).steps, read_trace(path).is_finished) == (tuple(steps), True)
+    path.write_bytes(raw[:-1])
+    assert (read_trace(path).steps, read_trace(path).is_finished) == (tuple(steps), False)
+    path.write_bytes(raw + raw.splitlines(keepends=True)[1])
+    with pytest.raises(FormatError, match=f"steps.jsonl:{len(steps) + 2}: "):
+        read_trace(path)
+
+
 def test_every_line_is_in_the_file_as_soon_as_it_was_added(folder: Path) -> None:
     path, steps = folder / "steps.jsonl", traced(PAIRS, SCAN)
     with TraceFile.opened(path, header_of(PAIRS, SCAN)) as file:
@@ -125,7 +140,7 @@ def test_the_end_of_a_trace_is_its_last_step_or_its_header(folder: Path) -> None
     steps = written(folder / "steps.jsonl")
     trace = read_trace(folder / "steps.jsonl")
     assert (trace.rules, trace.length, trace.seconds) == (steps[-1].step.rules, steps[-1].step.length, len(steps) / 8)
-    empty = Trace(trace.header, (), 0, is_cut=False)
+    empty = Trace(trace.header, (), 0)
     assert (empty.rules, empty.length, empty.seconds) == (trace.header.rules, trace.header.length, 0.0)
 
 

@@ -280,7 +280,7 @@ def run(
             if past:
                 _replay(induction, past)
                 started = time.monotonic() - past.seconds
-            found, is_finished = induction.steps(), False
+            found, is_finished = induction.steps(), past is not None and past.is_finished
             while not is_finished and not stop.is_set():
                 step = next(found, None)
                 is_finished = step is None
@@ -288,11 +288,11 @@ def run(
                     seconds = time.monotonic() - started
                     line.show(step.phase, step.rules, step.length.total, seconds)
                     steps.append(TracedStep(len(steps) + 1, step, seconds))
-                    if file:
-                        file.add(steps[-1])
+                if file:
+                    file.add(steps[-1] if step else None)
         grammar = induction.grammar
         length = description_length(grammar, examples, settings)
-        whole = Trace(header, tuple(steps), size=0, is_cut=False)
+        whole = Trace(header, tuple(steps), size=0)
         return Induced(grammar, length, config, whole, time.monotonic() - started, is_finished)
 
 
@@ -303,7 +303,8 @@ def _past(path: Path, config: RunConfig) -> Trace:
         raise NqgError(f"{path}: cannot be resumed, {difference}")
     if past.is_cut:
         err.print(f"{path}: the last line was cut short and is dropped")
-    err.print(f"{path}: continuing after step {len(past.steps):,}")
+    state = "finished" if past.is_finished else "continuing"
+    err.print(f"{path}: {state} after step {len(past.steps):,}")
     return past
 
 

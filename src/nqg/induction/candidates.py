@@ -18,22 +18,26 @@ together with the rest of the grammar.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import NamedTuple
 
 import numpy as np
 
-from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
+from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, unmanaged_kernel
 from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, OUTPUT_ROOM, EncodedBatch, encoded_charts, more_room
 from nqg.grammar.chart_kernels import NOTHING, Graphs, ints
 from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, firsts_of, flat, successor
 from nqg.grammar.goal_kernels import EncodedPairs, GoalWorkspace, find_goals, goal_workspace, pick_first, pick_next
-from nqg.induction.corpus import find_run
+from nqg.induction.corpus import Mask, find_run
 from nqg.induction.description_length import LabelRule, Labels, rule_of_leaves
+from nqg.induction.settings import ROUNDING
 
 MOST_KNOWN = 200_000  # cuts whose proposals are kept: about 100 MB
+BUCKET_BITS = 22  # of the hash of a part: 36 MB for all
+MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits all over: Fibonacci hashing
 NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut out
 
 
@@ -105,14 +109,8 @@ class Cut(NamedTuple):
 
     def outer(self) -> LabelRule | None:
         """What is left of the rule: a new non-terminal in place of the span and of every occurrence of the part."""
-        target, part, length = self.target, self.target[self.place : self.place + self.length], self.length
-        labels: list[int] = []
-        at = 0
-        while at < len(target):
-            here = target[at : at + length] == part
-            labels.append(NEW_LEAF if here else target[at])
-            at += length if here else 1
-        return rule_of_leaves((*self.source[: self.start], NEW_LEAF, *self.source[self.end :]), labels)
+        target = replaced(self.target, self.place, self.length)
+        return rule_of_leaves((*self.source[: self.start], NEW_LEAF, *self.source[self.end :]), target)
 
     def proposed(self, kind: int, settings: SplitSettings) -> LabelRule | None:
         """The outer rule where the inner one is derivable (INSIDE), else the inner one; None if it is not allowed."""
@@ -128,6 +126,16 @@ class Cut(NamedTuple):
         """Whether legal targets can have the inner rule's target where the outer one has its new non-terminal."""
         hole = 1 + sum(label <= LEAF for label in self.source[: self.start])
         return settings.composes is None or settings.composes(outer.target, hole, inner.target)
+
+
+def replaced(target: Labels, place: int, length: int) -> Labels:
+    """The target with the new non-terminal for every occurrence of a part of it, from left to right."""
+    part, labels, at = target[place : place + length], list[int](), 0
+    while at < len(target):
+        here = target[at : at + length] == part
+        labels.append(NEW_LEAF if here else target[at])
+        at += length if here else 1
+    return tuple(labels)
 
 
 class KnownProposals:
@@ -176,27 +184,166 @@ def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: Spl
     return found
 
 
-def all_splits(rule: LabelRule, settings: SplitSettings) -> Iterator[tuple[LabelRule, LabelRule]]:
-    """SPLIT: every pair of an outer and an inner rule that derive `rule`, if both are allowed."""
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """SPLIT(f), as far as it cuts the same non-terminals out of f: each of some spans with each of some parts.
+
+    The first axis of the arrays is for the outer and the inner rules, of which only bits and hashes are kept.
+    """
+
+    spans: tuple[tuple[int, int], ...]  # (S) start, end
+    parts: tuple[tuple[int, int], ...]  # (P) place, length
+    source_bits: FloatArray  # (2, S)
+    target_bits: FloatArray  # (2, P)
+    buckets: Int32Array  # (2, S, P): equal for equal rules, seldom for others
+
+    def bits(self) -> FloatArray:
+        """What each rule costs: (2, S, P)."""
+        return self.source_bits[:, :, None] + self.target_bits[:, None, :]
+
+    def cuts(self, rule: LabelRule, chosen: Mask) -> Iterator[tuple[Cut, int]]:
+        """The cuts of some of the rules, each with 0 for its outer and 1 for its inner one."""
+        source, target = rule.leaf_source(), rule.leaf_target()
+        for kind, span, part in np.argwhere(chosen).tolist():
+            yield Cut(source, target, *self.spans[span], *self.parts[part]), kind
+
+
+def all_splits(rule: LabelRule, settings: SplitSettings, side_bits: Callable[[Labels], float]) -> Iterator[Splits]:
+    """Every way to split a rule into an outer and an inner one that are both allowed, whether they compose or not."""
     source, target = rule.leaf_source(), rule.leaf_target()
-    parts = [
-        (place, length)
-        for place in range(len(target))
-        for length in range(1, len(target) - place + 1)
-        if settings.is_balanced(target[place : place + length])
-    ]
+    if not (settings.is_balanced(source) and settings.is_balanced(target)):
+        return
+    parts = _parts(target, settings)
+    for (low, high), spans in _spans(source, settings).items():
+        leaves = range(LEAF - 1 - low, LEAF - 1 - high, -1)  # those that are cut out
+        left = {part: replaced(target, *part) for part in parts.get(tuple(leaves), ())}
+        fitting = [part for part, rest in left.items() if not any(leaf in rest for leaf in leaves)]
+        renumbered = {LEAF - 1 - number: LEAF - number + len(leaves) - 2 for number in range(high, rule.arity)}
+        renumbered[NEW_LEAF] = LEAF - 1 - low
+        outer = [
+            [(*source[:start], NEW_LEAF, *source[end:]) for start, end in spans],
+            [left[part] for part in fitting],
+        ]
+        inner = [[source[start:end] for start, end in spans], [target[at : at + length] for at, length in fitting]]
+        moved = {leaf: leaf + low for leaf in leaves}
+        sides = [
+            [[tuple(numbers.get(label, label) for label in side) for side in each] for each in kind]
+            for kind, numbers in ((outer, renumbered), (inner, moved))
+        ]
+        bits = [np.array([[*map(side_bits, kind[at])] for kind in sides]) for at in (0, 1)]
+        hashes = [np.array([[*map(hash, kind[at])] for kind in sides], dtype=np.int64) for at in (0, 1)]
+        buckets = bucket(hashes[0][:, :, None], hashes[1][:, None, :])
+        yield Splits(tuple(spans), tuple(fitting), bits[0], bits[1], buckets)
+
+
+def bucket(sources: Int64Array, targets: Int64Array) -> Int32Array:
+    """A small number for the hashes of rules' sides."""
+    mixed = (sources.astype(np.uint64) * MIXER + targets.astype(np.uint64)) * MIXER
+    return (mixed >> np.uint64(64 - BUCKET_BITS)).astype(np.int32)
+
+
+def _spans(source: Labels, settings: SplitSettings) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """The spans that may be cut out, by the numbers of non-terminals before their starts and ends."""
+    before = [0, *accumulate(label <= LEAF for label in source)]
+    repeated, _ = _longest_repeated(source)
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for start, end in combinations(range(len(source) + 1), 2):
-        if end - start == len(source) or (end - start == 1 and source[start] <= LEAF):
-            continue
-        for place, length in parts:
-            cut = Cut(source, target, start, end, place, length)
-            inner = cut.inner()
-            if inner is None or not cut.is_allowed(settings):
-                continue
-            outer = cut.outer()
-            allowed = outer is not None and settings.allows(outer) and settings.allows(inner)
-            if outer is not None and allowed and cut.composes(settings, outer, inner):
-                yield outer, inner
+        inner_arity = before[end] - before[start]
+        is_trivial = end - start == len(source) or (end - start == 1 and inner_arity == 1)
+        is_allowed = max(inner_arity, before[-1] - inner_arity + 1) <= settings.max_non_terminals
+        if is_allowed and not is_trivial and end - start > repeated[start] and settings.is_balanced(source[start:end]):
+            found.setdefault((before[start], before[end]), []).append((start, end))
+    return found
+
+
+def _parts(target: Labels, settings: SplitSettings) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+    """The parts that may be cut out, each once, by the non-terminals in them in their order."""
+    anywhere, before = _longest_repeated(target)
+    repeated = before if settings.repeated_targets else anywhere
+    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for place, shortest in enumerate(repeated):
+        for length in range(shortest + 1, len(target) - place + 1):
+            part = target[place : place + length]
+            is_bare = length == len(target) or (length == 1 and part[0] <= LEAF)
+            if settings.is_balanced(part) and (settings.bare_targets or not is_bare):
+                leaves = sorted({label for label in part if label <= LEAF}, reverse=True)
+                found.setdefault(tuple(leaves), []).append((place, length))
+    return found
+
+
+def _longest_repeated(labels: Labels) -> tuple[list[int], list[int]]:
+    """For each place the length of the longest string from there that occurs at another place, and at an earlier one.
+
+    >>> _longest_repeated((7, 8, 7, 8, 9))
+    ([2, 1, 2, 1, 0], [0, 0, 2, 1, 0])
+    """
+    array, common = np.array(labels), np.zeros(len(labels) + 1, dtype=np.int64)
+    anywhere, before = [0] * len(labels), [0] * len(labels)
+    for place in range(len(labels) - 1, -1, -1):
+        common[:-1] = np.where(array == labels[place], common[1:] + 1, 0)  # with the string from each place on
+        before[place] = int(common[:place].max(initial=0))
+        anywhere[place] = max(before[place], int(common[place + 1 : -1].max(initial=0)))
+    return anywhere, before
+
+
+class SplitPool:
+    """The splits of rules, of which the most promising become candidates first.
+
+    There may be millions of them, and few pay: the two parts of a split cost more than the rule, unless other rules
+    share one. So what is kept of a part is a hash, and for each hash the bits that all splits with such a part would
+    save together, which is a bound. Parts whose bound reaches a level are handed out, and the level sinks.
+    """
+
+    def __init__(self, settings: SplitSettings, side_bits: Callable[[Labels], float], least: float) -> None:
+        self.level = math.inf
+        self._settings, self._side_bits, self._least = settings, side_bits, least
+        self._splits: dict[LabelRule, list[Splits]] = {}
+        self._new: set[LabelRule] = set()
+        self._saved = np.zeros(1 << BUCKET_BITS)
+        self._is_open = np.zeros(1 << BUCKET_BITS, dtype=np.bool_)
+        self._next = math.inf  # the best bound of those that have not been handed out
+
+    def add(self, rule: LabelRule) -> None:
+        if rule not in self._splits:
+            self._splits[rule] = list(all_splits(rule, self._settings, self._side_bits))
+            self._new.add(rule)
+            self._count(rule, self._splits[rule], np.add)
+
+    def remove(self, rule: LabelRule) -> None:
+        self._count(rule, self._splits.pop(rule), np.subtract)
+
+    def _count(self, rule: LabelRule, found: Iterable[Splits], how: np.ufunc) -> None:
+        bits = self._side_bits(rule.source) + self._side_bits(rule.target)
+        for splits in found:
+            how.at(self._saved, splits.buckets, bits - splits.bits()[::-1])  # less what the other part costs
+
+    def open(self, rules: Iterable[LabelRule]) -> None:
+        """Hand out next whatever has one of `rules` for a part."""
+        hashes = np.array([(hash(rule.leaf_source()), hash(rule.leaf_target())) for rule in rules], dtype=np.int64)
+        self._saved[bucket(*hashes.reshape(-1, 2).T)] = np.inf
+
+    def sink(self) -> None:
+        self.level = max(self._least, self._next / 2) if self._next > self._least else self._least
+
+    def handed_out(self) -> Iterator[tuple[LabelRule, LabelRule, LabelRule]]:
+        """A part, its companion and the rule that both derive, for all that are above the level now."""
+        opened, self._next = [], -math.inf
+        for rule, found in self._splits.items():
+            cuts: list[tuple[Cut, int]] = []
+            for splits in found:
+                bounds, is_open = self._saved[splits.buckets] - splits.bits(), self._is_open[splits.buckets]
+                reached = (bounds >= self.level - ROUNDING) & ~is_open
+                self._next = max(self._next, bounds[~reached & ~is_open].max(initial=-math.inf))
+                opened.append(splits.buckets[reached])
+                cuts += splits.cuts(rule, reached | is_open if rule in self._new else reached)
+            for cut, kind in sorted(cuts):
+                outer, inner = cut.outer(), cut.inner()
+                assert outer is not None, "only splits into two rules are kept"
+                assert inner is not None, "only splits into two rules are kept"
+                if cut.composes(self._settings, outer, inner):
+                    yield (outer, inner, rule) if kind == 0 else (inner, outer, rule)
+        self._is_open[np.concatenate([*opened, np.zeros(0, dtype=np.int32)])] = True
+        self._new.clear()
 
 
 PAIRS, STATES, FOUND, OUT_OF_ROOM = range(4)  # what CandidateWorkspace.used counts

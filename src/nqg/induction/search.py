@@ -21,13 +21,13 @@ from enum import StrEnum
 
 import numpy as np
 
-from nqg.grammar.arrays import FloatArray
+from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import EncodedBatch, encoded_charts, encoded_goals
 from nqg.grammar.encoding import GrammarArrays, grammar_arrays
 from nqg.grammar.semirings import log_derivation_counts
-from nqg.induction.candidates import SplitSettings, all_splits, candidates
+from nqg.induction.candidates import SplitPool, SplitSettings, candidates
 from nqg.induction.corpus import EncodedExamples, Mask
-from nqg.induction.description_length import LabelRule, data_bits, label_bits
+from nqg.induction.description_length import LabelRule, Labels, data_bits, label_bits
 from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
@@ -52,14 +52,15 @@ class Replacement:
 class DataTerm:
     """The data bits that examples would have with a candidate in the grammar, as far as they are known."""
 
-    examples: Mask  # those on which the candidate is judged
+    examples: Int64Array  # the numbers of those on which the candidate is judged
     known: Mask
     data_bits: FloatArray
 
     def forget(self, examples: Mask) -> bool:
         """These examples' derivations have changed; whether that matters here."""
-        self.known &= ~examples
-        return bool(np.any(self.examples & examples))
+        changed = examples[self.examples]
+        self.known &= ~changed
+        return bool(np.any(changed))
 
 
 @dataclass(slots=True)
@@ -138,7 +139,7 @@ class Agenda:
         while self._queue and -self._queue[0][0] > self._settings.least_gain:
             negative, rule = self._queue[0]
             candidate = self._candidates.get(rule)
-            if candidate is not None and rule not in self._grammar and self._saving(candidate) == -negative:
+            if candidate is not None and rule not in self._grammar and self.saving(candidate) == -negative:
                 return candidate
             heapq.heappop(self._queue)
         return None
@@ -148,7 +149,7 @@ class Agenda:
         ranked = (self._candidates.get(rule) for _, rule in sorted(self._queue[: 4 * count])[:count])
         return [candidate for candidate in ranked if candidate is not None]
 
-    def _saving(self, candidate: Candidate) -> float:
+    def saving(self, candidate: Candidate) -> float:
         return candidate.grammar_bits + self._data_weight * min(0.0, candidate.data_bits or 0.0)
 
     def _renew(self, candidate: Candidate) -> None:
@@ -157,7 +158,7 @@ class Agenda:
         self._enqueue(candidate)
 
     def _enqueue(self, candidate: Candidate) -> None:
-        saving = self._saving(candidate)
+        saving = self.saving(candidate)
         if saving > self._settings.least_gain:
             heapq.heappush(self._queue, (-saving, candidate.rule))
 
@@ -303,7 +304,7 @@ class Search:
         self._encode(move.added)
         self._grammar.switch(move.added, move.removed)
         self.note(move)
-        touched = self.corpus.touched_by((*move.added, *move.removed))
+        touched = np.flatnonzero(self.corpus.touched_by((*move.added, *move.removed)))
         self.data_bits[touched] = self._data_bits(touched, (), ())
 
     def note(self, move: Move) -> None:
@@ -320,14 +321,15 @@ class Search:
     def refresh(self) -> None:
         """Work out anew what depends on the rules."""
         self._grammar = CandidateGrammar(self.rules)
-        self.data_bits = self._data_bits(np.ones(len(self.corpus), dtype=np.bool_), (), ())  # per example
+        self.data_bits = self._data_bits(np.arange(len(self.corpus)), (), ())  # per example
 
     def _splitting_moves(self, rules: Sequence[LabelRule]) -> Iterator[Move]:
         """Take the best candidate of `rules`, and of all that it has to do with, until none saves enough."""
-        weight = self.settings.data_weight if self._phase is Phase.SPLITTING else 1.0
-        self._agenda = Agenda(self.rules, self.settings, weight)
-        self._propose(rules)
-        while (candidate := self._agenda.first()) is not None:
+        is_factoring = self._phase is Phase.FACTORING
+        self._agenda = Agenda(self.rules, self.settings, 1.0 if is_factoring else self.settings.data_weight)
+        pool = SplitPool(self.splits, self._side_bits, self.settings.least_gain) if is_factoring else None
+        self._propose(rules, pool)
+        while (candidate := self._best(pool)) is not None:
             if candidate.data_bits is None:
                 self._agenda.settle(candidate, self._saved_data_bits(candidate))
                 continue
@@ -335,43 +337,58 @@ class Search:
             self.make(move)
             for rule in move.removed:
                 self._agenda.leave(rule)
+                if pool:
+                    pool.remove(rule)
             self._agenda.disturb(self.corpus.touched_by((*move.added, *move.removed)))
-            self._propose(self._index.around(move.added))
+            self._propose(self._index.around(move.added), pool)
             yield move
 
-    def _propose(self, rules: Sequence[LabelRule]) -> None:
+    def _propose(self, rules: Sequence[LabelRule], pool: SplitPool | None) -> None:
         """Put the candidates of rules on the agenda that are new, or whose surroundings have changed.
 
-        When factoring, also both parts of every split, each with the other as companion.
+        When factoring, also the best parts of all splits, each with the other one as companion.
         """
         for rule, found in zip(rules, candidates(rules, self._grammar.arrays, self.splits), strict=True):
             for proposed in sorted(found):
                 self._agenda.propose(proposed, rule, Replacement(self.rules[rule]))
-            for pair in all_splits(rule, self.splits) if self._phase is Phase.FACTORING else ():
-                for part, companion in (pair, pair[::-1]):
-                    bits = self.rules[rule] - label_bits(companion, self.settings)
-                    self._agenda.propose(part, rule, Replacement(bits, companion))
+            if pool:
+                pool.add(rule)
+                pool.open(found)
+        for part, companion, rule in pool.handed_out() if pool else ():
+            bits = self.rules[rule] - label_bits(companion, self.settings)
+            self._agenda.propose(part, rule, Replacement(bits, companion))
+
+    def _best(self, pool: SplitPool | None) -> Candidate | None:
+        """The first candidate of the agenda, once all splits are there that could save as much."""
+        while True:
+            first = self._agenda.first()
+            saving = self._agenda.saving(first) if first else self.settings.least_gain
+            if pool is None or pool.level <= saving:
+                return first
+            pool.sink()
+            self._propose((), pool)
+
+    def _side_bits(self, side: Labels) -> float:
+        return label_bits(LabelRule(side, ()), self.settings)
 
     def _saved_data_bits(self, candidate: Candidate) -> float:
         """What the candidate saves in the data term; of examples seen before, only changed ones are counted anew."""
         if candidate.outcome is None:
-            examples, most = self.corpus.touched_by(candidate.added), self.settings.sample
-            if most is not None and np.count_nonzero(examples) > most:
+            examples, most = np.flatnonzero(self.corpus.touched_by(candidate.added)), self.settings.sample
+            if most is not None and len(examples) > most:
                 rng = random.Random(f"{self.settings.seed} {candidate.rule}")
-                sampled = rng.sample(np.flatnonzero(examples).tolist(), most)
-                examples[:] = False
-                examples[sampled] = True
-            candidate.outcome = DataTerm(examples, np.zeros_like(examples), np.zeros(len(self.corpus)))
+                examples = np.sort(np.array(rng.sample(examples.tolist(), most), dtype=np.int64))
+            candidate.outcome = DataTerm(examples, np.zeros(len(examples), np.bool_), np.zeros(len(examples)))
         outcome = candidate.outcome
-        missing = outcome.examples & ~outcome.known
+        missing = ~outcome.known
         self._encode(candidate.added)
-        outcome.data_bits[missing] = self._data_bits(missing, candidate.added, candidate.replaces)
+        outcome.data_bits[missing] = self._data_bits(outcome.examples[missing], candidate.added, candidate.replaces)
         outcome.known |= missing
-        return float(self.data_bits[outcome.examples].sum() - outcome.data_bits[outcome.examples].sum())
+        return float(self.data_bits[outcome.examples].sum() - outcome.data_bits.sum())
 
-    def _data_bits(self, examples: Mask, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> FloatArray:
+    def _data_bits(self, examples: Int64Array, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> FloatArray:
         """The data bits of some examples if the grammar were changed."""
-        return data_bits(self._grammar.switched(added, removed), *self.corpus.select(np.flatnonzero(examples)))
+        return data_bits(self._grammar.switched(added, removed), *self.corpus.select(examples))
 
     def _encode(self, rules: Sequence[LabelRule]) -> None:
         """See to it that the rules can be switched on, and those that are likely to be looked at next."""
@@ -389,7 +406,7 @@ class Search:
         if also := superfluous(around, self._grammar.switched(added, removed)):
             examples = candidate.outcome.examples
             if self.settings.sample is None:  # those rules may touch examples that the candidate does not
-                examples = examples | self.corpus.touched_by(also)
+                examples = np.union1d(examples, np.flatnonzero(self.corpus.touched_by(also)))
             after = self._data_bits(examples, added, [*removed, *also])
             saved_with = float(self.data_bits[examples].sum() - after.sum())
             if saved_with + sum(self.rules[rule] for rule in also) >= saved:
@@ -419,9 +436,8 @@ class Search:
         for rule in rules:
             if rule in self.lexicon and not self._index.joins(rule):
                 continue
-            examples = self.corpus.touched_by([rule])
-            first_look = examples & (np.cumsum(examples) <= FIRST_LOOK)
-            if not np.all(np.isfinite(self._data_bits(first_look, (), [rule]))):
+            examples = np.flatnonzero(self.corpus.touched_by([rule]))
+            if not np.all(np.isfinite(self._data_bits(examples[:FIRST_LOOK], (), [rule]))):
                 continue
             after = self._data_bits(examples, (), [rule])
             if np.all(np.isfinite(after)):

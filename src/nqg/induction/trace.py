@@ -1,4 +1,4 @@
-"""The trace of a search: a line of JSON for what it began with and one for every step, written as they happen.
+"""The trace of a search: a line of JSON for what it began with, one for every step, as it is made, and one for the end.
 
 A process that is killed leaves a whole trace except, perhaps, for its last line; that line is dropped when the search
 is resumed. `grammar_comments` writes the same provenance on top of a grammar.
@@ -29,6 +29,7 @@ from nqg.settings_reader import read_dataclass
 KIND = "nqg induction trace"
 VERSION = 1
 SETTINGS_MARK = "# settings: "
+FINISHED = '{"finished": true}\n'  # behind the last step of a search that ended by itself
 
 
 def induction_config(
@@ -177,7 +178,8 @@ class Trace:
     header: Header
     steps: tuple[TracedStep, ...]
     size: int
-    is_cut: bool
+    is_cut: bool = False
+    is_finished: bool = False
 
     @property
     def seconds(self) -> float:
@@ -206,10 +208,12 @@ def read_trace(path: Path) -> Trace:
     size = raw.rfind(b"\n") + 1
     if not size:
         raise FormatError("expected a trace of 'nqg induce', found no whole line; begin one with --trace", path)
-    lines = enumerate(raw[: size - 1].split(b"\n"), start=1)
+    is_finished = raw.endswith(b"\n" + FINISHED.encode())
+    lines = enumerate(raw[: size - 1 - is_finished * len(FINISHED)].split(b"\n"), start=1)
     values = ((Place(path, number), decoded(line, Place(path, number))) for number, line in lines)
     header, *steps = [(strict_json(text, place), place) for place, text in values]
-    return Trace(Header.parse(*header), tuple(TracedStep.parse(*step) for step in steps), size, size < len(raw))
+    parsed = tuple(TracedStep.parse(*step) for step in steps)
+    return Trace(Header.parse(*header), parsed, size, size < len(raw), is_finished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +249,9 @@ class TraceFile:
                 trace.add(begin)
             yield trace
 
-    def add(self, line: Header | TracedStep) -> None:
-        """Append a line, without a buffer in between."""
-        raw = line.line().encode()
+    def add(self, line: Header | TracedStep | None) -> None:
+        """Append a line, without a buffer in between; None for the end."""
+        raw = (line.line() if line else FINISHED).encode()
         try:
             written = self.file.write(raw)
         except OSError as error:
