@@ -22,7 +22,7 @@ test: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev         ## the documentation as a site: strict, every link checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	@echo "to read it, with a search: $(BIN)/python -m http.server -d site"
 
 check: format test
 
