@@ -420,6 +420,35 @@ def test_a_suggestion_is_annotated_and_added_to_the_training_file(
     assert train.read_text() == "run\tR\nfly\tF\n"
 
 
+ATTACK = """async (address) => {
+  const body = JSON.stringify({ source: "fly", target: "HACKED" }), statuses = [];
+  for (const type of ["application/json", "text/plain"])
+    for (const mode of ["cors", "no-cors"])
+      await fetch(address, { method: "POST", mode, headers: { "Content-Type": type }, body })
+        .then((answer) => statuses.push(answer.status), () => statuses.push("blocked"));
+  const form = document.createElement("form");
+  Object.assign(form, { method: "post", action: address, enctype: "text/plain" });
+  form.append(Object.assign(document.createElement("input"), { name: body.slice(0, -1) + ', "x', value: '": 1}' }));
+  document.body.append(form);
+  form.submit();
+  return statuses;
+}"""
+
+
+def test_a_page_of_another_site_adds_nothing_to_the_training_file(
+    browser: Browser, parser: Parser, tmp_path: Path
+) -> None:
+    with running(parser, log=tmp_path / "log.jsonl", review=tmp_path / "train.tsv") as server:
+        page = browser.new_page()
+        page.goto("data:text/html,<body>a hostile page</body>")
+        statuses = page.evaluate(ATTACK, f"{server.address}/api/examples")
+        assert set(statuses) <= {"blocked", 0}  # what a page cannot read has the status 0
+        page.wait_for_url(f"{server.address}/api/examples")
+        assert "error" in page.inner_text("body")
+        page.close()
+    assert not (tmp_path / "train.tsv").exists()
+
+
 @pytest.mark.skipif(
     not os.environ.get("NQG_REWRITE_GOLDEN"), reason="NQG_REWRITE_GOLDEN=1 takes the pictures of the docs"
 )
