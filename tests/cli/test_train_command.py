@@ -124,7 +124,7 @@ def test_every_step_is_a_line_of_the_metrics_and_the_same_command_writes_the_sam
     lines = [json.loads(line) for line in Path("one/training.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(1, 8))
     assert set(lines[0]) == {"step", "loss", "learning_rate"}
-    assert [line["learning_rate"] for line in lines[:2]] == pytest.approx([1e-5, 2e-5])
+    assert [line["learning_rate"] for line in lines[:2]] == pytest.approx([1e-3 / 16, 2e-3 / 16])
     assert facts[0] == {**facts[1], "folder": "one"}
     assert (facts[0]["loss"], facts[0]["steps"], facts[0]["rules"]) == (lines[-1]["loss"], 7, 5)
     assert facts[0]["dev"] is None
@@ -136,7 +136,7 @@ def test_a_seed_and_a_learning_rate_make_another_model() -> None:
     for more in (("--seed", "1"), ("--learning-rate", "0.01")):
         nqg("train.tsv", "-o", "two", *BRIEF, *more)
         assert files("one")["model.safetensors"] != files("two")["model.safetensors"]
-    assert '"learning_rate": 0.0001' in Path("two/training.jsonl").read_text()
+    assert '"learning_rate": 0.000625' in Path("two/training.jsonl").read_text()
 
 
 def test_the_target_grammar_becomes_part_of_the_model() -> None:

@@ -125,7 +125,7 @@ def test_a_loss_that_is_no_number_names_the_last_good_state_and_leaves_it(monkey
     )
     with pytest.raises(Diverged) as caught:
         nqg("train.tsv", "-o", "mine", *BRIEF, "--save-every", "2")
-    assert "the loss of step 6 is nan, at learning rate 6e-05 and for a batch of 8 examples ('" in str(caught.value)
+    assert "the loss of step 6 is nan, at learning rate 0.000375 and for a batch of 8 examples ('" in str(caught.value)
     assert str(caught.value).endswith("; the last good state, after step 4, is in mine.training/state.safetensors")
     assert files("mine") == before
 

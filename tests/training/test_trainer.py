@@ -140,8 +140,7 @@ def test_epochs_come_in_new_orders() -> None:
 
 
 def test_the_learning_rate_rises_to_its_highest_and_falls_to_nothing() -> None:
-    settings = TrainingSettings(steps=20, warm_up=5)
-    shares = [scheduled("linear", step, settings.steps, settings.warm_up) for step in range(21)]
+    shares = [scheduled("linear", step, 20, 5) for step in range(21)]
     assert shares[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert shares[5] == 1.0
     falls = [before - after for before, after in pairwise(shares[5:])]
@@ -156,8 +155,7 @@ def test_a_linear_schedule_rises_and_falls_and_a_constant_one_stays() -> None:
 
 @pytest.mark.parametrize("warm_up", [0, 20, 50])
 def test_the_schedule_bears_a_warm_up_of_nothing_and_one_longer_than_training(warm_up: int) -> None:
-    settings = TrainingSettings(steps=20, warm_up=warm_up)
-    assert all(0 < scheduled("linear", step, settings.steps, settings.warm_up) <= 1 for step in range(20))
+    assert all(0 < scheduled("linear", step, 20, warm_up) <= 1 for step in range(20))
 
 
 def weights(model: ParserTraining) -> dict[str, torch.Tensor]:
@@ -385,3 +383,9 @@ def test_the_learning_rate_depends_on_the_encoder_unless_it_is_given() -> None:
     assert TrainingSettings().rate("embedded") == 1e-3
     assert TrainingSettings().rate("bert-base-uncased") == 1e-4
     assert TrainingSettings(learning_rate=0.5).rate("embedded") == 0.5
+
+
+@pytest.mark.parametrize(("given", "scratch", "named"), [(None, 16, 100), (0, 0, 0), (7, 7, 7)])
+def test_so_does_the_warm_up(given: int | None, scratch: int, named: int) -> None:
+    settings = TrainingSettings(warm_up=given)
+    assert (settings.warm_up_steps("embedded"), settings.warm_up_steps("bert-base-uncased")) == (scratch, named)

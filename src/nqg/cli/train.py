@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import torch
 import typer
 
 from nqg.answers import System
@@ -53,7 +54,7 @@ from nqg.model.checkpoint import (
     Measurement,
     Provenance,
 )
-from nqg.model.settings import TrainingSettings
+from nqg.model.settings import EMBEDDED, TrainingSettings
 from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256
 from nqg.seq2seq.settings import BASELINES, FineTuningSettings
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
+FEW = 1000  # examples, of which one thread learns as fast as several
 FOLD_STEPS = 1.75  # of all folds together, for each step of the model's own training
 # Where any words may be text, a model is the surer of itself the longer it was trained: then folds have all steps.
 TEXT_FOLDS = 5
@@ -135,7 +137,9 @@ LEARNED = optimisation("learned", "LOSS", "Stop early when the loss stays below 
 LEARNING_RATE = optimisation(
     "learning_rate", "R", "Peak learning rate.", show_default="0.001 from scratch, 0.0001 with --encoder"
 )
-WARM_UP = optimisation("warm_up", "N", "Steps until the peak learning rate.")
+WARM_UP = optimisation(
+    "warm_up", "N", "Steps until the peak learning rate.", show_default="16 from scratch, 100 with --encoder"
+)
 WEIGHT_DECAY = optimisation("weight_decay", "R", "Weight decay of AdamW.")
 CLIP = optimisation("clip", "NORM", "Clip gradients to this norm.")
 SEED = optimisation("seed", "S", "Seed of initial weights, batches and dropout.")
@@ -283,6 +287,9 @@ def train(
     task = TrainingTask.read(context.params, chosen)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
+    if task.model.encoder == EMBEDDED and len(task.examples) < FEW:
+        context.call_on_close(partial(torch.set_num_threads, torch.get_num_threads()))
+        torch.set_num_threads(1)  # so small a model gains nothing from more: they wait for each other
     try:
         training = run.trained(task := run.with_settings(task))
         pairs, known = task.as_typed(task.examples), training.model.grammar
@@ -348,8 +355,12 @@ class CrossValidation:
         seed, best = task.training.seed, trained.trainer.best
         chosen = sorted(random.Random(seed).sample(range(len(task.examples)), min(len(task.examples), MOST_EXAMPLES)))
         examples = [task.examples[number] for number in chosen]
-        training = replace(task.training, steps=best.step if best else task.training.steps)
-        task = replace(task, examples=examples, dev=(), forests=None, training=training)
+        warm_up, has_text = task.training.warm_up_steps(task.model.encoder), bool(task.text.slots.free_text)
+        made, rules = task.training.steps, task.rules
+        if not has_text:  # which is learned from little, and must not be judged by rules that a fold gave rise to
+            made, rules = trained.trainer.made, trained.model.grammar
+        training = replace(task.training, steps=best.step if best else made, warm_up=warm_up)
+        task = replace(task, examples=examples, dev=(), forests=None, training=training, rules=rules)
         config = RunConfig.of(
             "folds",
             examples,
@@ -361,7 +372,6 @@ class CrossValidation:
             folds=str(self),
             fallback=str(fallback),
         ).fingerprint
-        has_text = bool(task.text.slots.free_text)
         try:
             splits = folds(examples, self.kind, self.folds or (TEXT_FOLDS if has_text else None), seed=seed)
         except SettingsError as error:  # of examples too few, or too much alike
@@ -390,7 +400,7 @@ class CrossValidation:
         """What comes of one fold, with a `share` of the steps."""
 
         def shorter(settings: Brief) -> Brief:
-            steps, warm_up = (round(share * each) for each in (settings.steps, settings.warm_up))
+            steps, warm_up = (round(share * each) for each in (settings.steps, settings.warm_up or 0))
             return replace(settings, steps=max(1, steps), warm_up=warm_up)
 
         grammars: list[Grammar] = []  # that of the fold's parser, which teaches its fallback

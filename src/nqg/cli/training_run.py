@@ -76,6 +76,7 @@ NOTHING_SHARED = (
     "two or three sentences for each construction, with different words; make values such as numbers and names slots; "
     "read the rules. docs/your-data.md tells more"
 )
+TEXT_WARM_UP = 100  # steps; where any words may be free text, a model that learns fast is sure too soon
 SECONDS_AN_EXAMPLE = 0.1  # of trials that choose the settings of induction
 
 
@@ -123,13 +124,16 @@ class TrainingTask:
             legal = target_grammar_named(named)
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
         by_hand, legal = _rules_by_hand(given["rules"], given["output"], legal, text)
+        training = chosen.training
+        if text.slots.free_text and training.warm_up is None:
+            training = replace(training, warm_up=TEXT_WARM_UP)
         return cls(
             examples,
             tokenized(_read(dev, sql), text) if dev else [],
             rules,
             legal,
             chosen.model,
-            chosen.training,
+            training,
             checked_device(given["device"]),
             forests,
             by_hand,

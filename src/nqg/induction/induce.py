@@ -110,7 +110,9 @@ class Induction:
         symbols = self._vocabulary.symbols
         parts = cache(lambda target: types.parts(symbols(target)))
         parts_of = cache(lambda hole, target: types.parts_of(NonTerminal(hole), symbols(target)))
-        return lambda outer, hole, inner: any(map(parts(inner).issuperset, parts_of(hole, outer)))
+        return lambda outer, hole, inner: (
+            bool(parts(inner)) and any(map(parts(inner).issuperset, parts_of(hole, outer)))
+        )
 
     @property
     def length(self) -> DescriptionLength:

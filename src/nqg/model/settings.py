@@ -62,7 +62,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How the model is fitted. `learning_rate` None: 1e-4 for pre-trained encoders, 1e-3 from scratch.
+    """How the model is fitted. What is None follows from the encoder: one from scratch learns faster.
 
     With dev examples, the model is tried on them every `evaluate_every` steps, and training ends early after
     `patience` trials in a row that were no better than the best. Without, it ends early when there is nothing left to
@@ -72,8 +72,8 @@ class TrainingSettings:
     steps: int = 256
     batch_size: int | None = None  # a quarter of the examples, but 32 to 256, the paper's
     learned: float = 1e-3
-    learning_rate: float | None = None
-    warm_up: int = 100
+    learning_rate: float | None = None  # 1e-4, the paper's; from scratch 1e-3
+    warm_up: int | None = None  # 100 steps, the paper's; from scratch 16
     weight_decay: float = 0.01
     clip: float = 1.0
     seed: int = 0
@@ -84,7 +84,7 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         _check_positive(self, "steps", "batch_size", "evaluate_every", "patience")
         _check_number(self, 0 <= self.learned < math.inf, "learned", "0 or more")
-        _check_number(self, self.warm_up >= 0, "warm_up", "0 or more")
+        _check_number(self, self.warm_up is None or self.warm_up >= 0, "warm_up", "0 or more")
         _check_number(self, 0 <= self.weight_decay < math.inf, "weight_decay", "0 or more")
         _check_number(self, self.clip > 0, "clip", "more than 0")
         if self.learning_rate is not None:
@@ -103,3 +103,7 @@ class TrainingSettings:
     def rate(self, encoder: str) -> float:
         """The learning rate at its highest."""
         return self.learning_rate or (1e-3 if encoder == EMBEDDED else 1e-4)
+
+    def warm_up_steps(self, encoder: str) -> int:
+        """How many steps the learning rate rises."""
+        return self.warm_up if self.warm_up is not None else 16 if encoder == EMBEDDED else 100

@@ -97,6 +97,7 @@ class ParserTraining:
             training,
             training.rate(model.encoder),
             config,
+            warm_up=training.warm_up_steps(model.encoder),
             sources=sources,
             evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores if dev else None,
             processes=processes,

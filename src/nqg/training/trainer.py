@@ -25,7 +25,7 @@ from nqg.run_config import RunConfig
 from nqg.training.processes import Processes, gathered, is_sharded, sharded_like
 from nqg.training.records import DevScores, TrainingStep
 
-LEARNED_STEPS = 16  # whose losses are all small when nothing is left to learn
+LEARNED_STEPS = 8  # whose losses are all small when nothing is left to learn: of quarters, each example twice
 NAMED = 3  # sentences of a batch that an error shows
 Schedule = Literal["constant", "linear"]
 Item = TypeVar("Item")
@@ -38,7 +38,7 @@ class LoopSettings(Protocol):
     @property
     def steps(self) -> int: ...
     @property
-    def warm_up(self) -> int: ...
+    def warm_up(self) -> int | None: ...
     @property
     def clip(self) -> float | None: ...
     @property
@@ -110,6 +110,7 @@ class Trainer:
         rate: float,
         config: RunConfig,
         *,
+        warm_up: int | None = None,
         schedule: Schedule = "linear",
         sources: Sequence[str] = (),
         evaluate: Callable[[], DevScores] | None = None,
@@ -118,6 +119,7 @@ class Trainer:
     ) -> None:
         self.objective, self.optimizer, self.settings, self.config = objective, optimizer, settings, config
         self.rate, self.schedule, self.sources, self.evaluate = rate, schedule, sources, evaluate
+        self.warm_up = (settings.warm_up or 0) if warm_up is None else warm_up
         self.processes, self.record_every = processes, record_every
         self.weights = trainable(objective.model)
         first = next(iter(self.weights.values()))
@@ -142,7 +144,7 @@ class Trainer:
         return self.made >= self.settings.steps or waited >= self.settings.patience or is_learned
 
     def learning_rate(self, step: int) -> float:  # steps are counted from 0
-        return self.rate * scheduled(self.schedule, step, self.settings.steps, self.settings.warm_up)
+        return self.rate * scheduled(self.schedule, step, self.settings.steps, self.warm_up)
 
     def steps(self) -> Iterator[TrainingStep]:
         """Make the steps that are left, one record a step; finally, take the best weights, where there was a choice.
