@@ -3,9 +3,13 @@
     python benchmarks/induction_default.py scan [SPLIT …]
     python benchmarks/induction_default.py cogs [STEPS]
     python benchmarks/induction_default.py sizes cogs|scan|geoquery [SIZE …] [--plot FILE]
+    python benchmarks/induction_default.py folds [SETTING=VALUE …]
 
-Settings are chosen by trials on the training examples, rules and answers respect the types inferred from the training
-programs, and the embedded encoder learns on one core. Data comes from $NQG_DATA_MIRROR or ../shared/data.
+The last holds out folds of GeoQuery's *training* examples: those with a quarter of the programs, four times, and the
+longest quarter. Three non-terminals, factoring, no returning and what is given are set; nothing is chosen.
+
+Otherwise settings are chosen by trials on the training examples. Rules and answers respect the types inferred from the
+training programs, and the embedded encoder learns on one core. Data comes from $NQG_DATA_MIRROR or ../shared/data.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import os
 import random
 import sys
 import time
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +34,7 @@ from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.choice import chosen_settings
 from nqg.induction.corpus import underivable
 from nqg.induction.induce import induce
+from nqg.induction.settings import InductionSettings
 from nqg.plotting import write_picture
 from timing import peak_megabytes
 
@@ -38,6 +44,7 @@ SPLITS = (
     *("jump", "turn-left", "length", "mcd1", "mcd2", "mcd3"),
     *("around-right", "opposite-right", "jump-around-right", "right"),
 )
+FOLDS = 4
 SMALLEST = 90  # examples of a curve over sizes, twice as many each time
 
 
@@ -125,6 +132,28 @@ def sizes(dataset: str, counts: Sequence[int], plot: Path | None) -> None:
         write_picture(plot, lambda figure_class: figure_of(curve, figure_class))
 
 
+def folds(changes: Mapping[str, Any]) -> None:
+    """What grammars of a part of the training examples derive of the others."""
+    settings = InductionSettings.automatic().changed(max_non_terminals=3, factoring=True, returning=False)
+    every = []
+    for split in ("template", "length", "tmcd"):
+        train, _ = load_dataset("geoquery").split(split)
+        programs = sorted({example.target for example in train})
+        random.Random(1).shuffle(programs)
+        fold = {program: number % FOLDS for number, program in enumerate(programs)}
+        longest = sorted(train, key=lambda example: len(example.source_tokens))[-len(train) // FOLDS :]
+        parts = [[example for example in train if fold[example.target] == number] for number in range(FOLDS)]
+        shares = []
+        for held_out in (*parts, longest):
+            kept = [example for example in train if example not in held_out]
+            types = infer_target_grammar(example.target_tokens for example in kept)
+            grammar = induce(kept, settings.changed(**changes), target_grammar=types)
+            shares.append(Induced(grammar, types, 0.0, 0.0).derivable(held_out))
+        print(f"| {split} |", " | ".join(f"{share:.1f}" for share in shares), "|", flush=True)
+        every += shares
+    print(f"{sum(every) / len(every):.2f} % on average")
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A point of the curves."""
@@ -170,6 +199,8 @@ def main() -> None:
             cogs(*map(int, steps))
         case ["sizes", dataset, *counts]:
             sizes(dataset, [*map(int, counts)], plot)
+        case ["folds", *changes]:
+            folds({name: literal_eval(value) for name, value in (each.split("=") for each in changes)})
         case _:
             raise SystemExit(__doc__)
 

@@ -54,6 +54,15 @@ def test_what_is_given_is_never_changed(given: dict[str, Any]) -> None:
         assert {name: getattr(trial.best, name) for name in given} == given
 
 
+def test_where_many_rules_are_left_the_search_does_not_return_unless_that_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert chosen_settings(PAIRS).returning
+    monkeypatch.setattr(choice, "FEW_RULES", 3)
+    assert not chosen_settings(PAIRS).returning
+    assert all(trial.best.returning for trial in trials(PAIRS, {"returning": True}))
+
+
 def test_when_time_is_over_the_trial_under_way_does_not_count() -> None:
     assert list(trials(PAIRS, is_over=lambda: True)) == []
     asked = iter([False] * 10_000)

@@ -22,7 +22,7 @@ from nqg.induction.settings import InductionSettings
 
 TRIAL_EXAMPLES = 1000  # as many distinct examples, drawn at random, are searched in a trial
 MOST_READ = 50_000  # examples of which those are drawn: a corpus may be larger than memory
-FEW_RULES = 50  # with more, a trial does without returning, which takes a search for every rule
+FEW_RULES = 50  # with more, returning, which takes a search for every rule, is left out
 BUDGET = 120.0  # most seconds of processor time for all trials: a busy machine changes nothing
 
 
@@ -64,7 +64,8 @@ def trials(
     distinct = shortest_first(examples)
     picked = random.Random(0).sample(range(len(distinct)), min(len(distinct), TRIAL_EXAMPLES))
     part = [distinct[number] for number in sorted(picked)]
-    best, least = InductionSettings.automatic().changed(**fixed), float("inf")
+    best = found = InductionSettings.automatic().changed(**fixed)
+    least = float("inf")
     has_frame = Frame.of(part) is not None
     for changes in ({}, *(each for each in ALTERNATIVES if has_frame or "frame" not in each)):
         changed = {name: value for name, value in changes.items() if name not in fixed}
@@ -82,8 +83,8 @@ def trials(
         length = description_length(grammar, part, settings)
         is_best = length.total < least
         if is_best:
-            best, least = settings, length.total
-        yield Trial(changed, len(grammar), length, is_best, best)
+            best, least, found = settings, length.total, settings.changed(**{"returning": returning} | fixed)
+        yield Trial(changed, len(grammar), length, is_best, found)
 
 
 ALTERNATIVES: tuple[Mapping[str, Any], ...] = (
