@@ -36,6 +36,19 @@ def test_of_two_tokens_that_fit_equally_well_neither_is_taken() -> None:
     assert paired(("go", "left right"), ("stop", "halt")) == ["stop ### halt"]
 
 
+def test_a_rare_form_of_a_word_is_paired_with_the_token_that_begins_like_it() -> None:
+    pairs = [(f"is {each} a capital", f"capital ( {each} )") for each in ("rome", "oslo", "bonn", "bern", "kiev")]
+    found = paired(*pairs, ("name two capitals", "two ( capital ( all ) )"), ("name", "name"))
+    assert "capitals ### capital" in found
+
+
+def test_such_a_rule_stays_although_no_example_needs_it() -> None:
+    pairs = [Example(f"border of {each}", f"border ( {each} )") for each in ("ohio", "utah", "iowa")]
+    pairs += [Example(f"what borders {each}", f"border ( {each} )") for each in ("ohio", "utah", "iowa")]
+    grammar = str(induce(pairs, InductionSettings(shortest=500, lexical=True)))
+    assert "borders ### border" in grammar
+
+
 def test_a_word_that_only_a_whole_example_has_keeps_its_rule() -> None:
     pairs = [Example("shark", "LAMBDA a . shark ( a )"), Example("a dog ran", "run ( dog )")]
     pairs += [Example(f"a {animal} ran", f"run ( {animal} )") for animal in ("cat", "fox")]

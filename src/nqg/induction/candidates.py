@@ -340,7 +340,8 @@ class SplitPool:
                 outer, inner = cut.outer(), cut.inner()
                 assert outer is not None, "only splits into two rules are kept"
                 assert inner is not None, "only splits into two rules are kept"
-                if cut.composes(self._settings, outer, inner):
+                has_slots = self._settings.allows(outer) and self._settings.allows(inner)  # all of each on both sides
+                if has_slots and cut.composes(self._settings, outer, inner):
                     yield (outer, inner, rule) if kind == 0 else (inner, outer, rule)
         self._is_open[np.concatenate([*opened, np.zeros(0, dtype=np.int32)])] = True
         self._new.clear()

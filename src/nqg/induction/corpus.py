@@ -139,7 +139,8 @@ def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
 
     over distinct examples: tokens that occur with everything, like `answer`, differ little. A token without a letter
     or digit is punctuation and not considered; of tokens that go equally well with a word, only one that is the word
-    itself is taken.
+    itself is taken. A rare form of a word, *capitals*, says little about `capital`, nor is a token that most examples
+    have, `state`, told by its words: where no token is found so, it is enough that one begins like the word.
 
     >>> pairs = [("turn left", "LEFT"), ("walk left", "LEFT WALK"), ("walk twice", "WALK WALK"), ("run", "RUN")]
     >>> [str(rule) for rule in lexical_rules(Example(*pair) for pair in pairs)]
@@ -158,17 +159,31 @@ def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
         return both / given - (other - both) / without if without else 0.0  # with everything: nothing to compare with
 
     best: dict[str, list[tuple[tuple[float, bool], str]]] = {}
+    alike: dict[str, tuple[int, str]] = {}
     for (word, token), both in together.items():
+        if both / words[word] >= LEAST_GIVEN_WORD and is_cognate(word, token):
+            alike[word] = max(alike.get(word, (0, "")), (both, token))
         given_word = contingency(both, words[word], tokens[token])
         given_token = contingency(both, tokens[token], words[word])
         if given_word >= LEAST_GIVEN_WORD and given_token >= LEAST_GIVEN_TOKEN:
             best.setdefault(word, []).append(((given_word * given_token, word == token), token))
-    rules = []
-    for word, found in sorted(best.items()):
+    chosen = {word: token for word, (_, token) in alike.items()}
+    for word, found in best.items():
         (score, token), *others = sorted(found, reverse=True)
         if all(other < score for other, _ in others):
-            rules.append(Rule((word,), (token,)))
-    return rules
+            chosen[word] = token
+    return [Rule((word,), (token,)) for word, token in sorted(chosen.items())]
+
+
+def is_cognate(word: str, token: str) -> bool:
+    """Whether a word and a token begin alike, at least four letters and most of the longer one.
+
+    >>> is_cognate("populated", "population_1"), is_cognate("states", "state"), is_cognate("hedgehog", "hedge")
+    (True, True, False)
+    """
+    word, token = word.casefold(), "".join(takewhile(str.isalpha, token.casefold()))
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(word, token, strict=False))))
+    return shared >= 4 and shared >= 2 / 3 * max(len(word), len(token))
 
 
 def _is_word(token: str) -> bool:

@@ -13,7 +13,15 @@ from nqg.grammar.slots import slot_of
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.types import Signatures
 from nqg.induction.candidates import SplitSettings
-from nqg.induction.corpus import EncodedExamples, Frame, lexical_rules, shared_strings, shortest_first, underivable
+from nqg.induction.corpus import (
+    EncodedExamples,
+    Frame,
+    is_cognate,
+    lexical_rules,
+    shared_strings,
+    shortest_first,
+    underivable,
+)
 from nqg.induction.description_length import DescriptionLength, LabelRule, Labels, TerminalVocabulary
 from nqg.induction.search import Move, Phase, Search
 from nqg.induction.settings import InductionSettings
@@ -81,7 +89,9 @@ class Induction:
         new = pairs[len(pairs) - len(examples) :]
         shared = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
         identities = filter(self._has_signature, shared)
-        lexicon = dict.fromkeys(map(vocabulary.label_rule, self._lexicon))
+        lexicon = {
+            vocabulary.label_rule(rule): is_cognate(*map(str, (*rule.source, *rule.target))) for rule in self._lexicon
+        }
         words = {word for pair in new for word in pair.source}
         first_rules = [
             *new,

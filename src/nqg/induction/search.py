@@ -15,7 +15,7 @@ import heapq
 import math
 import random
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -269,9 +269,10 @@ class Search:
         rules: Iterable[LabelRule],
         settings: InductionSettings,
         splits: SplitSettings,
-        lexicon: Container[LabelRule] = (),
+        lexicon: Mapping[LabelRule, bool] | None = None,
     ) -> None:
-        self.corpus, self.settings, self.splits, self.lexicon = corpus, settings, splits, lexicon
+        self.corpus, self.settings, self.splits = corpus, settings, splits
+        self.lexicon = lexicon or {}  # lexical rules, and whether they stay although no example needs them
         self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}  # with their bits
         self._index = RuleIndex(self.rules)
         self._phase, self._has_changed = Phase.SPLITTING, False
@@ -434,7 +435,7 @@ class Search:
         """The rules without which every example can still be derived, and the bits that each saves in the data term."""
         found = {}
         for rule in rules:
-            if rule in self.lexicon and not self._index.joins(rule):
+            if rule in self.lexicon and (self.lexicon[rule] or not self._index.joins(rule)):
                 continue
             examples = np.flatnonzero(self.corpus.touched_by([rule]))
             if not np.all(np.isfinite(self._data_bits(examples[:FIRST_LOOK], (), [rule]))):
