@@ -1,9 +1,11 @@
 """How many labels `nqg suggest` saves: a simulated annotator, who labels what is suggested or what is drawn at random.
 
-Begins with a few random pairs of a dataset's training part; in each round the annotator labels the next ones, a parser
-is trained from scratch, and answers the test part. Prints a curve of accuracy over labels for both ways to choose.
+Begins with a few random pairs of a dataset's training part, the same for both; in each round the annotator labels the
+next ones, a parser is trained from scratch, without folds, and answers the test part. Prints accuracy over labels for
+both ways to choose, and how many labels suggestions need for what random ones reach. With `--held-out` a quarter of
+the training part is the test part: whoever changes how sentences are chosen looks at that.
 
-    python benchmarks/suggest.py geoquery --mirror ../shared/data
+    python benchmarks/suggest.py geoquery --mirror ../shared/data --plot curve.png
 """
 
 from __future__ import annotations
@@ -12,39 +14,70 @@ import argparse
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-from nqg import Example, Grammar, InductionSettings, Parser, TrainingSettings, induce, load_dataset
+import torch
+
+from nqg import Example, InductionSettings, Parser, TrainingSettings, induce, load_dataset
 from nqg.answers import exact_match
 from nqg.data.examples import distinct_pairs
-from nqg.evaluation.calibration import HeldOut, fitted_calibrator, fold_trials, folds, used_rules
 from nqg.evaluation.suggestions import suggestions
 from nqg.grammar.type_inference import infer_target_grammar
+from nqg.plotting import write_picture
 
-SETTINGS = {
-    "geoquery": ("standard", InductionSettings.named("geoquery"), 80, 40, 320),
-    "cogs": ("standard", InductionSettings(max_non_terminals=4, repeated_targets=True), 100, 50, 400),
-}
 POOL, TESTED = 2000, 1000  # pairs of a large dataset
 Choose = Callable[[Parser, Sequence[Example], int, random.Random], list[Example]]
+Curve = Mapping[int, float]  # accuracy by labels
 
 
-def trained(examples: Sequence[Example], induction: InductionSettings, seed: int) -> Parser:
-    """A parser with confidence from three folds, in which the rules stay those that their examples need."""
-    training = TrainingSettings(steps=96, warm_up=32, seed=seed)
-    legal = infer_target_grammar(example.target_tokens for example in examples)
-    grammar = induce(examples, induction)
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Training and test part, how rules are induced, and how many labels there are first, more each round, at most."""
 
-    def parser(rules: Grammar, part: Sequence[Example], steps: int) -> Parser:
-        return Parser.train(rules, part, target_grammar=legal, training=replace(training, steps=steps), device="cpu")
+    train: Sequence[Example]
+    test: Sequence[Example]
+    induction: InductionSettings
+    first: int
+    more: int
+    most: int
 
-    found = []
-    for split in folds(examples, HeldOut.TEMPLATE, 3, seed=seed):
-        found += fold_trials(examples, split, lambda part: parser(used_rules(grammar, part), part, 48))
-    whole = parser(grammar, examples, training.steps)
-    return Parser(replace(whole.model, calibrator=fitted_calibrator(whole, examples, found)))
+    @classmethod
+    def named(cls, name: str, mirror: Path) -> Task:
+        if name == "geoquery":
+            parts = load_dataset(name, mirror).split("standard")
+            return cls(*parts, InductionSettings.named(name), 40, 40, 280)
+        rows = {part: (mirror / "cogs" / f"{part}.tsv").read_text().splitlines() for part in ("train", "test")}
+        train, test = ([Example(*line.split("\t")[:2]) for line in rows[part]] for part in rows)
+        return cls(train, test, InductionSettings(max_non_terminals=4, repeated_targets=True), 50, 50, 400)
+
+    def curve(self, choose: Choose, seed: int, *, held_out: bool) -> Curve:
+        rng = random.Random(seed)
+        pool = distinct_pairs(self.train)
+        pool = rng.sample(pool, min(POOL, len(pool)))
+        test = random.Random(0).sample(list(self.test), min(TESTED, len(self.test)))
+        if held_out:
+            test, pool = pool[: len(pool) // 4], pool[len(pool) // 4 :]
+        labelled, found = pool[: self.first], dict[int, float]()
+        while True:
+            parser = self.trained(labelled, seed)
+            answers = parser.answers(example.source for example in test)
+            right = sum(exact_match(each.target, example.target) for each, example in zip(answers, test, strict=True))
+            found[len(labelled)] = right / len(test)
+            print(f"{choose.__name__:9} seed {seed}: {len(labelled):4} labels, {right / len(test):.1%}", flush=True)
+            if len(labelled) >= self.most:
+                return found
+            left = [example for example in pool if example not in labelled]
+            labelled = labelled + choose(parser, left, self.more, rng)
+
+    def trained(self, examples: Sequence[Example], seed: int) -> Parser:
+        training = TrainingSettings(steps=64, warm_up=16, seed=seed)
+        legal = infer_target_grammar(example.target_tokens for example in examples)
+        grammar = induce(examples, self.induction)
+        return Parser.train(grammar, examples, target_grammar=legal, training=training, device="cpu")
 
 
 def suggested(parser: Parser, pool: Sequence[Example], count: int, rng: random.Random) -> list[Example]:
@@ -54,45 +87,61 @@ def suggested(parser: Parser, pool: Sequence[Example], count: int, rng: random.R
     return chosen + rng.sample(rest, min(len(rest), count - len(chosen)))
 
 
-def drawn(parser: Parser, pool: Sequence[Example], count: int, rng: random.Random) -> list[Example]:
+def at_random(parser: Parser, pool: Sequence[Example], count: int, rng: random.Random) -> list[Example]:
     return rng.sample(list(pool), min(len(pool), count))
 
 
-def curve(name: str, choose: Choose, mirror: Path, seed: int) -> list[tuple[int, float]]:
-    split, induction, first, more, most = SETTINGS[name]
-    train, test = load_dataset(name, mirror).split(split)
-    rng = random.Random(seed)
-    pool = distinct_pairs(train)
-    pool = rng.sample(pool, min(POOL, len(pool)))
-    test = random.Random(0).sample(list(test), min(TESTED, len(test)))
-    labelled, points = pool[:first], list[tuple[int, float]]()
-    while True:
-        parser = trained(labelled, induction, seed)
-        answers = parser.answers(example.source for example in test)
-        right = sum(exact_match(each.target, example.target) for each, example in zip(answers, test, strict=True))
-        points.append((len(labelled), right / len(test)))
-        print(f"{name} {choose.__name__:9} seed {seed}: {points[-1][0]:4} labels, {points[-1][1]:.1%}", flush=True)
-        if len(labelled) >= most:
-            return points
-        left = [example for example in pool if example not in labelled]
-        labelled = labelled + choose(parser, left, more, rng)
+def labels_for(accuracy: float, curve: Curve) -> float | None:
+    """How many labels a curve needs for an accuracy, between its points on straight lines; None where it ends below.
+
+    >>> labels_for(0.5, {100: 0.4, 200: 0.6})
+    150.0
+    """
+    points = sorted(curve.items())
+    for (less, low), (more, high) in pairwise(points):
+        if low <= accuracy <= high:
+            return less + (more - less) * (accuracy - low) / (high - low or 1)
+    return None
+
+
+def figure_of(curves: Mapping[str, Sequence[Curve]], figure_class: Any) -> Any:
+    figure = figure_class(figsize=(5, 3.5), layout="constrained")
+    plot = figure.subplots()
+    for name, each in curves.items():
+        means = mean_of(each)
+        (line,) = plot.plot(means.keys(), [100 * share for share in means.values()], marker="o", label=name)
+        for curve in each:
+            plot.plot(curve.keys(), [100 * share for share in curve.values()], color=line.get_color(), alpha=0.25)
+    plot.set(xlabel="labelled pairs", ylabel="% right", ylim=(0, 101))
+    plot.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def mean_of(curves: Sequence[Curve]) -> Curve:
+    return {labels: statistics.mean(each[labels] for each in curves) for labels in curves[0]}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("name", choices=SETTINGS)
+    options.add_argument("name", choices=["geoquery", "cogs"])
     options.add_argument("--mirror", type=Path, default=Path("../shared/data"))
     options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--held-out", action="store_true")
+    options.add_argument("--plot", type=Path)
     given = options.parse_args()
-    began = time.process_time()
-    means = {}
-    for choose in (suggested, drawn):
-        curves = [curve(given.name, choose, given.mirror, seed) for seed in range(given.seeds)]
-        means[choose] = {labels: statistics.mean(dict(each)[labels] for each in curves) for labels, _ in curves[0]}
-    print("labels  suggested  at random")
-    for labels, share in means[suggested].items():
-        print(f"{labels:6}  {share:9.1%}  {means[drawn][labels]:9.1%}")
+    torch.set_num_threads(1)
+    began, task = time.process_time(), Task.named(given.name, given.mirror)
+    curves: dict[str, list[Curve]] = {}
+    for name, choose in (("suggested", suggested), ("at random", at_random)):
+        curves[name] = [task.curve(choose, seed, held_out=given.held_out) for seed in range(given.seeds)]
+    taught, drawn = (mean_of(each) for each in curves.values())
+    print("labels | suggested | at random | labels that suggestions need for as much")
+    for labels, share in drawn.items():
+        needed = labels_for(share, taught)
+        print(f"{labels:6} | {taught[labels]:9.1%} | {share:9.1%} | {f'{needed:.0f}' if needed else '-'}")
     print(f"{time.process_time() - began:.0f} s of CPU time")
+    if given.plot:
+        write_picture(given.plot, lambda figure_class: figure_of(curves, figure_class))
 
 
 if __name__ == "__main__":
