@@ -25,7 +25,7 @@ from nqg.run_config import RunConfig
 from nqg.training.processes import Processes, gathered, is_sharded, sharded_like
 from nqg.training.records import DevScores, TrainingStep
 
-LEARNED_STEPS = 8  # whose losses are all small when nothing is left to learn: of quarters, each example twice
+LEARNED_STEPS = 16  # whose losses are all small when nothing is left to learn
 NAMED = 3  # sentences of a batch that an error shows
 Schedule = Literal["constant", "linear"]
 Item = TypeVar("Item")
