@@ -61,7 +61,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_build(config: MkDocsConfig) -> None:
     """Refuse a site in which a link leads nowhere, whoever wrote it."""
     site = Path(config.site_dir)
-    pages = {path: Anchors(path) for path in sorted(site.rglob("*.html"))}
+    pages = {path: PageAnchors(path) for path in sorted(site.rglob("*.html"))}
     broken = [f"{path.relative_to(site)}: {link}" for path in pages for link in pages[path].broken(site, pages)]
     if broken:
         raise PluginError("links that lead nowhere:\n" + "\n".join(broken))
@@ -106,7 +106,7 @@ def shown(cell: dict[str, Any]) -> Iterator[str]:
             yield f"```text\n{''.join(data['text/plain']).rstrip()}\n```"
 
 
-class Anchors(html.parser.HTMLParser):
+class PageAnchors(html.parser.HTMLParser):
     """The links of a built page, and the places in it that others can link to."""
 
     def __init__(self, path: Path) -> None:
@@ -121,7 +121,7 @@ class Anchors(html.parser.HTMLParser):
         self.names |= {found[name] or "" for name in ("id", "name") if name in found}
         self.links += [found[name] or "" for name in ("href", "src") if name in found and tag != "base"]
 
-    def broken(self, site: Path, pages: dict[Path, Anchors]) -> Iterator[str]:
+    def broken(self, site: Path, pages: dict[Path, PageAnchors]) -> Iterator[str]:
         for link in self.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:

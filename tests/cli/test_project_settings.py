@@ -5,7 +5,7 @@ import pytest
 from nqg.cli.settings import ProjectSettings, read_settings
 from nqg.errors import FormatError, NqgError
 from nqg.induction.settings import InductionSettings
-from nqg.model.settings import EncoderSettings, ModelSettings
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
 
@@ -24,7 +24,7 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     found = read_settings(written(tmp_path, text))
     assert found.induction == InductionSettings(terminal_bits=32.0)
     assert found.model == ModelSettings(embedded=EncoderSettings(layers=1))
-    assert (found.training.steps, found.training.learning_rate, found.training.warm_up) == (5, 1.0, 100)
+    assert found.training == TrainingSettings(steps=5, learning_rate=1.0)
 
 
 def test_a_table_for_a_fallback_asks_for_one_even_if_it_is_empty(tmp_path: Path) -> None:

@@ -96,7 +96,6 @@ def evaluate(
     shows execution accuracy: queries that give the rows of the reference.
     """
     *models, test = paths
-    model = models[0] if models else None
     if len(models) != (predictions_from is None):
         expected = "TEST alone beside --predictions-from" if predictions_from else "MODEL and TEST"
         raise typer.BadParameter(f"expected {expected}, found {len(paths)} paths", param_hint="[MODEL] TEST")
@@ -111,7 +110,7 @@ def evaluate(
         "least_confidence": least_confidence,
         "today": today and today.date(),
     }
-    system, parser = _system(model, files, checked_device(device), options)
+    system, parser = _system(models[0] if models else None, files, checked_device(device), options)
     if needs_causes and train is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
         raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--train")

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
 import typer
 
 from nqg.answers import System
@@ -53,8 +52,9 @@ from nqg.inference.parser import Parser
 from nqg.model.checkpoint import (
     Measurement,
     Provenance,
+    SavedModel,
 )
-from nqg.model.settings import EMBEDDED, TrainingSettings
+from nqg.model.settings import TrainingSettings
 from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256
 from nqg.seq2seq.settings import BASELINES, FineTuningSettings
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
-FEW = 1000  # examples, of which one thread learns as fast as several
 FOLD_STEPS = 1.75  # of all folds together, for each step of the model's own training
 # Where any words may be text, a model is the surer of itself the longer it was trained: then folds have all steps.
 TEXT_FOLDS = 5
@@ -287,9 +286,7 @@ def train(
     task = TrainingTask.read(context.params, chosen)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
-    if task.model.encoder == EMBEDDED and len(task.examples) < FEW:
-        context.call_on_close(partial(torch.set_num_threads, torch.get_num_threads()))
-        torch.set_num_threads(1)  # so small a model gains nothing from more: they wait for each other
+    context.with_resource(task.threads())
     try:
         training = run.trained(task := run.with_settings(task))
         pairs, known = task.as_typed(task.examples), training.model.grammar
@@ -299,10 +296,7 @@ def train(
         complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
         raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
-        calibrator = None
-        if trials:
-            calibrator = fitted_calibrator(Parser(training.model), task.examples, trials, least_precision)
-        training.model = task.with_rules_by_hand(replace(training.model, calibrator=calibrator))
+        training.model = task.with_rules_by_hand(_calibrated(training.model, task, trials, least_precision))
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
         _print_report(training, task, _save(training, task, output, dev, write_more), output, as_json)
         shutil.rmtree(run.folder)
@@ -427,6 +421,14 @@ class CrossValidation:
             return TypedSystem(system, task.values) if task.values else system
 
         return fold_trials(task.examples, split, parser, second if fallback and fallback.has_gate else None)
+
+
+def _calibrated(
+    model: SavedModel, task: TrainingTask, trials: Sequence[GateTrial], least_precision: float
+) -> SavedModel:
+    if not trials:
+        return model
+    return replace(model, calibrator=fitted_calibrator(Parser(model), task.examples, trials, least_precision))
 
 
 def _save(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 import typer
 
 from nqg.cli.induce import choose_settings
@@ -56,7 +57,7 @@ from nqg.model.checkpoint import (
     SavedModel,
 )
 from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
-from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model_folder import held
 from nqg.run_config import RunConfig, sha256
 from nqg.settings_reader import read_dataclass
@@ -77,6 +78,7 @@ NOTHING_SHARED = (
     "read the rules. docs/your-data.md tells more"
 )
 TEXT_WARM_UP = 100  # steps; where any words may be free text, a model that learns fast is sure too soon
+FEW = 1000  # examples, of which one thread learns as fast as several
 SECONDS_AN_EXAMPLE = 0.1  # of trials that choose the settings of induction
 
 
@@ -147,6 +149,15 @@ class TrainingTask:
         """The examples that rules are searched in, the rules to begin with, and the types of their programs."""
         types = self.target_grammar if self.model.typed else None
         return self.values.searched(self.examples, types) if self.values else (self.examples, [], types)
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """As many threads as PyTorch takes, but one for a small model: more would wait for each other."""
+        before = torch.get_num_threads()
+        if self.model.encoder == EMBEDDED and len(self.examples) < FEW:
+            torch.set_num_threads(1)
+        yield
+        torch.set_num_threads(before)
 
     def as_typed(self, examples: Sequence[Example]) -> Sequence[Example]:
         """The examples for a model that copies: with slots, in the casing that somebody typed."""

@@ -178,7 +178,7 @@ class Weights:
         >>> weights = Weights(known=3.0, unseen=-1.0)
         >>> evidence = Evidence(0.9, support=5), Evidence(1.0, support=0, unseen=1, surprise=0.7)
         >>> [round(weights.confidence(each), 2) for each in evidence]
-        [0.95, 0.31]
+        [0.97, 0.45]
         """
         logit = sum(map(mul, astuple(self), evidence.features()))
         return 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
