@@ -78,7 +78,7 @@ class Induced:
 
 def scan(splits: Sequence[str]) -> None:
     for split in splits or SPLITS:
-        train, test = load_dataset("scan").split(split)
+        train, test = load_dataset("scan", mirror=MIRROR).split(split)
         found = Induced.of(train)
         start = time.process_time()
         parser = found.parser(train, 128)
@@ -119,7 +119,7 @@ def sizes(dataset: str, counts: Sequence[int], plot: Path | None) -> None:
     if dataset == "cogs":
         train, held_out = cogs_examples("train"), {name: cogs_examples(name) for name in ("gen", "test")}
     else:
-        train, test = load_dataset(dataset).split("length" if dataset == "scan" else "standard")
+        train, test = load_dataset(dataset, mirror=MIRROR).split("length" if dataset == "scan" else "standard")
         held_out = {"test": test}
     drawn = random.Random(0).sample(train, len(train))
     curve = []
@@ -137,7 +137,7 @@ def folds(changes: Mapping[str, Any]) -> None:
     settings = InductionSettings.automatic().changed(max_non_terminals=3, factoring=True, returning=False)
     every = []
     for split in ("template", "length", "tmcd"):
-        train, _ = load_dataset("geoquery").split(split)
+        train, _ = load_dataset("geoquery", mirror=MIRROR).split(split)
         programs = sorted({example.target for example in train})
         random.Random(1).shuffle(programs)
         fold = {program: number % FOLDS for number, program in enumerate(programs)}
