@@ -41,7 +41,7 @@ def test_links_that_lead_nowhere_are_found(site_pages: ModuleType, tmp_path: Pat
     body = "".join(f'<a href="{link}"></a>' for link in links)
     (tmp_path / "a.html").write_text(f'<p id="here">{body}<img src="gone.png"></p>')
     (tmp_path / "b.html").write_text('<p id="there"></p>')
-    pages = {path: site_pages.Anchors(path) for path in sorted(tmp_path.glob("*.html"))}
+    pages = {path: site_pages.PageAnchors(path) for path in sorted(tmp_path.glob("*.html"))}
     found = list(pages[tmp_path / "a.html"].broken(tmp_path, pages))
     assert found == ["gone.html", "b.html#gone", "#gone", "/gone", "gone.png"]
 
