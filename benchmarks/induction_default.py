@@ -72,7 +72,7 @@ class Induced:
         return 100 - 100 * sum(len(underivable(typed, part)) for part in parts) / len(examples)
 
     def parser(self, train: Sequence[Example], steps: int) -> Parser:
-        training = TrainingSettings(steps=steps, batch_size=128, warm_up=min(32, steps // 4))
+        training = TrainingSettings(steps=steps, batch_size=128, warm_up=min(32, steps // 4), learned=0.0)
         return Parser.train(self.grammar, train, target_grammar=self.types, training=training, device="cpu")
 
 
