@@ -69,6 +69,15 @@ def test_training_ends_when_nothing_is_left_to_learn() -> None:
     assert max(brief[-LEARNED_STEPS:]) < SETTINGS.learned <= brief[-LEARNED_STEPS - 1]
 
 
+@pytest.mark.parametrize(("count", "made"), [(4, LEARNED_STEPS), (LEARNED_STEPS + 4, LEARNED_STEPS + 4)])
+def test_training_does_not_end_before_every_example_was_seen(count: int, made: int) -> None:
+    examples = [Example(f"w{number}", f"T{number}") for number in range(count)]
+    grammar = Grammar.parse("\n".join(f"{each.source} ### {each.target}" for each in examples))
+    settings = replace(SETTINGS, batch_size=1, learned=1e6)  # which every loss is below
+    training = Parser.training(grammar, examples, model=MODEL, training=settings, device="cpu")
+    assert len(list(training.steps())) == made
+
+
 def test_a_step_learns_from_a_quarter_of_the_examples() -> None:
     settings = TrainingSettings(steps=9)
     assert {len(batch) for batch in batches(200, settings)} == {50}

@@ -39,9 +39,7 @@ from nqg.training.parser_training import distinct
 FEW, MANY = 200, 2000  # examples
 MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach a few weights nothing new
 SHARE = 0.25  # of the examples are held out
-LEAST_PRECISION = (
-    0.8  # of answers to held-out examples, from which on a model with free text answers: new templates are hard
-)
+LEAST_PRECISION = 0.8  # of answers to held-out examples, which are harder than most: their templates are new
 PARTS = 5  # of trials, each judged by what the others teach
 
 Wanted = TypeVar("Wanted")

@@ -6,6 +6,7 @@ of a batch (`nqg.model.forest_crf`). How a model answers dev examples comes in f
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -98,6 +99,7 @@ class ParserTraining:
             training.rate(model.encoder),
             config,
             warm_up=training.warm_up_steps(model.encoder),
+            epoch=math.ceil(len(self.data) / max(training.batch(len(self.data)), 1)),
             sources=sources,
             evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores if dev else None,
             processes=processes,

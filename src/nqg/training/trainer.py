@@ -25,7 +25,7 @@ from nqg.run_config import RunConfig
 from nqg.training.processes import Processes, gathered, is_sharded, sharded_like
 from nqg.training.records import DevScores, TrainingStep
 
-LEARNED_STEPS = 16  # whose losses are all small when nothing is left to learn
+LEARNED_STEPS = 16  # at least, whose losses are all small when nothing is left to learn
 NAMED = 3  # sentences of a batch that an error shows
 Schedule = Literal["constant", "linear"]
 Item = TypeVar("Item")
@@ -98,7 +98,8 @@ class Trainer:
     """A training under way, with all that its next step depends on: weights, optimizer, `records` of the steps made.
 
     With `evaluate`, the weights are scored on dev examples every few steps, and those that did best are the ones that
-    training ends with. `sources` are the sentences that an error may name. A GPU that is asked for its losses waits, so
+    training ends with. Without, it ends when losses were small for an `epoch`, the steps in which all examples come, or
+    for more. `sources` are the sentences that an error may name. A GPU that is asked for its losses waits, so
     with `record_every` above 1 they come for several steps at once, and the model is ahead of all but the last.
     """
 
@@ -111,6 +112,7 @@ class Trainer:
         config: RunConfig,
         *,
         warm_up: int | None = None,
+        epoch: int = 1,
         schedule: Schedule = "linear",
         sources: Sequence[str] = (),
         evaluate: Callable[[], DevScores] | None = None,
@@ -121,6 +123,7 @@ class Trainer:
         self.rate, self.schedule, self.sources, self.evaluate = rate, schedule, sources, evaluate
         self.warm_up = (settings.warm_up or 0) if warm_up is None else warm_up
         self.processes, self.record_every = processes, record_every
+        self.learned_steps = max(LEARNED_STEPS, epoch)
         self.weights = trainable(objective.model)
         first = next(iter(self.weights.values()))
         self.device, self.is_sharded = first.device, is_sharded(first)
@@ -138,8 +141,8 @@ class Trainer:
         waited = self.made // every - self.best.step // every if self.best and every else 0
         is_learned = (
             self.evaluate is None
-            and self.made >= LEARNED_STEPS
-            and all(record.loss < self.settings.learned for record in self.records[-LEARNED_STEPS:])
+            and self.made >= self.learned_steps
+            and all(record.loss < self.settings.learned for record in self.records[-self.learned_steps :])
         )
         return self.made >= self.settings.steps or waited >= self.settings.patience or is_learned
 
