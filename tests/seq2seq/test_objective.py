@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.seq2seq.objective import IGNORED, ROUND, SubwordCorpus, SubwordPair, planned_steps, split_by_size
-from nqg.seq2seq.settings import FineTuningSettings
+from nqg.seq2seq.fine_tuning import fuse_kernels
+from nqg.seq2seq.objective import (
+    IGNORED,
+    ROUND,
+    CopiedModel,
+    CrossEntropy,
+    SubwordCorpus,
+    SubwordPair,
+    planned_steps,
+    split_by_size,
+)
+from nqg.seq2seq.seq2seq import small_t5
+from nqg.seq2seq.settings import FineTuningSettings, Precision, SmallT5Settings
 
 SIZES = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=40)
 
@@ -82,3 +95,24 @@ def test_a_batch_holds_the_subwords_of_its_examples(examples: list[SubwordPair],
         labels = batch.labels[row]
         assert labels[labels != IGNORED].tolist() == list(example.target)
         assert batch.inputs[row, : len(example.target)].tolist() == [1, *example.target[:-1]]
+
+
+@pytest.mark.parametrize(("precision", "error"), [("float32", 1e-6), ("bf16", 0.15)])
+def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(precision: Precision, error: float) -> None:
+    model = small_t5(SmallT5Settings(width=16, layers=2, heads=2, dropout=0.0), 32, seed=0)
+    plain = copy.deepcopy(model)
+    fuse_kernels(model)
+    pairs = [SubwordPair(tuple(range(3, 5 + n)), tuple(range(4, 9 - n))) for n in range(4)]
+    corpus = SubwordCorpus(pairs, 0, 0, torch.device("cpu"))
+    copied = CopiedModel(model, FineTuningSettings(precision=precision))
+    with torch.no_grad():
+        for weight in (*model.parameters(), *plain.parameters()):
+            weight += 0.01  # which the copy hears of when a step begins
+    for part in ([0, 1], [2, 3]):
+        batch, subwords = corpus.collate(part), torch.tensor(12.0)
+        expected = CrossEntropy(plain, "float32", 0.0).backward(batch, subwords)
+        torch.testing.assert_close(copied.backward(batch, subwords), expected, rtol=error, atol=0)
+    for weight, other in zip(model.parameters(), plain.parameters(), strict=True):
+        assert weight.grad is not None
+        assert other.grad is not None
+        assert (weight.grad - other.grad).norm() <= error * other.grad.norm() + 1e-6

@@ -16,7 +16,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, zeros
 from transformers.activations import NewGELUActivation
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.models.t5.modeling_t5 import T5LayerNorm
+from transformers.models.t5.modeling_t5 import T5Attention, T5LayerNorm
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError, SettingsError
@@ -167,7 +167,7 @@ def new_model(settings: Seq2seqSettings, training: FineTuningSettings, examples:
 def fuse_kernels(model: nn.Module) -> None:
     """Let torch's own modules, one kernel each, take the place of T5's norms and activations, which are a dozen.
 
-    A small model on a GPU takes as long as its kernels are many. Weights keep their names and places.
+    Attention is one kernel as well, if position biases are laid out as it wants. Weights keep their names and places.
     """
     for parent in list(model.modules()):
         for name, module in list(parent.named_children()):
@@ -177,6 +177,13 @@ def fuse_kernels(model: nn.Module) -> None:
                 setattr(parent, name, norm)
             elif isinstance(module, NewGELUActivation):
                 setattr(parent, name, nn.GELU(approximate="tanh"))
+            elif isinstance(parent, T5Attention) and isinstance(module, nn.Embedding):
+                module.register_forward_hook(laid_out_by_heads)
+
+
+def laid_out_by_heads(_module: nn.Module, _inputs: object, bias: Tensor) -> Tensor:
+    """A position bias, (queries, keys, heads), in the order in memory that torch's kernels for attention want."""
+    return bias.movedim(-1, 0).contiguous().movedim(0, -1)
 
 
 def new_optimizer(weights: Iterable[Tensor], settings: FineTuningSettings, rate: float) -> torch.optim.Optimizer:

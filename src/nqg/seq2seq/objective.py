@@ -1,11 +1,13 @@
 """What fine-tuning minimises: cross entropy, over batches of few shapes and with little padding.
 
-On a GPU the kernels of a shape are recorded (CUDA graphs) when it comes a second time, and then launched as one. All
+A small model on a GPU takes as long as its kernels are many. So a copy of it in bf16 computes the gradients, and its
+kernels for a shape are recorded (CUDA graphs) when the shape comes a second time, and then launched as one. All
 recordings share the memory of the largest, which is recorded first; a shape for which memory is short is not recorded.
 """
 
 from __future__ import annotations
 
+import copy
 import random
 import warnings
 from collections import Counter
@@ -17,12 +19,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.training.processes import Processes
-from nqg.training.trainer import autocast
+from nqg.training.trainer import autocast, is_half
 
 IGNORED = -100  # the label that torch's cross entropy leaves out
 ROUND = 8  # widths are multiples of it: few shapes, and those that matrix units like
@@ -40,8 +43,8 @@ class SubwordPair:
 
     @property
     def size(self) -> tuple[int, int]:
-        """What examples are sorted by: decoders take longer than encoders."""
-        return len(self.target), len(self.source)
+        """What examples are sorted by: the time that they take, of which a subword of a target takes twice as much."""
+        return 2 * len(self.target) + len(self.source), len(self.target)
 
 
 class BatchShape(NamedTuple):
@@ -172,21 +175,62 @@ class CrossEntropy:
     precision: str
     label_smoothing: float
 
-    def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
-        """The share of a batch in the loss of its step, its gradient added to that of the weights."""
+    def loss(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
+        """The share of a batch in the loss of its step."""
         with autocast(self.precision, batch.labels.device):
             found = self.model(
                 input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs, use_cache=False
             )
-            sums = functional.cross_entropy(
+            losses = functional.cross_entropy(
                 found.logits.flatten(0, 1),
                 batch.labels.flatten(),
                 ignore_index=IGNORED,
                 label_smoothing=self.label_smoothing,
-                reduction="sum",
+                reduction="none",
             )
-        loss = (sums + getattr(found, "penalty", 0.0)) / subwords
+        return (losses.float().sum() + getattr(found, "penalty", 0.0)) / subwords
+
+    def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
+        """That loss, its gradient added to that of the weights."""
+        loss = self.loss(batch, subwords)
         loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+
+class CopiedModel:
+    """Cross entropy on a GPU, by a copy of the model in bf16 whose gradients become those of the weights, in float32.
+
+    Autocast would convert each of hundreds of weights, and each gradient, by a kernel of its own.
+    """
+
+    def __init__(self, model: nn.Module, settings: FineTuningSettings) -> None:
+        device = next(model.parameters()).device
+        own = copy.deepcopy(model).to(torch.bfloat16 if is_half(settings.precision, device) else torch.float32)
+        self.cross_entropy = CrossEntropy(own, "float32", settings.label_smoothing)
+        pairs = zip(own.parameters(), model.parameters(), strict=True)
+        learning = [(each, weight) for each, weight in pairs if weight.requires_grad]
+        self.copies, self.weights = [each for each, _ in learning], [weight for _, weight in learning]
+        self.gradients = [torch.zeros_like(weight) for weight in self.weights]
+
+    def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
+        """What `CrossEntropy.backward` does."""
+        earlier = [weight.grad.clone() for weight in self.weights if weight.grad is not None]
+        if not earlier:  # this is the first part of a step, and the last step has changed the weights
+            with torch.no_grad():
+                torch._foreach_copy_(self.copies, self.weights)
+        loss = self.compute(batch, subwords)
+        if earlier:
+            torch._foreach_add_(self.gradients, earlier)
+        for weight, gradient in zip(self.weights, self.gradients, strict=True):
+            weight.grad = gradient
+        return loss
+
+    def compute(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
+        """The loss of a batch, its gradients in the place of those that there were."""
+        with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):  # which know gradients of position biases
+            loss = self.cross_entropy.loss(batch, subwords)
+            found = torch.autograd.grad(loss, self.copies, materialize_grads=True)
+        torch._foreach_copy_(self.gradients, found)
         return loss.detach()
 
 
@@ -200,23 +244,24 @@ class CudaGraph:
     loss: Tensor
 
 
-class CudaGraphs:
-    """Cross entropy by recorded kernels; all of it happens on a stream of its own, as recording demands.
+class CudaGraphs(CopiedModel):
+    """The same by recorded kernels; all of it happens on a stream of its own, as recording demands.
 
     `shapes` says how often each shape will come. The graph of the largest frequent one is recorded before any other, so
     that the others find room in its memory: graphs keep what they took, and rooms of all sizes would add up.
     """
 
-    def __init__(self, cross_entropy: CrossEntropy, shapes: Mapping[BatchShape, int], gigabytes: float) -> None:
-        self.cross_entropy, self.limit = cross_entropy, int(gigabytes * 1e9)
+    def __init__(self, model: nn.Module, settings: FineTuningSettings, shapes: Mapping[BatchShape, int]) -> None:
+        super().__init__(model, settings)
+        self.limit = int(settings.recording_memory * 1e9)
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.pool = torch.cuda.graph_pool_handle()
         self.graphs: dict[BatchShape, CudaGraph] = {}
         self.unrecorded = {shape for shape, count in shapes.items() if count >= FREQUENT}  # and worth it, still
         self.seen: set[BatchShape] = set()
 
-    def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
-        """What `CrossEntropy.backward` does: as it is the first time, recorded the second, launched as one then."""
+    def compute(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
+        """As `CopiedModel` does the first time that a shape comes, recorded the second, launched as one then."""
         shape = batch.shape
         if shape in self.seen and shape in self.unrecorded:
             largest = max(self.unrecorded, key=lambda each: (each.size, each))
@@ -224,7 +269,7 @@ class CudaGraphs:
                 self.record(wanted, batch.labels.device)
         self.seen.add(shape)
         if (found := self.graphs.get(shape)) is None:
-            return self.cross_entropy.backward(batch, subwords)
+            return super().compute(batch, subwords)
         for kept, new in zip(found.batch.tensors, batch.tensors, strict=True):
             kept.copy_(new)
         found.subwords.copy_(subwords)
@@ -239,7 +284,7 @@ class CudaGraphs:
         batch = SubwordPairBatch.empty(shape, device)
         try:
             with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
-                loss = self.cross_entropy.backward(batch, count)
+                loss = super().compute(batch, count)
         except torch.OutOfMemoryError:
             self.unrecorded.clear()
         else:
@@ -274,16 +319,14 @@ class Seq2seqObjective:
     processes: Processes
     is_sharded: bool
 
-    @property
-    def keeps_gradients(self) -> bool:
-        settings, is_gpu = self.settings, self.corpus.device.type == "cuda"
-        return is_gpu and settings.record_kernels and not settings.gradient_checkpointing and not self.is_sharded
-
     @cached_property
-    def loss(self) -> CrossEntropy | CudaGraphs:
-        """How gradients are computed: with recorded kernels where those are kept."""
-        plain = CrossEntropy(self.model, self.settings.precision, self.settings.label_smoothing)
-        return CudaGraphs(plain, self.shapes, self.settings.recording_memory) if self.keeps_gradients else plain
+    def loss(self) -> CrossEntropy | CopiedModel:
+        """How gradients are computed: on a GPU by a copy of the model, unless memory is wanted more than time."""
+        settings = self.settings
+        if self.corpus.device.type == "cuda" and not settings.gradient_checkpointing and not self.is_sharded:
+            is_recorded = settings.record_kernels
+            return CudaGraphs(self.model, settings, self.shapes) if is_recorded else CopiedModel(self.model, settings)
+        return CrossEntropy(self.model, settings.precision, settings.label_smoothing)
 
     @cached_property
     def shapes(self) -> Counter[BatchShape]:
@@ -305,7 +348,7 @@ class Seq2seqObjective:
         """Numbers only: tensors must be made on the stream that reads them."""
         count, rank = self.processes.count, self.processes.rank
         parts = split_by_size(batch, self.sizes, self.settings.accumulate * count)[rank::count]
-        return StepShare([part for part in parts if part], sum(self.sizes[number][0] for number in batch))
+        return StepShare([part for part in parts if part], sum(self.sizes[number][1] for number in batch))
 
     def backward(self, share: StepShare) -> Tensor:
         device = self.corpus.device

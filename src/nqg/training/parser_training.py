@@ -150,7 +150,6 @@ class ForestObjective:
     data: Learnable
     settings: TrainingSettings
     processes: Processes
-    keeps_gradients: bool = False
 
     def seed(self, step: int) -> str:
         rank = self.processes.rank

@@ -55,11 +55,6 @@ class Objective(Protocol):
     @property
     def model(self) -> Any: ...
 
-    @property
-    def keeps_gradients(self) -> bool:
-        """Whether gradients must stay where they are in memory, because recorded kernels add to them there."""
-        ...
-
     def seed(self, step: int) -> str:
         """What the randomness of a step, counted from 0, follows from on this process."""
         ...
@@ -206,7 +201,7 @@ class Trainer:
         (torch.default_generator.manual_seed if self.device.type == "cpu" else torch.manual_seed)(seed)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)
-        self.optimizer.zero_grad(set_to_none=not self.objective.keeps_gradients)
+        self.optimizer.zero_grad()
         with deterministic_sums(self.device):
             loss = self.objective.backward(collated)
         weights = list(self.weights.values())
@@ -289,9 +284,12 @@ def assign(weights: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
     """A block in which matrices are multiplied in bf16, if the setting says so, or leaves it to a GPU that can."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=is_half(precision, device))
+
+
+def is_half(precision: str, device: torch.device) -> bool:
     has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    is_half = precision == "bf16" or (precision == "auto" and has_bf16)
-    return torch.autocast(device.type, torch.bfloat16, enabled=is_half)
+    return precision == "bf16" or (precision == "auto" and has_bf16)
 
 
 @contextmanager
