@@ -28,6 +28,7 @@ SystemName = Literal[
     "syntactic-attention",
     "cgps",
     "seq2seq",
+    "schemaless",
     "geca",
     "augmented",
     "taught",
@@ -36,7 +37,7 @@ SystemName = Literal[
 ]
 SYSTEMS: tuple[SystemName, ...] = get_args(SystemName)
 GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")  # the paper's parser, and two with types
-FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "geca", "augmented", "taught")  # alone, and with more examples
+FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "schemaless", "geca", "augmented", "taught")  # T5 in all its forms
 PUBLISHED: tuple[SystemName, ...] = ("syntactic-attention", "cgps")  # those of others, without pre-trained weights
 SCRATCH = "scratch"  # how records call the weights of those
 UNUSED = frozenset({"rounds", "programs", "sentences", "round_steps"})  # by `augmented`
@@ -120,7 +121,9 @@ class Recipe:
         plans = {"nqg": self.nqg.values(first), "seq2seq": self.seq2seq.values(rest[0] if rest else first)}
         one = "nqg" if system in GRAMMARS else system
         used: dict[str, Any] = {name: each for name, each in plans.items() if one in (name, "hybrid", "gated")}
-        if system == "augmented":
+        if system == "schemaless":
+            used = {"seq2seq": plans["seq2seq"], "schema": False}
+        elif system == "augmented":
             chosen = {name: value for name, value in asdict(self.augmentation).items() if name not in UNUSED}
             used = {"augmented": self.augmented.values(first), "augmentation": chosen}
         elif system == "taught":
@@ -131,7 +134,7 @@ class Recipe:
             used = {system: asdict(BASELINES[system])}
         facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
         facts += [self.held_out] if self.held_out else []
-        facts += ["names_aliases"] if self.names_aliases and system != "seq2seq" else []
+        facts += ["names_aliases"] if self.names_aliases and system not in ("seq2seq", "schemaless") else []
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

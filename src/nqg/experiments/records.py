@@ -23,6 +23,7 @@ TITLES: dict[SystemName, str] = {
     "syntactic-attention": "Syntactic Attention",
     "cgps": "CGPS",
     "seq2seq": "T5",
+    "schemaless": "T5 without schema",
     "geca": "T5 with GECA",
     "augmented": "T5 taught by the grammar",
     "taught": "T5 taught, with round trips",

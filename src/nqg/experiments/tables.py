@@ -342,6 +342,7 @@ COLOURS: dict[SystemName, str] = {
     "syntactic-attention": "#bbbbbb",
     "cgps": "#777777",
     "seq2seq": "#ccbb44",
+    "schemaless": "#ddcc77",
     "geca": "#bbbb44",
     "augmented": "#ee7733",
     "taught": "#aa3377",
@@ -351,6 +352,7 @@ COLOURS: dict[SystemName, str] = {
 PAPER: dict[SystemName, str] = {
     **dict.fromkeys(GRAMMARS, "NQG"),
     **dict.fromkeys(FALLBACKS, "T5-Base"),
+    "schemaless": "T5-Base - schema",
     "syntactic-attention": "Syntactic Attn.",
     "cgps": "CGPS",
     "hybrid": "NQG-T5-Base",

@@ -62,6 +62,7 @@ class RecipeData:
     split_figures: Mapping[str, float]
     judges: Mapping[str, Judge]  # the first is the recipe's
     schemas: Mapping[str, Schema] = field(default_factory=dict)
+    reads_schemas: bool = True  # the fallback, with each question
 
     @classmethod
     def load(cls, recipe: Recipe, mirror: Path | str | None = None, progress: Progress = silent) -> RecipeData:
@@ -95,7 +96,7 @@ class RecipeData:
 
     def for_seq2seq(self, examples: Sequence[Example]) -> list[Example]:
         """Examples as T5 reads them: questions about a database with its whole schema, which the model may cut."""
-        return with_schemas(examples, self.schemas) if self.schemas else list(examples)
+        return with_schemas(examples, self.schemas) if self.schemas and self.reads_schemas else list(examples)
 
     @property
     def target_grammar(self) -> TargetGrammar | None:
@@ -222,6 +223,11 @@ def nqg_answers(data: RecipeData, parser: Parser, test: list[Example], options: 
 def run_seq2seq(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
     settings = fine_tuning_settings(data.recipe, weights, seed, "seq2seq")
     return fine_tuned(data, data.for_seq2seq(data.train), weights, settings, context, {})
+
+
+def run_schemaless(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    """The fallback that reads no schemas: "T5 − schema" in the paper."""
+    return run_seq2seq(replace(data, reads_schemas=False), weights, seed, context)
 
 
 def run_baseline(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
@@ -400,7 +406,7 @@ def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettin
 
 
 def fine_tuning_settings(recipe: Recipe, weights: str, seed: int, system: SystemName) -> FineTuningSettings:
-    name = "augmented" if system == "geca" else system
+    name = {"geca": "augmented", "schemaless": "seq2seq"}.get(system, system)
     plan: SystemPlan = getattr(recipe, name)
     return plan.settings(FineTuningSettings, weights, seed, f"[{name}] of {recipe.name}")
 
