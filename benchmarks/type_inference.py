@@ -72,9 +72,8 @@ def main(mirror: Path) -> None:
         written = share(funql_target_grammar(), test)
         rejected = sum(not grammar.accepts(edit) for edit in edits) / len(edits)
         print(f"; test accepted {share(grammar, test)} (written {written}), ill-typed rejected {rejected:.1%}")
-    rows = {name: (mirror / "cogs" / f"{name}.tsv").read_text().splitlines() for name in ("train", "gen")}
-    cogs = {name: [line.split("\t")[1].split() for line in lines] for name, lines in rows.items()}
-    print(f"; gen accepted {share(timed_inference('COGS', cogs['train']).grammar, cogs['gen'])}")
+    train, gen = ([example.target_tokens for example in part] for part in load_dataset("cogs", mirror).split("gen"))
+    print(f"; gen accepted {share(timed_inference('COGS', train).grammar, gen)}")
     train, test = ([example.target_tokens for example in part] for part in load_dataset("scan", mirror).split("length"))
     print(f"; test accepted {share(timed_inference('SCAN length', train).grammar, test)}")
 

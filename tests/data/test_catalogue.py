@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nqg
-from nqg.data.catalogue import CATALOGUE, entry_named, load_dataset, load_spider_schemas
+from nqg.data.catalogue import CATALOGUE, entry_named, load_cogs, load_dataset, load_spider_schemas
 from nqg.data.download import Cache, Mirror, RemoteFile
 from nqg.errors import DataUnavailable, FormatError, UnknownName
 
@@ -53,6 +53,7 @@ def test_the_converted_examples_are_those_of_the_authors(real_data: Path, name: 
             {"random": (3282, 1094), "template": (3280, 1096), "length": (3282, 1094), "tmcd": (3282, 1094)},
         ),
         ("spider-xsp", {"standard": (7000, 1034)}),
+        ("cogs", {"test": (24155, 3000), "gen": (24155, 21000)}),
     ],
 )
 def test_the_published_splits_have_their_sizes_and_record_their_origin(
@@ -63,7 +64,7 @@ def test_the_published_splits_have_their_sizes_and_record_their_origin(
     for split, size in sizes.items():
         train, test = dataset.split(split)
         assert (len(train), len(test)) == size
-        assert len({example.id for example in train + test}) == len(dataset.examples)
+        assert len({example.id for example in train + test}) == len(train) + len(test)
         assert dataset.positions(split).made_by["split"] == split
         assert dataset.positions(split).made_by["dataset"] == name
 
@@ -145,3 +146,10 @@ def test_what_is_missing_is_listed_without_downloading(tmp_path: Path) -> None:
 
 def test_spiders_schemas_come_from_the_mirror(real_data: Path) -> None:
     assert len(load_spider_schemas(real_data)) == 166
+
+
+def test_a_line_of_cogs_without_its_three_fields_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "gen.tsv"
+    path.write_text("A dog ran .\trun ( agent = dog )\tin_distribution\nA dog .\tdog\n")
+    with pytest.raises(FormatError, match=r"gen\.tsv:2: expected a sentence, a program and a kind .* found 2"):
+        load_cogs(path)

@@ -17,6 +17,7 @@ from nqg.data.schema import Schema, read_schemas
 from nqg.data.snips import load_snips, snips_files
 from nqg.data.spider import load_spider_ssp, load_spider_xsp
 from nqg.errors import FormatError, UnknownName
+from nqg.files import numbered_lines
 from nqg.progress import Progress, silent
 
 
@@ -148,6 +149,27 @@ def _mcd(name: str, sha256: str) -> NamedSplit:
     return NamedSplit(scan.mcd_split, (indices, _SCAN_TASKS))
 
 
+def _cogs_file(part: str, size: int, sha256: str) -> RemoteFile:
+    return RemoteFile(f"cogs/{part}.tsv", "https://github.com/frankaging/ReCOGS", size, sha256, by_hand=True)
+
+
+def load_cogs(*paths: Path) -> list[Example]:
+    """The examples of files of COGS, one after the other: sentence, program, kind of generalisation."""
+    examples: list[Example] = []
+    for place, line in chain.from_iterable(map(numbered_lines, paths)):
+        match line.split("\t"):
+            case [sentence, program, kind]:
+                examples.append(Example(sentence, program, f"{place.path.stem}-{place.line} {kind}"))
+            case fields:
+                raise FormatError(f"expected a sentence, a program and a kind between tabs, found {len(fields)}", place)
+    return examples
+
+
+def _cogs_split(examples: Sequence[Example], *, name: str, test: range) -> Split:
+    made_by = {"dataset": "cogs", "split": name, "rule": f"train: train.tsv; test: {name}.tsv"}
+    return Split(train=tuple(range(_COGS_TRAIN)), test=tuple(test), made_by=made_by)
+
+
 def _by_file(dataset: str, train: int, examples: Sequence[Example]) -> Split:
     """The examples of the first file are for training."""
     made_by = {"dataset": dataset, "split": "standard", "rule": "train: the first file; test: the second"}
@@ -276,4 +298,25 @@ _XSP = Entry(
     files=(_SPIDER_TRAIN, _SPIDER_DEV),
     splits={"standard": NamedSplit(_xsp_split)},
 )
-CATALOGUE = {entry.name: entry for entry in (_SCAN, _GEO, _GEO_RAW, _SSP, _XSP, _MUSIC, _WEATHER)}
+_COGS_TRAIN, _COGS_TEST, _COGS_GEN = 24_155, 3_000, 21_000
+_COGS = Entry(
+    name="cogs",
+    about="English sentences to logical forms without variables; `gen` has new combinations, of 21 kinds",
+    size=_COGS_TRAIN + _COGS_TEST + _COGS_GEN,
+    licence="MIT",
+    citation="Kim and Linzen 2020, COGS; Qiu et al. 2022 (forms without variables); Wu et al. 2023, ReCOGS (files)",
+    fingerprint="270ed9b3f130dd76e1c9b73af88454b38c2c078c5497118c08d3cae717d0bfd9",
+    convert=load_cogs,
+    files=(
+        _cogs_file("train", 2_476_525, "0d8429b2db4c9fd216ce2a80ca6ee20861f331f9d4ce6086b565dcbde7c2791d"),
+        _cogs_file("test", 310_329, "b312353b6f40fcd870dc2c75b70da8ea25bf32134884e9da2c9c98306e17b9d1"),
+        _cogs_file("gen", 3_203_248, "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159"),
+    ),
+    splits={
+        "test": NamedSplit(partial(_cogs_split, name="test", test=range(_COGS_TRAIN, _COGS_TRAIN + _COGS_TEST))),
+        "gen": NamedSplit(
+            partial(_cogs_split, name="gen", test=range(_COGS_TRAIN + _COGS_TEST, _COGS_TRAIN + _COGS_TEST + _COGS_GEN))
+        ),
+    },
+)
+CATALOGUE = {entry.name: entry for entry in (_SCAN, _GEO, _GEO_RAW, _COGS, _SSP, _XSP, _MUSIC, _WEATHER)}

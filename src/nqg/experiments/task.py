@@ -26,8 +26,10 @@ from nqg.evaluation.calibration import held_out
 from nqg.evaluation.evaluation import DenotationJudge, Judge, judge_named
 from nqg.experiments.recipe import Recipe, SystemName, SystemPlan
 from nqg.files import numbered_lines, strict_json, write_text
+from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
+from nqg.induction.choice import chosen_settings
 from nqg.induction.induce import induce
 from nqg.induction.recombination import recombined
 from nqg.induction.settings import InductionSettings
@@ -50,6 +52,7 @@ SAVE_EVERY = 64
 ERRORS = (Cause.UNSEEN_TRIGRAM, Cause.RARE_ATOM, Cause.UNSEEN_ATOM, Cause.LONGER_TARGET)  # the paper's, section 6.2
 TRIED = 2000  # training examples that training accuracy is computed from
 PAPERS_BATCH = 256
+PAPERS_DATASETS = ("scan", "geoquery", "spider-ssp", "spider-xsp")  # for which there are settings of induction
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ def run_parser(
     recipe, settings = data.recipe, training_settings(data.recipe, weights, seed)
     train, test = data.for_grammar(data.train), data.for_grammar(data.test)
     with timed(seconds, "induction"):
-        grammar = induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
+        grammar = induced(recipe, train, target_grammar if typed else None)
     with timed(seconds, "training"):
         training = Parser.training(
             grammar,
@@ -205,6 +208,14 @@ def run_parser(
         others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(typed=True, exact=True))
     figures = {"rules": float(len(grammar)), "train_examples": float(len(data.train))}
     return RunResult(answers, figures, asdict(settings) | {"induction": dict(recipe.induction)}, seconds, others)
+
+
+def induced(recipe: Recipe, train: Sequence[Example], target_grammar: TargetGrammar | None) -> Grammar:
+    """The grammar of training examples: with the settings for the paper's datasets; for others, trials choose them."""
+    if recipe.dataset in PAPERS_DATASETS:
+        return induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
+    settings = chosen_settings(train, target_grammar).changed(**recipe.induction)
+    return induce(train, settings, target_grammar=target_grammar)
 
 
 def nqg_answers(data: RecipeData, parser: Parser, test: list[Example], options: DecodeOptions) -> tuple[Answer, ...]:
@@ -266,8 +277,8 @@ def drawn_samples(
 ) -> Augmentation:
     recipe, train = data.recipe, data.for_grammar(data.train)
     with timed(seconds, "induction and sampling"):
-        grammar = induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
         target_grammar = data.target_grammar or infer_target_grammar(example.target_tokens for example in train)
+        grammar = induced(recipe, train, target_grammar)
         return Augmentation(grammar.typed_by(target_grammar), train, settings, seed, **more)
 
 

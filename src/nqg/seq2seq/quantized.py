@@ -1,6 +1,6 @@
 """Answers on CPUs by CTranslate2 (extra `fast`), with weights in eight bits: many times the sentences a second.
 
-A folder is converted once and kept beside the downloaded datasets. Before it is used, both runtimes score a sentence:
+A folder is converted once and kept beside the downloaded datasets. Before it is used, both runtimes score an answer:
 where they disagree by more than rounding, or the model is of a kind that CTranslate2 does not know, PyTorch answers as
 before. Greedy decoding under a grammar gives what free decoding gives if that is legal, so only the other sentences are
 decoded again, by PyTorch.
@@ -33,7 +33,7 @@ from nqg.seq2seq.spelling import decode, tokenize_targets
 SWITCH = "NQG_FAST"  # a variable: at 0, PyTorch answers
 KEPT = 4  # converted models, the latest
 BATCH = 32  # sentences that are read at once
-PROBE = Example("a sentence to try it with", "a sentence")
+PROBE = "a sentence to try it with"
 ROUNDING = 0.5  # nats a subword by which eight bits may change the loss of a probe; a wrong model is off by many
 
 
@@ -62,7 +62,9 @@ class QuantizedSeq2seq:
         except (NqgError, OSError, RuntimeError, ValueError):  # a kind that it does not know, or no room
             return None
         found = cls(seq2seq, translator, grammar)
-        difference = abs(found.loss(PROBE) - seq2seq.losses([PROBE])[0])
+        (answer,) = seq2seq.answers([PROBE])  # what a fine-tuned model would never write, rounding changes by much
+        probe = Example(PROBE, answer.target or PROBE)
+        difference = abs(found.loss(probe) - seq2seq.losses([probe])[0])
         return found if difference < ROUNDING else None
 
     @property
