@@ -107,7 +107,7 @@ def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(precision:
     copied = CopiedModel(model, FineTuningSettings(precision=precision))
     with torch.no_grad():
         for weight in (*model.parameters(), *plain.parameters()):
-            weight += 0.01  # which the copy hears of when a step begins
+            weight.add_(0.01)  # which the copy hears of when a step begins
     for part in ([0, 1], [2, 3]):
         batch, subwords = corpus.collate(part), torch.tensor(12.0)
         expected = CrossEntropy(plain, "float32", 0.0).backward(batch, subwords)

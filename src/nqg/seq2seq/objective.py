@@ -209,7 +209,8 @@ class CopiedModel:
         self.cross_entropy = CrossEntropy(own, "float32", settings.label_smoothing)
         pairs = zip(own.parameters(), model.parameters(), strict=True)
         learning = [(each, weight) for each, weight in pairs if weight.requires_grad]
-        self.copies, self.weights = [each for each, _ in learning], [weight for _, weight in learning]
+        self.copies: list[Tensor] = [each for each, _ in learning]
+        self.weights: list[Tensor] = [weight for _, weight in learning]
         self.gradients = [torch.zeros_like(weight) for weight in self.weights]
 
     def backward(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
