@@ -129,6 +129,21 @@ def _with_slots(rule: Rule) -> Iterator[Rule]:
         yield Rule(*sides)
 
 
+def with_numbers(rules: Iterable[Rule], sources: Iterable[Tokens]) -> Iterator[Rule]:
+    """Rules that read slots as a search in marked sentences begins with them: one for each placeholder of a slot.
+
+    >>> print(*with_numbers([Rule.parse("@time ### at = @time")], [["wake", "me", "@time_2"]]))
+    @time_2 ### at = @time_2
+    """
+    placeholders = {token: slot for token in sorted({*chain.from_iterable(sources)}) if (slot := slot_of(token))}
+    for rule in rules:
+        if not str(rule.source[0]).startswith(SLOT):
+            yield rule
+        for placeholder, slot in placeholders.items():
+            if rule.source == (slot,):
+                yield Rule((placeholder,), tuple(placeholder if each == slot else each for each in rule.target))
+
+
 def with_placeholders(target_grammar: TargetGrammar, programs: Iterable[Tokens]) -> TargetGrammar:
     """The grammar of marked programs, in which the placeholders of these stand for their slots.
 
