@@ -113,7 +113,7 @@ class TrainingTask:
         sql, induction = _sql(given) if given["database"] else None, chosen.induction
         sql = earlier.sql if earlier and sql is None else sql
         if sql and induction is None:  # names of tables and columns are not values that sentences share
-            induction = InductionSettings(identity_rules=False, repeated_targets=True)
+            induction = InductionSettings(identity_rules=False, repeated_targets=True, data_weight=0.25)
         rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else induction
         if isinstance(rules, Grammar) and not any(str(rule.source[0]).startswith(SLOT) for rule in rules):
             chosen = replace(chosen, text=replace(chosen.text, slots="given"), slots={})  # its rules read no slots

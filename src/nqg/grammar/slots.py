@@ -80,11 +80,14 @@ def slot_seeds(pairs: Iterable[tuple[Tokens, Tokens]]) -> list[Rule]:
 
 
 def _keyword_arguments(target: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The arguments `key = value` and `"key" : "value"` of a program, each whole and its value alone."""
+    """The arguments `key = value` and `"key" : "value"` of a program, each whole and its value alone.
+
+    `city . name = ' @name_1 '` is none: a comparison, of which `name = ' @name_1 '` is not a part.
+    """
     for at in range(1, len(target) - 1):
-        if target[at] not in ("=", ":"):
-            continue
         first = at - 3 if target[at - 1] in QUOTES and at >= 3 else at - 1
+        if target[at] not in ("=", ":") or target[max(first - 1, 0)] == ".":
+            continue
         last = at + 1
         if target[last] in QUOTES:
             last = next((end for end in range(last + 1, len(target)) if target[end] == target[at + 1]), last)
