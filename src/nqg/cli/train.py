@@ -103,8 +103,8 @@ TARGET_GRAMMAR = model_option(
 )
 DATABASE = model_option(
     "--database",
-    metavar="FILE",
-    help="Programs are SQL over this SQLite database: its schema says which are legal, and goes into the model.",
+    metavar="FILE|URL",
+    help="Programs are SQL over this database, SQLite or a URL of SQLAlchemy's: its schema says which are legal.",
 )
 TYPED = model_option(
     "--typed/--untyped",
@@ -243,7 +243,7 @@ def train(
     today: str | None = TODAY,
     rules: str | None = BY_HAND,
     target_grammar: str | None = TARGET_GRAMMAR,
-    database: Path | None = DATABASE,
+    database: str | None = DATABASE,
     typed: bool | None = TYPED,
     keep_going: bool = KEEP_GOING,
     encoder: str | None = ENCODER,

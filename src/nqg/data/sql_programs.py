@@ -19,7 +19,7 @@ from nqg.data.schema import Schema, SqlForm, sql_target_grammar
 from nqg.data.sql import QUOTES, is_number, quoted, sql_text, sql_tokens, sql_words, word_matches
 from nqg.data.sql_names import AliasStyle, named_aliases, numbered_aliases, qualified_share, sql_problem
 from nqg.errors import FormatError
-from nqg.files import read_json, write_text
+from nqg.files import is_url, read_json, write_text
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.settings_reader import read_dataclass
 from nqg.text.gazetteer import column_values
@@ -101,7 +101,7 @@ class SqlPrograms:
         """Which table, alias or column of a query does not exist or could be several, in words; "" if all is well."""
         return sql_problem(query, self.schema)
 
-    def column_slots(self, database: Path, pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
+    def column_slots(self, database: Path | str, pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
         """The slots that pairs of a question and its query show: columns some of whose values are in both; numbers.
 
         A column whose values another one of them has, too, is part of that slot: what is said of cities of customers
@@ -122,9 +122,10 @@ class SqlPrograms:
             }
             if len(shown) >= FEWEST:
                 shared[column] = names.values.keys()
+        place = str(database if is_url(database) else Path(database).resolve())
         largest = sorted(shared, key=lambda column: -len(shared[column]))
         found = {
-            re.sub(r"[^a-z0-9]+", "-", column).strip("-"): {"column": column, "database": str(database.resolve())}
+            re.sub(r"[^a-z0-9]+", "-", column).strip("-"): {"column": column, "database": place}
             for column in shared
             if not any(shared[column] <= shared[larger] for larger in largest[: largest.index(column)])
         }
