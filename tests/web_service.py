@@ -9,6 +9,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
+from nqg.data.database import Database
 from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
 from nqg.inference.hybrid import Hybrid
@@ -60,11 +61,13 @@ def running(
     log: Path | None = None,
     review: Path | None = None,
     name: str = "tiny",
+    access: Access = ACCESS,
+    database: Database | None = None,
 ) -> Iterator[Server]:
     """A real server on a free port of this machine, in a thread."""
     with bound_socket("127.0.0.1", 0, limits.client_timeout) as bound:
-        service = Service(name, parser, limits=limits, log=log, review=review)
-        server = Server(service, Access(), examples, bound)
+        service = Service(name, parser, limits=limits, log=log, review=review, database=database)
+        server = Server(service, access, examples, bound)
         thread = threading.Thread(target=server.run)
         thread.start()
         try:

@@ -157,3 +157,12 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise FormatError(f"{name} is not a JSON value")
+
+
+def is_url(place: Path | str) -> bool:
+    """Whether a place is the URL of a database, not a file.
+
+    >>> is_url("sqlite:///shop.db"), is_url("shop.db"), is_url(Path("shop.db"))
+    (True, False, False)
+    """
+    return "://" in str(place)

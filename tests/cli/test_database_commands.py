@@ -155,3 +155,26 @@ def test_training_names_the_query_that_it_cannot_use(folder: Path) -> None:
     with pytest.raises(FormatError, match=r"open\.tsv:7: a string is opened by ' and never closed"):
         typed("train", "open.tsv", *options)
     assert "omit --seq2seq" in typed("train", "train.tsv", *options, "--seq2seq", "embedded").output
+
+
+def test_a_url_stands_for_a_database_in_every_command(folder: Path) -> None:
+    url = "sqlite:///shop.db"
+    assert typed("train", "train.tsv", "-o", "by-url", "--database", url, *BRIEF).exit_code == 0
+    result = typed("parse", "by-url", "name the cheapest lamps", "--database", url, "--execute")
+    assert result.stdout.splitlines() == ["SELECT name FROM lamp ORDER BY price LIMIT 1;", "name", "Bo"]
+    found = json.loads(typed("evaluate", "by-url", "train.tsv", "--database", url, "--json").stdout)
+    assert found["execution"]["grammar"]["right"] == len(PAIRS)
+    assert not [
+        path for path in (folder / "by-url").rglob("*") if path.is_file() and b"sqlite:///" in path.read_bytes()
+    ]
+
+
+def test_values_of_a_column_come_from_a_url_too(folder: Path) -> None:
+    pairs = [(f"what does {name} cost?", f"SELECT price FROM lamp WHERE name = '{name}';") for name in ("Ada", "Bo")]
+    (folder / "values.tsv").write_text("".join(f"{question}\t{query}\n" for question, query in pairs))
+    brief = ("--folds", "0", "--device", "cpu", "--no-cache", "--steps", "8")
+    for name, place in (("by-file", "shop.db"), ("by-url", "sqlite:///shop.db")):
+        assert typed("train", "values.tsv", "-o", name, "--database", place, *brief).exit_code == 0
+    texts = [(folder / name / "text.json").read_text() for name in ("by-file", "by-url")]
+    assert texts[0] == texts[1]
+    assert '"lamp-name"' in texts[0]

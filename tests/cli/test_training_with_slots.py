@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 
 from nqg.answers import Answer
 from nqg.cli.main import app
+from nqg.data.examples import read_examples
 from nqg.errors import FormatError, SettingsError
+from nqg.evaluation.calibration import known_contexts, right_derivations
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.model.confidence import LEAST_CONFIDENCE, Calibrator, RulePairs, Weights
@@ -118,6 +120,18 @@ def test_an_answer_with_free_text_is_given_only_where_it_is_probably_right(tmp_p
     assert answer(known=-1.0, least=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
     assert answer(known=-1.0, learned=0.2).confidence == pytest.approx(0.2689, abs=1e-3)
     assert answer(known=1.0, learned=0.8).reason == "not sure enough: 73 %"
+
+
+def test_text_with_what_training_has_as_a_value_behind_the_same_word_is_doubted(tmp_path: Path) -> None:
+    parser = trained(tmp_path, [*PAIRS, *GREETINGS])
+    derivations = list(right_derivations(parser, read_examples(tmp_path / "train.tsv")))
+    assert len(derivations) == len(PAIRS) + len(GREETINGS)
+    contexts = known_contexts(parser.grammar, derivations)
+    assert contexts.rows == (("to", "number", len(PAIRS)),)
+    calibrator = Calibrator(Weights(known=3.0, new=3.0, foreign=3.0), RulePairs(()), 0, 0, contexts=contexts)
+    sure = Parser(replace(parser.model, calibrator=calibrator))
+    assert sure.parse("fly to San Diego 35").target == "fly(to='San Diego 35')"
+    assert sure.parse("fly to San Diego to 35").reason == "not sure enough: 7 %"
 
 
 def test_a_rule_by_hand_may_have_a_value_that_training_never_had(parser: Parser, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -13,9 +15,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import URL, create_engine
 
-from nqg.data.database import FUNCTIONS, Database, QueryError, Rows, is_ordered, same_result
-from nqg.errors import FormatError
+from nqg.data.database import FUNCTIONS, Database, QueryError, Rows, UrlDatabase, is_ordered, same_result
+from nqg.database_url import connected
+from nqg.errors import FormatError, NqgError
+from nqg.text.gazetteer import column_values
 
 PRODUCTS = [("lamp", 40, 3), ("desk", 320, 0), ("chair", 150, 12), ("pen", 2, 500)]
 SCHEMA = """
@@ -26,23 +31,32 @@ SCHEMA = """
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Database:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shop") / "the shop?.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(SCHEMA)
         connection.executemany("insert into product values (?, ?, ?)", PRODUCTS)
         connection.executemany("insert into sale values (?, ?, ?)", [("lamp", 2, "Oslo"), ("pen", 9, "Rome")] * 600)
         connection.commit()
-    return Database.open(path)
+    return path
+
+
+@pytest.fixture(scope="module", params=["file", "url"])
+def shop(path: Path, request: pytest.FixtureRequest) -> Database:
+    """The shop, opened as a file and through SQLAlchemy."""
+    url = URL.create("sqlite", database=str(path)).render_as_string()
+    found = Database.open(path if request.param == "file" else url)
+    assert isinstance(found, UrlDatabase) == (request.param == "url")
+    return found
 
 
 @pytest.fixture(autouse=True)
-def _is_as_before(shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _is_as_before(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No query of any test changes the database, its folder, or the folder where it runs."""
     monkeypatch.chdir(tmp_path)
-    before = digest(shop.path), sorted(os.listdir(shop.path.parent))
+    before = digest(path), sorted(os.listdir(path.parent))
     yield
-    assert (digest(shop.path), sorted(os.listdir(shop.path.parent))) == before
+    assert (digest(path), sorted(os.listdir(path.parent))) == before
     assert os.listdir(tmp_path) == []
 
 
@@ -166,22 +180,22 @@ PIECES = """
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from([*PIECES.split(), "\0"]), max_size=14).map(" ".join)))
-def test_whatever_is_asked_is_a_result_or_an_error(shop: Database, query: str) -> None:
-    before = digest(shop.path)
+def test_whatever_is_asked_is_a_result_or_an_error(shop: Database, path: Path, query: str) -> None:
+    before = digest(path)
     for asked in (query, f"select {query}"):
         with suppress(QueryError):
             assert isinstance(shop.run(asked), Rows)
-    assert digest(shop.path) == before
+    assert digest(path) == before
 
 
 def test_a_query_that_takes_too_long_is_ended(shop: Database) -> None:
-    brief = Database(shop.path, shop.schema, seconds=0.05)
+    brief = Database.open(shop.place, seconds=0.05)
     with pytest.raises(QueryError, match=r"it takes more than 0\.05 s"):
         brief.run("select count(*) from sale as a , sale as b , sale as c , sale as d")
 
 
 def test_rows_are_cut_and_it_is_said(shop: Database) -> None:
-    few = Database(shop.path, shop.schema, most_rows=2)
+    few = Database.open(shop.place, most_rows=2)
     assert few.run("select name from product order by name") == Rows(("name",), (("chair",), ("desk",)), is_cut=True)
     assert not few.run("select name from cheap").is_cut
 
@@ -241,3 +255,56 @@ def test_sums_that_differ_by_rounding_are_the_same() -> None:
 )
 def test_an_order_is_that_of_the_whole_query(query: str, ordered: bool) -> None:
     assert is_ordered(query) == ordered
+
+
+def test_a_url_gives_the_schema_and_the_values_that_the_file_gives(shop: Database, path: Path) -> None:
+    plain = Database.open(path)
+    assert {*shop.schema.tables} == {*plain.schema.tables}
+    assert shop.schema.foreign_keys == plain.schema.foreign_keys
+    assert column_values(shop.place, "Sale.City").values == {"oslo": "Oslo", "rome": "Rome"}
+    with pytest.raises(NqgError, match=r"no table of .*'town'"):
+        column_values(shop.place, "town.name")
+    with pytest.raises(NqgError, match=r"no column of sale.*'town'"):
+        column_values(shop.place, "sale.town")
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("sqlite:///nowhere.db", "sqlite:///nowhere.db: expected a SQLite database, found no such file"),
+        ("sqlite://", "expected a SQLite database, found no such file"),
+        ("nothing://u:secret@host/shop", "sqlalchemy.dialects:nothing"),
+        ("oracle://u:secret@host/shop", "No module named"),
+        ("://secret", "expected the URL of a database, such as"),
+    ],
+)
+def test_a_url_that_leads_nowhere_is_refused_without_its_password(url: str, reason: str) -> None:
+    with pytest.raises(NqgError, match=re.escape(reason)) as found:
+        Database.open(url)
+    assert "secret" not in str(found.value)
+
+
+def test_a_connection_cannot_write_whatever_it_is_asked(path: Path) -> None:
+    """The session itself refuses; the words of a query are looked at before."""
+    with (
+        pytest.raises(NqgError, match="attempt to write a readonly database"),
+        connected(URL.create("sqlite", database=str(path)).render_as_string()) as connection,
+    ):
+        connection.exec_driver_sql("delete from product")
+
+
+def test_without_sqlalchemy_it_is_said_what_to_install(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(NqgError, match=r"not a SQLite file needs an optional part of nqg.*\[database\]"):
+        Database.open(f"sqlite:///{path}")
+
+
+@pytest.mark.parametrize("word", ["into", "for"])
+def test_a_column_that_is_called_like_a_command_is_not_a_way_to_write(
+    word: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("odd") / "odd.db"
+    with create_engine(f"sqlite:///{path}").begin() as connection:
+        connection.exec_driver_sql(f'create table t (a, "{word}")')
+    with pytest.raises(QueryError, match=f"'{word}' is not allowed in it"):
+        Database.open(f"sqlite:///{path}").run(f"select a {word} t from t")

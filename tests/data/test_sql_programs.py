@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,21 @@ def test_a_query_over_other_columns_has_a_problem() -> None:
     query = sql.render(["select", "dogs", ".", "city", "from", "dogs", "as", "dogs"])
     assert sql.problem(query) == "table 'DOGS' has no column 'CITY'"
     assert not sql.target_grammar.accepts(sql.tokenize(query))
+
+
+def test_columns_with_the_same_values_are_one_slot(tmp_path: Path) -> None:
+    path = tmp_path / "trains.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "create table line (start text, stop text); create table town (mayor text, name text);"
+            "insert into line values ('Ulm', 'Bonn'), ('Bonn', 'Ulm'), ('Trier', 'Bonn');"
+            "insert into town values ('Ulm', 'Trier'), ('Ada', 'Bonn'), ('Eva', 'Ulm'), ('Ina', 'Aalen');"
+        )
+    cities = [("From Ulm to Bonn", "select 1 from line where start = 'Ulm' and stop = 'Bonn'")]
+    sql = SqlPrograms.fit(read_database(path), [query for _, query in cities])
+    assert sql.column_slots(path, cities) == {"town-name": {"column": "town.name", "database": str(path)}}
+    mayors = [("Is Ada in Bonn?", "select 'Ada', 'Bonn'"), ("Is Eva in Ulm?", "select 'Eva', 'Ulm'")]
+    assert list(sql.column_slots(path, [*cities, *mayors])) == ["town-mayor", "town-name"]
 
 
 @given(st.text(alphabet="'\"ab ;\\", max_size=8))

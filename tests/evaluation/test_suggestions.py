@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.examples import Example, read_examples
 from nqg.errors import FormatError
-from nqg.evaluation.suggestions import Suggestion, new_in, suggestions
+from nqg.evaluation.suggestions import Suggestion, nearest_example, new_in, suggestions
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
@@ -50,7 +52,24 @@ def test_a_suggestion_says_what_is_new_and_where_to_begin(parser: Parser) -> Non
     (one,) = chosen(parser, ["walk then jump"], 3)
     assert one.why == "no derivation: no rule knows 'then'"
     assert one.gaps == ("the word 'then'", "the pattern 'NT_1 then NT_2'")
-    assert (one.program, str(one.nearest)) == (None, "walk ### W")
+    assert (one.program, one.guess_of, str(one.nearest)) == ("W", "walk", "walk ### W")
+
+
+def test_a_sentence_without_a_derivation_comes_with_the_program_of_the_nearest_example(parser: Parser) -> None:
+    with one_thread():
+        swim, then = suggestions(parser, ["swim", "walk then jump"], 2, [*EXAMPLES, Example("run then fly", "R . F")])
+    assert (swim.program, swim.guess_of) == (None, None)
+    assert (then.program, then.guess_of) == ("W ; J", "walk and jump")
+    assert "guess" not in then.why
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=6), max_size=5), st.text("abc ", max_size=6))
+def test_the_nearest_example_shares_words_and_no_other_shares_more(sources: list[str], sentence: str) -> None:
+    known, own = [Example(source, str(at)) for at, source in enumerate(sources)], {*sentence.split()}
+    found = nearest_example(known, sentence, str.split)
+    assert (found is None) == (not any(own & {*each.source.split()} for each in known))
+    if found and any({*each.source.split()} == own for each in known):
+        assert {*found.source.split()} == own
 
 
 def test_an_illegal_program_is_something_to_correct(parser: Parser) -> None:
@@ -77,10 +96,11 @@ def test_the_command_reads_its_own_log_and_writes_pairs_to_correct(
         assert (lines[0]["target"], lines[3]["reason"]) == ("W", "no derivation: no rule knows 'swim'")
         plain = typed("suggest", "model", "asked.txt", "-n", "3").stdout
         assert typed("suggest", "model", "log.jsonl", "-n", "3", "-o", "new.tsv").stdout == plain
-        assert plain.startswith(
-            "1. jump quickly\n   no derivation: no rule knows 'quickly'\n   nearest rule: jump ### J\n"
-        )
-        assert Path("new.tsv").read_text().splitlines()[0] == "jump quickly\t"
+        first = ["1. jump quickly", "no derivation: no rule knows 'quickly'", "a guess, that of 'jump': J"]
+        assert plain.startswith("\n   ".join([*first, "nearest rule: jump ### J\n"]))
+        assert Path("new.tsv").read_text().splitlines()[0] == "jump quickly\tJ\tguess"
+        with pytest.raises(FormatError, match=r"new\.tsv:1: expected 'source<TAB>target', found 3 columns"):
+            read_examples("new.tsv")
         Path("known.tsv").write_text("jump quickly\tJ fast\nwalk quickly\tW fast\njump twice quickly\tJ J fast\n")
         rest = json.loads(typed("suggest", "model", "asked.txt", "--train", "known.tsv", "--json").stdout)
     assert {each["source"] for each in rest} == {"swim", "walk then jump"}

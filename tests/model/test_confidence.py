@@ -14,19 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError, SettingsError
-from nqg.grammar.derivation import Derivation
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.derivation import Derivation, Hyperedge
+from nqg.grammar.grammar import Grammar, Rule, ValueRule
+from nqg.grammar.hypergraph import Span
 from nqg.model.confidence import (
     PRIOR_PRECISION,
     ROOT,
     Calibrator,
     Evidence,
+    KnownContexts,
     Observation,
     RulePair,
     RulePairs,
+    ValueContext,
     Weights,
     rule_pairs,
+    value_contexts,
 )
+from nqg.text.mentions import Mention
 from oracles import expected_by_walks
 
 GRAMMAR = Grammar.parse("""
@@ -147,8 +152,49 @@ def test_weights_of_the_wrong_sign_are_refused() -> None:
         Weights(known_log_odds=-1.0)
 
 
+def value(source: str, target: str, slot: str) -> ValueRule:
+    return ValueRule(tuple(source.split()), tuple(target.split()), Rule.parse(f"@{slot} ### @{slot}"))
+
+
+MENTIONS = [Mention(0, 1, "number", ("1",)), Mention(4, 5, "number", ("2",)), Mention(3, 5, "time", ("2:00",))]
+
+
+@pytest.mark.parametrize(
+    ("rule", "start", "expected"),
+    [
+        (value("two", "2", "number"), 4, [ValueContext("two", "number", False)]),
+        (value("one", "1", "number"), 0, []),
+        (
+            value("direction at two two", "direction at two two", "song"),
+            1,
+            [ValueContext("two", "number", True), ValueContext("at", "time", True)],
+        ),
+        (value("two two", "two two", "song"), 3, [ValueContext("two", "number", True)]),
+        (value("direction at two", "direction at two", "song"), 1, []),
+    ],
+    ids=["a value", "the first word", "text with both", "text that begins with one", "text that cuts one in two"],
+)
+def test_values_are_known_by_the_word_before_them(rule: ValueRule, start: int, expected: list[ValueContext]) -> None:
+    words, end = ["one", "direction", "at", "two", "two"], start + len(rule.source)
+    outer = Rule.parse(" ".join([*words[:start], "NT_1", *words[end:], "### play ( NT_1 )"]))
+    derivation = Derivation((Hyperedge(outer, Span(0, 5)), Hyperedge(rule, Span(start, end))))
+    assert list(value_contexts(derivation, MENTIONS, {"song"})) == expected
+
+
+def test_text_that_begins_or_ends_as_values_of_training_do_is_improbable() -> None:
+    at_time, of_number = ValueContext("at", "time", False), ValueContext("of", "number", False)
+    known = KnownContexts.of([*[at_time] * 6, of_number, of_number._replace(in_text=True)])
+    assert known.rows == (("at", "time", 6),)
+    assert known.share([at_time, of_number._replace(in_text=True)]) == 1.0
+    assert known.share([of_number._replace(in_text=True), at_time._replace(in_text=True)]) == 1 / 8
+
+
 CALIBRATOR = Calibrator(
-    Weights(known=2.5, unseen=-0.5), RulePairs.of([JUMP_TWICE_AND_RUN], GRAMMAR.numbers), trials=9, right=7
+    Weights(known=2.5, unseen=-0.5),
+    RulePairs.of([JUMP_TWICE_AND_RUN], GRAMMAR.numbers),
+    trials=9,
+    right=7,
+    contexts=KnownContexts((("at", "time", 3),)),
 )
 
 
@@ -177,6 +223,8 @@ def test_a_calibrator_survives_the_round_trip_through_its_file(tmp_path: Path) -
         ({"pairs": {"rows": [[ROOT, 0, 7, 1]]}}, "found [-1, 0, 7, 1]"),
         ({"pairs": {"rows": [[ROOT, 0, 1, 0]]}}, "found [-1, 0, 1, 0]"),
         ({"pairs": {"rows": [[ROOT, 0, 1, 10**400]]}}, "found [-1, 0, 1, 1000000"),
+        ({"contexts": {"rows": [["at", "time"]]}}, "expected [a string, a string, an integer] as entry 0"),
+        ({"contexts": {"rows": [["at", "time", 0]]}}, "expected how often a value was seen, found ['at', 'time', 0]"),
     ],
 )
 def test_a_file_that_is_no_calibrator_of_the_grammar_is_refused_with_the_reason(

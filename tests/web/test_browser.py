@@ -15,8 +15,11 @@ from typer.testing import CliRunner
 
 from conftest import PROJECT
 from nqg.cli.main import app
+from nqg.data.database import Database, Rows
+from nqg.data.schema import Schema
 from nqg.inference.hybrid import load_model
 from nqg.inference.parser import Parser
+from nqg.web.middleware import Access
 from web_service import HOSTILE, HOSTILE_TARGET, running
 
 if TYPE_CHECKING:
@@ -220,7 +223,9 @@ VIEWS = [
     for name, size in (("laptop", (1280, 800)), ("phone", (390, 844)))
     for scheme in ("light", "dark")
 ]
-STATES = ("first", "answer", "values", "fallback", "long", "chart", "abstention", "grammar", "batch", "review", "docs")
+ASKED = ("answer", "values", "fallback", "long", "chart", "abstention", "rows")
+STATES = (*ASKED, "first", "grammar", "by hand", "batch", "review", "docs", "login", "wrong token")
+TOKEN = "a token for the browser"
 
 
 def show(page: Page, state: str, address: str) -> None:
@@ -235,15 +240,30 @@ def show(page: Page, state: str, address: str) -> None:
         page.get_by_role("tab", name=state.capitalize()).click()
     if state == "docs":
         page.goto(f"{address}/docs")
+    elif state == "by hand":
+        page.get_by_role("tab", name="Grammar").click()
+        page.get_by_label("by hand only").check()
     elif state == "batch":
         page.locator("#lines").fill("run twice\tR R\nfly\nrun\tJ")
         page.get_by_role("button", name="Parse all").click()
-    elif state not in ("first", "grammar", "review"):
+    elif state == "wrong token":
+        page.get_by_label("Token").fill("no token at all")
+        page.get_by_role("button", name="Enter").click()
+    elif state in ASKED:
         parse(page, sentences.get(state, "run and jump twice"))
     if state == "chart":
         page.locator("#chart-card summary").first.click()
-    ready = {"first": "#suggestions .chip", "grammar": "#rules tr", "batch": "#rows tr", "review": "#review-list form"}
-    page.wait_for_selector(ready.get(state, "#endpoints article" if state == "docs" else "#result:not([hidden])"))
+    ready = {
+        "first": "#suggestions .chip",
+        "grammar": "#rules tr",
+        "by hand": "#rules tr",
+        "batch": "#rows tr",
+        "review": "#review-list form",
+        "docs": "#endpoints article",
+        "login": "form",
+        "wrong token": "[role=alert]:not(:empty)",
+    }
+    page.wait_for_selector(ready.get(state, "#result:not([hidden])"))
 
 
 # What is wrong with what is seen: text too pale for its ground (WCAG AA), or a scrolled part that shows nothing.
@@ -294,10 +314,30 @@ def whole_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
+class Shop(Database):
+    """A database that has the same rows for every query."""
+
+    def run(self, query: str) -> Rows:
+        return Rows(("name", "price", "colour"), (("Ada <b>lamp</b>", 30.5, "black"), ("Bo", 20.0, None)), is_cut=True)
+
+
+@pytest.fixture(scope="module")
+def shop_address(parser: Parser) -> Iterator[str]:
+    with running(parser, database=Shop("shop.db", Schema("shop", ()))) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module")
+def locked_address(parser: Parser) -> Iterator[str]:
+    with running(parser, access=Access.for_host("127.0.0.1", TOKEN)) as server:
+        yield server.address
+
+
 @pytest.fixture(scope="module")
 def review_address(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("review")
     (folder / "log.jsonl").write_text('{"source": "fly twice"}\n{"source": "run and fly"}\n{"source": "<b>swim</b>"}\n')
+    (folder / "train.tsv").write_text("<b>jump</b> twice\tJ J\n")
     with running(parser, log=folder / "log.jsonl", review=folder / "train.tsv") as server:
         yield server.address
 
@@ -309,11 +349,14 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
     address: str,
     whole_address: str,
     review_address: str,
+    shop_address: str,
+    locked_address: str,
     state: str,
     size: tuple[int, int],
     scheme: Literal["light", "dark"],
 ) -> None:
-    served = {"values": whole_address, "fallback": whole_address, "review": review_address}.get(state, address)
+    others = {"review": review_address, "rows": shop_address, "login": locked_address, "wrong token": locked_address}
+    served = whole_address if state in ("values", "fallback", "by hand") else others.get(state, address)
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     page = context.new_page()
     page.goto(served)
@@ -324,6 +367,11 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
         programs, others = (page.evaluate(LARGEST, names) for names in ("#program, .target", "#result *"))
         assert programs == others
         assert programs > 17 or state == "long"
+    if state == "review":
+        guess = "A guess, the program of “<b>jump</b> twice”: correct it"
+        assert page.get_by_label(guess, exact=True).input_value() == "J J"
+    if state == "rows":
+        assert page.locator("#query-rows tr").count() == 3
     if state == "values":
         assert page.locator(".token[data-slot]").evaluate_all("all => all.map((each) => each.dataset.slot)") == [
             "number"

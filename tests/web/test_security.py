@@ -124,6 +124,7 @@ def test_a_wrong_login_stays_outside(parser: Parser, body: str) -> None:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = client.post("/login", content=body, headers=headers, follow_redirects=False)
         assert answer.status_code == 401
+        assert "This is not the token." in answer.text
         assert "Set-Cookie" not in answer.headers
 
 

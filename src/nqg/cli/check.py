@@ -63,14 +63,16 @@ def _print(
         out.print(f"… and {len(found) - SHOWN:,} more; --json lists all")
     out.print(f"{counted(count, 'example')}, {len(found):,} with a fault")
     names = {
-        "words": "words that one sentence alone has",
-        "program_words": "words that one program alone has",
-        "templates": "constructions that one program alone has",
+        "words": ("word", "sentence"),
+        "program_words": ("word", "program"),
+        "templates": ("construction", "program"),
     }
     for key, once in thin.items():
         if once:
             shown = ", ".join(f"{each} (line {line})" for each, line in list(once.items())[: SHOWN // 2])
-            out.print(f"{len(once):,} {names[key]}: {shown}{', …' if len(once) > SHOWN // 2 else ''}")
+            noun, holder = names[key]
+            more = ", …" if len(once) > SHOWN // 2 else ""
+            out.print(f"{counted(len(once), noun)} that one {holder} alone has: {shown}{more}")
     if share is not None:
         out.print(f"{share:.1%} of examples are derivable with a grammar of the others".replace("%", " %", 1))
         if share < 0.5:

@@ -69,7 +69,7 @@ def evaluate(
     predictions_from: Path | None = FROM,
     fallback: Path | None = FALLBACK,
     metric: str = METRIC,
-    database: Path | None = DATABASE,
+    database: str | None = DATABASE,
     untyped: bool = UNTYPED,
     exact: bool = EXACT,
     least_confidence: float | None = LEAST_CONFIDENCE,

@@ -133,7 +133,7 @@ class FallbackOptions:
 
 
 OF_A_GRAMMAR = (
-    *("grammar", "like", "rules", "target_grammar", "database", "typed", "keep_going", "encoder", "forests"),
+    *("grammar", "earlier", "like", "rules", "target_grammar", "database", "typed", "keep_going", "encoder", "forests"),
     *("seq2seq", "seq2seq_steps", "seq2seq_batch_size", "augment", "gate", "fold_count", "tensorboard"),
 )
 
@@ -144,7 +144,7 @@ def check_baseline(given: Mapping[str, Any]) -> None:
         raise UnknownName("system", given["system"], BASELINES)
     for name in OF_A_GRAMMAR:
         if given[name] not in (None, False):
-            flag = "--folds" if name == "fold_count" else f"--{name.replace('_', '-')}"
+            flag = {"fold_count": "--folds", "earlier": "--from"}.get(name, f"--{name.replace('_', '-')}")
             raise typer.BadParameter(
                 f"is for models with a grammar; omit it with --system {given['system']}", param_hint=flag
             )

@@ -28,7 +28,7 @@ from nqg.cli.terminal import DATABASE, DEVICE, ENGINE, EXACT, LEAST_CONFIDENCE, 
 from nqg.data.examples import streamed_examples
 from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
 from nqg.errors import NqgError, Place
-from nqg.files import decoded, numbered_lines
+from nqg.files import decoded, is_url, numbered_lines
 from nqg.grammar.derivation import target_spans
 from nqg.grammar.grammar import NonTerminal, Symbol, spelled
 from nqg.inference.gaps import explained
@@ -72,7 +72,7 @@ def parse(
     exact: bool = EXACT,
     least_confidence: float | None = LEAST_CONFIDENCE,
     today: datetime | None = TODAY,
-    database: Path | None = DATABASE,
+    database: str | None = DATABASE,
     execute: bool = EXECUTE,
     log: Path | None = LOG,
     engine: str = ENGINE,
@@ -97,7 +97,9 @@ def parse(
     is_piped = sentences == STDIN or (sentences is None and not sys.stdin.isatty())
     if execute and not database:
         raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
-    is_single, place = not (is_file or is_piped), database and database.resolve()
+    is_single, place = not (is_file or is_piped), database
+    if database and not is_url(database):
+        place = str(Path(database).resolve())  # workers may begin elsewhere
     day = today and today.date()
     style = Style(readings, untyped, exact, least_confidence, day, explain, as_json, is_single, place, execute, log)
     work = Workforce.chosen(engine, workers, device)
@@ -201,7 +203,7 @@ class Style:
     explain: bool = False
     as_json: bool = False
     is_single: bool = False  # a sentence of its own, not a file
-    database: Path | None = None  # where queries are run
+    database: str | None = None  # where queries are run
     execute: bool = False  # and their rows shown
     log: Path | None = None  # where sentences and answers are added
 
@@ -249,7 +251,7 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     return texts
 
 
-def on_database(system: System, database: Path) -> System:
+def on_database(system: System, database: str) -> System:
     from nqg.data.database import Database
     from nqg.inference.execution import Executed
 

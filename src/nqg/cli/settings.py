@@ -18,6 +18,8 @@ from nqg.text.preprocessing import TextSettings
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from nqg.model.checkpoint import SavedModel
+
 TAUGHT = AugmentationSettings(kept=0.5)
 OF_FALLBACKS = ("fine_tuning", "augmentation")
 Settings = TypeVar("Settings", bound="DataclassInstance")
@@ -79,9 +81,22 @@ def given_induction_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def project_settings(given: Mapping[str, Any]) -> ProjectSettings:
-    """The settings of `nqg train`, from the values of its options."""
-    base = read_settings(given["settings"]) if given["settings"] else ProjectSettings()
+def recorded_settings(model: SavedModel, folder: Path) -> ProjectSettings:
+    """The settings with which a model was trained, as far as it has them."""
+    made, place = model.provenance, folder / "nqg.json"
+    training = read_dataclass(TrainingSettings, dict(made.training), "'training'", place)
+    induction = InductionSettings.for_slots() if model.text.slots.slots else InductionSettings.automatic()
+    if made.induction:
+        induction = read_dataclass(InductionSettings, dict(made.induction), "'induction'", place)
+    return ProjectSettings(model=model.settings, training=training, induction=induction)
+
+
+def project_settings(given: Mapping[str, Any], earlier: SavedModel | None = None) -> ProjectSettings:
+    """The settings of `nqg train`, from the values of its options, else those of an `earlier` model."""
+    base = recorded_settings(earlier, given["earlier"]) if earlier else ProjectSettings()
+    if given["settings"]:
+        read = read_settings(given["settings"])
+        base = replace(read, induction=read.induction or base.induction)
     if given["grammar"] and given["like"]:
         raise typer.BadParameter("--like is for inducing a grammar; omit it with --grammar", param_hint="--like")
 

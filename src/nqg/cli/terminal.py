@@ -90,7 +90,10 @@ MIRROR = typer.Option(
 EXAMPLES = typer.Argument(metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False)
 MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
 DATABASE = typer.Option(
-    None, "--database", metavar="FILE", help="Run queries on this SQLite database, read-only: what fails is no answer."
+    None,
+    "--database",
+    metavar="FILE|URL",
+    help="Run queries on this database, SQLite or a URL of SQLAlchemy's, read-only: what fails is no answer.",
 )
 DEVICE = typer.Option(
     None, "--device", metavar="cpu|cuda", help="Where to compute.", show_default="cuda if there is a GPU"

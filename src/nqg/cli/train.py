@@ -29,7 +29,7 @@ from nqg.cli.terminal import (
     err,
     out,
 )
-from nqg.cli.training_run import TrainingRun, TrainingTask, draw
+from nqg.cli.training_run import TrainingRun, TrainingTask, draw, earlier_model
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
 from nqg.errors import NqgError, SettingsError, counted
@@ -84,11 +84,16 @@ SYSTEM = model_option(
 GRAMMAR = model_option(
     "--grammar", metavar="FILE", help="Rules from `nqg induce`.", show_default="induced from the examples"
 )
+FROM = model_option(
+    "--from",
+    metavar="MODEL",
+    help="Go on from a model of a part of TRAIN: with its rules, settings, slots and types, unless others are said.",
+)
 BY_HAND = model_option(
     "--rules",
     metavar="FILE|none",
     help="Rules written by hand: the search begins with them, and all are kept.",
-    show_default="those of the model that is replaced",
+    show_default="those of --from, or of the model that is replaced",
 )
 TARGET_GRAMMAR = model_option(
     "--target-grammar",
@@ -98,8 +103,8 @@ TARGET_GRAMMAR = model_option(
 )
 DATABASE = model_option(
     "--database",
-    metavar="FILE",
-    help="Programs are SQL over this SQLite database: its schema says which are legal, and goes into the model.",
+    metavar="FILE|URL",
+    help="Programs are SQL over this database, SQLite or a URL of SQLAlchemy's: its schema says which are legal.",
 )
 TYPED = model_option(
     "--typed/--untyped",
@@ -230,6 +235,7 @@ def train(
     plot: Path | None = PLOT,
     system: str | None = SYSTEM,
     grammar: Path | None = GRAMMAR,
+    earlier: Path | None = FROM,
     like: str | None = LIKE,
     sentences: str | None = SENTENCES,
     casing: str | None = CASING,
@@ -237,7 +243,7 @@ def train(
     today: str | None = TODAY,
     rules: str | None = BY_HAND,
     target_grammar: str | None = TARGET_GRAMMAR,
-    database: Path | None = DATABASE,
+    database: str | None = DATABASE,
     typed: bool | None = TYPED,
     keep_going: bool = KEEP_GOING,
     encoder: str | None = ENCODER,
@@ -277,13 +283,14 @@ def train(
     written, or replaced, only when the model is complete.
     """
     _check(context.params)
-    chosen = project_settings(context.params)
+    before = earlier_model(context.params)
+    chosen = project_settings(context.params, before)
     fallback = FallbackOptions.chosen(chosen, gate=gate)
     if system is not None and fallback:
         train_baseline(context, chosen, fallback)
         return
     validation = CrossValidation.chosen(fold_count, hold_out, gate=gate)
-    task = TrainingTask.read(context.params, chosen)
+    task = TrainingTask.read(context.params, chosen, before)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
     context.with_resource(task.threads())
@@ -354,7 +361,7 @@ class CrossValidation:
         if not has_text:  # which is learned from little, and must not be judged by rules that a fold gave rise to
             made, rules = trained.trainer.made, trained.model.grammar
         training = replace(task.training, steps=best.step if best else made, warm_up=warm_up)
-        task = replace(task, examples=examples, dev=(), forests=None, training=training, rules=rules)
+        task = replace(task, examples=examples, dev=(), forests=None, training=training, rules=rules, seeds=())
         config = RunConfig.of(
             "folds",
             examples,
@@ -441,6 +448,8 @@ def _save(
     """Write the model folder, with the records of all steps and the scores on the dev examples, if there are any."""
     parser, scores = Parser(training.model), None  # of tokens; the model that is saved takes raw text
     provenance = Provenance.of(task.examples, training.settings, (step.to_dict() for step in training.trainer.records))
+    if isinstance(task.rules, InductionSettings):
+        provenance = replace(provenance, induction=asdict(task.rules))
     if task.values is not None:
         provenance = replace(provenance, sentences=tuple(task.values.as_typed(provenance.sentences)))
     if dev:

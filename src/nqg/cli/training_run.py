@@ -43,11 +43,12 @@ from nqg.errors import FormatError, MissingExtra, NqgError, Place, counted
 from nqg.evaluation.data_checks import SERIOUS, flaws
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import SLOT, Grammar, Rule
-from nqg.grammar.slots import with_number_slots, with_slots
+from nqg.grammar.slots import with_number_slots, with_numbers, with_slots
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
 from nqg.grammar.types import Signatures
 from nqg.induction.choice import BUDGET
+from nqg.induction.corpus import underivable
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.parser import Parser
@@ -55,6 +56,7 @@ from nqg.model.checkpoint import (
     MOST_NON_TERMINALS,
     RULES,
     SavedModel,
+    load_model,
 )
 from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
@@ -79,6 +81,7 @@ NOTHING_SHARED = (
 )
 TEXT_WARM_UP = 100  # steps; where any words may be free text, a model that learns fast is sure too soon
 FEW = 1000  # examples, of which one thread learns as fast as several
+TEXT_OPTIONS = ("sentences", "casing", "programs", "today")
 SECONDS_AN_EXAMPLE = 0.1  # of trials that choose the settings of induction
 
 
@@ -99,33 +102,41 @@ class TrainingTask:
     rule_types: TargetGrammar | None = None  # what a search for rules respects
     sql: SqlPrograms | None = None
     values: Values | None = None  # of slots
+    seeds: tuple[Rule, ...] = ()  # rules of an earlier model, with which a search begins
 
     @classmethod
-    def read(cls, given: Mapping[str, Any], chosen: ProjectSettings) -> TrainingTask:
-        """The task that the options ask for, with the files that they name."""
+    def read(cls, given: Mapping[str, Any], chosen: ProjectSettings, earlier: SavedModel | None = None) -> TrainingTask:
+        """The task that the options ask for, with the files that they name, and what an `earlier` model has."""
         for table, settings in chosen.tables():
             detail(f"[{table}] {in_words(settings)}")
         data, forests, grammar, dev = (given[name] for name in ("data", "forests", "grammar", "dev"))
         sql, induction = _sql(given) if given["database"] else None, chosen.induction
+        sql = earlier.sql if earlier and sql is None else sql
         if sql and induction is None:  # names of tables and columns are not values that sentences share
-            induction = InductionSettings(identity_rules=False, repeated_targets=True)
+            induction = InductionSettings(identity_rules=False, repeated_targets=True, data_weight=0.25)
         rules = Grammar.read(grammar, MOST_NON_TERMINALS) if grammar else induction
         if isinstance(rules, Grammar) and not any(str(rule.source[0]).startswith(SLOT) for rule in rules):
             chosen = replace(chosen, text=replace(chosen.text, slots="given"), slots={})  # its rules read no slots
-        examples, text, values = tokenized_data(given, chosen, sql)
-        legal, named = None, given["target_grammar"] or (NONE if forests else INFERRED)
+        is_kept = earlier is not None and not any(given[name] for name in ("settings", "database", *TEXT_OPTIONS))
+        examples, text, values = tokenized_data(given, chosen, sql, earlier.text if earlier and is_kept else None)
+        is_untyped = forests or (earlier and is_kept and earlier.target_grammar is None)
+        if earlier:
+            check_fits(earlier, examples, values, str(given["earlier"]))
+        legal, named = None, given["target_grammar"] or (NONE if is_untyped else INFERRED)
         if sql and given["target_grammar"] is None:
             numbers = [slot.name for slot in text.slots.slots if slot.kind == "number"]
             legal = with_number_slots(sql.target_grammar, numbers)
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
         elif named == INFERRED:
             programs = values.programs(examples) if values else [example.target_tokens for example in examples]
-            legal = infer_target_grammar(programs)
-            detail(f"the types of programs, inferred:\n{legal}")
+            legal = earlier.target_grammar if earlier and is_kept else None
+            if legal is None or not all(map(legal.accepts, programs)):
+                legal = infer_target_grammar(programs)
+                detail(f"the types of programs, inferred:\n{legal}")
         elif named != NONE:
             legal = target_grammar_named(named)
             examples = legal_examples(legal, examples, data, keep_going=given["keep_going"])
-        by_hand, legal = _rules_by_hand(given["rules"], given["output"], legal, text)
+        by_hand, legal = _rules_by_hand(given["rules"], given["earlier"] or given["output"], legal, text)
         training = chosen.training
         if text.slots.free_text and training.warm_up is None:
             training = replace(training, warm_up=TEXT_WARM_UP)
@@ -140,15 +151,19 @@ class TrainingTask:
             forests,
             by_hand,
             text,
-            legal if sql and chosen.model.typed else None,
+            legal if (sql or earlier) and chosen.model.typed else None,
             sql,
             values,
+            tuple(filter(has_words, earlier.trained_rules)) if earlier else (),
         )
 
     def searched(self) -> tuple[Sequence[Example], list[Rule], TargetGrammar | None]:
         """The examples that rules are searched in, the rules to begin with, and the types of their programs."""
         types = self.target_grammar if self.model.typed else None
-        return self.values.searched(self.examples, types) if self.values else (self.examples, [], types)
+        if self.values is None:
+            return self.examples, list(self.seeds), types
+        examples, rules, types = self.values.searched(self.examples, types)
+        return examples, rules + list(with_numbers(self.seeds, (each.source_tokens for each in examples))), types
 
     @contextmanager
     def threads(self) -> Iterator[None]:
@@ -176,6 +191,44 @@ class TrainingTask:
         for rule, reason in misfits(found.grammar, self.target_grammar, self.by_hand).items():
             err.print(f"rule '{rule}' is kept, but cannot be used: {reason}")
         return found
+
+
+def continued(settings: InductionSettings, rules: Sequence[Rule]) -> InductionSettings:
+    """The settings for a search that goes on from `rules`, which may have more non-terminals and know the frame."""
+    bound = max([settings.max_non_terminals, *(rule.arity for rule in rules)])
+    return settings.changed(max_non_terminals=bound, frame=False, shortest=None)
+
+
+def has_words(rule: Rule) -> bool:
+    """Whether both sides have terminals; other rules join anything, so that whatever is new is read in odd parts."""
+    return all(any(isinstance(symbol, str) for symbol in side) for side in (rule.source, rule.target))
+
+
+def earlier_model(given: Mapping[str, Any]) -> SavedModel | None:
+    """The model that `--from` names, which must be one of a part of the training examples."""
+    folder: Path | None = given["earlier"]
+    if folder is None:
+        return None
+    for name in ("grammar", "like", "forests"):
+        if given[name]:
+            raise typer.BadParameter(f"cannot be combined with --from; omit --{name}", param_hint=f"--{name}")
+    model = load_model(folder, "cpu")
+    before, now = model.provenance.data, len(read_examples(given["data"]))
+    if before and before.examples > now:
+        found = f"{folder} was trained on {counted(before.examples, 'example')}, {given['data']} has {now:,}"
+        err.print(f"warning: {found}; what only the others show is forgotten")
+    return model
+
+
+def check_fits(model: SavedModel, examples: Sequence[Example], values: Values | None, named: str) -> None:
+    """Refuse a model whose rules derive nothing of the examples: it is one of other data."""
+    marked, rules = values.mark(examples) if values else examples, model.trained_rules
+    known = with_numbers(rules, (each.source_tokens for each in marked)) if values else rules
+    derived = len(marked) - len(underivable(Grammar.of(known, MOST_NON_TERMINALS), marked))
+    found = f"{named}: its rules derive {derived:,} of {counted(len(examples), 'example')}"
+    if not derived:
+        raise NqgError(f"{found}; --from expects a model of some of these, train without it")
+    err.print(found)
 
 
 def _sql(given: Mapping[str, Any]) -> SqlPrograms:
@@ -206,9 +259,15 @@ def _read(path: Path, sql: SqlPrograms | None) -> list[Example]:
 
 
 def tokenized_data(
-    given: Mapping[str, Any], chosen: ProjectSettings, sql: SqlPrograms | None = None
+    given: Mapping[str, Any],
+    chosen: ProjectSettings,
+    sql: SqlPrograms | None = None,
+    text: Preprocessor | None = None,
 ) -> tuple[Sequence[Example], Preprocessor, Values | None]:
-    """The training examples, tokenised, how, and the values in them; what memory does not hold is taken as it is."""
+    """The training examples, tokenised, how, and the values in them; what memory does not hold is taken as it is.
+
+    Unless `text` says how they are tokenised, it is fitted to them.
+    """
     path, settings, slots = given["data"], chosen.text, chosen.slots
     if given["forests"]:
         if not {settings.sentences, settings.programs} <= {"auto", "spaces"} or slots:
@@ -217,11 +276,11 @@ def tokenized_data(
             )
         return MappedExamples.of(path), Preprocessor(), None
     raw = _read(path, sql)
-    if sql:
+    if sql and text is None:
         if not slots and settings.slots != "given":
             slots = sql.column_slots(given["database"], [(each.source, each.target) for each in read_examples(path)])
         settings = replace(settings, programs="spaces", slots="given")
-    text = fit_text(raw, settings, slots, given["settings"])
+    text = text or fit_text(raw, settings, slots, given["settings"])
     detail(f"[text] {in_words(text.sentences)}, courtesy = {text.courtesy}, programs = {text.programs.scheme}")
     for slot in text.slots.slots:
         detail(f"[slots] {slot}")
@@ -234,13 +293,13 @@ def tokenized_data(
 
 
 def _rules_by_hand(
-    named: str | None, output: Path, legal: TargetGrammar | None, text: Preprocessor
+    named: str | None, model: Path, legal: TargetGrammar | None, text: Preprocessor
 ) -> tuple[tuple[Rule, ...], TargetGrammar | None]:
-    """The rules by hand in a file or, if none is named, of the model that is replaced; illegal ones are refused.
+    """The rules by hand in a file or, if none is named, of a model that is replaced or gone on from.
 
-    Values that they write down where programs have slots are legal from now on.
+    Illegal ones are refused. Values that they write down where programs have slots are legal from now on.
     """
-    path = output / RULES if named is None else Path(named)
+    path = model / RULES if named is None else Path(named)
     if named == NONE or (named is None and not path.exists()):
         return (), legal
     from nqg.inference.rules_by_hand import illegal_token, legal_with, read_rules  # which most trainings do not need
@@ -340,10 +399,12 @@ class TrainingRun:
 
     def _induced(self, task: TrainingTask) -> Grammar:
         """The grammar of the examples, which a continued run finds in the folder."""
-        (examples, slot_rules, types), settings = task.searched(), task.rules
+        (examples, first_rules, types), settings = task.searched(), task.rules
         assert isinstance(settings, InductionSettings), "a grammar needs no search"
         types = types if task.values else task.rule_types
-        seeds = [rule for rule in task.by_hand if rule.arity <= settings.max_non_terminals] + slot_rules
+        if task.seeds:
+            settings = continued(settings, first_rules)
+        seeds = [rule for rule in task.by_hand if rule.arity <= settings.max_non_terminals] + first_rules
         comments = grammar_comments(induction_config(examples, settings, seeds, types))
         path = self.folder / "grammar.txt"
         if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):

@@ -1,8 +1,9 @@
-"""A SQLite database that answers queries: one `select` at a time, read-only, within bounds of time and size.
+"""A database that answers queries: one `select` at a time, read-only, within bounds of time and size.
 
-What runs is what a model wrote, and a model may be made to write anything. So nothing depends on how a query looks. The
-file is opened for reading; an authorizer lets SQLite compile nothing but reading from tables of the schema and calling
-functions of a short list; bounds on time, rows, lengths and depths end what takes too much.
+What runs is what a model wrote, and a model may be made to write anything. So of a SQLite file nothing depends on how a
+query looks. The file is opened for reading; an authorizer lets SQLite compile nothing but reading from tables of the
+schema and calling functions of a short list; bounds on time, rows, lengths and depths end what takes too much. Other
+databases have no authorizer: every word of a query must be known, and the session reads only.
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 from nqg.data.schema import Schema, read_database
-from nqg.data.sql import QUOTES, quoted, sql_text, sql_words
+from nqg.data.sql import NAME, QUOTES, RESERVED, is_number, quoted, sql_text, sql_words
 from nqg.errors import FormatError, NqgError
+from nqg.files import is_url
 
 Value = str | int | float | bytes | None
 
 STEPS = 1_000  # instructions of SQLite's machine between two looks at the clock
 MOST_BYTES = 100_000  # of one value, and of a query
+MOST_WORDS = 5_000  # of a query, where a database has no bounds of its own
 _FUNCTIONS = """
     abs avg ceil ceiling coalesce count date datetime floor group_concat ifnull iif instr julianday length like lower
     ltrim max min nullif replace round rtrim sign strftime substr substring sum time total trim typeof upper
@@ -86,37 +91,40 @@ def _plain(value: Value) -> str | int | float | None:
 class Database:
     """A SQLite file, its schema, and what one query may take of it."""
 
-    path: Path
+    place: str
     schema: Schema
     seconds: float = 2.0
     most_rows: int = 1_000
 
     @classmethod
     def open(cls, path: Path | str, *, seconds: float = 2.0, most_rows: int = 1_000) -> Database:
-        """The database in a file; one that cannot be read is refused here."""
-        return cls(Path(path), read_database(Path(path)), seconds, most_rows)
+        """The database in a file, or of a URL; one that cannot be read is refused here."""
+        kind = UrlDatabase if is_url(path) else cls
+        return kind(str(path), read_database(path), seconds, most_rows)
 
     def run(self, query: str) -> Rows:
         """The result of a `select`; whatever else a query is, or whatever it runs into, is a `QueryError`.
 
-        SQLite gets the words that `sql_words` finds, so that both read the same: without comments, and with strings
-        in single quotation marks, which are never names.
+        The database gets the words that `sql_words` finds, so that both read the same: without comments, and with
+        strings in single quotation marks, which are never names.
         """
-        until = time.monotonic() + self.seconds
         try:
             words = [quoted(word, "'") if word[0] in QUOTES else word for word in sql_words(query)]
             if [word.lower() for word in words[:1]] != ["select"]:
                 raise QueryError(f"expected a query that begins with 'select', found {query[:80]!r}")
-            with self._guarded(until) as connection:
-                cursor = connection.execute(sql_text(words))
-                rows = cursor.fetchmany(self.most_rows + 1)
-                columns = tuple(name for name, *_ in cursor.description or ())
+            columns, rows = self._fetched(words)
         except FormatError as error:
             raise QueryError(str(error)) from None
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:  # of several statements: a Warning
             late = f"it takes more than {self.seconds:g} s" if "interrupted" in str(error) else str(error)
             raise QueryError(f"the query does not run: {late}") from None
         return Rows(columns, tuple(rows[: self.most_rows]), len(rows) > self.most_rows)
+
+    def _fetched(self, words: list[str]) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
+        """The columns and rows of a query, one row more than there may be."""
+        with self._guarded(time.monotonic() + self.seconds) as connection:
+            cursor = connection.execute(sql_text(words))
+            return tuple(name for name, *_ in cursor.description or ()), cursor.fetchmany(self.most_rows + 1)
 
     @contextmanager
     def _guarded(self, until: float) -> Iterator[sqlite3.Connection]:
@@ -131,7 +139,7 @@ class Database:
             )
             return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
 
-        uri = f"{self.path.resolve().as_uri()}?mode=ro"
+        uri = f"{Path(self.place).resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=self.seconds, isolation_level=None)) as connection:
             connection.execute("pragma query_only = on")
             connection.execute("pragma trusted_schema = off")
@@ -141,6 +149,73 @@ class Database:
             connection.set_authorizer(authorize)
             connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
             yield connection
+
+
+_MARKS = "( ) , . * + - / = <> < > <= >= != ||"
+MARKS = frozenset(_MARKS.split())
+_KEYWORDS = "case when then else end offset escape true false"
+KEYWORDS = RESERVED.union(_KEYWORDS.split())
+FORBIDDEN = frozenset(["into", "for", "procedure", "with", "returning"])  # even where a column is called so
+
+
+@dataclass(frozen=True, slots=True)
+class UrlDatabase(Database):
+    """A database that SQLAlchemy reaches, at the URL `place`."""
+
+    def _fetched(self, words: list[str]) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
+        from nqg.database_url import connected
+
+        words = words[:-1] if words[-1] == ";" else words
+        self._check(words)
+        try:
+            with connected(self.place, self.seconds) as connection:
+                once = connection.execution_options(no_parameters=True, stream_results=True)
+                found = once.exec_driver_sql(sql_text(words))
+                rows = [tuple(map(_as_value, row)) for row in found.fetchmany(self.most_rows + 1)]
+                if any(isinstance(value, (str, bytes)) and len(value) > MOST_BYTES for row in rows for value in row):
+                    raise QueryError("the query does not run: a value is too long")
+                return tuple(found.keys()), rows
+        except QueryError:
+            raise
+        except NqgError as error:
+            raise QueryError(f"the query does not run: {error}") from None
+
+    def _check(self, words: list[str]) -> None:
+        """Refuse what is not known to be harmless: names of nothing in the schema, functions not on the list, marks."""
+        lower = [word.lower() for word in words]
+        depth = max(accumulate((word == "(") - (word == ")") for word in words))
+        if sum(map(len, words)) > MOST_BYTES or depth > BOUNDS[sqlite3.SQLITE_LIMIT_EXPR_DEPTH]:
+            raise QueryError("the query does not run: it is too long, or too deep")
+        if lower.count("select") > BOUNDS[sqlite3.SQLITE_LIMIT_COMPOUND_SELECT] or len(words) > MOST_WORDS:
+            raise QueryError("the query does not run: it is too long, or selects too often")
+        tables = {table.name for table in self.schema.tables}
+        known = tables.union(KEYWORDS, *(table.columns for table in self.schema.tables))
+        known |= {word for before, word in pairwise(lower) if before == "as" or before in tables}  # aliases
+        for word, after in zip(lower, [*lower[1:], ""], strict=True):
+            is_string, is_name = word[0] in QUOTES, NAME.fullmatch(word) is not None
+            is_called = is_name and after == "(" and word not in KEYWORDS
+            if (
+                (is_string and "\\" in word)
+                or (is_name and word in FORBIDDEN)
+                or (is_name and word not in (FUNCTIONS if is_called else known))
+                or not (is_string or is_name or word in MARKS or is_number(word))
+            ):
+                raise QueryError(f"the query does not run: {word!r:.80} is not allowed in it")
+
+
+def _as_value(value: Any) -> Value:
+    """
+    >>> from decimal import Decimal
+    >>> _as_value(Decimal("1.50")), _as_value(True), _as_value(memoryview(b"a"))
+    (1.5, 1, b'a')
+    """
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    return value if value is None or isinstance(value, (str, int, float, bytes)) else str(value)
 
 
 def same_result(rows: Rows, others: Rows, *, ordered: bool) -> bool:

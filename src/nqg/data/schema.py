@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from nqg.data.sql import QUOTES, SPACE, is_number, sql_tokens, sql_words
 from nqg.errors import FormatError, SettingsError
-from nqg.files import read_json
+from nqg.files import is_url, read_json
 from nqg.grammar.target_grammar import spelled, spelled_all
 from nqg.settings_reader import read_dataclass, read_value
 
@@ -73,8 +73,11 @@ def read_schemas(path: Path) -> Mapping[str, Schema]:
     return schemas
 
 
-def read_database(path: Path) -> Schema:
-    """The schema of a SQLite database, which is only read; it is called after the file."""
+def read_database(place: Path | str) -> Schema:
+    """The schema of a SQLite database, which is only read, and called after the file; or of what a URL names."""
+    if is_url(place):
+        return _read_url(str(place))
+    path = Path(place)
     if not os.path.isfile(path):  # sqlite3 says of every mistake that it is "unable to open database file"
         raise FormatError("expected a SQLite database, found no such file", path)
     try:
@@ -105,6 +108,29 @@ def read_database(path: Path) -> Schema:
         if refers_to is not None  # the primary key goes without saying
     )
     return Schema(path.stem.lower(), tables, foreign_keys)
+
+
+def _read_url(url: str) -> Schema:
+    """The schema of a database that SQLAlchemy reaches: the tables and views that its user finds without a prefix."""
+    from nqg.database_url import connected
+
+    with connected(url) as connection:
+        from sqlalchemy import inspect
+
+        found, name = inspect(connection), Path(connection.engine.url.database or "database").stem.lower()
+        names = [*found.get_table_names(), *found.get_view_names()]
+        if not names:
+            raise FormatError("expected a database with at least one table, found none")
+        tables = tuple(
+            Table(each.lower(), tuple(own["name"].lower() for own in found.get_columns(each))) for each in names
+        )
+        keys = tuple(
+            ForeignKey(f"{each}.{column}".lower(), f"{key['referred_table']}.{other}".lower())
+            for each in names
+            for key in found.get_foreign_keys(each)
+            for column, other in zip(key["constrained_columns"], key["referred_columns"], strict=True)
+        )
+    return Schema(name, tables, keys)
 
 
 def read_entries(kind: type[Entry], path: Path) -> list[Entry]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from nqg.data.schema import Schema, SqlForm, sql_target_grammar
 from nqg.data.sql import QUOTES, is_number, quoted, sql_text, sql_tokens, sql_words, word_matches
 from nqg.data.sql_names import AliasStyle, named_aliases, numbered_aliases, qualified_share, sql_problem
 from nqg.errors import FormatError
-from nqg.files import read_json, write_text
+from nqg.files import is_url, read_json, write_text
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.settings_reader import read_dataclass
 from nqg.text.gazetteer import column_values
@@ -101,15 +101,17 @@ class SqlPrograms:
         """Which table, alias or column of a query does not exist or could be several, in words; "" if all is well."""
         return sql_problem(query, self.schema)
 
-    def column_slots(self, database: Path, pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
+    def column_slots(self, database: Path | str, pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
         """The slots that pairs of a question and its query show: columns some of whose values are in both; numbers.
 
-        They are what a settings file would say: `city = {column = "customers.city", database = "shop.db"}`.
+        A column whose values another one of them has, too, is part of that slot: what is said of cities of customers
+        is said of those of shops. They are what a settings file would say:
+        `customers-city = {column = "customers.city", database = "shop.db"}`.
         """
         tokenize = SentenceTokenizer().tokenize
         read = [([word.casefold() for word in tokenize(question)], sql_words(query)) for question, query in pairs]
         strings = [{word[1:-1].casefold() for word in query if word[0] in QUOTES} for _, query in read]
-        found: dict[str, dict[str, str]] = {}
+        shared: dict[str, Set[str]] = {}  # names of the columns that questions and queries share
         for column in self.schema.columns:
             names = column_values(database, column, tokenize)
             shown = {
@@ -119,8 +121,14 @@ class SqlPrograms:
                 if value.casefold() in own
             }
             if len(shown) >= FEWEST:
-                name = re.sub(r"[^a-z0-9]+", "-", column).strip("-")
-                found[name] = {"column": column, "database": str(database.resolve())}
+                shared[column] = names.values.keys()
+        place = str(database if is_url(database) else Path(database).resolve())
+        largest = sorted(shared, key=lambda column: -len(shared[column]))
+        found = {
+            re.sub(r"[^a-z0-9]+", "-", column).strip("-"): {"column": column, "database": place}
+            for column in shared
+            if not any(shared[column] <= shared[larger] for larger in largest[: largest.index(column)])
+        }
         numbers = {word for words, query in read for word in {*words}.intersection(query) if is_number(word)}
         return found | ({"number": {"kind": "number"}} if len(numbers) >= FEWEST else {})
 

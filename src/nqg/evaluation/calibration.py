@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TypeVar
 
 import numpy as np
@@ -27,11 +27,22 @@ from nqg.data.examples import Example, distinct_pairs
 from nqg.errors import NqgError, SettingsError
 from nqg.evaluation.metrics import Match
 from nqg.grammar.chart import charts, goal_charts
+from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.slots import columns, of_sentences
+from nqg.grammar.slots import columns, mentions_of, of_sentences
 from nqg.inference.hybrid import DECIMALS, NEVER, Calibration, Gate, Hybrid, grammar_of, level
 from nqg.inference.parser import Parser
-from nqg.model.confidence import LEAST_CONFIDENCE, Calibrator, Evidence, Observation, RulePairs, Weights, rule_pairs
+from nqg.model.confidence import (
+    LEAST_CONFIDENCE,
+    Calibrator,
+    Evidence,
+    KnownContexts,
+    Observation,
+    RulePairs,
+    Weights,
+    rule_pairs,
+    value_contexts,
+)
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
 from nqg.training.parser_training import distinct
@@ -202,10 +213,24 @@ def fold_trials(
 
 def known_pairs(parser: Parser, examples: Sequence[Example]) -> RulePairs:
     """The pairs of rules in the parser's derivations of those different examples that it gets right."""
+    return RulePairs.of(right_derivations(parser, examples), parser.grammar.numbers)
+
+
+def right_derivations(parser: Parser, examples: Sequence[Example]) -> Iterator[Derivation]:
+    """The parser's derivations of those different examples that it gets right."""
     examples = distinct(examples)
-    answers = zip(parser.answers(example.source for example in examples), examples, strict=True)
-    right = (answer.reading for answer, example in answers if exact_match(answer.target, example.target))
-    return RulePairs.of((reading.derivation for reading in right if reading), parser.grammar.numbers)
+    for answer, example in zip(parser.answers(each.source for each in examples), examples, strict=True):
+        if answer.reading and exact_match(answer.target, example.target):
+            yield answer.reading.derivation
+
+
+def known_contexts(grammar: Grammar, derivations: Sequence[Derivation]) -> KnownContexts:
+    """Before which words derivations have values of a slot, and free text has none."""
+    free_text, sources = grammar.slots.free_text if grammar.slots else {}, [each.source for each in derivations]
+    if not free_text:
+        return KnownContexts()
+    found = zip(derivations, mentions_of(grammar, sources), strict=True)
+    return KnownContexts.of(chain.from_iterable(value_contexts(*each, free_text) for each in found))
 
 
 def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
@@ -249,9 +274,16 @@ def fitted_calibrator(
     right = sum(each.grammar_is_right for each in answered)
     from nqg.inference.corrections import correction_trials
 
-    corrected = correction_trials(parser, distinct(examples))
-    weights, known, least = fitted_weights(trials), known_pairs(parser, examples), least_confidence(trials, precision)
-    return Calibrator(weights, known, len(answered), right, corrected, least)
+    derivations = list(right_derivations(parser, examples))
+    return Calibrator(
+        fitted_weights(trials),
+        RulePairs.of(derivations, parser.grammar.numbers),
+        len(answered),
+        right,
+        correction_trials(parser, distinct(examples)),
+        least_confidence(trials, precision),
+        known_contexts(parser.grammar, derivations),
+    )
 
 
 def with_confidence(trials: Iterable[GateTrial], weights: Weights) -> list[GateTrial]:

@@ -23,6 +23,7 @@ from nqg.grammar.grammar import Grammar, NonTerminal, Rule
 from nqg.inference.gaps import explained, gaps
 from nqg.inference.parser import Parser
 from nqg.model.confidence import rule_pairs
+from nqg.text.gazetteer import Tokenize
 
 MOST = 20_000  # sentences of a log that are looked at: its last ones
 CLOSED = 0.25  # what a gap is still worth after a sentence that closes it was chosen
@@ -38,6 +39,9 @@ class Suggestion:
     program: str | None
     nearest: Rule | None
     gaps: tuple[str, ...]
+    guess_of: str | None = (
+        None  # whose program it is, where it is a guess: a training sentence's, or a part's of this one
+    )
 
 
 def logged(path: Path) -> Iterator[str]:
@@ -54,9 +58,10 @@ def logged(path: Path) -> Iterator[str]:
 
 def suggested(parser: Parser, log: Path, train: Path | None, count: int, most: int = MOST) -> list[Suggestion]:
     """What to annotate of the last sentences of a log that the training file does not have."""
-    known = {" ".join(example.source.split()) for example in read_examples(train)} if train else set()
+    examples = read_examples(train) if train else []
+    known = {" ".join(example.source.split()) for example in examples}
     sentences = [each for each in logged(log) if " ".join(each.split()) not in known]
-    return list(suggestions(parser, sentences[-most:], count))
+    return list(suggestions(parser, sentences[-most:], count, examples))
 
 
 def addable_examples(train: Path) -> list[Example]:
@@ -77,8 +82,13 @@ def add_example(train: Path, example: Example, parser: Parser) -> None:
     append_line(train, line)
 
 
-def suggestions(parser: Parser, sentences: Iterable[str], count: int) -> Iterator[Suggestion]:
-    """The sentences that teach most, best first; of equal ones each is asked for once, in the order of the log."""
+def suggestions(
+    parser: Parser, sentences: Iterable[str], count: int, known: Sequence[Example] = ()
+) -> Iterator[Suggestion]:
+    """The sentences that teach most, best first; of equal ones each is asked for once, in the order of the log.
+
+    Where the parser has no program for one, that of the nearest of the `known` examples is a guess.
+    """
     distinct = list(dict.fromkeys(" ".join(sentence.split()) for sentence in sentences))
     answers = [answer for answer in parser.answers(distinct) if answer.source_tokens]
     lacking = [new_in(answer, parser) for answer in answers]
@@ -90,7 +100,8 @@ def suggestions(parser: Parser, sentences: Iterable[str], count: int) -> Iterato
         left.remove(best)
         for gap in lacking[best]:
             worth[gap] *= CLOSED
-        yield suggestion(answers[best], lacking[best], parser)
+        found = suggestion(answers[best], lacking[best], parser)
+        yield found if found.program else guessed(found, answers[best], parser, known)
 
 
 def _value(answer: Answer, lacking: Sequence[str], worth: dict[str, float]) -> float:
@@ -127,6 +138,35 @@ def suggestion(answer: Answer, lacking: tuple[str, ...], parser: Parser) -> Sugg
     else:
         why, program = f"unsure: {', '.join(lacking)}", answer.target
     return Suggestion(answer.source, why, program, nearest_rule(parser.grammar, answer.source_tokens), lacking)
+
+
+def guessed(found: Suggestion, answer: Answer, parser: Parser, known: Sequence[Example]) -> Suggestion:
+    """The suggestion with the program of the nearest example or, where none has a word of it, of its longest part."""
+    if nearest := nearest_example(known, found.source, parser.model.text.sentences.tokenize):
+        return replace(found, program=nearest.target, guess_of=nearest.source)
+    words = answer.source_tokens
+    parts = [" ".join(words[part.start : part.end]) for part in gaps(parser.grammar, words).islands]
+    answered = [each for each in parser.answers(sorted(parts, key=len, reverse=True)) if each.target]
+    return replace(found, program=answered[0].target, guess_of=answered[0].source) if answered else found
+
+
+def nearest_example(known: Sequence[Example], sentence: str, tokenize: Tokenize) -> Example | None:
+    """The example that has most words in common with a sentence, and fewest others; rare words count for more.
+
+    >>> lamp, fan = Example("turn on the lamp", "on(lamp)"), Example("turn off the fan", "off(fan)")
+    >>> nearest_example([lamp, fan], "is the fan off", str.split).target
+    'off(fan)'
+    """
+    cut = [{word.casefold() for word in tokenize(example.source)} for example in known]
+    examples_with = Counter(word for words in cut for word in words)
+    own = {word.casefold() for word in tokenize(sentence)}
+
+    def weight(words: Iterable[str]) -> float:
+        return sum(math.log1p(len(known) / (1 + examples_with[word])) for word in sorted(words))
+
+    likeness = [2 * weight(words & own) / (weight(words) + weight(own) or 1.0) for words in cut]
+    best = max(range(len(known)), key=lambda place: (likeness[place], -place), default=None)
+    return known[best] if best is not None and likeness[best] > 0 else None
 
 
 def nearest_rule(grammar: Grammar, words: Sequence[str]) -> Rule | None:

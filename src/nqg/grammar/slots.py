@@ -80,11 +80,14 @@ def slot_seeds(pairs: Iterable[tuple[Tokens, Tokens]]) -> list[Rule]:
 
 
 def _keyword_arguments(target: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The arguments `key = value` and `"key" : "value"` of a program, each whole and its value alone."""
+    """The arguments `key = value` and `"key" : "value"` of a program, each whole and its value alone.
+
+    `city . name = ' @name_1 '` is none: a comparison, of which `name = ' @name_1 '` is not a part.
+    """
     for at in range(1, len(target) - 1):
-        if target[at] not in ("=", ":"):
-            continue
         first = at - 3 if target[at - 1] in QUOTES and at >= 3 else at - 1
+        if target[at] not in ("=", ":") or target[max(first - 1, 0)] == ".":
+            continue
         last = at + 1
         if target[last] in QUOTES:
             last = next((end for end in range(last + 1, len(target)) if target[end] == target[at + 1]), last)
@@ -127,6 +130,21 @@ def _with_slots(rule: Rule) -> Iterator[Rule]:
     if len(numbers) == len(open_places) and set(numbers) == needed:
         sides = (tuple(numbers.get(each, each) for each in side) for side in (rule.source, rule.target))
         yield Rule(*sides)
+
+
+def with_numbers(rules: Iterable[Rule], sources: Iterable[Tokens]) -> Iterator[Rule]:
+    """Rules that read slots as a search in marked sentences begins with them: one for each placeholder of a slot.
+
+    >>> print(*with_numbers([Rule.parse("@time ### at = @time")], [["wake", "me", "@time_2"]]))
+    @time_2 ### at = @time_2
+    """
+    placeholders = {token: slot for token in sorted({*chain.from_iterable(sources)}) if (slot := slot_of(token))}
+    for rule in rules:
+        if not str(rule.source[0]).startswith(SLOT):
+            yield rule
+        for placeholder, slot in placeholders.items():
+            if rule.source == (slot,):
+                yield Rule((placeholder,), tuple(placeholder if each == slot else each for each in rule.target))
 
 
 def with_placeholders(target_grammar: TargetGrammar, programs: Iterable[Tokens]) -> TargetGrammar:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -75,10 +75,12 @@ class Induction:
         sample = shortest_first(map(self._searched, self._examples), self.settings.shortest)
         if not sample:
             raise NqgError("there are no examples to learn from")
-        self._begin(sample, self._seeds)
+        known = Grammar.of(self._seeds, self.settings.max_non_terminals)
+        derived = {*sample}.difference(_underivable_parts(known, sample)) if self._seeds else set()
+        self._begin(sample, self._seeds, derived)
 
-    def _begin(self, examples: Sequence[Example], rules: Iterable[Rule]) -> None:
-        """Begin a search with `rules`, and with a rule for each of `examples`, which join the sample."""
+    def _begin(self, examples: Sequence[Example], rules: Iterable[Rule], derived: Container[Example] = ()) -> None:
+        """Begin a search with `rules`, and one for each of `examples` not `derived`; all of them join the sample."""
         settings = self.settings
         self._sample += examples
         self._vocabulary = vocabulary = TerminalVocabulary.of(self._sample, [*self._seeds, *self._lexicon])
@@ -86,7 +88,8 @@ class Induction:
             LabelRule(vocabulary.labels(example.source_tokens), vocabulary.labels(example.target_tokens))
             for example in self._sample
         ]
-        new = pairs[len(pairs) - len(examples) :]
+        joined = zip(pairs[len(pairs) - len(examples) :], examples, strict=True)
+        new = [pair for pair, example in joined if example not in derived]
         shared = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
         identities = filter(self._has_signature, shared)
         lexicon = {

@@ -42,12 +42,13 @@ from nqg.grammar.slots import columns, mentions_of, of_sentences, views
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.gaps import explained
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
-from nqg.model.confidence import rule_pairs
+from nqg.model.confidence import rule_pairs, value_contexts
 from nqg.model.scorer import untrained_bonuses
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.spans import SpanTable, anchors
 from nqg.model.subwords import Subwords, collate, tokenize
 from nqg.model_folder import pretrained, push_to_hub
+from nqg.text.mentions import Mention
 from nqg.text.preprocessing import Preprocessor, TokenizedSentence
 from nqg.training.processes import best_device
 
@@ -244,17 +245,20 @@ class Parser:
                 found[number] = Answer(sentence.raw, system=GRAMMAR, reason=reason, words=sentence.words)
             if options.chart:
                 found[number] = replace(found[number], chart=spans.get(number, ()))
-        return [self._with_confidence(found[number]) for number in range(len(sentences))]
+        return [self._with_confidence(found[number], mentions[number]) for number in range(len(sentences))]
 
-    def _with_confidence(self, answer: Answer) -> Answer:
+    def _with_confidence(self, answer: Answer, mentions: Sequence[Mention]) -> Answer:
         calibrator, reading = self.model.calibrator, answer.reading
         if calibrator is None or reading is None:
             return answer
         pairs = rule_pairs(reading.derivation, self.grammar.numbers)
         trained, least = len(self.model.trained_rules), self.options.least_confidence
         confidence = calibrator.confidence(reading.probability, pairs, trained)
+        free_text = self.grammar.slots.free_text if self.grammar.slots else {}
+        if free_text:
+            confidence *= calibrator.contexts.share(value_contexts(reading.derivation, mentions, free_text))
         if least is None:
-            least = calibrator.least_confidence if self.grammar.slots and self.grammar.slots.free_text else 0.0
+            least = calibrator.least_confidence if free_text else 0.0
         if confidence < least:
             reason = f"{UNSURE}: {in_percent(confidence)}"
             return replace(answer, target=None, probability=None, reading=None, reason=reason)

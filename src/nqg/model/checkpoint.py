@@ -82,6 +82,7 @@ class Provenance:
     records: tuple[Record, ...] = ()  # what was noted after each step
     measurements: tuple[Measurement, ...] = ()
     sentences: tuple[str, ...] = ()  # a few of the training data, short ones first: for people who want to try it
+    induction: Mapping[str, Any] = field(default_factory=dict)  # the settings, where rules were searched
 
     @classmethod
     def of(cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()) -> Provenance:

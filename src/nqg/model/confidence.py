@@ -4,6 +4,7 @@ That probability compares the readings that a grammar has of a sentence; the onl
 it is. What tells right from wrong is how new a derivation is: whether its rules fill slots of other rules that they
 filled in derivations of the training examples too and, if not, how surprising that is. A `Calibrator` weighs both. It
 is fitted to answers about held-out training examples (`nqg.evaluation.calibration`), and is part of a model folder.
+Free text can swallow anything: what training has as values of other slots behind the same words speaks against it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from functools import cached_property
 from itertools import product
@@ -25,8 +26,9 @@ from nqg.errors import FormatError, SettingsError
 from nqg.files import read_json, write_text
 from nqg.grammar.arrays import FloatArray
 from nqg.grammar.derivation import Derivation
-from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.grammar import SLOT, Grammar, Rule, ValueRule
 from nqg.settings_reader import read_dataclass
+from nqg.text.mentions import Mention
 
 FILE = "confidence.json"  # in a model folder
 MOST_COUNT = 1 << 53  # of a pair: more is no number of examples, and too much for arithmetic
@@ -249,6 +251,61 @@ class CorrectionTrials:
         return (self.right + 1) / (self.answers + 2)
 
 
+class ValueContext(NamedTuple):
+    """A value of a slot in a derivation, and the word before it; `in_text` says that it is a part of free text."""
+
+    word: str
+    slot: str
+    in_text: bool
+
+
+def value_contexts(
+    derivation: Derivation, mentions: Iterable[Mention], free_text: Container[str]
+) -> Iterator[ValueContext]:
+    """The values in a derivation, and what the sentence mentions inside of its free text, behind another word of it."""
+    words, mentions = derivation.source, list(mentions)
+    for rule, span in ((each.rule, each.span) for each in derivation.hyperedges):
+        if not isinstance(rule, ValueRule):
+            continue
+        slot = str(rule.slot_rule.source[0]).removeprefix(SLOT)
+        if slot in free_text:
+            inside = (each for each in mentions if span.start < each.start and each.end <= span.end)
+            yield from (ValueContext(words[each.start - 1], each.slot, True) for each in inside)
+        elif span.start:
+            yield ValueContext(words[span.start - 1], slot, False)
+
+
+@dataclass(frozen=True)
+class KnownContexts:
+    """Words before values of a slot, and how often: those of training before which none is a part of free text.
+
+    >>> as_value, in_text = ValueContext("at", "time", False), ValueContext("at", "time", True)
+    >>> KnownContexts.of([as_value] * 3).share([in_text]), KnownContexts.of([as_value, in_text]).share([in_text])
+    (0.2, 1.0)
+    """
+
+    rows: tuple[tuple[str, str, int], ...] = ()  # word, slot, count
+
+    def __post_init__(self) -> None:
+        if wrong := [list(row) for row in self.rows if not 0 < row[2] < MOST_COUNT]:
+            raise SettingsError(f"expected how often a value was seen, found {wrong[0]}")
+
+    @classmethod
+    def of(cls, contexts: Iterable[ValueContext]) -> KnownContexts:
+        counts = Counter(contexts)
+        values = (each for each in sorted(counts) if not each.in_text and not counts[each._replace(in_text=True)])
+        return cls(tuple((each.word, each.slot, counts[each]) for each in values))
+
+    @cached_property
+    def counts(self) -> Mapping[tuple[str, str], int]:
+        return {(word, slot): count for word, slot, count in self.rows}
+
+    def share(self, contexts: Iterable[ValueContext]) -> float:
+        """The probability that text with such values in it is text, given how often they were values of their own."""
+        found = (self.counts.get((each.word, each.slot), 0) for each in contexts if each.in_text)
+        return min((1 / (count + 2) for count in found if count), default=1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Calibrator:
     """What gives the answers of one model their confidence, and how many trials it was fitted to.
@@ -262,6 +319,7 @@ class Calibrator:
     right: int
     corrections: CorrectionTrials = CorrectionTrials()
     least_confidence: float = LEAST_CONFIDENCE
+    contexts: KnownContexts = KnownContexts()
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_confidence <= 1:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
-from nqg.files import numbered_lines, write_text
+from nqg.files import is_url, numbered_lines, write_text
 
 Tokenize = Callable[[str], Sequence[str]]
 
@@ -84,11 +84,16 @@ def write_gazetteer(path: Path, gazetteer: Gazetteer) -> None:
     write_text(path, "".join(f"{name}\t{value}\n" for name, value in gazetteer.values.items()))
 
 
-def column_values(database: Path, column: str, tokenize: Tokenize = str.split) -> Gazetteer:
-    """The distinct values of a column, `table.column` in any casing, of an SQLite file."""
+def column_values(database: Path | str, column: str, tokenize: Tokenize = str.split) -> Gazetteer:
+    """The distinct values of a column, `table.column` in any casing, of an SQLite file or what a URL names."""
     table, dot, name = column.partition(".")
     if not dot or not table or not name:
         raise SettingsError(f"expected 'table.column' as the column of a slot, found '{column}'")
+    if is_url(database):
+        from nqg.database_url import values_of  # which needs SQLAlchemy
+
+        return Gazetteer.of(((value, value) for value in values_of(str(database), column)), tokenize)
+    database = Path(database)
     if not os.path.isfile(database):  # False for names that no file can have, too
         raise NqgError(f"{database}: no such file; expected an SQLite database")
     try:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import regex
 
 from nqg.errors import FormatError, LimitExceeded, Place, UnknownName
+from nqg.files import is_url
 from nqg.settings_reader import read_dataclass
 from nqg.text.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer, write_gazetteer
 from nqg.text.languages import LANGUAGES
@@ -49,7 +50,7 @@ class SlotTable:
     regex: str | None = None
     gazetteer: str | None = None  # path of a file
     column: str | None = None  # table.column
-    database: str | None = None  # path of an SQLite file
+    database: str | None = None  # path of an SQLite file, or a URL
     text: int | None = None  # words that free text may have
     form: str | None = None  # how programs write a value, if it is not to be learned
 
@@ -131,7 +132,8 @@ def _read_slot(name: str, value: object, place: Place | Path | None, folder: Pat
     if table.gazetteer is not None:
         names = read_gazetteer(folder / table.gazetteer, tokenize)
     elif table.column is not None and table.database is not None:
-        names = column_values(folder / table.database, table.column, tokenize)
+        database = table.database if is_url(table.database) else folder / table.database
+        names = column_values(database, table.column, tokenize)
     try:
         slot = Slot(name, kind, (table.form,) if table.form else (), "", table.regex, table.text, names)
         _ = slot.pattern  # refused here rather than at the first sentence

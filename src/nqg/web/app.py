@@ -21,7 +21,14 @@ from urllib.parse import parse_qs
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from fastapi.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -197,7 +204,8 @@ async def log_in(request: Request) -> Response:
     access: Access = request.app.state.access
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
     if not access.is_token(form.get("token", [""])[0].strip()):
-        return FileResponse(STATIC / "login.html", 401)
+        page = (STATIC / "login.html").read_text("utf-8")
+        return HTMLResponse(page.replace('role="alert">', 'role="alert">This is not the token.'), 401)
     answer = RedirectResponse("/", 303)
     answer.set_cookie(COOKIE, access.session, httponly=True, samesite="strict", path="/")
     return answer

@@ -424,17 +424,21 @@ class RulesResponse(Message):
 
 
 class SuggestedSentence(Message):
-    """A sentence to annotate, why, the nearest rule as HTML and, perhaps, a program to accept or to correct."""
+    """A sentence to annotate, why, the nearest rule as HTML and, perhaps, a program to accept or to correct.
+
+    A guess is the program of another sentence, or of a part of this one, which `guess_of` names.
+    """
 
     source: str
     why: str
     program: str | None
     nearest: str | None
+    guess_of: str | None
 
     @classmethod
     def of(cls, found: Suggestion) -> SuggestedSentence:
         nearest = rule_picture(found.nearest) if found.nearest else None
-        return cls(source=found.source, why=found.why, program=found.program, nearest=nearest)
+        return cls(source=found.source, why=found.why, program=found.program, nearest=nearest, guess_of=found.guess_of)
 
 
 class SuggestionsResponse(Message):

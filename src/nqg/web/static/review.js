@@ -15,7 +15,7 @@ async function list() {
   }
 }
 
-function card({ source, why, program, nearest }) {
+function card({ source, why, program, nearest, guess_of: guessOf }) {
   const place = make("textarea", { value: program ?? "", rows: 2, spellcheck: false, required: true });
   const [rule] = drawn(nearest);
   place.placeholder = rule?.querySelector(".yield").textContent ?? "";
@@ -25,7 +25,7 @@ function card({ source, why, program, nearest }) {
     make("h2", { textContent: source }),
     make("p", { className: "muted", textContent: why }),
     ...(nearest ? [make("p", { className: "muted" }, "nearest rule: ", rule)] : []),
-    make("label", {}, program ? "Proposed program" : "Program", place),
+    make("label", {}, guessOf ? `A guess, the program of “${guessOf}”: correct it` : program ? "Proposed program" : "Program", place),
     make("div", { className: "row wrap" },
       make("button", { type: "submit", textContent: "Accept" }),
       make("button", { type: "button", className: "quiet", textContent: "Skip", onclick: () => form.remove() })),
