@@ -211,13 +211,16 @@ class EncodedGrammar:
     arrays: GrammarArrays
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], inactive: Iterable[int] = ()) -> EncodedGrammar:
+    def of(cls, rules: Sequence[Rule], slot_rules: Mapping[int, str] | None = None) -> EncodedGrammar:
+        """The encoding of rules, given the terminals of slots by the numbers of those that read nothing but values."""
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
         terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
         vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
         arrays = grammar_arrays(*labels_of(rules, vocabulary))
-        arrays.active[list(inactive)] = False
-        return cls(vocabulary, arrays)
+        slots, read = np.full(len(rules), UNKNOWN, dtype=np.int32), slot_rules or {}
+        slots[list(read)] = [vocabulary[terminal] for terminal in read.values()]
+        arrays.active[list(read)] = False
+        return cls(vocabulary, arrays._replace(values=NO_VALUES._replace(slots=slots)))
 
     def collate(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
         """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""

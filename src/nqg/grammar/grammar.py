@@ -217,7 +217,7 @@ class Grammar:
         """The rules as integer arrays; made on first use."""
         from nqg.grammar.encoding import EncodedGrammar
 
-        return EncodedGrammar.of(self.rules, self.slot_rules)  # which read nothing but values
+        return EncodedGrammar.of(self.rules, self.slot_rules)
 
     @cached_property
     def typing(self) -> Typing | None:

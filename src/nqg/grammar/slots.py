@@ -16,14 +16,14 @@ from collections import ChainMap
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
-from itertools import accumulate, chain, pairwise
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain
 
 import numpy as np
 
 from nqg.errors import LimitExceeded
 from nqg.grammar.arrays import Int32Array, Int64Array
-from nqg.grammar.encoding import MOST_RULES, NO_VALUES, UNKNOWN, EncodedGrammar, ValueArrays, firsts_of
+from nqg.grammar.encoding import MOST_RULES, UNKNOWN, EncodedGrammar, ValueArrays, firsts_of
 from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, Symbol, Symbols, ValueRule
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.target_grammar import QUOTES, Category, Production, TargetGrammar, TargetSymbol, Wildcard
@@ -278,7 +278,8 @@ class SentenceGrammar(Grammar):
         rows = [(each.start, each.end, rule) for found in self._values for each, rule in found]
         starts, ends, rules = np.array(rows, dtype=np.int32).reshape(-1, 3).T
         text_rules, text_lengths = np.array(texts, dtype=np.int32).reshape(-1, 2).T
-        values = NO_VALUES._replace(
+        known = self.whole.encoded
+        values = known.arrays.values._replace(
             first=len(self.rules),
             first_text=len(self.rules) + len(rows),
             longest=min(max(lengths.values(), default=0), max(map(len, self.sources), default=0)),
@@ -293,7 +294,6 @@ class SentenceGrammar(Grammar):
             words = f"{int(self._first_words[-1]):,} words"
             reason = f"there are too many ways to read {words} as free text of up to {values.longest} words"
             raise LimitExceeded(f"{reason}; give a smaller length in [slots], or fewer or shorter sentences")
-        known = self.whole.encoded
         return EncodedGrammar(known.vocabulary, known.arrays._replace(values=values))
 
     def _text_count(self, values: ValueArrays) -> int:
@@ -339,27 +339,25 @@ class SentenceGrammar(Grammar):
 
     def with_meanings(self, graph: Hypergraph, targets: Sequence[Tokens]) -> EncodedGrammar:
         """The encoded grammar, which knows what the values in a graph mean that can be part of its targets."""
-        known, slot_rules, more = self.encoded, self.whole.slot_rules, dict[str, int]()
-        vocabulary, values, tokens = known.vocabulary, known.arrays.values, list[int]()
-        texts, first_text = len(values.text_rules), len(values.rules)
-        first_token, sizes = np.zeros((2, first_text + self._text_count(values)), dtype=np.int32)
+        known, more = self.encoded, dict[str, int]()
+        vocabulary, values, first_text = known.vocabulary, known.arrays.values, len(known.arrays.values.rules)
         for token in chain.from_iterable(targets):
             if token not in vocabulary:
                 more.setdefault(token, len(vocabulary) + len(more))
-
-        def mean(numbers: Int32Array | int, value: Sequence[str]) -> None:
-            first_token[numbers], sizes[numbers] = len(tokens), len(value)
-            tokens.extend(vocabulary.get(token, more.get(token, UNKNOWN)) for token in value)
-
-        for number, (mention, _) in enumerate(chain.from_iterable(self._values)):
-            mean(number, mention.value)
-        for number, sentence, start, end in self._texts_in(graph, targets):
-            for slot, alike in self._alike_texts.items():
-                mean(first_text + number * texts + alike, self._text_value(sentence, slot, start, end))
-        slots = np.full(len(self.rules), UNKNOWN, dtype=np.int32)
-        slots[list(slot_rules)] = [vocabulary[terminal] for terminal in slot_rules.values()]
-        meant = np.array(tokens, dtype=np.int32)
-        values = values._replace(first_token=first_token, sizes=sizes, tokens=meant, slots=slots)
+        meant = [mention.value for mention, _ in chain.from_iterable(self._values)]
+        found = list(self._texts_in(graph, targets))
+        for slot in self._alike_texts if found else ():
+            meant += [self._text_value(sentence, slot, start, end) for _, sentence, start, end in found]
+        lengths = np.fromiter(map(len, meant), dtype=np.int32, count=len(meant))
+        firsts = lengths.cumsum(dtype=np.int32) - lengths
+        first_token, sizes = np.zeros((2, first_text + self._text_count(values)), dtype=np.int32)
+        first_token[:first_text], sizes[:first_text] = firsts[:first_text], lengths[:first_text]
+        spans = np.array([number for number, *_ in found], dtype=np.int64) * len(values.text_rules) + first_text
+        for at, alike in enumerate(self._alike_texts.values() if found else ()):
+            own, rules = slice(first_text + at * len(found), first_text + (at + 1) * len(found)), spans[:, None] + alike
+            first_token[rules], sizes[rules] = firsts[own, None], lengths[own, None]
+        tokens = [vocabulary.get(token, more.get(token, UNKNOWN)) for token in chain.from_iterable(meant)]
+        values = values._replace(first_token=first_token, sizes=sizes, tokens=np.array(tokens, dtype=np.int32))
         arrays = known.arrays._replace(values=values)
         return EncodedGrammar(ChainMap(more, vocabulary) if more else vocabulary, arrays)  # type: ignore[arg-type]
 
@@ -373,19 +371,35 @@ class SentenceGrammar(Grammar):
         return {slot: np.array(texts, dtype=np.int32) for slot, texts in alike.items()}
 
     def _texts_in(self, graph: Hypergraph, targets: Sequence[Tokens]) -> Iterator[tuple[int, int, int, int]]:
-        """The spans of free text in a graph whose letters are in their target, as few are: number, sentence, place."""
+        """The spans of free text in a graph whose letters are those of tokens in their target: number and place."""
         values, bounds = self.encoded.arrays.values, graph.first_hyperedge[graph.first_node]
-        if not len(values.text_rules):
+        texts = np.flatnonzero(graph.rules >= values.first_text)
+        if not len(texts):
             return
-        for target, (low, high) in zip(targets, pairwise(bounds.tolist()), strict=True):
-            rules, wanted, read = graph.rules[low:high], letters_of(target), None
-            numbers = np.unique((rules[rules >= values.first_text] - values.first_text) // len(values.text_rules))
-            for number, (sentence, start, end) in zip(numbers.tolist(), self._spans(numbers), strict=True):
-                if read is None:  # the graph of a target is that of one sentence
-                    letters = [letters_of([word]) for word in self.sources[sentence]]
-                    read, ends = "".join(letters), [*accumulate(map(len, letters), initial=0)]
-                if read[ends[start] : ends[end]] in wanted:
-                    yield number, sentence, start, end
+        spans = (graph.rules[texts] - values.first_text) // len(values.text_rules)
+        most = int(spans.max()) + 1
+        asked, numbers = np.divmod(np.unique((np.searchsorted(bounds, texts, side="right") - 1) * most + spans), most)
+        letters: dict[int, list[str]] = {}
+        last = -1
+        for target, number, (sentence, start, end) in zip(
+            asked.tolist(), numbers.tolist(), self._spans(numbers), strict=True
+        ):
+            if target != last:
+                own = list(map(_letters, targets[target]))
+                wanted, edges, last = "".join(own), {*accumulate(map(len, own), initial=0)}, target
+            if sentence not in letters:
+                letters[sentence] = list(map(_letters, self.sources[sentence]))
+            read = "".join(letters[sentence][start:end])
+            at = wanted.find(read)
+            while at >= 0 and not (at in edges and at + len(read) in edges):
+                at = wanted.find(read, at + 1)
+            if at >= 0:
+                yield number, sentence, start, end
+
+
+@lru_cache(1 << 16)
+def _letters(word: str) -> str:
+    return letters_of([word])
 
 
 def words_of(sentence: Tokens | TokenizedSentence) -> tuple[str, ...]:

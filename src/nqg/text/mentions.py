@@ -134,7 +134,9 @@ def letters_of(words: Iterable[str]) -> str:
     'cafen2'
     """
     text = "".join(words).casefold()
-    return "".join(filter(str.isalnum, text if text.isascii() else normalize("NFKD", text)))
+    if text.isascii():
+        return text if text.isalnum() else "".join(filter(str.isalnum, text))
+    return "".join(filter(str.isalnum, normalize("NFKD", text)))
 
 
 def spans_like(words: Sequence[str], value: Sequence[str], longest: int) -> Iterator[tuple[int, int]]:
