@@ -60,3 +60,14 @@ def test_columns_of_other_tables_are_abstentions_where_aliases_tell_the_table() 
         "select state . capital from city as city join city as city_2 limit 1",
     ):
         assert (answer(named, names_aliases=True).target, answer(named, names_aliases=True).reason) == (None, ILLEGAL)
+
+
+@pytest.mark.parametrize("names_aliases", [False, True], ids=["as published", "after their tables"])
+def test_made_pairs_that_fit_their_database_come_among_training_examples_as_t5_reads_them(names_aliases: bool) -> None:
+    task = data(names_aliases=names_aliases)
+    (learned,) = task.for_grammar([EXAMPLE])
+    made = task.fitting([learned, replace(learned, target=learned.target.replace("capital", "mayor"))])
+    assert made == [learned]
+    real, other = task.among(made, 0.5)
+    assert real == task.for_seq2seq([EXAMPLE])[0]
+    assert other == replace(real, source=real.source.replace(EXAMPLE.source, learned.source))

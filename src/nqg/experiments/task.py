@@ -19,6 +19,7 @@ from nqg.data.examples import Example, distinct_pairs
 from nqg.data.funql import EntityKind, funql_target_grammar
 from nqg.data.schema import Schema, SqlConstants, SqlForm, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
+from nqg.data.sql import sql_text
 from nqg.data.sql_names import numbered_aliases, sql_problem
 from nqg.errors import FormatError, NqgError
 from nqg.evaluation.breakdown import Cause, breakdown
@@ -100,6 +101,18 @@ class RecipeData:
     def for_seq2seq(self, examples: Sequence[Example]) -> list[Example]:
         """Examples as T5 reads them: questions about a database with its whole schema, which the model may cut."""
         return with_schemas(examples, self.schemas) if self.schemas and self.reads_schemas else list(examples)
+
+    def among(self, made: Sequence[Example], real_share: float) -> list[Example]:
+        """Training examples among made ones, which come in the grammar's form, all as T5 reads them."""
+        if self.schemas:
+            written = numbered_aliases if self.recipe.names_aliases else str
+            made = [replace(pair, target=sql_text(written(pair.target).split())) for pair in made]
+        return mixed(self.for_seq2seq(self.train), self.for_seq2seq(made), real_share)
+
+    def fitting(self, made: Sequence[Example]) -> list[Example]:
+        """The made pairs whose programs are legal."""
+        is_legal = self.legality()
+        return [pair for pair in made if is_legal(pair, pair.target)]
 
     @property
     def target_grammar(self) -> TargetGrammar | None:
@@ -254,9 +267,10 @@ def run_geca(data: RecipeData, weights: str, seed: int, context: RunContext) -> 
     with timed(seconds, "recombining"):
         legal = data.target_grammar
         is_legal = (lambda target: legal.accepts(target.split())) if legal else bool
-        pairs = recombined(train, recipe.augmentation.samples, is_legal, seed)
+        pairs = data.fitting(recombined(train, recipe.augmentation.samples, is_legal, seed))
     settings = fine_tuning_settings(recipe, weights, seed, "geca")
-    found = fine_tuned(data, mixed(train, pairs, recipe.augmentation.real_share), weights, settings, context, seconds)
+    mixture = data.among(pairs, recipe.augmentation.real_share)
+    found = fine_tuned(data, mixture, weights, settings, context, seconds)
     return replace(found, figures={**found.figures, **sample_figures(data, pairs)})
 
 
@@ -267,7 +281,8 @@ def run_augmented(data: RecipeData, weights: str, seed: int, context: RunContext
     with timed(seconds, "filtering"):
         for step in augmentation.steps(Seq2seqSettings(model=weights), settings, context.device):
             context.progress(f"reverse model, loss {step.loss:.4f}", step.number, augmentation.settings.reverse_steps)
-    found = fine_tuned(data, augmentation.mixture, weights, settings, context, seconds)
+    mixture = data.among(augmentation.added, augmentation.settings.real_share)
+    found = fine_tuned(data, mixture, weights, settings, context, seconds)
     figures = {**found.figures, **sample_figures(data, augmentation.samples)}
     return replace(found, figures=figures, settings={**found.settings, **asdict(augmentation.settings)})
 
@@ -279,7 +294,9 @@ def drawn_samples(
     with timed(seconds, "induction and sampling"):
         target_grammar = data.target_grammar or infer_target_grammar(example.target_tokens for example in train)
         grammar = induced(recipe, train, target_grammar)
-        return Augmentation(grammar.typed_by(target_grammar), train, settings, seed, **more)
+        found = Augmentation(grammar.typed_by(target_grammar), train, settings, seed, **more)
+        found.samples = data.fitting(found.samples)
+        return found
 
 
 def sample_figures(data: RecipeData, samples: Sequence[Example]) -> dict[str, float]:
