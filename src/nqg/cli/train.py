@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
@@ -61,9 +61,6 @@ from nqg.seq2seq.settings import BASELINES, FineTuningSettings
 from nqg.settings_reader import read_dataclass
 from nqg.text.preprocessing import TextSettings
 from nqg.training.parser_training import ParserTraining, distinct
-
-if TYPE_CHECKING:
-    pass
 
 HELD_OUT = [kind.value for kind in HeldOut]
 Brief = TypeVar("Brief", TrainingSettings, FineTuningSettings)
@@ -278,13 +275,11 @@ def train(
 
     Example: nqg train train.tsv -o models/mine --like scan --dev dev.tsv
 
-    Little is lost to Ctrl-C or a kill: FOLDER.training keeps the state, and the
-    same command resumes from there and ends with the same model. FOLDER itself is
-    written, or replaced, only when the model is complete.
+    Little is lost to Ctrl-C or a kill: the same command goes on from what is in
+    FOLDER.training. FOLDER is written, or replaced, when the model is complete.
     """
     _check(context.params)
-    before = earlier_model(context.params)
-    chosen = project_settings(context.params, before)
+    chosen = project_settings(context.params, before := earlier_model(context.params))
     fallback = FallbackOptions.chosen(chosen, gate=gate)
     if system is not None and fallback:
         train_baseline(context, chosen, fallback)
