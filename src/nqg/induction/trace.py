@@ -46,7 +46,7 @@ def induction_config(
 def grammar_comments(config: RunConfig) -> list[str]:
     """Lines for the top of a grammar file."""
     seed_rules = config.extra["seed_rules"]
-    seeds = f" and {len(seed_rules):,} seed rules" if seed_rules else ""
+    seeds = f" and {len(seed_rules):,} seed rules {sha256(' '.join(seed_rules))[:16]}" if seed_rules else ""
     if legal := config.extra["target_grammar"]:
         seeds += f", with the target grammar {sha256(legal)[:16]}"
     return [
