@@ -8,10 +8,12 @@ import pytest
 
 from nqg.data.examples import Example
 from nqg.errors import NqgError, UnknownName
+from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction import choice
 from nqg.induction.choice import ALTERNATIVES, chosen_settings, trials
-from nqg.induction.description_length import description_length
+from nqg.induction.corpus import lexical_rules, underivable
+from nqg.induction.description_length import DescriptionLength, description_length, grammar_bits
 from nqg.induction.induce import Induction, induce
 from nqg.induction.settings import InductionSettings
 
@@ -40,6 +42,23 @@ def test_a_trial_is_a_search_with_one_change_and_the_shortest_description_is_kep
         assert trial.best == best
     assert len(found) == len(ALTERNATIVES)  # all but the frame: these programs share no beginning and no end
     assert chosen_settings(PAIRS) == best
+
+
+def test_lexical_rules_that_no_example_needs_are_not_charged_for() -> None:
+    pairs = [Example(f"border of {each}", f"border ( {each} )") for each in ("ohio", "utah", "iowa")]
+    pairs += [Example("borders of borders", "border ( border ( all ) )")]  # what repeats in a source is never cut out
+    given = {"returning": False}
+    first = next(trials(pairs, given))
+    settings = InductionSettings.automatic().changed(**given)
+    whole = induce(pairs, settings)
+    needed = list(whole)
+    for rule in sorted(map(str, lexical_rules(pairs))):
+        without = [each for each in needed if str(each) != rule]
+        if not underivable(Grammar.of(without), pairs):
+            needed = without
+    charged = grammar_bits(Grammar.of(needed), settings)
+    assert charged < grammar_bits(whole, settings)
+    assert first.length == DescriptionLength(charged, description_length(whole, pairs, settings).data_bits)
 
 
 def test_three_places_in_a_program_ask_for_three_non_terminals() -> None:

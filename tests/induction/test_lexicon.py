@@ -42,6 +42,14 @@ def test_a_rare_form_of_a_word_is_paired_with_the_token_that_begins_like_it() ->
     assert "capitals ### capital" in found
 
 
+def test_a_word_is_paired_with_every_token_that_begins_like_it_in_a_quarter_of_its_examples() -> None:
+    pairs = [(f"largest {each}", f"largest ( {each} )") for each in ("city", "lake", "town")]
+    by_population = ("largest state by people", "largest_one ( people , state )")
+    senses = {"largest ### largest", "largest ### largest_one"}
+    assert senses <= {*paired(*pairs, by_population, ("state", "state"))}
+    assert senses & {*paired(*pairs, ("largest river", "largest ( river )"), by_population)} == {"largest ### largest"}
+
+
 def test_such_a_rule_stays_although_no_example_needs_it() -> None:
     pairs = [Example(f"border of {each}", f"border ( {each} )") for each in ("ohio", "utah", "iowa")]
     pairs += [Example(f"what borders {each}", f"border ( {each} )") for each in ("ohio", "utah", "iowa")]

@@ -145,6 +145,18 @@ def test_a_sentence_outside_the_grammar_is_an_abstention_not_an_error(trained: P
     assert parse.probability is None
 
 
+@pytest.mark.parametrize("word", ["thrice", "jump", "opposite"])
+def test_where_no_grammar_can_be_right_every_sentence_is_an_abstention(word: str) -> None:
+    train = [example for example in SHORT if word not in example.source_tokens]
+    test = [example for example in SHORT if word in example.source_tokens]
+    training = TrainingSettings(steps=20, batch_size=64, warm_up=5, learning_rate=3e-3)
+    parser = Parser.train(induce(train), train, model=TINY, training=training, device="cpu")
+    answers = list(parser.answers(example.source for example in test))
+    assert len(answers) > 10
+    assert {answer.target for answer in answers} == {None}
+    assert {answer.reason for answer in answers} == {"no derivation"}
+
+
 @pytest.mark.parametrize("sentence", ["", "  \t "])
 def test_an_empty_sentence_is_an_abstention(trained: Parser, sentence: str) -> None:
     reason = "no derivation: the sentence is empty"

@@ -2,7 +2,8 @@
 
 The settings say how to search; the objective, with fitted probabilities, says what was found: how long the rules are,
 and how well what half of the examples shows tells the targets of the other half. So a trial is a search on examples of
-the training data, and settings are kept where they lead to fewer bits. Nothing else is looked at.
+the training data, and settings are kept where they lead to fewer bits. Nothing else is looked at. Lexical rules that no
+example needs are not charged for: they are there for sentences that the trial does not see.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nqg.data.examples import Example
@@ -81,6 +82,7 @@ def trials(
                 break
         grammar = induction.grammar
         length = description_length(grammar, part, settings)
+        length = replace(length, grammar_bits=length.grammar_bits - induction.spared_bits)
         is_best = length.total < least
         if is_best:
             best, least, found = settings, length.total, settings.changed(**{"returning": returning} | fixed)

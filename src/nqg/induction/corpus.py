@@ -26,6 +26,7 @@ Mask = NDArray[np.bool_]
 MOST_TOKENS = 500  # on a side of an example: charts and candidates take time with its square and more
 LEAST_GIVEN_WORD = 0.75  # a word that means a token rarely occurs without it
 LEAST_GIVEN_TOKEN = 0.25  # but several words, or forms of one, may mean it
+LEAST_ALIKE = 0.25  # of a word's examples have a token that begins like it: a word may mean several
 
 
 def shortest_first(examples: Iterable[Example], count: int | None = None) -> list[Example]:
@@ -139,8 +140,9 @@ def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
 
     over distinct examples: tokens that occur with everything, like `answer`, differ little. A token without a letter
     or digit is punctuation and not considered; of tokens that go equally well with a word, only one that is the word
-    itself is taken. A rare form of a word, *capitals*, says little about `capital`, nor is a token that most examples
-    have, `state`, told by its words: where no token is found so, it is enough that one begins like the word.
+    itself is taken. A rare form of a word, *capitals*, says little about `capital`, a token that most examples have,
+    `state`, is not told by its words, and *largest* is `largest` or `largest_one`: for tokens that begin like the word
+    it is enough that some of its examples have them.
 
     >>> pairs = [("turn left", "LEFT"), ("walk left", "LEFT WALK"), ("walk twice", "WALK WALK"), ("run", "RUN")]
     >>> [str(rule) for rule in lexical_rules(Example(*pair) for pair in pairs)]
@@ -159,20 +161,19 @@ def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
         return both / given - (other - both) / without if without else 0.0  # with everything: nothing to compare with
 
     best: dict[str, list[tuple[tuple[float, bool], str]]] = {}
-    alike: dict[str, tuple[int, str]] = {}
+    chosen: set[tuple[str, str]] = set()
     for (word, token), both in together.items():
-        if both / words[word] >= LEAST_GIVEN_WORD and is_cognate(word, token):
-            alike[word] = max(alike.get(word, (0, "")), (both, token))
+        if both / words[word] >= LEAST_ALIKE and is_cognate(word, token):
+            chosen.add((word, token))
         given_word = contingency(both, words[word], tokens[token])
         given_token = contingency(both, tokens[token], words[word])
         if given_word >= LEAST_GIVEN_WORD and given_token >= LEAST_GIVEN_TOKEN:
             best.setdefault(word, []).append(((given_word * given_token, word == token), token))
-    chosen = {word: token for word, (_, token) in alike.items()}
     for word, found in best.items():
         (score, token), *others = sorted(found, reverse=True)
         if all(other < score for other, _ in others):
-            chosen[word] = token
-    return [Rule((word,), (token,)) for word, token in sorted(chosen.items())]
+            chosen.add((word, token))
+    return [Rule((word,), (token,)) for word, token in sorted(chosen)]
 
 
 def is_cognate(word: str, token: str) -> bool:

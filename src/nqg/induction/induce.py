@@ -142,6 +142,11 @@ class Induction:
         """How many rules there are now, before the examples left out of the search get theirs."""
         return len(self._search.rules)
 
+    @property
+    def spared_bits(self) -> float:
+        """What lexical rules cost that are there for new sentences, since no example needs them."""
+        return self._search.spared_bits()
+
     def steps(self) -> Iterator[InductionStep]:
         """Make one step after the other; the grammar is valid after each."""
         while True:

@@ -445,6 +445,15 @@ class Search:
                 found[rule] = float(self.data_bits[examples].sum() - after.sum())
         return found
 
+    def spared_bits(self) -> float:
+        """What lexical rules cost that pruning leaves although no example needs them."""
+        spared: list[LabelRule] = []
+        for rule in sorted(self.lexicon.keys() & self.rules.keys()):
+            examples = np.flatnonzero(self.corpus.touched_by([rule]))
+            if np.all(np.isfinite(self._data_bits(examples, (), [*spared, rule]))):
+                spared.append(rule)
+        return sum(self.rules[rule] for rule in spared)
+
     def _returning_moves(self) -> Iterator[Move]:
         """Do without one rule after the other where that leads to a shorter description.
 
