@@ -166,7 +166,7 @@ def held_out_parts(train: Sequence[Example]) -> Iterator[tuple[str, list[Example
 def folds(changes: Mapping[str, Any]) -> None:
     """What grammars of a part of the training examples derive of the others."""
     usual = {"max_non_terminals": 3, "data_weight": 1 / 64, "factoring": True, "returning": False}
-    settings = InductionSettings.automatic().changed(**usual | changes)
+    settings = InductionSettings.automatic().changed(**{**usual, **changes})
     every: dict[str, list[float]] = {}
     for name in ("template", "length", "tmcd"):
         train, _ = load_dataset("geoquery", mirror=MIRROR).split(name)
