@@ -12,6 +12,7 @@ from rich.console import Console
 from typer.testing import Result
 
 from nqg.cli import terminal
+from nqg.data.catalogue import CATALOGUE
 from nqg.data.dataset import read_split
 from nqg.data.examples import Example, read_examples
 from nqg.errors import DataUnavailable, NqgError, UnknownName
@@ -54,8 +55,7 @@ def test_with_a_mirror_the_list_says_what_is_there(real_data: Path) -> None:
 
 def test_the_list_as_json_names_the_missing_files() -> None:
     entries = {entry["name"]: entry for entry in json.loads(nqg("list", "--json").stdout)}
-    names = ["scan", "geoquery", "geoquery-raw", "spider-ssp", "spider-xsp", "snips-playmusic", "snips-getweather"]
-    assert list(entries) == names
+    assert list(entries) == list(CATALOGUE)
     assert entries["spider-xsp"]["missing"] == [
         {"path": f"spider/{name}", "address": "https://yale-lily.github.io/spider", "bytes": None}
         for name in ("train_spider.json", "dev.json")
@@ -156,7 +156,7 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_code_2() -> None:
     assert run.returncode == 2
     assert run.stdout == ""
     assert run.stderr.splitlines() == [
-        "error: no dataset 'geo'; did you mean 'geoquery'? Known: geoquery, geoquery-raw, scan, "
+        "error: no dataset 'geo'; did you mean 'geoquery'? Known: cogs, geoquery, geoquery-raw, scan, "
         "snips-getweather, snips-playmusic, spider-ssp, spider-xsp"
     ]
 

@@ -54,7 +54,7 @@ def test_records_are_printed_as_json_and_systems_can_be_chosen(results: Path) ->
 
 def test_the_recipes_are_listed() -> None:
     done = runner.invoke(app, ["reproduce", "--list"])
-    assert done.stdout.splitlines()[0] == "geoquery-length"
+    assert done.stdout.splitlines()[0] == "cogs-gen"
     assert "spider-xsp" in done.stdout
 
 
