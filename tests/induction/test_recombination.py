@@ -40,5 +40,5 @@ def test_a_fragment_back_in_its_environment_is_the_example(examples: list[Exampl
 
 def test_only_legal_ones_and_only_so_many_are_kept() -> None:
     pairs = [Example(f"{word} {end}", f"{end} ( {word} )") for word in "abcd" for end in "xyz"][:-2]
-    found = recombined(pairs, 1, lambda target: target.startswith("z"))
+    found = recombined(pairs, 1, lambda pair: pair.target.startswith("z"))
     assert [pair.target[0] for pair in found] == ["z"]

@@ -165,20 +165,14 @@ def load_cogs(*paths: Path) -> list[Example]:
     return examples
 
 
-def _cogs_split(examples: Sequence[Example], *, name: str, test: range) -> Split:
-    made_by = {"dataset": "cogs", "split": name, "rule": f"train: train.tsv; test: {name}.tsv"}
-    return Split(train=tuple(range(_COGS_TRAIN)), test=tuple(test), made_by=made_by)
+def _by_file(dataset: str, split: str, rule: str, train: int, test: slice = slice(None)) -> NamedSplit:
+    """The first examples are for training, the others, or the slice `test` of them, to test on."""
 
+    def make(examples: Sequence[Example]) -> Split:
+        made_by = {"dataset": dataset, "split": split, "rule": rule}
+        return Split(train=tuple(range(train)), test=tuple(range(train, len(examples))[test]), made_by=made_by)
 
-def _by_file(dataset: str, train: int, examples: Sequence[Example]) -> Split:
-    """The examples of the first file are for training."""
-    made_by = {"dataset": dataset, "split": "standard", "rule": "train: the first file; test: the second"}
-    return Split(train=tuple(range(train)), test=tuple(range(train, len(examples))), made_by=made_by)
-
-
-def _xsp_split(examples: Sequence[Example]) -> Split:
-    made_by = {"dataset": "spider-xsp", "split": "standard", "rule": "train: train_spider.json; test: dev.json"}
-    return Split(train=tuple(range(7_000)), test=tuple(range(7_000, len(examples))), made_by=made_by)
+    return NamedSplit(make)
 
 
 _SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"
@@ -246,7 +240,7 @@ def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
             RemoteFile(f"snips/{file}", f"{folder}/{file}", marks=(b'"data":', size))
             for file, size in zip(names, sizes, strict=True)
         ),
-        splits={"standard": NamedSplit(partial(_by_file, name, sizes[0]))},
+        splits={"standard": _by_file(name, "standard", "train: the first file; test: the second", sizes[0])},
         beside=lambda *_: snips_files(slots),
     )
 
@@ -296,7 +290,9 @@ _XSP = Entry(
     fingerprint="0a5422c6595f02684e01fcc2044ef39890806d473bd99ff89065cb446796e78e",
     convert=lambda train, dev: list(chain(*load_spider_xsp(train, dev))),
     files=(_SPIDER_TRAIN, _SPIDER_DEV),
-    splits={"standard": NamedSplit(_xsp_split)},
+    splits={
+        "standard": _by_file("spider-xsp", "standard", "train: train_spider.json; test: dev.json", 7_000),
+    },
 )
 _COGS_TRAIN, _COGS_TEST, _COGS_GEN = 24_155, 3_000, 21_000
 _COGS = Entry(
@@ -313,10 +309,8 @@ _COGS = Entry(
         _cogs_file("gen", 3_203_248, "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159"),
     ),
     splits={
-        "test": NamedSplit(partial(_cogs_split, name="test", test=range(_COGS_TRAIN, _COGS_TRAIN + _COGS_TEST))),
-        "gen": NamedSplit(
-            partial(_cogs_split, name="gen", test=range(_COGS_TRAIN + _COGS_TEST, _COGS_TRAIN + _COGS_TEST + _COGS_GEN))
-        ),
+        "test": _by_file("cogs", "test", "train: train.tsv; test: test.tsv", _COGS_TRAIN, slice(_COGS_TEST)),
+        "gen": _by_file("cogs", "gen", "train: train.tsv; test: gen.tsv", _COGS_TRAIN, slice(_COGS_TEST, None)),
     },
 )
 CATALOGUE = {entry.name: entry for entry in (_SCAN, _GEO, _GEO_RAW, _COGS, _SSP, _XSP, _MUSIC, _WEATHER)}

@@ -109,10 +109,10 @@ class RecipeData:
             made = [replace(pair, target=sql_text(written(pair.target).split())) for pair in made]
         return mixed(self.for_seq2seq(self.train), self.for_seq2seq(made), real_share)
 
-    def fitting(self, made: Sequence[Example]) -> list[Example]:
-        """The made pairs whose programs are legal."""
-        is_legal = self.legality()
-        return [pair for pair in made if is_legal(pair, pair.target)]
+    def is_fitting(self) -> Callable[[Example], bool]:
+        """What tells whether the program of a made pair is legal."""
+        is_legal, written = self.legality(), self.target_grammar
+        return lambda pair: is_legal(pair, pair.target) and (not written or written.accepts(pair.target_tokens))
 
     @property
     def target_grammar(self) -> TargetGrammar | None:
@@ -265,9 +265,7 @@ def run_geca(data: RecipeData, weights: str, seed: int, context: RunContext) -> 
     seconds: dict[str, float] = {}
     train, recipe = data.for_grammar(data.train), data.recipe
     with timed(seconds, "recombining"):
-        legal = data.target_grammar
-        is_legal = (lambda target: legal.accepts(target.split())) if legal else bool
-        pairs = data.fitting(recombined(train, recipe.augmentation.samples, is_legal, seed))
+        pairs = recombined(train, recipe.augmentation.samples, data.is_fitting(), seed)
     settings = fine_tuning_settings(recipe, weights, seed, "geca")
     mixture = data.among(pairs, recipe.augmentation.real_share)
     found = fine_tuned(data, mixture, weights, settings, context, seconds)
@@ -295,7 +293,7 @@ def drawn_samples(
         target_grammar = data.target_grammar or infer_target_grammar(example.target_tokens for example in train)
         grammar = induced(recipe, train, target_grammar)
         found = Augmentation(grammar.typed_by(target_grammar), train, settings, seed, **more)
-        found.samples = data.fitting(found.samples)
+        found.samples = list(filter(data.is_fitting(), found.samples))
         return found
 
 
@@ -327,7 +325,8 @@ def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -
     with timed(seconds, "filtering and round trips"):
         for step in augmentation.steps(Seq2seqSettings(model=weights), settings, context.device):
             context.progress(f"teaching, loss {step.loss:.4f}", step.number, settings.steps)
-    found = fine_tuned(data, augmentation.mixture, weights, settings, context, seconds, has_kinds=True)
+    mixture = data.among(augmentation.added, augmentation.settings.real_share)
+    found = fine_tuned(data, mixture, weights, settings, context, seconds, has_kinds=True)
     figures = {**found.figures, **sample_figures(data, augmentation.added)}
     figures["round_trips"] = len(augmentation.round_trips)
     others = {**found.others, "free": found.answers, **earlier}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 from nqg.data.examples import Example, distinct_pairs
@@ -36,7 +36,7 @@ class Environment(NamedTuple):
 
 
 def recombined(
-    examples: Sequence[Example], count: int, is_legal: Callable[[str], bool] = bool, seed: int = 0
+    examples: Sequence[Example], count: int, is_legal: Callable[[Example], object] = bool, seed: int = 0
 ) -> list[Example]:
     """At most so many new pairs, each an example with one fragment exchanged, drawn with `seed` where there are more.
 
@@ -60,8 +60,7 @@ def recombined(
     old = {(example.source, example.target) for example in known}
     new = [pair for pair in found if pair not in old]
     random.Random(seed).shuffle(new)
-    legal = (Example(*pair) for pair in new if is_legal(pair[1]))
-    return [pair for pair, _ in zip(legal, range(count), strict=False)]
+    return list(islice(filter(is_legal, (Example(*pair) for pair in new)), count))
 
 
 def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
