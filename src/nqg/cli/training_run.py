@@ -171,8 +171,10 @@ class TrainingTask:
         before = torch.get_num_threads()
         if self.model.encoder == EMBEDDED and len(self.examples) < FEW:
             torch.set_num_threads(1)
-        yield
-        torch.set_num_threads(before)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def as_typed(self, examples: Sequence[Example]) -> Sequence[Example]:
         """The examples for a model that copies: with slots, in the casing that somebody typed."""

@@ -39,9 +39,7 @@ class Suggestion:
     program: str | None
     nearest: Rule | None
     gaps: tuple[str, ...]
-    guess_of: str | None = (
-        None  # whose program it is, where it is a guess: a training sentence's, or a part's of this one
-    )
+    guess_of: str | None = None  # of a guess: the training sentence, or the part of this one, whose program it is
 
 
 def logged(path: Path) -> Iterator[str]:
