@@ -20,6 +20,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from nqg.answers import Answer
 from nqg.data.examples import Example
 from nqg.data.funql import funql_target_grammar
 from nqg.errors import NqgError
@@ -375,3 +376,27 @@ def test_a_model_under_a_grammar_says_nothing_rather_than_something_unfinished()
     assert [each.target for each in LegalSeq2seq(untrained, endless).answers(["walk", "run"])] == [None, None]
     short = TargetGrammar.parse("<s> ::= WALK twice")
     assert [each.target for each in LegalSeq2seq(untrained, short).answers(["walk", "run"])] == ["WALK twice"] * 2
+
+
+FOUR = ("WALK", "WALK WALK", "RUN WALK WALK", "RUN RUN")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_a_free_answer_is_illegal_the_likeliest_legal_target_stands_in_for_it(seed: int) -> None:
+    examples = [Example("walk", "WALK"), Example("run twice", "RUN RUN"), Example("run walk", "RUN WALK")]
+    small = SmallT5Settings(width=8, layers=1, heads=2)
+    training = FineTuningSettings(steps=2, batch_size=2, seed=seed)
+    model = Seq2seq.train(examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu")
+    sentences = ["walk", "run", "run twice", "walk walk"]
+    free, legal = model.answers(sentences), TargetGrammar.parse(f"<s> ::= {' | '.join(FOUR)}")
+    for before, after in zip(free, LegalSeq2seq(model, legal).answers(sentences), strict=True):
+        losses = model.losses([Example(before.source, target) for target in FOUR])
+        chances = [-loss * (len(target.split()) + 1) for loss, target in zip(losses, FOUR, strict=True)]
+        likeliest = FOUR[chances.index(max(chances))]
+        assert after.target == (before.target if before.target in FOUR else likeliest)
+
+
+def test_legal_answers_are_not_asked_for_again() -> None:
+    answers = [Answer("walk", "a b", 0.5), Answer("run", "b", 0.25)]
+    nobody: Any = None
+    assert LegalSeq2seq(nobody, TargetGrammar.parse("<s> ::= a b | b")).corrected(answers) == answers

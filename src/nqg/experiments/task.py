@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nqg.answers import GRAMMAR, ILLEGAL, Answer, System
+from nqg.answers import GRAMMAR, ILLEGAL, Answer
 from nqg.data.catalogue import load_dataset, load_spider_schemas
 from nqg.data.dataset import Dataset
 from nqg.data.examples import Example, distinct_pairs
@@ -317,7 +317,8 @@ def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -
     earlier: dict[str, tuple[Answer, ...]] = {}
 
     def after_round(number: int, forward: Seq2seq) -> None:
-        earlier[f"round_{number}"] = legal_answers(data, forward)
+        free = forward.answers(example.source for example in data.for_seq2seq(data.test))
+        earlier[f"round_{number}"] = legal_answers(data, forward, free)
 
     judge = data.judges.get("denotation")
     sense = {"is_sensible": judge.is_sensible} if isinstance(judge, DenotationJudge) else {}
@@ -335,14 +336,12 @@ def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -
     return replace(found, answers=best, others=others, figures=figures, settings={**found.settings, **chosen})
 
 
-def legal_answers(data: RecipeData, seq2seq: Seq2seq) -> tuple[Answer, ...]:
+def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
     """What a model answers under the target grammar, if there is one."""
-    sources = [example.source for example in data.for_seq2seq(data.test)]
-    system: System = LegalSeq2seq(seq2seq, data.target_grammar) if data.target_grammar else seq2seq
-    return tuple(system.answers(sources))
+    return tuple(LegalSeq2seq(seq2seq, data.target_grammar).corrected(free) if data.target_grammar else free)
 
 
-def kinds_answers(data: RecipeData, seq2seq: Seq2seq) -> tuple[Answer, ...]:
+def kinds_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
     """What a model answers under a target grammar in which entities stand only where things of their kinds may."""
     judge, grammar = data.judges["denotation"], data.target_grammar
     assert isinstance(judge, DenotationJudge)
@@ -353,8 +352,7 @@ def kinds_answers(data: RecipeData, seq2seq: Seq2seq) -> tuple[Answer, ...]:
     for same in dict.fromkeys(kinds):
         numbers = [number for number, each in enumerate(kinds) if each == same]
         system = LegalSeq2seq(seq2seq, with_kinds(grammar, same), vocabulary)
-        answers = system.answers([data.test[number].source for number in numbers])
-        found.update(zip(numbers, answers, strict=True))
+        found.update(zip(numbers, system.corrected(free[number] for number in numbers), strict=True))
     return tuple(found[number] for number in range(len(kinds)))
 
 
@@ -398,10 +396,10 @@ def fine_tuned(
         answers = tuple(seq2seq.answers(example.source for example in test))
     if data.target_grammar and not is_baseline:
         with timed(seconds, "predicting legal targets"):
-            others[LEGAL] = legal_answers(data, seq2seq)
+            others[LEGAL] = legal_answers(data, seq2seq, answers)
     if has_kinds and isinstance(data.judges.get("denotation"), DenotationJudge):
         with timed(seconds, "predicting with kinds of entities"):
-            others[KINDS] = kinds_answers(data, seq2seq)
+            others[KINDS] = kinds_answers(data, seq2seq, answers)
     with timed(seconds, "predicting training examples"):
         known = train_accuracy(data, seq2seq, read)
     cut = float(fine_tuning.truncation.sources)

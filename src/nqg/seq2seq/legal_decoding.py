@@ -6,6 +6,8 @@ and a subword is the tokens that it ends and what it begins (`Fragment`). A subw
 ends may, and if what is then begun is the beginning of a token that may come next *and* that other subwords can bring
 to its end. Hence there is always a way on, and the end may be written exactly where the target is complete. Targets
 with tokens that the model has no subwords for cannot be written and count as illegal (`restricted`).
+
+What a model answers freely stands if it is legal. Only the other sentences are decoded again (`LegalSeq2seq`).
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ from nqg.grammar.arrays import Int64Array
 from nqg.grammar.earley import Expected, Prefix
 from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
 from nqg.seq2seq.seq2seq import Seq2seq
+from nqg.seq2seq.settings import BASELINES
 from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
 
 Ended = tuple[str, ...]
 _DIGITS = "0123456789"
 ALMOST_ANY = frozenset((Wildcard.UNQUOTED, Wildcard.NEW_TOKEN))  # what takes most tokens
+BEAMS = 8  # of the search where a free answer is illegal
 DAMAGED = "\N{REPLACEMENT CHARACTER}"  # what tokenizers write for a part of a character
 
 
@@ -291,11 +295,27 @@ class LegalSeq2seq:
         """The grammar in the model's subwords, made on first use."""
         return LegalTargets(self.grammar, self.seq2seq.tokenizer, self.seq2seq.spelling, self.vocabulary)
 
+    @cached_property
+    def searching(self) -> Seq2seq:
+        """The model with beams, if it can have them: one path that has to leave its way often ends in nonsense."""
+        settings = self.seq2seq.settings
+        beams = settings.beams if settings.model in BASELINES else max(settings.beams, BEAMS)
+        return replace(self.seq2seq, settings=replace(settings, beams=beams))
+
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The legal target of every sentence."""
-        return list(map(self._checked, self.seq2seq.answers(sentences, allowed=LegalContinuations(self.legal))))
+        return self.corrected(self.seq2seq.answers(sentences))
 
-    def _checked(self, answer: Answer) -> Answer:
-        if answer.target is not None and self.grammar.accepts(answer.target.split()):
-            return answer
-        return replace(answer, target=None, reason="no legal target came to an end")
+    def corrected(self, answers: Iterable[Answer]) -> list[Answer]:
+        """Free answers that are legal, and for the others the likeliest legal targets of a beam search."""
+        found = list(answers)
+        illegal = [position for position, answer in enumerate(found) if not self._is_legal(answer)]
+        sources = [found[position].source for position in illegal]
+        again = self.searching.answers(sources, allowed=LegalContinuations(self.legal)) if illegal else []
+        for position, answer in zip(illegal, again, strict=True):
+            unfinished = replace(answer, target=None, reason="no legal target came to an end")
+            found[position] = answer if self._is_legal(answer) else unfinished
+        return found
+
+    def _is_legal(self, answer: Answer) -> bool:
+        return answer.target is not None and self.grammar.accepts(answer.target.split())

@@ -2,8 +2,7 @@
 
 A folder is converted once and kept beside the downloaded datasets. Before it is used, both runtimes score an answer:
 where they disagree by more than rounding, or the model is of a kind that CTranslate2 does not know, PyTorch answers as
-before. Greedy decoding under a grammar gives what free decoding gives if that is legal, so only the other sentences are
-decoded again, by PyTorch.
+before. What it answers freely stands if it is legal; the other sentences are decoded again by PyTorch.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ ROUNDING = 0.5  # nats a subword by which eight bits may change the loss of a pr
 
 @dataclass(frozen=True)
 class QuantizedSeq2seq:
-    """A model whose free answers come from CTranslate2; where they are illegal, those of `slow` are taken."""
+    """A model whose free answers come from CTranslate2; where they are illegal, legal ones of PyTorch are taken."""
 
     seq2seq: Seq2seq
     translator: Any = field(repr=False)
@@ -67,20 +66,11 @@ class QuantizedSeq2seq:
         difference = abs(found.loss(probe) - seq2seq.losses([probe])[0])
         return found if difference < ROUNDING else None
 
-    @property
-    def slow(self) -> Seq2seq | LegalSeq2seq:
-        return self.seq2seq if self.grammar is None else LegalSeq2seq(self.seq2seq, self.grammar)
-
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The target of every sentence, with its probability among all that the model might write."""
         sources = list(sentences)
         found = self._translated(sources) if sources else []
-        if self.grammar is not None:
-            illegal = [at for at, each in enumerate(found) if not self.grammar.accepts((each.target or "").split())]
-            again = self.slow.answers(sources[at] for at in illegal) if illegal else []
-            for at, answer in zip(illegal, again, strict=True):
-                found[at] = answer
-        return found
+        return found if self.grammar is None else LegalSeq2seq(self.seq2seq, self.grammar).corrected(found)
 
     def _translated(self, sources: list[str]) -> list[Answer]:
         tokenizer, settings = self.seq2seq.tokenizer, self.seq2seq.settings

@@ -302,6 +302,8 @@ class Seq2seq:
         self.model.eval()
         own = self.model.generation_config
         chosen = {"num_beams": self.settings.beams, "do_sample": False, "num_return_sequences": count, **how}
+        if chosen["num_beams"] > 1:
+            chosen["length_penalty"] = 0.0  # the likeliest text is wanted, not that of the likeliest subwords
         config = GenerationConfig(  # type: ignore[no-untyped-call]  # whatever it has for other tasks is left aside
             **chosen,
             max_new_tokens=self.settings.longest_target,
