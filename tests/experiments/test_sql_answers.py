@@ -1,19 +1,26 @@
-"""What becomes of a grammar's SQL: checked against its database, with aliases as the data have them."""
+"""What becomes of SQL: the grammar's and T5's checked against its database, with aliases as the data have them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nqg.answers import ILLEGAL, Answer
+from nqg.data.catalogue import load_dataset, load_spider_schemas
 from nqg.data.examples import Example
 from nqg.data.schema import Schema, Table
-from nqg.experiments.recipe import read_recipe
-from nqg.experiments.task import RecipeData, nqg_answers
+from nqg.evaluation.evaluation import ExactJudge
+from nqg.experiments.recipe import SystemPlan, UsedWeights, read_recipe
+from nqg.experiments.runner import RUNS, Runner
+from nqg.experiments.task import CANDIDATES, RecipeData, legal_answers, nqg_answers
 from nqg.inference.parser import DecodeOptions, Parser
+from nqg.seq2seq.seq2seq import Seq2seq
 
 PUBLISHED = "select t2.capital from city as t1 join state as t2 on t1.state = t2.name limit 1"
 SCHEMAS = {"geo": Schema("geo", (Table("city", ("name", "state")), Table("state", ("name", "capital"))))}
@@ -71,3 +78,83 @@ def test_made_pairs_that_fit_their_database_come_among_training_examples_as_t5_r
     real, other = task.among(made[:1], 0.5)
     assert real == task.for_seq2seq([EXAMPLE])[0]
     assert other == replace(real, source=real.source.replace(EXAMPLE.source, learned.source))
+
+
+# T5's
+
+FITTING = (
+    "select name from city where state = 'a word that no training query has' limit 77",
+    "select t1.name from city as t1 join state as t2 on t1.state = t2.name",
+)
+UNFIT = (
+    None,
+    "",
+    "capital of the state",
+    "select name from city where",
+    "select name from city where state = 'never closed",
+    "select name from town",
+    "select mayor from city",
+    "select capital from city",
+    "select t1.capital from city as t1",
+    "select t2.name from city as t1",
+    "select name from city join state",
+)
+
+
+def answered(target: str | None, question: str = "which?") -> Answer:
+    return Answer(f"geo: {question} | {SCHEMAS['geo']}", target, 0.5)
+
+
+@pytest.mark.parametrize("target", [*FITTING, *UNFIT])
+def test_sql_fits_if_its_names_are_those_of_the_database_and_of_its_own_tables(target: str | None) -> None:
+    assert data(names_aliases=False).schema_check()(answered(target)) == (target in FITTING)
+
+
+class Beam:
+    """A model that has candidates of its own for each source."""
+
+    def __init__(self, candidates: dict[str, list[Answer]]) -> None:
+        self.own, self.asked = candidates, list[str]()
+
+    def candidates(self, sources: Sequence[str], count: int) -> list[list[Answer]]:
+        assert count == CANDIDATES
+        self.asked += sources
+        return [self.own[source] for source in sources]
+
+
+TARGETS = st.sampled_from([*FITTING, *UNFIT])
+
+
+@given(st.lists(st.tuples(TARGETS, st.lists(TARGETS, max_size=4)), max_size=4))
+def test_a_free_answer_stands_if_it_fits_or_no_candidate_does(drawn: list[tuple[str | None, list[str | None]]]) -> None:
+    free = [answered(target, f"number {number}?") for number, (target, _) in enumerate(drawn)]
+    own = {
+        answer.source: [replace(answer, target=target, probability=0.1) for target in candidates]
+        for answer, (_, candidates) in zip(free, drawn, strict=True)
+    }
+    beam = Beam(own)
+    found = legal_answers(data(names_aliases=False), cast(Seq2seq, beam), free)
+    for answer, before in zip(found, free, strict=True):
+        fitting = (
+            [before] if before.target in FITTING else [each for each in own[before.source] if each.target in FITTING]
+        )
+        assert answer == (fitting or [before])[0]
+    assert beam.asked == [answer.source for answer in free if answer.target not in FITTING]
+
+
+def test_a_tiny_t5_is_decoded_freely_and_under_the_schemas_of_its_questions(tmp_path: Path) -> None:
+    brief = SystemPlan(training={"steps": 2, "batch_size": 4})
+    recipe = replace(read_recipe("spider-ssp-random"), seq2seq=brief)
+    examples = (EXAMPLE, Example("geo: which cities?", "select name from city"))
+    task = RecipeData(recipe, examples, examples, {}, {"exact": ExactJudge()}, SCHEMAS)
+    runner = Runner(task, tmp_path, UsedWeights(recipe, "embedded", "embedded"), RUNS)
+    (record,) = runner.records(("seq2seq",), [0])
+    assert {"accuracy", "legal_accuracy", "legal_coverage"} <= {*record.figures}
+    assert "predicting legal targets" in record.seconds
+
+
+def test_every_query_of_spider_fits_but_one_whose_table_the_schema_lacks(real_data: Path) -> None:
+    task = replace(data(names_aliases=False), schemas=load_spider_schemas(real_data))
+    is_fitting, examples = task.schema_check(), load_dataset("spider-xsp", real_data).examples
+    unfit = [each.id for each in examples if not is_fitting(Answer(each.source, each.target))]
+    assert (len(examples), unfit) == (8034, ["train-3153"])

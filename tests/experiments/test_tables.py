@@ -49,6 +49,18 @@ def test_the_column_of_mcd_is_the_mean_of_the_three_splits_where_all_were_run() 
     assert all(row[0].startswith("paper") for row in main.rows[2:])
 
 
+def test_decoding_under_schemas_has_rows_beside_free_decoding_where_it_was_run() -> None:
+    runs = [
+        record("spider-ssp-random", "seq2seq", "flan", 0, accuracy=0.5, legal_accuracy=0.6, train_accuracy=1.0),
+        record("spider-ssp-tmcd", "seq2seq", "flan", 0, accuracy=0.25),
+    ]
+    assert tables(Results.collected(runs))[0].rows[:3] == (
+        ("T5 (flan)", "50.0", "25.0"),
+        ("T5 (flan), legal decoding", "60.0", "—"),
+        ("T5 (flan) on training examples", "100.0", "—"),
+    )
+
+
 def test_our_rows_come_first_and_parsers_before_fallbacks() -> None:
     names = [row[0] for row in table(2).rows]
     assert names[:3] == ["NQG (embedded)", "NQG (mpnet)", "T5 (flan)"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,19 +84,42 @@ def test_white_space_of_a_source_does_not_matter(seq2seq: Seq2seq) -> None:
     assert seq2seq.predict(["  walk \t twice "]) == ["I_WALK I_WALK"]
 
 
-@given(st.lists(st.integers(1, 2000), max_size=200))
-def test_batches_hold_every_source_once_longest_first_and_stay_small(lengths: list[int]) -> None:
+@given(st.lists(st.integers(1, 2000), max_size=200), st.integers(1, 8))
+def test_batches_hold_every_source_once_longest_first_and_stay_small(lengths: list[int], beams: int) -> None:
     subwords = [[0] * length for length in lengths]
-    batches = list(batches_by_length(subwords))
+    batches = list(batches_by_length(subwords, beams))
     places = [place for batch in batches for place in batch]
     assert sorted(places) == list(range(len(lengths)))
     assert [lengths[place] for place in places] == sorted(lengths, reverse=True)
-    assert all(len(batch) * lengths[batch[0]] <= max(BATCH_SUBWORDS, lengths[batch[0]]) for batch in batches)
+    for batch in batches:
+        assert len(batch) == 1 or beams * len(batch) * lengths[batch[0]] <= BATCH_SUBWORDS
 
 
 def test_beams_find_what_greed_finds_where_the_model_is_sure(seq2seq: Seq2seq) -> None:
     broad = replace(seq2seq, settings=replace(seq2seq.settings, beams=3))
     assert broad.predict(SOURCES) == TARGETS
+
+
+@torch.inference_mode()
+def test_candidates_are_the_likeliest_of_all_texts_where_there_are_beams_for_all(seq2seq: Seq2seq) -> None:
+    brief = replace(seq2seq, settings=replace(seq2seq.settings, longest_target=2))
+    words, end = seq2seq.model.config.vocab_size, seq2seq.tokenizer.eos_token_id
+    for source in ("jump left", "walk twice"):
+        [found] = brief.candidates([source], words)
+        batch = seq2seq.tokenizer([seq2seq.settings.prefix + source], return_tensors="pt", return_token_type_ids=False)
+        rows = torch.tensor([[0, word] for word in range(words)])
+        logits = seq2seq.model(input_ids=batch["input_ids"].expand(words, -1), decoder_input_ids=rows).logits
+        first, second = logits[:, 0].softmax(-1).diagonal(), logits[:, 1].softmax(-1)
+        joint = (first[:, None] * second).tolist()
+        texts: dict[tuple[int, ...], float] = {(end,): float(first[end])}
+        texts |= {(word, other): joint[word][other] for word, other in product(range(words), repeat=2) if word != end}
+        best = sorted(texts, key=texts.__getitem__, reverse=True)[:6]
+        for answer, way in zip(found, best, strict=False):
+            assert (answer.target or "") == seq2seq.tokenizer.decode(way, skip_special_tokens=True)
+            if way[-1] != seq2seq.tokenizer.pad_token_id:  # which cannot be told from what fills the row up
+                assert answer.probability == pytest.approx(texts[way], rel=1e-4)
+        assert {answer.source for answer in found} == {source}
+    assert seq2seq.candidates([], 3) == []
 
 
 class Without(LogitsProcessor):

@@ -13,7 +13,7 @@ from nqg.evaluation.breakdown import Cause
 from nqg.evaluation.metrics import Spread
 from nqg.experiments.recipe import FALLBACKS, GRAMMARS, PUBLISHED, Recipe, SystemName, read_recipe
 from nqg.experiments.records import Cell, Record, Results, Series
-from nqg.experiments.task import BEST_LEGAL, ERRORS
+from nqg.experiments.task import BEST_LEGAL, ERRORS, LEGAL
 from nqg.plotting import svg, write_picture
 
 UNKNOWN = "—"
@@ -88,8 +88,9 @@ def accuracies(results: Results, number: int, title: str, names: Sequence[str]) 
         return None
     systems = dict.fromkeys(system for recipe in recipes for system in recipe.paper.accuracy)
     rows = our_rows(results, recipes, "accuracy", results.series(names))
-    known = our_rows(results, recipes, "train_accuracy", results.series(names))
-    rows += [(f"{name} on training examples", *shares) for name, *shares in known]
+    for figure, where in ((f"{LEGAL}_accuracy", ", legal decoding"), ("train_accuracy", " on training examples")):
+        known = our_rows(results, recipes, figure, results.series(names))
+        rows += [(f"{name}{where}", *shares) for name, *shares in known]
     for system in systems:
         rows.append((f"paper: {system}", *(_number(recipe.paper.accuracy.get(system)) for recipe in recipes)))
     notes = stand_ins(results, recipes, "nqg", "seq2seq")

@@ -19,7 +19,7 @@ from nqg.data.examples import Example, distinct_pairs
 from nqg.data.funql import EntityKind, funql_target_grammar
 from nqg.data.schema import Schema, SqlConstants, SqlForm, sql_target_grammar
 from nqg.data.spider import database_of, nqg_examples, with_schemas
-from nqg.data.sql import sql_text
+from nqg.data.sql import sql_text, sql_tokens
 from nqg.data.sql_names import numbered_aliases, sql_problem
 from nqg.errors import FormatError, NqgError
 from nqg.evaluation.breakdown import Cause, breakdown
@@ -53,6 +53,7 @@ SAVE_EVERY = 64
 ERRORS = (Cause.UNSEEN_TRIGRAM, Cause.RARE_ATOM, Cause.UNSEEN_ATOM, Cause.LONGER_TARGET)  # the paper's, section 6.2
 TRIED = 2000  # training examples that training accuracy is computed from
 PAPERS_BATCH = 256
+CANDIDATES = 8  # of T5, among which SQL is looked for that fits its database
 PAPERS_DATASETS = ("scan", "geoquery", "spider-ssp", "spider-xsp")  # for which there are settings of induction
 
 
@@ -139,6 +140,26 @@ class RecipeData:
             return is_accepted and not (named and sql_problem(target, self.schemas[database]))
 
         return is_legal
+
+    def schema_check(self) -> Callable[[Answer], bool]:
+        """What tells whether SQL as T5 writes it fits the database of its question, whatever its constants are.
+
+        It must follow the grammar of the schema, and its columns must be of the tables of their query.
+        """
+
+        @cache
+        def grammar(database: str) -> TargetGrammar:
+            return TargetGrammar.parse(sql_target_grammar(self.schemas[database]))
+
+        def is_fitting(answer: Answer) -> bool:
+            database, query = database_of(answer.source), answer.target or ""
+            try:
+                is_accepted = grammar(database).accepts(sql_tokens(query))
+            except FormatError:  # a string that is never closed
+                return False
+            return is_accepted and not sql_problem(query, self.schemas[database])
+
+        return is_fitting
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +358,20 @@ def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -
 
 
 def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
-    """What a model answers under the target grammar, if there is one."""
-    return tuple(LegalSeq2seq(seq2seq, data.target_grammar).corrected(free) if data.target_grammar else free)
+    """What a model answers under the target grammar or, where questions are about databases, under their schemas.
+
+    T5 writes SQL as text, not in tokens that a schema's grammar could mask. So where it does not fit, the likeliest of
+    some candidates that does is taken; if none does, the free answer stands.
+    """
+    if data.target_grammar:
+        return tuple(LegalSeq2seq(seq2seq, data.target_grammar).corrected(free))
+    if not data.schemas:
+        return tuple(free)
+    is_fitting = data.schema_check()
+    unfit = {answer.source: answer for answer in free if not is_fitting(answer)}
+    candidates = zip(unfit.values(), seq2seq.candidates(list(unfit), CANDIDATES), strict=True)
+    corrected = {answer.source: next(filter(is_fitting, found), answer) for answer, found in candidates}
+    return tuple(corrected.get(answer.source, answer) for answer in free)
 
 
 def kinds_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
@@ -394,7 +427,7 @@ def fine_tuned(
     seq2seq, others = fine_tuning.seq2seq, dict[str, tuple[Answer, ...]]()
     with timed(seconds, "predicting"):
         answers = tuple(seq2seq.answers(example.source for example in test))
-    if data.target_grammar and not is_baseline:
+    if (data.target_grammar or data.schemas) and not is_baseline:
         with timed(seconds, "predicting legal targets"):
             others[LEGAL] = legal_answers(data, seq2seq, answers)
     if has_kinds and isinstance(data.judges.get("denotation"), DenotationJudge):

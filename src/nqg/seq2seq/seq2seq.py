@@ -256,6 +256,11 @@ class Seq2seq:
         found = zip(sources, self._generate(sources, allowed, is_scored=True), strict=True)
         return [Answer(source, target or None, probability, SEQ2SEQ) for source, ((target, probability),) in found]
 
+    def candidates(self, sources: Sequence[str], count: int) -> list[list[Answer]]:
+        """The likeliest targets of each source that a search with `count` beams finds, the likeliest first."""
+        found = zip(sources, self._generate(sources, is_scored=True, count=count, num_beams=count), strict=True)
+        return [[Answer(source, target or None, own, SEQ2SEQ) for target, own in each] for source, each in found]
+
     def drawn(self, sources: Sequence[str], count: int = 1, *, top_p: float = 0.9, seed: int = 0) -> list[list[str]]:
         """Targets of each source, drawn by their probabilities without unlikely subwords (nucleus sampling)."""
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
@@ -315,7 +320,7 @@ class Seq2seq:
         rules = LogitsProcessorList([allowed] if allowed else [])
         subwords = tokenize_sources(self.tokenizer, self.settings, sources, truncate=True)
         found: dict[int, list[tuple[str, float | None]]] = {}
-        for positions in batches_by_length(subwords):
+        for positions in batches_by_length(subwords, chosen["num_beams"]):
             batch = self._padded([subwords[position] for position in positions])
             rows = self.model.generate(**batch, generation_config=config, logits_processor=rules)
             ends = (rows[:, 1:] == own.eos_token_id).cumsum(1)  # a beam search fills up with ends, not with padding
@@ -344,9 +349,10 @@ class Seq2seq:
                 raise DamagedModel(
                     "the model gives logits that are not numbers: its weights are damaged; train it again"
                 )
-            unused = self.model.generation_config.pad_token_id
-            losses = cross_entropy(logits.transpose(1, 2), part[:, 1:], ignore_index=unused, reduction="none")
-            found += (-losses.sum(1)).tolist()
+            is_filled = part[:, 1:] == self.model.generation_config.pad_token_id
+            is_unused = is_filled.flip(1).cumprod(1).flip(1).bool()  # after the end; a beam may write padding, too
+            losses = cross_entropy(logits.transpose(1, 2), part[:, 1:], reduction="none")
+            found += (-losses.masked_fill(is_unused, 0).sum(1)).tolist()
         return found
 
 
@@ -360,10 +366,13 @@ def tokenize_sources(
     return ids
 
 
-def batches_by_length(subwords: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Positions in batches of like lengths, the longest first: if memory is short, it shows at once."""
+def batches_by_length(subwords: Sequence[Sequence[int]], beams: int = 1) -> Iterator[list[int]]:
+    """Positions in batches of like lengths, the longest first: if memory is short, it shows at once.
+
+    Each beam has the source's keys and values for itself.
+    """
     left = sorted(range(len(subwords)), key=lambda position: (-len(subwords[position]), position))
     while left:
-        count = max(1, BATCH_SUBWORDS // len(subwords[left[0]]))
+        count = max(1, BATCH_SUBWORDS // (beams * len(subwords[left[0]])))
         yield left[:count]
         del left[:count]
