@@ -338,8 +338,8 @@ def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -
     earlier: dict[str, tuple[Answer, ...]] = {}
 
     def after_round(number: int, forward: Seq2seq) -> None:
-        free = forward.answers(example.source for example in data.for_seq2seq(data.test))
-        earlier[f"round_{number}"] = legal_answers(data, forward, free)
+        free = tuple(forward.answers(example.source for example in data.for_seq2seq(data.test)))
+        earlier[f"round_{number}"] = kinds_answers(data, forward, free)
 
     judge = data.judges.get("denotation")
     sense = {"is_sensible": judge.is_sensible} if isinstance(judge, DenotationJudge) else {}
@@ -352,8 +352,7 @@ def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -
     figures = {**found.figures, **sample_figures(data, augmentation.added)}
     figures["round_trips"] = len(augmentation.round_trips)
     others = {**found.others, "free": found.answers, **earlier}
-    best = next((others.pop(name) for name in (KINDS, LEGAL) if name in others), found.answers)
-    chosen = asdict(augmentation.settings)
+    best, chosen = others.pop(KINDS), asdict(augmentation.settings)
     return replace(found, answers=best, others=others, figures=figures, settings={**found.settings, **chosen})
 
 
@@ -375,10 +374,10 @@ def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) ->
 
 
 def kinds_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
-    """What a model answers under a target grammar in which entities stand only where things of their kinds may."""
-    judge, grammar = data.judges["denotation"], data.target_grammar
-    assert isinstance(judge, DenotationJudge)
-    assert grammar is not None
+    """What it answers under a target grammar in which entities, if there are any, have the places of their kinds."""
+    judge, grammar = data.judges.get("denotation"), data.target_grammar
+    if grammar is None or not isinstance(judge, DenotationJudge):
+        return legal_answers(data, seq2seq, free)
     kinds = [judge.kinds(example) for example in data.test]
     vocabulary = SubwordVocabulary.of(seq2seq.tokenizer, seq2seq.spelling)
     found: dict[int, Answer] = {}
@@ -430,7 +429,7 @@ def fine_tuned(
     if (data.target_grammar or data.schemas) and not is_baseline:
         with timed(seconds, "predicting legal targets"):
             others[LEGAL] = legal_answers(data, seq2seq, answers)
-    if has_kinds and isinstance(data.judges.get("denotation"), DenotationJudge):
+    if has_kinds:
         with timed(seconds, "predicting with kinds of entities"):
             others[KINDS] = kinds_answers(data, seq2seq, answers)
     with timed(seconds, "predicting training examples"):

@@ -161,7 +161,9 @@ class Baseline:
 BASELINES: Mapping[str, Baseline] = {
     "syntactic-attention": Baseline(
         TwoStreamSettings(semantic=120, syntactic=200, units=200, dropout=0.5),
-        FineTuningSettings(4_000, 32, optimizer="adamw", learning_rate=1e-3, clip=5.0, precision="float32"),
+        FineTuningSettings(
+            *(4_000, 32), optimizer="adamw", learning_rate=1e-3, schedule="linear", clip=5.0, precision="float32"
+        ),
     ),
     "cgps": Baseline(
         TwoStreamSettings(semantic=16, syntactic=8, units=64, noise=1.0, penalty=0.01, spread=0.01),
