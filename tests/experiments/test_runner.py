@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nqg.answers import Answer
+from nqg.answers import ILLEGAL, Answer
 from nqg.data.examples import Example
+from nqg.data.schema import Schema, Table
 from nqg.errors import FormatError
 from nqg.evaluation.evaluation import ExactJudge
 from nqg.experiments import task
@@ -88,6 +89,38 @@ def test_other_ways_to_answer_are_judged_beside_the_papers(
     (record,) = replace(runner, runs={**runner.runs, "nqg": with_others}).records(("nqg",), [0])
     assert [record.figures[name] for name in ("accuracy", "coverage", "precision")] == [0.25, 0.5, 0.5]
     assert [record.figures[f"best_legal_{name}"] for name in ("accuracy", "coverage", "precision")] == [0.75, 0.75, 1]
+
+
+def test_a_hybrid_joins_every_way_in_which_its_fallback_was_decoded(
+    made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
+) -> None:
+    runner, seq2seq = made(DATA), systems["seq2seq"].run
+    legal = tuple(Answer(example.source, example.target, 0.5, "fallback") for example in DATA.test)
+
+    def with_legal(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+        return replace(seq2seq(data, weights, seed, context), others={task.LEGAL: legal})
+
+    (hybrid,) = replace(runner, runs={**runner.runs, "seq2seq": with_legal}).records(("hybrid",), [0])
+    assert (hybrid.figures["accuracy"], hybrid.figures["legal_accuracy"]) == (0.5, 0.75)
+    assert "legal_accuracy" not in next(made(DATA).records(("hybrid",), [1])).figures
+
+
+def test_sql_of_the_grammar_that_its_database_cannot_run_is_left_to_the_fallback(
+    tmp_path: Path, made: Callable[[RecipeData], Runner]
+) -> None:
+    schema = Schema("geo", (Table("city", ("name",)), Table("state", ("capital",))))
+    test = (Example("geo: names?", "select name from city"), Example("geo: capitals?", "select capital from state"))
+    data = replace(DATA, test=test, schemas={"geo": schema})
+    cells = [made(data).cell(system, 0) for system in ("nqg", "seq2seq")]
+    for cell, targets in zip(cells, (["select name from city", "select capital from city"], ["?", "!"]), strict=True):
+        answers = [Answer(each.source, target, 1.0, cell.system) for each, target in zip(test, targets, strict=True)]
+        write_answers(tmp_path / ".replies" / cell.recipe / f"{cell.stem}.jsonl", test, answers)
+        (parts,) = made(DATA).records((cell.system,), [1])
+        replace(parts, cell=cell, data=data.fingerprint).write(tmp_path)
+    (hybrid,) = made(data).records(("hybrid",), [0])
+    found = read_answers(tmp_path / ".replies" / hybrid.cell.recipe / f"{hybrid.cell.stem}.jsonl", test)
+    assert [(answer.target, answer.system) for answer in found] == [("select name from city", "nqg"), ("!", "seq2seq")]
+    assert found[1].reason == ILLEGAL
 
 
 def test_gates_share_what_a_part_answered_to_held_out_examples(

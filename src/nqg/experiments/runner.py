@@ -17,7 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from nqg.answers import Answer
+from nqg.answers import ILLEGAL, Answer
 from nqg.data.examples import distinct_pairs
 from nqg.engines import Engine
 from nqg.evaluation.calibration import GateTrial, HeldOut, calibrated_gate, held_out
@@ -26,6 +26,7 @@ from nqg.evaluation.metrics import Scores
 from nqg.experiments.recipe import FALLBACKS, PUBLISHED, Recipe, SystemName, UsedWeights
 from nqg.experiments.records import Cell, Record, read_record
 from nqg.experiments.task import (
+    LEGAL,
     RecipeData,
     RunContext,
     RunResult,
@@ -127,7 +128,8 @@ class Runner:
                 result = self._join(cell, gate, figures | {f"held_out_{name}": held_out[name] for name in held_out})
             case _:
                 result = self._train(self.data, cell, self._unfinished(cell))
-        write_answers(self._answers_file(cell), self.data.test, result.answers)
+        for way, answers in {"": result.answers, **result.others}.items():
+            write_answers(self._answers_file(cell, way), self.data.test, answers)
         record = Record(
             cell,
             self._figures(cell.system, result),
@@ -170,17 +172,29 @@ class Runner:
         return {**judged, **result.figures, **self.data.split_figures, "test_examples": len(self.data.test)}
 
     def _join(self, cell: Cell, gate: Gate, figures: Mapping[str, float]) -> RunResult:
-        """The answers of both parts as the hybrid's; one whose answers are missing, as git has none, is run again."""
-        seconds, parts = dict[str, float](), []
+        """The answers of both parts as the hybrid's; one whose answers are missing, as git has none, is run again.
+
+        SQL of the grammar that its database cannot run is no answer. Where the fallback was also decoded under a
+        grammar or schemas, there is a hybrid with that, too.
+        """
+        seconds, (own_cell, other_cell) = dict[str, float](), [self.cell(system, cell.seed) for system in PARTS]
         with timed(seconds, "training and predicting of the parts"):
-            for part in (self.cell(system, cell.seed) for system in PARTS):
+            for part in (own_cell, other_cell):
                 self.record(part)
                 if not self._answers_file(part).exists():
                     with held(self._unfinished(part), wait=True):
                         self._run(part)
-                parts.append(read_answers(self._answers_file(part), self.data.test))
-        answers = tuple(combine(own, other, gate) for own, other in zip(*parts, strict=True))
-        return RunResult(answers, figures, {}, seconds)
+        is_fitting, test = self.data.schema_check(), self.data.test
+        own = [
+            answer if is_fitting(answer) else replace(answer, target=None, reason=answer.reason or ILLEGAL)
+            for answer in read_answers(self._answers_file(own_cell), test)
+        ]
+        found = {
+            way: tuple(combine(*pair, gate) for pair in zip(own, read_answers(path, test), strict=True))
+            for way in ("", LEGAL)
+            if (path := self._answers_file(other_cell, way)).exists()
+        }
+        return RunResult(found.pop(""), figures, {}, seconds, found)
 
     def _calibrate(self, cell: Cell) -> Gate:
         """The gate that is best on examples held out from training, of which neither part has seen the templates.
@@ -203,8 +217,8 @@ class Runner:
         asked = zip(*parts, data.test, strict=True)
         return calibrated_gate([GateTrial.of(own, other, example, is_right) for own, other, example in asked])
 
-    def _answers_file(self, cell: Cell) -> Path:
-        return self.results / ".replies" / cell.recipe / f"{cell.stem}.jsonl"
+    def _answers_file(self, cell: Cell, way: str = "") -> Path:
+        return self.results / ".replies" / cell.recipe / f"{cell.stem}{way and f'-{way}'}.jsonl"
 
     def _unfinished(self, cell: Cell) -> Path:
         return self.results / ".unfinished" / cell.recipe / cell.stem

@@ -146,6 +146,8 @@ class RecipeData:
 
         It must follow the grammar of the schema, and its columns must be of the tables of their query.
         """
+        if not self.schemas:
+            return lambda answer: True
 
         @cache
         def grammar(database: str) -> TargetGrammar:
@@ -364,8 +366,6 @@ def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) ->
     """
     if data.target_grammar:
         return tuple(LegalSeq2seq(seq2seq, data.target_grammar).corrected(free))
-    if not data.schemas:
-        return tuple(free)
     is_fitting = data.schema_check()
     unfit = {answer.source: answer for answer in free if not is_fitting(answer)}
     candidates = zip(unfit.values(), seq2seq.candidates(list(unfit), CANDIDATES), strict=True)
