@@ -18,13 +18,13 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.semirings import best_derivations, k_best_derivations
-from nqg.grammar.slots import SHAPES, columns, of_sentences, slot_seeds, views, with_slots, words_of
+from nqg.grammar.slots import SHAPES, alike_runs, columns, of_sentences, slot_seeds, views, with_slots, words_of
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.model.forest_crf import TrainingData
 from nqg.model.forests import build_forests
 from nqg.model.subwords import word_tokenizer
-from nqg.text.mentions import KnownMentions, Mention, Sentence, free_texts
+from nqg.text.mentions import KnownMentions, Mention, Sentence, free_texts, letters_of
 from nqg.text.sentences import SentenceTokenizer, TokenizedSentence
 from nqg.text.slots import Slot, Slots
 
@@ -158,6 +158,20 @@ def test_charts_are_those_of_a_grammar_that_has_the_values_as_rules(
             assert set(columns(own, goal.rules)) <= set(range(len(known)))
             right = goal_charts(twin, expected, [target])
             assert set(zip(goal.starts, goal.ends, strict=True)) == set(zip(right.starts, right.ends, strict=True))
+
+
+PIECES = st.lists(st.sampled_from(["a", "A", "b", "ab", "ba", "-", "a-b"]), max_size=7)
+
+
+@given(PIECES, PIECES, st.integers(1, 4))
+def test_runs_of_words_are_alike_whose_letters_are_those_of_a_run_of_tokens(
+    words: list[str], target: list[str], longest: int
+) -> None:
+    runs = {
+        (start, end) for start in range(len(words)) for end in range(start + 1, min(start + longest, len(words)) + 1)
+    }
+    parts = {letters_of(target[low:high]) for low in range(len(target) + 1) for high in range(low, len(target) + 1)}
+    assert {*alike_runs(words, target, longest)} == {run for run in runs if letters_of(words[slice(*run)]) in parts}
 
 
 def _filled(rule: Rule, mention: Mention) -> tuple[str, ...]:

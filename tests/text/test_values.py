@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.text.values import FORMS, ValueReader, written
+from nqg.text.values import FORMS, ValueReader, value_patterns, written
 
 READERS = {code: ValueReader.of(code, FORMS) for code in ("en", "de", "es")}
 MONDAY = date(2026, 11, 16)
@@ -225,3 +225,17 @@ def test_any_words_can_be_read(words: list[str]) -> None:
     for reader in READERS.values():
         for reading in reader.readings([word.casefold() for word in words]):
             assert 0 <= reading.start < reading.end <= len(words)
+
+
+SAID = (
+    "at 7 6 7:30 20 half past quarter to pm in the morning on 3th march 2027 - 03 12 monday next tomorrow for a an and "
+    "minutes hour noon um halb viertel nach uhr übermorgen stunden . / a las y media de la tarde mañana horas ahead"
+)
+
+
+@given(st.lists(st.sampled_from(SAID.split()), max_size=9), st.sampled_from([*READERS]))
+def test_one_search_finds_what_each_pattern_finds_alone(words: list[str], code: str) -> None:
+    text, reader = " ".join(words), READERS[code]
+    patterns, _ = value_patterns(code, reader.kinds)
+    expected = [(pattern, match.span()) for pattern in patterns for match in pattern.expression.finditer(text)]
+    assert [(pattern, match.span()) for pattern, match in reader.matches(text)] == expected

@@ -18,7 +18,7 @@ from nqg.grammar.semirings import log_derivation_counts
 from nqg.grammar.slots import SentenceGrammar
 from nqg.grammar.types import Typing
 
-FIRST_ROOM = 1 << 12  # entries of scratch to begin with; four times as many whenever a sentence needs more
+FIRST_ROOM = 1 << 14  # entries of scratch to begin with; four times as many whenever a sentence needs more
 MOST_ROOM = 1 << 30  # numbers of nodes and hyperedges are 32-bit integers
 OUTPUT_ROOM = 1 << 18  # hyperedges gathered before they are moved out
 SHOWN_TOKENS = 8  # of a sentence that an error names

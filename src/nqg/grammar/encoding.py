@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -83,9 +83,7 @@ def firsts_of(sequences: Sequence[Sequence[object]]) -> Int32Array:
     >>> firsts_of(["ab", "", "c"])
     array([0, 2, 2, 3], dtype=int32)
     """
-    firsts = np.zeros(len(sequences) + 1, dtype=np.int32)
-    np.cumsum(np.fromiter(map(len, sequences), dtype=np.int32, count=len(sequences)), out=firsts[1:])
-    return firsts
+    return np.fromiter(accumulate(map(len, sequences), initial=0), dtype=np.int32, count=len(sequences) + 1)
 
 
 def flat(sequences: Iterable[Iterable[int]]) -> Int32Array:
@@ -147,20 +145,22 @@ class ValueArrays(NamedTuple):
 
     First come those that were found, sentence by sentence in the order of charts, then all that free text can be: the
     text of rule `text_rules[t]` over n tokens from token p of all sentences on is number (p * longest + n - 1) * T + t.
-    What values mean, their `tokens`, is there where targets are asked for.
+    What values mean, their `tokens`, is there where targets are asked for; the texts of a group mean the same.
     """
 
     first: int  # the number of the first value
     first_text: int
     longest: int  # text, in tokens
+    groups: int  # of texts
     first_value: Int32Array  # (B + 1,) per sentence
     starts: Int32Array  # (V,)
     ends: Int32Array  # (V,)
     rules: Int32Array  # (V,) of the slots
     text_rules: Int32Array  # (T,)
     text_lengths: Int32Array  # (T,) in tokens, at most
-    first_token: Int32Array  # of every value and text
-    sizes: Int32Array  # of every value and text, in tokens
+    text_groups: Int32Array  # (T,)
+    first_token: Int32Array  # of every value and, span by span, every group of texts
+    sizes: Int32Array  # likewise, in tokens
     tokens: Int32Array
     slots: Int32Array  # (R,) the terminal of the slot that a rule reads
 
@@ -174,7 +174,7 @@ class ValueArrays(NamedTuple):
 
 
 MOST_RULES = (1 << 31) - 1
-NO_VALUES = ValueArrays(MOST_RULES, MOST_RULES, 0, *[np.zeros(0, dtype=np.int32)] * 10)
+NO_VALUES = ValueArrays(MOST_RULES, MOST_RULES, 0, 0, *[np.zeros(0, dtype=np.int32)] * 11)
 
 
 class GrammarArrays(NamedTuple):
@@ -203,6 +203,16 @@ def slot_rule(rule: int, values: ValueArrays) -> int:
     return int(values.text_rules[(rule - values.first_text) % len(values.text_rules)])
 
 
+@inlined
+def meaning_of(rule: int, values: ValueArrays) -> int:
+    """The place of what the rule of a value means in `first_token` and `sizes`."""
+    if rule < values.first_text:
+        return rule - values.first
+    texts = len(values.text_rules)
+    span, text = (rule - values.first_text) // texts, (rule - values.first_text) % texts
+    return len(values.rules) + span * values.groups + int(values.text_groups[text])
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedGrammar:
     """The arrays of a grammar and the numbers of its terminals."""
@@ -211,8 +221,16 @@ class EncodedGrammar:
     arrays: GrammarArrays
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], slot_rules: Mapping[int, str] | None = None) -> EncodedGrammar:
-        """The encoding of rules, given the terminals of slots by the numbers of those that read nothing but values."""
+    def of(
+        cls,
+        rules: Sequence[Rule],
+        slot_rules: Mapping[int, str] | None = None,
+        text_rules: Sequence[tuple[int, int, int]] = (),
+    ) -> EncodedGrammar:
+        """The encoding of rules, given the terminals of slots by the numbers of those that read nothing but values.
+
+        See `Grammar.text_rules` for those that read free text.
+        """
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
         terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
         vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
@@ -220,7 +238,12 @@ class EncodedGrammar:
         slots, read = np.full(len(rules), UNKNOWN, dtype=np.int32), slot_rules or {}
         slots[list(read)] = [vocabulary[terminal] for terminal in read.values()]
         arrays.active[list(read)] = False
-        return cls(vocabulary, arrays._replace(values=NO_VALUES._replace(slots=slots)))
+        texts = np.array(text_rules, dtype=np.int32).reshape(-1, 3).T.copy()
+        groups = max((group for *_, group in text_rules), default=-1) + 1
+        values = NO_VALUES._replace(
+            groups=groups, text_rules=texts[0], text_lengths=texts[1], text_groups=texts[2], slots=slots
+        )
+        return cls(vocabulary, arrays._replace(values=values))
 
     def collate(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
         """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""

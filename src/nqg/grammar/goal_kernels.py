@@ -41,7 +41,7 @@ from nqg.grammar.chart_kernels import (
     ints,
     numbered,
 )
-from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, slot_rule, successor
+from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, meaning_of, slot_rule, successor
 from nqg.grammar.types import NO_TYPE, TypeArrays
 
 GOALS, GOAL_HYPEREDGES, NO_ROOM_FOR_GOALS = range(3)  # what GoalWorkspace.used counts
@@ -147,7 +147,7 @@ def _find_yield(
 @inlined
 def _value_lies_at(place: int, rule: int, target: Int32Array, grammar: GrammarArrays) -> bool:
     """Whether the target of a value's slot, its tokens in the place of the slot's terminal, is `target` from there."""
-    values, value, known = grammar.values, rule - grammar.values.first, slot_rule(rule, grammar.values)
+    values, value, known = grammar.values, meaning_of(rule, grammar.values), slot_rule(rule, grammar.values)
     first, size = values.first_token[value], values.sizes[value]
     for at in range(grammar.first_target[known], grammar.first_target[known + 1]):
         symbol = grammar.targets[at]
@@ -167,7 +167,7 @@ def _value_lies_at(place: int, rule: int, target: Int32Array, grammar: GrammarAr
 def _find_value(rule: int, whole: bool, target: Int32Array, grammar: GrammarArrays) -> tuple[int, int]:
     """`_find_yield` for the rule of a value; one without tokens is part of no target."""
     values, known, length = grammar.values, slot_rule(rule, grammar.values), 0
-    size = values.sizes[rule - values.first]
+    size = values.sizes[meaning_of(rule, values)]
     for symbol in grammar.targets[grammar.first_target[known] : grammar.first_target[known + 1]]:
         length += size if symbol == values.slots[known] else 1
     if size > 0 and (not whole or length == len(target)):
@@ -292,15 +292,15 @@ def find_goals(
 
 
 @inlined
-def _type_of(rule: int, arity: int, types: TypeArrays, work: GoalWorkspace) -> int:
-    """The type of the rule over the picked goals, or NO_TYPE."""
+def _type_of(rule: int, arity: int, types: TypeArrays, work: GoalWorkspace) -> tuple[int, int]:
+    """The type of the rule over the picked goals, or NO_TYPE; and over how many of them, for others cannot mend it."""
     place, at = types.first_place[rule], 0
     for child in range(arity):
         kind = types.classes[place + child, work.places[work.picked[child]]]
         if kind == NO_TYPE:
-            return NO_TYPE
+            return NO_TYPE, child + 1
         at = at * types.sizes[place + child] + kind
-    return int(types.results[types.first_result[rule] + at])
+    return int(types.results[types.first_result[rule] + at]), arity
 
 
 @inlined
@@ -325,12 +325,12 @@ def _find_types(
                 work.nodes[at] = charts.children[hyperedge, at] - first
             more = pick_first(arity, work)
             while more and not work.used[NO_ROOM_FOR_GOALS]:
-                kind = _type_of(known, arity, types, work)
+                kind, tried = _type_of(known, arity, types, work)
                 if kind != NO_TYPE and is_whole:
                     kind = len(types.is_whole) if types.is_whole[kind] else NO_TYPE
                 if kind != NO_TYPE:
                     _record(node, kind, 0, rule, arity, work)
-                more = pick_next(arity, work)
+                more = pick_next(tried, work)
         _forget_places(begin, work)
         work.first_goal[node + 1] = work.used[GOALS]
         if work.used[NO_ROOM_FOR_GOALS]:

@@ -208,6 +208,22 @@ class Grammar:
         return found
 
     @cached_property
+    def text_rules(self) -> Sequence[tuple[int, int, int]]:
+        """The rules that read free text, how many words of it at most, and which of `text_slots` means the same."""
+        lengths, same = (self.slots.free_text, self.slots.same_texts) if self.slots else ({}, {})
+        return [
+            (rule, length, self.text_slots.index(same[slot]))
+            for slot, length in lengths.items()
+            for rule in self.slot_readers.get(slot, ())
+        ]
+
+    @cached_property
+    def text_slots(self) -> Sequence[str]:
+        """The slots of free text, one of those that mean the same."""
+        same = self.slots.same_texts if self.slots else {}
+        return list(dict.fromkeys(first for slot, first in same.items() if slot in self.slot_readers))
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """The words on the source sides of its rules."""
         return frozenset(symbol for rule in self.rules for symbol in rule.source if isinstance(symbol, str))
@@ -217,7 +233,7 @@ class Grammar:
         """The rules as integer arrays; made on first use."""
         from nqg.grammar.encoding import EncodedGrammar
 
-        return EncodedGrammar.of(self.rules, self.slot_rules)
+        return EncodedGrammar.of(self.rules, self.slot_rules, self.text_rules)
 
     @cached_property
     def typing(self) -> Typing | None:

@@ -12,6 +12,7 @@ are terminals to it; afterwards they become non-terminals.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import ChainMap
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,8 +23,8 @@ from itertools import accumulate, chain
 import numpy as np
 
 from nqg.errors import LimitExceeded
-from nqg.grammar.arrays import Int32Array, Int64Array
-from nqg.grammar.encoding import MOST_RULES, UNKNOWN, EncodedGrammar, ValueArrays, firsts_of
+from nqg.grammar.arrays import Int32Array
+from nqg.grammar.encoding import MOST_RULES, UNKNOWN, EncodedGrammar, firsts_of
 from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, Symbol, Symbols, ValueRule
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.target_grammar import QUOTES, Category, Production, TargetGrammar, TargetSymbol, Wildcard
@@ -273,31 +274,24 @@ class SentenceGrammar(Grammar):
 
     @cached_property
     def encoded(self) -> EncodedGrammar:
-        lengths = self.slots.free_text if self.slots else {}
-        texts = [(rule, length) for slot, length in lengths.items() for rule in self.whole.slot_readers.get(slot, ())]
-        rows = [(each.start, each.end, rule) for found in self._values for each, rule in found]
-        starts, ends, rules = np.array(rows, dtype=np.int32).reshape(-1, 3).T
-        text_rules, text_lengths = np.array(texts, dtype=np.int32).reshape(-1, 2).T
         known = self.whole.encoded
+        rows = [(each.start, each.end, rule) for found in self._values for each, rule in found]
+        starts, ends, rules = np.array(rows, dtype=np.int32).reshape(-1, 3).T.copy()
+        longest = max((length for _, length, _ in self.whole.text_rules), default=0)
         values = known.arrays.values._replace(
             first=len(self.rules),
             first_text=len(self.rules) + len(rows),
-            longest=min(max(lengths.values(), default=0), max(map(len, self.sources), default=0)),
+            longest=min(longest, max(map(len, self.sources), default=0)),
             first_value=firsts_of(self._values),
             starts=starts,
             ends=ends,
             rules=rules,
-            text_rules=text_rules,
-            text_lengths=text_lengths,
         )
-        if values.first_text + self._text_count(values) > MOST_RULES:
-            words = f"{int(self._first_words[-1]):,} words"
-            reason = f"there are too many ways to read {words} as free text of up to {values.longest} words"
+        words = int(self._first_words[-1])
+        if values.first_text + words * values.longest * len(values.text_rules) > MOST_RULES:
+            reason = f"there are too many ways to read {words:,} words as free text of up to {values.longest} words"
             raise LimitExceeded(f"{reason}; give a smaller length in [slots], or fewer or shorter sentences")
         return EncodedGrammar(known.vocabulary, known.arrays._replace(values=values))
-
-    def _text_count(self, values: ValueArrays) -> int:
-        return int(self._first_words[-1]) * values.longest * len(values.text_rules)
 
     @cached_property
     def sources(self) -> list[tuple[str, ...]]:
@@ -323,15 +317,11 @@ class SentenceGrammar(Grammar):
             return sentence, self._values[sentence][value - int(values.first_value[sentence])][0]
         span, text = divmod(number - values.first_text, len(values.text_rules))
         slot = self.whole.slot_rules[int(values.text_rules[text])].removeprefix(SLOT)
-        ((sentence, start, end),) = self._spans(np.array([span]))
+        place, size = divmod(span, values.longest)
+        sentence = bisect_right(self._first_words, place) - 1
+        start = place - self._first_words.item(sentence)
+        end = start + size + 1
         return sentence, Mention(start, end, slot, self._text_value(sentence, slot, start, end))
-
-    def _spans(self, numbers: Int32Array | Int64Array) -> Iterator[tuple[int, int, int]]:
-        """Of spans that may be free text the sentence, and where they begin and end."""
-        places, sizes = np.divmod(numbers, self.encoded.arrays.values.longest)
-        sentences = np.searchsorted(self._first_words, places, side="right") - 1
-        starts = places - self._first_words[sentences]
-        return zip(sentences.tolist(), starts.tolist(), (starts + sizes + 1).tolist(), strict=True)
 
     def _text_value(self, sentence: int, slot: str, start: int, end: int) -> tuple[str, ...]:
         assert self.slots is not None, "there is free text"
@@ -340,61 +330,61 @@ class SentenceGrammar(Grammar):
     def with_meanings(self, graph: Hypergraph, targets: Sequence[Tokens]) -> EncodedGrammar:
         """The encoded grammar, which knows what the values in a graph mean that can be part of its targets."""
         known, more = self.encoded, dict[str, int]()
-        vocabulary, values, first_text = known.vocabulary, known.arrays.values, len(known.arrays.values.rules)
+        vocabulary, values, slots = known.vocabulary, known.arrays.values, self.whole.text_slots
         for token in chain.from_iterable(targets):
             if token not in vocabulary:
                 more.setdefault(token, len(vocabulary) + len(more))
         meant = [mention.value for mention, _ in chain.from_iterable(self._values)]
-        found = list(self._texts_in(graph, targets))
-        for slot in self._alike_texts if found else ():
-            meant += [self._text_value(sentence, slot, start, end) for _, sentence, start, end in found]
-        lengths = np.fromiter(map(len, meant), dtype=np.int32, count=len(meant))
-        firsts = lengths.cumsum(dtype=np.int32) - lengths
-        first_token, sizes = np.zeros((2, first_text + self._text_count(values)), dtype=np.int32)
-        first_token[:first_text], sizes[:first_text] = firsts[:first_text], lengths[:first_text]
-        spans = np.array([number for number, *_ in found], dtype=np.int64) * len(values.text_rules) + first_text
-        for at, alike in enumerate(self._alike_texts.values() if found else ()):
-            own, rules = slice(first_text + at * len(found), first_text + (at + 1) * len(found)), spans[:, None] + alike
-            first_token[rules], sizes[rules] = firsts[own, None], lengths[own, None]
+        places = list(range(len(meant)))
+        for sentence, start, end in self._texts_in(graph, targets):
+            span = (self._first_words.item(sentence) + start) * values.longest + end - start - 1
+            first = len(values.rules) + span * len(slots)
+            places += range(first, first + len(slots))
+            meant += [self._text_value(sentence, slot, start, end) for slot in slots]
+        spans, lengths = self._first_words.item(-1) * values.longest, list(map(len, meant))
+        table = np.zeros((2, len(values.rules) + spans * len(slots)), dtype=np.int32)
+        table[:, places] = [0, *accumulate(lengths)][:-1], lengths
         tokens = [vocabulary.get(token, more.get(token, UNKNOWN)) for token in chain.from_iterable(meant)]
-        values = values._replace(first_token=first_token, sizes=sizes, tokens=np.array(tokens, dtype=np.int32))
+        values = values._replace(first_token=table[0], sizes=table[1], tokens=np.array(tokens, dtype=np.int32))
         arrays = known.arrays._replace(values=values)
         return EncodedGrammar(ChainMap(more, vocabulary) if more else vocabulary, arrays)  # type: ignore[arg-type]
 
-    @cached_property
-    def _alike_texts(self) -> dict[str, Int32Array]:
-        """Slots of free text, and which texts have the same values as theirs."""
-        alike: dict[str, list[int]] = {}
-        for text, rule in enumerate(self.encoded.arrays.values.text_rules.tolist()):
-            slot = self.whole.slot_rules[rule].removeprefix(SLOT)
-            alike.setdefault(self.slots.same_texts[slot] if self.slots else slot, []).append(text)
-        return {slot: np.array(texts, dtype=np.int32) for slot, texts in alike.items()}
-
-    def _texts_in(self, graph: Hypergraph, targets: Sequence[Tokens]) -> Iterator[tuple[int, int, int, int]]:
-        """The spans of free text in a graph whose letters are those of tokens in their target: number and place."""
-        values, bounds = self.encoded.arrays.values, graph.first_hyperedge[graph.first_node]
-        texts = np.flatnonzero(graph.rules >= values.first_text)
-        if not len(texts):
+    def _texts_in(self, graph: Hypergraph, targets: Sequence[Tokens]) -> Iterator[tuple[int, int, int]]:
+        """The sentence, start and end of what may be free text in a graph's sentences and is in their targets."""
+        values = self.encoded.arrays.values
+        if not len(values.text_rules) or not len(graph.rules):
             return
-        spans = (graph.rules[texts] - values.first_text) // len(values.text_rules)
-        most = int(spans.max()) + 1
-        asked, numbers = np.divmod(np.unique((np.searchsorted(bounds, texts, side="right") - 1) * most + spans), most)
-        letters: dict[int, list[str]] = {}
-        last = -1
-        for target, number, (sentence, start, end) in zip(
-            asked.tolist(), numbers.tolist(), self._spans(numbers), strict=True
-        ):
-            if target != last:
-                own = list(map(_letters, targets[target]))
-                wanted, edges, last = "".join(own), {*accumulate(map(len, own), initial=0)}, target
-            if sentence not in letters:
-                letters[sentence] = list(map(_letters, self.sources[sentence]))
-            read = "".join(letters[sentence][start:end])
+        asked = [(0, target) for target in targets]
+        if len(self.sources) > 1:
+            bounds = graph.first_hyperedge[graph.first_node]
+            (charted,) = (bounds[1:] > bounds[:-1]).nonzero()
+            last = np.maximum.reduceat(graph.rules, bounds[charted]) - values.first_text  # a text, if there is one
+            sentences = self._first_words.searchsorted(last // (len(values.text_rules) * values.longest), "right") - 1
+            found = zip(charted.tolist(), last.tolist(), sentences.tolist(), strict=True)
+            asked = [(sentence, targets[number]) for number, text, sentence in found if text >= 0]
+        for sentence, target in asked:
+            yield from ((sentence, *run) for run in alike_runs(self.sources[sentence], target, values.longest))
+
+
+def alike_runs(words: Tokens, target: Tokens, longest: int) -> Iterator[tuple[int, int]]:
+    """Where at most so many words have the letters of some tokens of a target, one after the other.
+
+    >>> list(alike_runs(("play", "hip-hop", "now"), ("song", "=", "Hip", "-", "Hop"), 2))
+    [(1, 2)]
+    """
+    own, letters = list(map(_letters, words)), list(map(_letters, target))
+    wanted, edges = "".join(letters), {*accumulate(map(len, letters), initial=0)}
+    for start in range(len(own)):
+        read = ""
+        for end in range(start + 1, min(start + longest, len(own)) + 1):
+            read += own[end - 1]
             at = wanted.find(read)
+            if at < 0:
+                break
             while at >= 0 and not (at in edges and at + len(read) in edges):
                 at = wanted.find(read, at + 1)
             if at >= 0:
-                yield number, sentence, start, end
+                yield start, end
 
 
 @lru_cache(1 << 16)

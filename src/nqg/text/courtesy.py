@@ -65,7 +65,7 @@ def without_courtesy(tokens: Sequence[Token], known: Collection[str] = ()) -> tu
     """
     openings, closings, anywhere = _phrases()
     left, words = list(tokens), [token.text.lower() for token in tokens]
-    at = 0
+    at = 0 if not anywhere.keys().isdisjoint(words) else len(words)
     while at < len(words):
         size = next((len(each) for each in anywhere.get(words[at], ()) if tuple(words[at : at + len(each)]) == each), 0)
         del left[at : at + size], words[at : at + size]
@@ -78,4 +78,4 @@ def without_courtesy(tokens: Sequence[Token], known: Collection[str] = ()) -> tu
         end = next((len(each) for each in closings.get(words[-1], ()) if tuple(words[begin:][-len(each) :]) == each), 0)
         left, words = left[begin : len(left) - end], words[begin : len(words) - end]
         is_changed = bool(begin or end)
-    return tuple(left or tokens)
+    return tuple(left if 0 < len(left) < len(tokens) else tokens)

@@ -124,8 +124,8 @@ class Preprocessor:
         `known` are the words of the grammar; see `without_courtesy`.
         """
         tokens = self.sentences.tokens(sentence)
-        found = [tokens] if self.is_plain else [tokens, without_courtesy(tokens, known)]
-        ways = list(dict.fromkeys(reversed(found) if self.courtesy == "drop" else found))
+        bare = tokens if self.is_plain else without_courtesy(tokens, known)
+        ways = [tokens] if bare == tokens else [bare, tokens] if self.courtesy == "drop" else [tokens, bare]
         return [TokenizedSentence(sentence, way) for way in ways]
 
     @property

@@ -79,7 +79,7 @@ def atoms(program: str, quote: str = "") -> Iterator[Atom]:
 
 def kind_of(text: str, quote: str) -> tuple[str, str]:
     """The class of an atom after an opening `quote`, or none, and the quote that is open after it."""
-    is_word = text[0] != "\\" and any(character.isalnum() or character == "_" for character in text)
+    is_word = text.isalnum() or (text[0] != "\\" and any(each.isalnum() or each == "_" for each in text))
     if quote:
         return (CLOSING + text, "") if text == quote else (QUOTED_WORD if is_word else QUOTED + text, quote)
     return (OPENING + text, text) if text in QUOTES else (WORD if is_word else text, "")

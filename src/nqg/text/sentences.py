@@ -22,6 +22,7 @@ Punctuation = Literal["drop", "keep"]
 
 MARKS = frozenset(",;:.!?…¿¡-–—·。、，；：！？؟،؛।")  # which structure a sentence and name nothing
 SPELLINGS = str.maketrans({**dict.fromkeys("’‘ʼ", "'"), **dict.fromkeys("“”„«»", '"')})
+LATIN = "\u02b0"  # letters before it are Latin ones, composed: nearly all words have no others
 TOLERATED = 0.01  # of sentences that may lose a distinction: annotations have errors
 
 _INVISIBLE = regex.compile(
@@ -73,22 +74,21 @@ class SentenceTokenizer:
 
     def tokens(self, text: str) -> tuple[Token, ...]:
         """The tokens with their places: `text[tokens[i].start : tokens[j].end]` is how words i to j were typed."""
-        chunks = [(each[0], each.start()) for each in _SPACED.finditer(text)]
-        if self.scheme == "spaces":
-            found = [Token(self._cased(chunk), start, start + len(chunk)) for chunk, start in chunks]
-        else:
-            following = [*(chunk for chunk, _ in chunks[1:]), ""]
-            pairs = zip(chunks, following, strict=False)  # which has one more where there is no chunk
-            found = [token for (chunk, start), after in pairs for token in self._words(chunk, start, after)]
-        found = found or [Token(chunk, start, start + len(chunk)) for chunk, start in chunks]  # nothing visible
+        chunks, found, end = text.split(), list[Token](), 0
+        for chunk, after in zip(chunks, (*chunks[1:], ""), strict=False):  # one more where there is no chunk
+            start = text.index(chunk, end)
+            end = start + len(chunk)
+            if self.scheme == "spaces" or (chunk.isalpha() and max(chunk) < LATIN):
+                found.append(Token(self._cased(chunk), start, end))
+            else:
+                found += self._words(chunk, start, after)
+        if not found and chunks:  # nothing visible
+            return tuple(Token(each[0], each.start(), each.end()) for each in _SPACED.finditer(text))
         if self.punctuation == "keep":
             return tuple(found)
-        return tuple(token for token in found if token.text not in MARKS) or tuple(found)
+        return tuple([token for token in found if token.text not in MARKS] or found)
 
     def _words(self, chunk: str, start: int, after: str) -> Iterator[Token]:
-        if chunk.isalpha() and max(chunk) < "\u02b0":  # Latin letters, composed: nearly all words are
-            yield Token(self._cased(chunk), start, start + len(chunk))
-            return
         if _ORDINAL.fullmatch(chunk) and after[:1].isalpha():
             yield Token(chunk, start, start + len(chunk))
             return

@@ -26,7 +26,7 @@ from nqg.text.gazetteer import Gazetteer, Tokenize, column_values, read_gazettee
 from nqg.text.languages import LANGUAGES
 from nqg.text.mentions import MarkedPair, Mention, Tokens, is_word, mark, place_of, spans_like
 from nqg.text.sentences import TokenizedSentence
-from nqg.text.values import FORMS, Fields, ValueReader, is_form, written
+from nqg.text.values import FORMS, Fields, ValueReader, ValueReading, is_form, written
 
 Kind = Literal["number", "ordinal", "time", "date", "duration", "quoted", "regex", "gazetteer", "column", "text"]
 # What holds others comes first.
@@ -188,6 +188,10 @@ class Slots:
         return frozenset(word for values in names for name in values for word in name.split())
 
     @cached_property
+    def _value_slots(self) -> list[Slot]:
+        return [slot for slot in self.slots if slot.kind != "text"]
+
+    @cached_property
     def _reader(self) -> ValueReader:
         return ValueReader.of(self.language, {slot.kind for slot in self.slots} & set(FORMS))
 
@@ -250,9 +254,11 @@ class Slots:
     def _found(
         self, sentence: TokenizedSentence, today: date | None, *, is_strict: bool = False
     ) -> Iterator[tuple[Slot, int, int, Fields]]:
-        words = [token.casefold() for token in sentence.words]
-        readings = list(self._reader.readings(words, today))
-        for slot in self.slots:
+        words = [token.text.casefold() for token in sentence.tokens]
+        readings: dict[str, list[ValueReading]] = {}
+        for each in self._reader.readings(words, today):
+            readings.setdefault(each.kind, []).append(each)
+        for slot in self._value_slots:
             if slot.names is not None:
                 for start, end, value in slot.names.matches(words):
                     yield slot, start, end, {"value": value, "lower_value": value.lower()}
@@ -261,7 +267,8 @@ class Slots:
             elif slot.kind == "quoted":
                 yield from ((slot, *each) for each in _quoted_spans(sentence))
             else:
-                yield from ((slot, each.start, each.end, each.fields) for each in readings if each.kind == slot.kind)
+                for each in readings.get(slot.kind, ()):
+                    yield slot, each.start, each.end, each.fields
 
     def _texts(
         self, sentence: Sequence[str] | TokenizedSentence, target: Sequence[str], keys: set[str]

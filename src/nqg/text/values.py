@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
+from itertools import accumulate
+from typing import NamedTuple
 
 from text_to_num import find_numbers
 
-from nqg.text.languages import DAY, HOUR, LANGUAGES, YEAR, LanguagePatterns
+from nqg.text.languages import LANGUAGES, LanguagePatterns
 
 Fields = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class ValueReading:
+class ValueReading(NamedTuple):
     """Words `start` to `end` read as a value; forms write its fields."""
 
     start: int
@@ -117,8 +118,7 @@ def written(form: str, fields: Fields) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Number:
+class _Number(NamedTuple):
     start: int
     end: int
     value: Decimal
@@ -148,7 +148,6 @@ def _is_number_word(word: str, language: str) -> bool:
 
 
 _DIGITS = re.compile(r"[$€£#]?([+-]?)(\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(st|nd|rd|th|º|ª)?[%€°]?")
-_DIGIT = re.compile(r"\d")
 _SCALES = {Decimal(10**power) for power in (2, 3, 6, 9, 12)}
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion", "milliarde")
 
@@ -224,29 +223,23 @@ def _suffix(number: int) -> str:
     return "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
-@dataclass(frozen=True)
-class _Digits:
-    """A sentence with its numbers as digits, and where in it words begin and end."""
+def _in_digits(words: Sequence[str], numbers: Iterable[_Number]) -> tuple[Sequence[str], Sequence[int]]:
+    """Words with numbers as digits; and for each of these pieces its first word, with one more for the end.
 
-    text: str
-    starts: Mapping[int, int]
-    ends: Mapping[int, int]
-
-    @classmethod
-    def of(cls, words: Sequence[str], numbers: Iterable[_Number]) -> _Digits:
-        spelled = {each.start: each for each in numbers if each.value >= 0}
-        pieces: list[str] = []
-        starts, ends = {}, {}
-        at = place = 0
-        while at < len(words):
-            piece, after = words[at], at + 1
-            if (number := spelled.get(at)) and (number.end > after or piece.isalpha() or number.is_ordinal):
-                piece, after = _plain(number.value) + ("th" if number.is_ordinal else ""), number.end
-            pieces.append(piece)
-            starts[place] = at
-            place += len(piece) + 1
-            ends[place - 1] = at = after
-        return cls(" ".join(pieces), starts, ends)
+    >>> _in_digits(("half", "past", "twenty", "one"), [_Number(2, 4, Decimal(21))])
+    (['half', 'past', '21'], [0, 1, 2, 4])
+    """
+    spelled = {each.start: each for each in numbers if each.value >= 0}
+    if not spelled:
+        return words, range(len(words) + 1)
+    pieces, places, at = list[str](), [0], 0
+    while at < len(words):
+        piece, after = words[at], at + 1
+        if (number := spelled.get(at)) and (number.end > after or piece.isalpha() or number.is_ordinal):
+            piece, after = _plain(number.value) + ("th" if number.is_ordinal else ""), number.end
+        pieces.append(piece)
+        places.append(at := after)
+    return pieces, places
 
 
 @dataclass(frozen=True)
@@ -268,18 +261,27 @@ class ValueReader:
         if "number" in self.kinds or "ordinal" in self.kinds:
             yield from self._number_readings(words, numbers)
         kept = self.language.kept_words
-        sentence = _Digits.of(words, [each for each in numbers if words[each.end - 1] not in kept])
-        has_digits = _DIGIT.search(sentence.text) is not None
-        for pattern in _patterns(self.language.code):
-            may_match = (has_digits and pattern.has_digits) or not pattern.words.isdisjoint(words)
-            if pattern.kind not in self.kinds or not may_match:
-                continue
-            for match in pattern.expression.finditer(sentence.text):
-                start, end = sentence.starts.get(match.start()), sentence.ends.get(match.end())
+        pieces, places = _in_digits(words, [each for each in numbers if words[each.end - 1] not in kept])
+        if found := self.matches(" ".join(pieces)):
+            starts = dict(zip(accumulate((len(piece) + 1 for piece in pieces), initial=0), places, strict=True))
+            for pattern, match in found:
+                start, end = starts.get(match.start()), starts.get(match.end() + 1)  # a space before the next piece
                 if start is not None and end is not None:
                     fields = pattern.read(match.groupdict(), self.language, today)
                     if fields is not None:
                         yield ValueReading(start, end, pattern.kind, fields)
+
+    def matches(self, text: str) -> list[tuple[_Pattern, re.Match[str]]]:
+        """What each pattern finds, from left to right; one search tells where any of them matches."""
+        patterns, beginning = value_patterns(self.language.code, self.kinds)
+        places, found = [match.start() for match in beginning.finditer(text)], list[tuple[_Pattern, re.Match[str]]]()
+        for pattern in patterns if places else ():
+            end = 0
+            for place in places:
+                if place >= end and (match := pattern.expression.match(text, place)):
+                    end = match.end()
+                    found.append((pattern, match))
+        return found
 
     def _number_readings(self, words: Sequence[str], numbers: Sequence[_Number]) -> Iterator[ValueReading]:
         ends = {number.end for number in numbers}
@@ -437,14 +439,15 @@ def _iso_duration(seconds: Decimal) -> str:
 class _Pattern:
     kind: str
     expression: re.Pattern[str]
-    has_digits: bool
-    words: frozenset[str]  # one of which a match without digits has
     read: Callable[[Groups, LanguagePatterns, date | None], Fields | None]
 
 
 @cache
-def _patterns(code: str) -> tuple[_Pattern, ...]:
-    """A language's patterns with its words in them; of one kind, those that come first have the better reading."""
+def value_patterns(code: str, kinds: frozenset[str]) -> tuple[tuple[_Pattern, ...], re.Pattern[str]]:
+    """A language's patterns of some kinds, its words in them, and an expression for where any of them begins.
+
+    Of one kind, those that come first have the better reading.
+    """
     language = LANGUAGES[code]
     words = {
         "part": language.parts,
@@ -454,27 +457,19 @@ def _patterns(code: str) -> tuple[_Pattern, ...]:
         "day": sorted(language.days, key=len, reverse=True),
     }
 
-    def compiled(pattern: str) -> re.Pattern[str]:
+    def completed(pattern: str) -> str:
         for name, options in words.items():
             pattern = re.sub(rf"(?<!\(\?P)<{name}>", "|".join(options), pattern)
-        return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")
+        return rf"(?:{pattern})(?!\w)"
 
-    def needs_digits(pattern: str) -> bool:
-        return any(part in pattern for part in (HOUR, DAY, YEAR, r"(?P<ahead>\d"))
-
-    def triggers(pattern: str) -> frozenset[str]:
-        found = re.findall(r"[^\W\d_]{3,}", compiled(pattern).pattern)
-        return frozenset(found) - frozenset(language.frequent_words.split())
-
-    kinds = (
+    tables = (
         ("time", language.times, _time),
         ("date", language.dates, _date),
         ("duration", language.durations, _duration),
     )
-    return tuple(
-        _Pattern(
-            kind, compiled(pattern), r"\d" in pattern, frozenset() if needs_digits(pattern) else triggers(pattern), read
-        )
-        for kind, patterns, read in kinds
-        for pattern in patterns
-    )
+    found = [
+        (kind, completed(pattern), read) for kind, patterns, read in tables if kind in kinds for pattern in patterns
+    ]
+    any_of = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, pattern, _ in found) or "(?!)"
+    patterns = tuple(_Pattern(kind, re.compile(rf"(?<!\w){pattern}"), read) for kind, pattern, read in found)
+    return patterns, re.compile(rf"(?<!\w)(?={any_of})")
