@@ -26,7 +26,7 @@ TITLES: dict[SystemName, str] = {
     "schemaless": "T5 without schema",
     "geca": "T5 with GECA",
     "augmented": "T5 taught by the grammar",
-    "taught": "T5 taught, with round trips",
+    "taught": "T5 taught, decoded with types",
     "hybrid": "NQG-T5",
     "gated": "NQG-T5 with a gate",
 }
