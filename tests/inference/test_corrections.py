@@ -24,10 +24,11 @@ from nqg.inference.corrections import (
     correction_trials,
     corrector_of,
     misspelt,
+    similar_words,
 )
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import DecodeOptions, Parser
-from nqg.model.confidence import Calibrator, CorrectionTrials, RulePairs, Weights
+from nqg.model.confidence import DOUBTED, Calibrator, CorrectionTrials, RulePairs, Weights, WordPairs
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.text.gazetteer import Gazetteer
 from nqg.text.sentences import AS_IS, TokenizedSentence
@@ -136,6 +137,24 @@ def test_neighbours_are_the_closest_words_within_one_edit(known: frozenset[str],
         kept = [other for other in close if all(word.count(letter) <= other.count(letter) for letter in word)]
         close = close if len(word) == 2 and kept else {}
     assert found == tuple(sorted(close))
+
+
+@given(st.frozensets(words, max_size=8), words)
+def test_similar_words_are_one_edit_away(known: frozenset[str], word: str) -> None:
+    close = [other for other in known if edit_distance(word, other) == 1]
+    assert similar_words(word, known) == (sorted(close) if len(word) > 1 else [])
+
+
+def test_a_typo_that_is_a_known_word_is_not_sure(parser: Parser) -> None:
+    calibrator = replace(fitted_calibrator(parser, EXAMPLES, []), weights=Weights(known=5.0, foreign=5.0))
+    assert ("turn", "on", 1) in calibrator.words.rows
+    sure = Parser(replace(parser.model, calibrator=calibrator))
+    usual, typo = (answer.confidence for answer in sure.answers(["turn on lamp", "turn on ramp"]))
+    assert usual is not None
+    assert usual > 0.9
+    assert typo == DOUBTED
+    older = Parser(replace(parser.model, calibrator=replace(calibrator, words=WordPairs())))
+    assert (older.parse("turn on ramp").confidence or 0) > 0.9
 
 
 def test_long_words_may_have_two_typos() -> None:

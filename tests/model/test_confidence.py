@@ -19,6 +19,7 @@ from nqg.grammar.grammar import Grammar, Rule, ValueRule
 from nqg.grammar.hypergraph import Span
 from nqg.model.confidence import (
     PRIOR_PRECISION,
+    REACH,
     ROOT,
     Calibrator,
     Evidence,
@@ -26,9 +27,12 @@ from nqg.model.confidence import (
     Observation,
     RulePair,
     RulePairs,
+    SaidWord,
     ValueContext,
     Weights,
+    WordPairs,
     rule_pairs,
+    said_words,
     value_contexts,
 )
 from nqg.text.mentions import Mention
@@ -189,12 +193,58 @@ def test_text_that_begins_or_ends_as_values_of_training_do_is_improbable() -> No
     assert known.share([of_number._replace(in_text=True), at_time._replace(in_text=True)]) == 1 / 8
 
 
+WAKE = Rule.parse("wake me at NT_1 ### wake ( NT_1 )")
+
+
+@pytest.mark.parametrize(
+    ("value", "slot", "expected"),
+    [
+        (("six",), "time", ("@time", "six")),
+        (("half", "past", "six"), "time", ("@time", None)),  # a typo would leave other words than these
+        (("six",), "song", ("@song", None)),  # any words may be a song
+    ],
+)
+def test_of_values_their_slots_are_said(value: tuple[str, ...], slot: str, expected: tuple[str, str | None]) -> None:
+    rule = ValueRule(value, ("6",), Rule((f"@{slot}",), (f"@{slot}",)))
+    derivation = Derivation((Hyperedge(WAKE, Span(0, 3 + len(value))), Hyperedge(rule, Span(3, 3 + len(value)))))
+    words = [SaidWord(word, word) for word in ("wake", "me", "at")]
+    assert said_words(derivation, {"song"}) == [("", None), *words, expected, ("", None)]
+
+
+SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)
+
+
+@given(st.lists(SENTENCE, max_size=3), SENTENCE, st.sets(st.sampled_from("abcd")), st.sets(st.integers(0, 6)))
+def test_a_word_is_doubted_where_training_has_more_of_the_others_around_a_similar_one(
+    training: list[list[str]], sentence: list[str], similar: set[str], fixed: set[int]
+) -> None:
+    seen = {
+        (each[i], each[j], j - i) for each in training for j in range(len(each)) for i in range(max(j - REACH, 0), j)
+    }
+
+    def unseen(words: list[str], at: int) -> int:
+        places = ((min(at, other), max(at, other)) for other in range(len(words)) if 0 < abs(at - other) <= REACH)
+        return sum((words[left], words[right], right - left) not in seen for left, right in places)
+
+    expected = bool(seen) and any(
+        unseen([*sentence[:at], other, *sentence[at + 1 :]], at) < unseen(sentence, at)
+        for at in range(len(sentence))
+        if at not in fixed
+        for other in similar
+    )
+    pairs = WordPairs.of([[SaidWord(word, word) for word in each] for each in training])
+    assert set(pairs.rows) == seen
+    said = [SaidWord(word, None if at in fixed else word) for at, word in enumerate(sentence)]
+    assert pairs.doubts(said, lambda _: sorted(similar)) == expected
+
+
 CALIBRATOR = Calibrator(
     Weights(known=2.5, unseen=-0.5),
     RulePairs.of([JUMP_TWICE_AND_RUN], GRAMMAR.numbers),
     trials=9,
     right=7,
     contexts=KnownContexts((("at", "time", 3),)),
+    words=WordPairs((("jump", "twice", 1),)),
 )
 
 
@@ -225,6 +275,8 @@ def test_a_calibrator_survives_the_round_trip_through_its_file(tmp_path: Path) -
         ({"pairs": {"rows": [[ROOT, 0, 1, 10**400]]}}, "found [-1, 0, 1, 1000000"),
         ({"contexts": {"rows": [["at", "time"]]}}, "expected [a string, a string, an integer] as entry 0"),
         ({"contexts": {"rows": [["at", "time", 0]]}}, "expected how often a value was seen, found ['at', 'time', 0]"),
+        ({"words": {"rows": [["jump", "twice"]]}}, "expected [a string, a string, an integer] as entry 0"),
+        ({"words": {"rows": [["jump", "twice", 4]]}}, "how far apart they are, at most 3, found ['jump', 'twice', 4]"),
     ],
 )
 def test_a_file_that_is_no_calibrator_of_the_grammar_is_refused_with_the_reason(

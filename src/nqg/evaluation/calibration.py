@@ -40,7 +40,9 @@ from nqg.model.confidence import (
     Observation,
     RulePairs,
     Weights,
+    WordPairs,
     rule_pairs,
+    said_words,
     value_contexts,
 )
 from nqg.splits.compounds import likely_language
@@ -283,6 +285,7 @@ def fitted_calibrator(
         correction_trials(parser, distinct(examples)),
         least_confidence(trials, precision),
         known_contexts(parser.grammar, derivations),
+        WordPairs.of(map(said_words, derivations)),
     )
 
 

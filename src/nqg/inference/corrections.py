@@ -4,7 +4,7 @@ Who types `tunr` most likely means `turn`. But a word that no rule knows may as 
 a misspelt `tallest`. So a word is read as another only where the sentence has no derivation otherwise, and if the other
 is one edit away (a letter more, less or changed, or two neighbours swapped), of long words two. Where several are as
 close, the parser has to make the same of all that have a derivation. An answer says what was read differently, and
-`CorrectionTrials` how far to trust it.
+`CorrectionTrials` how far to trust it. A typo that is a known word is not corrected: `WordPairs` doubts it.
 """
 
 from __future__ import annotations
@@ -140,6 +140,18 @@ class Corrector:
             corrections = tuple(Correction(place, tokens[place].text, word) for place, word in read.items())
             found.append((sentence.with_words(read), corrections))
         return found if len(found) <= MOST_READINGS else []
+
+
+@lru_cache(1 << 14)
+def similar_words(word: str, known: frozenset[str]) -> list[str]:
+    """The known words that are one edit away from a known one.
+
+    >>> similar_words("us", frozenset(["is", "use", "us", "as", "a"]))
+    ['as', 'is', 'use']
+    """
+    others = sorted(other for other in known if _is_word(other) and abs(len(other) - len(word)) < 2)
+    found = process.extract(word, others, scorer=OSA.distance, score_cutoff=1, limit=None) if len(word) > 1 else []
+    return sorted(other for other, distance, _ in found if distance)
 
 
 def _is_word(token: str) -> bool:

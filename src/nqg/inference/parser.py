@@ -42,7 +42,7 @@ from nqg.grammar.slots import columns, mentions_of, of_sentences, views
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.gaps import explained
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
-from nqg.model.confidence import rule_pairs, value_contexts
+from nqg.model.confidence import DOUBTED, rule_pairs, said_words, value_contexts
 from nqg.model.scorer import untrained_bonuses
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.spans import SpanTable, anchors
@@ -257,12 +257,19 @@ class Parser:
         free_text = self.grammar.slots.free_text if self.grammar.slots else {}
         if free_text:
             confidence *= calibrator.contexts.share(value_contexts(reading.derivation, mentions, free_text))
+        if calibrator.words.doubts(said_words(reading.derivation, free_text), self._similar_words):
+            confidence = min(confidence, DOUBTED)
         if least is None:
             least = calibrator.least_confidence if free_text else 0.0
         if confidence < least:
             reason = f"{UNSURE}: {in_percent(confidence)}"
             return replace(answer, target=None, probability=None, reading=None, reason=reason)
         return replace(answer, confidence=confidence)
+
+    def _similar_words(self, word: str) -> Sequence[str]:
+        from nqg.inference.corrections import similar_words  # which most sentences do not need
+
+        return similar_words(word, self.model.grammar.words)
 
     def subwords(self, sources: Sequence[Tokens]) -> list[Subwords]:
         """Sentences as the encoder reads them."""
