@@ -6,9 +6,10 @@ import pytest
 
 from nqg.data.catalogue import CATALOGUE
 from nqg.errors import FormatError, NqgError, UnknownName
-from nqg.experiments.recipe import SystemPlan, read_recipe, recipe_names
+from nqg.experiments.recipe import PaperFigures, SystemName, SystemPlan, read_recipe, recipe_names
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import TrainingSettings
+from nqg.seq2seq.settings import AugmentationSettings
 
 LEAST = 'dataset = "scan"\nsplit = "length"\n'
 
@@ -50,7 +51,34 @@ def test_systems_come_in_the_order_in_which_they_build_on_each_other(written: Ca
     assert read_recipe(written(LEAST + 'systems = ["hybrid", "nqg"]\n')).systems == ("nqg", "hybrid")
 
 
-def test_a_near_miss_is_offered() -> None:
+def test_a_recipe_like_another_takes_over_whole_tables_but_not_the_figures_of_the_paper(
+    written: Callable[[str], str],
+) -> None:
+    text = 'like = "geoquery-standard"\nsplit = "tmcd"\n[teaching]\nrounds = 3\n'
+    found, model = read_recipe(written(text)), read_recipe("geoquery-standard")
+    teaching = AugmentationSettings(rounds=3)
+    assert found == replace(model, name="mine", split="tmcd", teaching=teaching, paper=PaperFigures())
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "fingerprint"),
+    [
+        ("geoquery-tmcd", "augmented", "9a44785027a7916eee5bb9f0a94948b60462653a6f8f13aed9c5f38a657a516d"),
+        ("scan-length", "augmented", "385a89866eb1c5b9a98a361c8cea56f6d8e8a9125148371da26fbd82b386b261"),
+        ("spider-ssp-tmcd", "augmented", "7ce1cb38e4b9e47794620b54f0a54b5789a7445c495555c6ff0647f8ef7b9c41"),
+        ("spider-xsp", "seq2seq", "5a14a2e588f6c6e729107a2cbe328e9cd175a4f961ea90316986bd4bbb9c7a6a"),
+        ("geoquery-random", "seq2seq", "c67c17e3a7604b1c95592091f8ba7cb1962472a2e5fdbb748f4c574528ebe477"),
+    ],
+)
+def test_what_a_recipe_takes_over_counts_as_its_own_so_that_records_stay_valid(
+    name: str, system: SystemName, fingerprint: str
+) -> None:
+    assert read_recipe(name).fingerprint(system, "flan-t5-small") == fingerprint
+
+
+def test_a_near_miss_is_offered(written: Callable[[str], str]) -> None:
+    with pytest.raises(UnknownName, match="did you mean 'scan-length'"):
+        read_recipe(written('like = "scan-lenght"\n'))
     with pytest.raises(UnknownName, match="did you mean 'scan-length'"):
         read_recipe("scan-lenght")
 

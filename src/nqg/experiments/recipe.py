@@ -1,7 +1,8 @@
 """A recipe: which data, which systems with which settings, and what the paper reports for them.
 
 Recipes are TOML files, one for each column of the paper's tables, in `recipes/` beside this file. The settings in them
-are the paper's; what they leave out are the defaults of each stage.
+are the paper's; what they leave out are the defaults of each stage or, with `like = "NAME"`, what the recipe of that
+name says, but for the paper's figures. A table is taken over whole, or not at all.
 """
 
 from __future__ import annotations
@@ -154,10 +155,12 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
     >>> changed.name, changed.teaching.kept
     ('geoquery-length,teaching.kept=1.0', 1.0)
     """
-    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
-    if path.parent == FOLDER and path.stem not in recipe_names():
-        raise UnknownName("recipe", name, recipe_names())
-    values = {**read_toml(path), "name": ",".join([path.stem, *changes])}
+    path = Path(name) if name.endswith(".toml") else _path(name)
+    values = read_toml(path)
+    if "like" in values:
+        model = read_toml(_path(str(values.pop("like"))))
+        values = {key: model[key] for key in model if key != "paper"} | values
+    values["name"] = ",".join([path.stem, *changes])
     for change in changes:
         _change(values, change)
     for system, weights in (("nqg", "encoder"), *((each, "model") for each in ("seq2seq", "augmented", "taught"))):
@@ -168,6 +171,12 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
     recipe = read_dataclass(Recipe, values, "the recipe", path)
     read_dataclass(InductionSettings, recipe.induction, "[induction]", path)  # a wrong one is refused early
     return replace(recipe, systems=tuple(system for system in SYSTEMS if system in recipe.systems))
+
+
+def _path(name: str) -> Path:
+    if name not in recipe_names():
+        raise UnknownName("recipe", name, recipe_names())
+    return FOLDER / f"{name}.toml"
 
 
 def _change(values: dict[str, Any], change: str) -> None:
