@@ -68,17 +68,7 @@ def test_a_training_and_its_model_folder_draw_the_same_picture() -> None:
 
 
 def test_a_search_draws_itself_as_its_trace_does() -> None:
-    words = (
-        "train.tsv",
-        "-o",
-        "rules.txt",
-        "--settings",
-        "nqg.toml",
-        "--trace",
-        "steps.jsonl",
-        "--plot",
-        "one.svg",
-    )
+    words = ("train.tsv", "-o", "rules.txt", "--settings", "nqg.toml", "--trace", "steps.jsonl", "--plot", "one.svg")
     assert nqg("induce", *words).stderr == "wrote rules.txt\nwrote steps.jsonl\nwrote one.svg\n"
     assert '"terminal_bits": 32.0' in Path("steps.jsonl").read_text()
     nqg("inspect", "rules.txt", "--trace", "steps.jsonl", "--plot", "two.svg")

@@ -27,10 +27,7 @@ LEGAL = """\
 <thing> ::= light | in ( <thing> , <room> )
 <room> ::= hall
 """
-TRAIN = [
-    Example("turn on lights", "on ( light )"),
-    Example("turn on lights in the hall", "on ( in ( light , hall ) )"),
-]
+TRAIN = [Example("turn on lights", "on ( light )"), Example("turn on lights in the hall", "on ( in ( light , hall ) )")]
 
 
 @pytest.fixture(autouse=True)

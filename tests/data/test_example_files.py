@@ -109,9 +109,7 @@ def test_a_bad_tsv_line_is_refused_with_its_place(tmp_path: Path, line: bytes, r
         pytest.param('["jump"]', "expected an object as the example, found ['jump']", id="a list"),
         pytest.param('{"source": "jump"}', "the key 'target' of the example is missing", id="no target"),
         pytest.param(
-            '{"source": "a", "target": "b", "Id": "c"}',
-            "no key of the example 'Id'. Known: id",
-            id="unknown key",
+            '{"source": "a", "target": "b", "Id": "c"}', "no key of the example 'Id'. Known: id", id="unknown key"
         ),
         pytest.param('{"source": "a", "source": "b"}', "the key 'source' stands twice in one JSON object", id="repeat"),
         pytest.param(

@@ -139,10 +139,7 @@ def test_an_ambiguous_name_may_mean_two_things_a_clear_one_means_the_same_again(
     [
         ("answer ( len ( m0 ) )", ["answer(len(riverid('colorado')))"]),
         ("answer ( intersection ( river , traverse_2 ( m0 ) ) )", ["answer(river(traverse_2(stateid('colorado'))))"]),
-        (
-            "answer ( loc_1 ( m0 ) )",
-            ["answer(loc_1(stateid('colorado')))", "answer(loc_1(riverid('colorado')))"],
-        ),
+        ("answer ( loc_1 ( m0 ) )", ["answer(loc_1(stateid('colorado')))", "answer(loc_1(riverid('colorado')))"]),
         ("answer ( count ( state ) )", ["answer(count(state(all)))"]),
         ("answer ( elevation_1 ( m0 ) )", []),
     ],

@@ -67,9 +67,7 @@ class TestForTheGrammar:
         assert nqg_target('select a from t where b = "x y"') == 'select a from t where b = " x y "'
 
     def test_ids_are_kept(self) -> None:
-        assert nqg_examples([OLDEST]) == [
-            Example("pets_1 : how old ?", "select max ( age ) from student", "train-7"),
-        ]
+        assert nqg_examples([OLDEST]) == [Example("pets_1 : how old ?", "select max ( age ) from student", "train-7")]
 
     @pytest.mark.parametrize("source", ["how old?", ": how old?", ""])
     def test_a_source_without_a_database_is_refused(self, source: str) -> None:

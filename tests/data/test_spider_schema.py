@@ -40,10 +40,7 @@ def test_names_are_in_lower_case_and_the_star_is_no_column(tmp_path: Path) -> No
             {"column_names_original": [[2, "Age"]]},
             r"expected \[number of a table below 2, name\] .* found \[2, 'Age'\]",
         ),
-        (
-            {"column_names_original": [["Age", 0]]},
-            "expected an integer as entry 0 of entry 0 of 'column_names",
-        ),
+        ({"column_names_original": [["Age", 0]]}, "expected an integer as entry 0 of entry 0 of 'column_names"),
         ({"column_names_original": [[-2, "Age"]]}, r"found \[-2, 'Age'\]"),
         ({"column_names_original": [[0, ""]]}, r"found \[0, ''\]"),
         ({"foreign_keys": [[1, 4]]}, r"number of a column, each below 4 and not that of '\*', .* found \[1, 4\]"),

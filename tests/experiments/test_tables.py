@@ -116,10 +116,7 @@ def test_every_run_is_listed_with_its_command_and_machine() -> None:
 
 def test_an_undefined_figure_is_left_out_and_not_counted_as_zero() -> None:
     results = Results.collected(
-        [
-            record("geoquery-tmcd", "nqg", "x", 0, precision=None),
-            record("geoquery-tmcd", "nqg", "x", 1, precision=0.9),
-        ]
+        [record("geoquery-tmcd", "nqg", "x", 0, precision=None), record("geoquery-tmcd", "nqg", "x", 1, precision=0.9)]
     )
     assert results.figure("geoquery-tmcd", Series("nqg", "x"), "precision") == spread([0.9])
     assert len(results.of("geoquery-tmcd", Series("nqg", "x"))) == 2

@@ -49,14 +49,7 @@ def test_several_rules_touch_what_each_of_them_touches(sources: list[Tokens], se
 
 @pytest.mark.parametrize(
     ("source", "is_touched"),
-    [
-        ("a", False),
-        ("a b", False),
-        ("a a b", False),
-        ("a b a b", True),
-        ("b a b b a", False),
-        ("a a b a b b", True),
-    ],
+    [("a", False), ("a b", False), ("a a b", False), ("a b a b", True), ("b a b b a", False), ("a a b a b b", True)],
 )
 def test_non_terminals_stand_for_at_least_one_word_each(source: str, is_touched: bool) -> None:
     rule = Rule.parse("a NT_1 a b ### x NT_1")

@@ -18,14 +18,7 @@ from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import description_length, grammar_bits
 from nqg.induction.induce import Induction, induce
-from nqg.induction.inspection import (
-    PART_SIZE,
-    Report,
-    coverage,
-    longest_rules,
-    rules_by_arity,
-    write_plot,
-)
+from nqg.induction.inspection import PART_SIZE, Report, coverage, longest_rules, rules_by_arity, write_plot
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import Header, Trace, TracedStep, induction_config
 from oracles import all_derivations

@@ -214,11 +214,7 @@ def test_examples_left_out_of_the_search_get_their_own_rule_only_where_they_need
 
 def test_a_word_that_spells_a_non_terminal_is_a_word() -> None:
     corpus = examples("NT_1 -> J", "NT_1 twice -> J J", "walk twice -> W W")
-    assert str(induce(corpus, SCAN_LIKE)).splitlines() == [
-        "NT_1 twice ### NT_1 NT_1",
-        "\\NT_1 ### J",
-        "walk ### W",
-    ]
+    assert str(induce(corpus, SCAN_LIKE)).splitlines() == ["NT_1 twice ### NT_1 NT_1", "\\NT_1 ### J", "walk ### W"]
 
 
 def test_the_least_gain_asked_for_stops_the_search() -> None:

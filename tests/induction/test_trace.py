@@ -194,11 +194,7 @@ def test_a_full_disk_is_an_error_in_words() -> None:
         (1, {"settings": []}, "expected an object as 'settings' of the header, found []"),
         (1, {"rules": 2.5}, "expected an integer as 'rules' of the header, found 2.5"),
         (2, {"step": 3}, "expected step 1, found step 3"),
-        (
-            2,
-            {"phase": "dreaming"},
-            "returning, sampling, framing as 'phase' of the step, found 'dreaming'",
-        ),
+        (2, {"phase": "dreaming"}, "returning, sampling, framing as 'phase' of the step, found 'dreaming'"),
         (2, {"added": ["jump"]}, "expected 'source ### target', found '###' 0 times"),
         (2, {"data_bits": "few"}, "expected a number as 'data_bits' of the step, found 'few'"),
         (2, {"mood": "good"}, "no key of the step 'mood'. Known: added, data_bits, grammar_bits"),

@@ -166,11 +166,7 @@ def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path
 
 def test_a_folder_that_is_held_is_refused_to_others_until_it_is_let_go(tmp_path: Path) -> None:
     words = "work: another process is at work here; wait until it has ended"
-    with (
-        held(tmp_path / "work", wait=False),
-        pytest.raises(NqgError, match=words),
-        held(tmp_path / "work", wait=False),
-    ):
+    with held(tmp_path / "work", wait=False), pytest.raises(NqgError, match=words), held(tmp_path / "work", wait=False):
         pass
     with held(tmp_path / "work", wait=False):
         (tmp_path / "work" / "state").touch()

@@ -151,9 +151,7 @@ def test_training_without_a_state_gives_the_same_weights(
     assert (list(training.steps()), weights(training.trainer)) == undisturbed
 
 
-def test_parsing_between_steps_changes_nothing(
-    undisturbed: tuple[list[TrainingStep], dict[str, list[float]]],
-) -> None:
+def test_parsing_between_steps_changes_nothing(undisturbed: tuple[list[TrainingStep], dict[str, list[float]]]) -> None:
     training = new_training()
     steps = []
     for step in training.steps():

@@ -12,30 +12,15 @@ import typer
 
 from nqg.answers import Answer, System
 from nqg.cli.settings import ProjectSettings
-from nqg.cli.terminal import (
-    STOPPED,
-    checked_device,
-    complain,
-    err,
-    out,
-    tracked,
-)
+from nqg.cli.terminal import STOPPED, checked_device, complain, err, out, tracked
 from nqg.cli.training_run import TrainingRun, draw, tokenized_data
 from nqg.data.examples import Example, Values, read_examples, tokenized
 from nqg.errors import UnknownName, counted
-from nqg.evaluation.calibration import (
-    GateTrial,
-    calibrated_gate,
-    with_confidence,
-)
+from nqg.evaluation.calibration import GateTrial, calibrated_gate, with_confidence
 from nqg.files import write_text
 from nqg.grammar.grammar import SLOT, Grammar
 from nqg.inference.hybrid import write_fallback
-from nqg.model.checkpoint import (
-    RECORDS,
-    SavedModel,
-    record_lines,
-)
+from nqg.model.checkpoint import RECORDS, SavedModel, record_lines
 from nqg.model.settings import fitting_batch
 from nqg.seq2seq.settings import BASELINES, EMBEDDED, AugmentationSettings, FineTuningSettings, Seq2seqSettings
 from nqg.text.preprocessing import FILE as TEXT

@@ -36,11 +36,7 @@ NAMES = typer.Argument(
 )
 SEEDS = typer.Option(1, "--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1.")
 SYSTEMS = typer.Option(
-    None,
-    "--systems",
-    metavar="A,B",
-    help=f"Any of {', '.join(KNOWN_SYSTEMS)}.",
-    show_default="the recipe's",
+    None, "--systems", metavar="A,B", help=f"Any of {', '.join(KNOWN_SYSTEMS)}.", show_default="the recipe's"
 )
 ENCODER = typer.Option(None, "--encoder", metavar="NAME|FOLDER", help="Replace the recipe's encoder.")
 SEQ2SEQ = typer.Option(None, "--seq2seq", metavar="NAME|FOLDER", help="Replace the sequence-to-sequence model.")

@@ -15,9 +15,7 @@ from nqg.inference.hybrid import Hybrid, load_model
 from nqg.inference.parser import Parser
 
 LOG = typer.Argument(
-    metavar="LOG",
-    help="Sentences: a line each, or what --log of nqg parse and serve wrote.",
-    show_default=False,
+    metavar="LOG", help="Sentences: a line each, or what --log of nqg parse and serve wrote.", show_default=False
 )
 COUNT = typer.Option(20, "-n", "--number", metavar="N", min=1, help="How many sentences to suggest.")
 KNOWN = typer.Option(

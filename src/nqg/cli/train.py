@@ -20,15 +20,7 @@ import typer
 from nqg.answers import System
 from nqg.cli.fallback import FallbackOptions, TypedSystem, check_baseline, train_baseline
 from nqg.cli.settings import LIKE, SETTINGS, project_settings, setting_option
-from nqg.cli.terminal import (
-    DEVICE,
-    EXAMPLES,
-    JSON,
-    STOPPED,
-    complain,
-    err,
-    out,
-)
+from nqg.cli.terminal import DEVICE, EXAMPLES, JSON, STOPPED, complain, err, out
 from nqg.cli.training_run import TrainingRun, TrainingTask, draw, earlier_model
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
@@ -49,11 +41,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.slots import with_values
 from nqg.induction.settings import InductionSettings
 from nqg.inference.parser import Parser
-from nqg.model.checkpoint import (
-    Measurement,
-    Provenance,
-    SavedModel,
-)
+from nqg.model.checkpoint import Measurement, Provenance, SavedModel
 from nqg.model.settings import TrainingSettings
 from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256

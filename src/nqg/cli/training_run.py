@@ -19,15 +19,7 @@ import typer
 from nqg.cli.induce import choose_settings
 from nqg.cli.induce import run as run_induction
 from nqg.cli.settings import ProjectSettings, in_words
-from nqg.cli.terminal import (
-    checked_device,
-    detail,
-    err,
-    out,
-    progress_bar,
-    report_written,
-    tracked,
-)
+from nqg.cli.terminal import checked_device, detail, err, out, progress_bar, report_written, tracked
 from nqg.cli.types import legal_examples, target_grammar_named
 from nqg.data.examples import (
     Example,
@@ -52,12 +44,7 @@ from nqg.induction.corpus import underivable
 from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import grammar_comments, induction_config
 from nqg.inference.parser import Parser
-from nqg.model.checkpoint import (
-    MOST_NON_TERMINALS,
-    RULES,
-    SavedModel,
-    load_model,
-)
+from nqg.model.checkpoint import MOST_NON_TERMINALS, RULES, SavedModel, load_model
 from nqg.model.forests import PART_SIZE, ForestCache, ForestFolder, Forests, build_folder, forest_parts, joined
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model_folder import held
@@ -261,10 +248,7 @@ def _read(path: Path, sql: SqlPrograms | None) -> list[Example]:
 
 
 def tokenized_data(
-    given: Mapping[str, Any],
-    chosen: ProjectSettings,
-    sql: SqlPrograms | None = None,
-    text: Preprocessor | None = None,
+    given: Mapping[str, Any], chosen: ProjectSettings, sql: SqlPrograms | None = None, text: Preprocessor | None = None
 ) -> tuple[Sequence[Example], Preprocessor, Values | None]:
     """The training examples, tokenised, how, and the values in them; what memory does not hold is taken as it is.
 

@@ -290,9 +290,7 @@ _XSP = Entry(
     fingerprint="0a5422c6595f02684e01fcc2044ef39890806d473bd99ff89065cb446796e78e",
     convert=lambda train, dev: list(chain(*load_spider_xsp(train, dev))),
     files=(_SPIDER_TRAIN, _SPIDER_DEV),
-    splits={
-        "standard": _by_file("spider-xsp", "standard", "train: train_spider.json; test: dev.json", 7_000),
-    },
+    splits={"standard": _by_file("spider-xsp", "standard", "train: train_spider.json; test: dev.json", 7_000)},
 )
 _COGS_TRAIN, _COGS_TEST, _COGS_GEN = 24_155, 3_000, 21_000
 _COGS = Entry(

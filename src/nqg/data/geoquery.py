@@ -110,7 +110,7 @@ class CorpusReader:
 
 # What sentences call a country, by its name in geobase; every other entity goes by its own name.
 COUNTRY_NAMES = {
-    "usa": ("usa", "us", "u.s.", "america", "country", "united states", "united states of america", "continental us"),
+    "usa": ("usa", "us", "u.s.", "america", "country", "united states", "united states of america", "continental us")
 }
 # States that must be spelled out after a city: "portland or seattle" does not mention Portland, Oregon.
 ABBREVIATIONS_THAT_ARE_WORDS = frozenset({"in", "or", "me", "hi", "oh", "ok"})

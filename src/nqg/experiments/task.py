@@ -213,13 +213,7 @@ def run_inferred(data: RecipeData, weights: str, seed: int, context: RunContext)
 
 
 def run_parser(
-    data: RecipeData,
-    weights: str,
-    seed: int,
-    context: RunContext,
-    target_grammar: TargetGrammar | None,
-    *,
-    typed: bool,
+    data: RecipeData, weights: str, seed: int, context: RunContext, target_grammar: TargetGrammar | None, *, typed: bool
 ) -> RunResult:
     seconds: dict[str, float] = {}
     recipe, settings = data.recipe, training_settings(data.recipe, weights, seed)

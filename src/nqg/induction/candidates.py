@@ -220,10 +220,7 @@ def all_splits(rule: LabelRule, settings: SplitSettings, side_bits: Callable[[La
         fitting = [part for part, rest in left.items() if not any(leaf in rest for leaf in leaves)]
         renumbered = {LEAF - 1 - number: LEAF - number + len(leaves) - 2 for number in range(high, rule.arity)}
         renumbered[NEW_LEAF] = LEAF - 1 - low
-        outer = [
-            [(*source[:start], NEW_LEAF, *source[end:]) for start, end in spans],
-            [left[part] for part in fitting],
-        ]
+        outer = [[(*source[:start], NEW_LEAF, *source[end:]) for start, end in spans], [left[part] for part in fitting]]
         inner = [[source[start:end] for start, end in spans], [target[at : at + length] for at, length in fitting]]
         moved = {leaf: leaf + low for leaf in leaves}
         sides = [
