@@ -14,8 +14,17 @@ from nqg.evaluation.evaluation import ExactJudge
 from nqg.experiments import task
 from nqg.experiments.recipe import UsedWeights, read_recipe
 from nqg.experiments.records import Cell
-from nqg.experiments.runner import RUNS, Run, Runner
-from nqg.experiments.task import RecipeData, RunContext, RunResult, error_figures, read_answers, write_answers
+from nqg.experiments.runner import Runner
+from nqg.experiments.task import (
+    RUNS,
+    RecipeData,
+    Run,
+    RunContext,
+    RunResult,
+    error_figures,
+    read_answers,
+    write_answers,
+)
 from nqg.seq2seq.settings import BASELINES
 
 RECIPE = read_recipe("geoquery-tmcd")

@@ -17,8 +17,8 @@ from nqg.data.examples import Example
 from nqg.data.schema import Schema, Table
 from nqg.evaluation.evaluation import ExactJudge
 from nqg.experiments.recipe import SystemPlan, UsedWeights, read_recipe
-from nqg.experiments.runner import RUNS, Runner
-from nqg.experiments.task import CANDIDATES, RecipeData, legal_answers, nqg_answers
+from nqg.experiments.runner import Runner
+from nqg.experiments.task import CANDIDATES, RUNS, RecipeData, legal_answers, nqg_answers
 from nqg.inference.parser import DecodeOptions, Parser
 from nqg.seq2seq.seq2seq import Seq2seq
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from nqg.data.examples import Example
 from nqg.evaluation.evaluation import ExactJudge
 from nqg.experiments.recipe import SystemPlan, UsedWeights, read_recipe
-from nqg.experiments.runner import RUNS, Runner
-from nqg.experiments.task import RecipeData
+from nqg.experiments.runner import Runner
+from nqg.experiments.task import RUNS, RecipeData
 from nqg.seq2seq.settings import AugmentationSettings
 
 PLACES = {"cities": "city", "rivers": "river", "lakes": "lake", "mountains": "mountain"}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nqg.errors import FormatError, NqgError, Place
 from nqg.evaluation.metrics import Spread, spread
@@ -16,19 +16,29 @@ from nqg.settings_reader import read_dataclass
 
 KIND = "nqg result"
 VERSION = 1
-TITLES: dict[SystemName, str] = {
-    "nqg": "NQG",
-    "typed": "NQG with types",
-    "inferred": "NQG with inferred types",
-    "syntactic-attention": "Syntactic Attention",
-    "cgps": "CGPS",
-    "seq2seq": "T5",
-    "schemaless": "T5 without schema",
-    "geca": "T5 with GECA",
-    "augmented": "T5 taught by the grammar",
-    "taught": "T5 taught, decoded with types",
-    "hybrid": "NQG-T5",
-    "gated": "NQG-T5 with a gate",
+
+
+class SystemStyle(NamedTuple):
+    """How tables and plots show a system; `paper` is what the paper calls the one that it is compared with."""
+
+    title: str
+    colour: str
+    paper: str
+
+
+STYLES: dict[SystemName, SystemStyle] = {
+    "nqg": SystemStyle("NQG", "#4477aa", "NQG"),
+    "typed": SystemStyle("NQG with types", "#332288", "NQG"),
+    "inferred": SystemStyle("NQG with inferred types", "#aa3377", "NQG"),
+    "syntactic-attention": SystemStyle("Syntactic Attention", "#bbbbbb", "Syntactic Attn."),
+    "cgps": SystemStyle("CGPS", "#777777", "CGPS"),
+    "seq2seq": SystemStyle("T5", "#ccbb44", "T5-Base"),
+    "schemaless": SystemStyle("T5 without schema", "#ddcc77", "T5-Base - schema"),
+    "geca": SystemStyle("T5 with GECA", "#bbbb44", "T5-Base"),
+    "augmented": SystemStyle("T5 taught by the grammar", "#ee7733", "T5-Base"),
+    "taught": SystemStyle("T5 taught, decoded with types", "#cc3311", "T5-Base"),
+    "hybrid": SystemStyle("NQG-T5", "#228833", "NQG-T5-Base"),
+    "gated": SystemStyle("NQG-T5 with a gate", "#66ccee", "NQG-T5-Base"),
 }
 
 
@@ -123,7 +133,7 @@ class Series:
 
     @property
     def title(self) -> str:
-        return f"{TITLES[self.system]} ({self.weights})"
+        return f"{STYLES[self.system].title} ({self.weights})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,21 +27,14 @@ from nqg.experiments.recipe import FALLBACKS, PUBLISHED, Recipe, SystemName, Use
 from nqg.experiments.records import Cell, Record, read_record
 from nqg.experiments.task import (
     LEGAL,
+    RUNS,
     RecipeData,
+    Run,
     RunContext,
     RunResult,
     error_figures,
     fine_tuning_settings,
     read_answers,
-    run_augmented,
-    run_baseline,
-    run_geca,
-    run_inferred,
-    run_nqg,
-    run_schemaless,
-    run_seq2seq,
-    run_taught,
-    run_typed,
     timed,
     training_settings,
     write_answers,
@@ -54,19 +47,6 @@ from nqg.training.processes import best_device
 
 PACKAGES = ("torch", "transformers", "numpy", "numba")
 PARTS: tuple[SystemName, ...] = ("nqg", "seq2seq")
-
-Run = Callable[[RecipeData, str, int, RunContext], RunResult]
-RUNS: Mapping[SystemName, Run] = {
-    "nqg": run_nqg,
-    "typed": run_typed,
-    "inferred": run_inferred,
-    **dict.fromkeys(PUBLISHED, run_baseline),
-    "seq2seq": run_seq2seq,
-    "schemaless": run_schemaless,
-    "geca": run_geca,
-    "augmented": run_augmented,
-    "taught": run_taught,
-}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 from nqg.evaluation.breakdown import Cause
 from nqg.evaluation.metrics import Spread
 from nqg.experiments.recipe import FALLBACKS, GRAMMARS, PUBLISHED, Recipe, SystemName, read_recipe
-from nqg.experiments.records import Cell, Record, Results, Series
+from nqg.experiments.records import STYLES, Cell, Record, Results, Series
 from nqg.experiments.task import BEST_LEGAL, ERRORS, LEGAL
 from nqg.plotting import svg, write_picture
 
@@ -340,31 +340,6 @@ def page(tables: Iterable[ResultTable], pictures: Iterable[str] = ()) -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(body) + "\n</body></html>\n"
 
 
-COLOURS: dict[SystemName, str] = {
-    "nqg": "#4477aa",
-    "typed": "#332288",
-    "inferred": "#aa3377",
-    "syntactic-attention": "#bbbbbb",
-    "cgps": "#777777",
-    "seq2seq": "#ccbb44",
-    "schemaless": "#ddcc77",
-    "geca": "#bbbb44",
-    "augmented": "#ee7733",
-    "taught": "#aa3377",
-    "hybrid": "#228833",
-    "gated": "#66ccee",
-}
-PAPER: dict[SystemName, str] = {
-    **dict.fromkeys(GRAMMARS, "NQG"),
-    **dict.fromkeys(FALLBACKS, "T5-Base"),
-    "schemaless": "T5-Base - schema",
-    "syntactic-attention": "Syntactic Attn.",
-    "cgps": "CGPS",
-    "hybrid": "NQG-T5-Base",
-    "gated": "NQG-T5-Base",
-}
-
-
 def write_plot(path: Path, results: Results) -> None:
     """Draw accuracies as bars, the paper's figures as marks on them, as PNG or SVG by the name of the file."""
     write_picture(path, lambda figure_class: _drawn(results, figure_class))
@@ -388,10 +363,11 @@ def _drawn(results: Results, figure_class: Any) -> Any:
     panels = figure.subplots(max(len(bars), 1), 1, sharex=True, squeeze=False, height_ratios=ratios)
     for panel, (recipe, drawn) in zip(panels[:, 0], bars, strict=False):
         for place, (series, accuracy) in enumerate(drawn):
+            style = STYLES[series.system]
             whisker = {"xerr": 100 * accuracy.deviation} if accuracy.deviation else {}
-            bar = panel.barh(place, 100 * accuracy.mean, color=COLOURS[series.system], height=0.75, **whisker)
+            bar = panel.barh(place, 100 * accuracy.mean, color=style.colour, height=0.75, **whisker)
             panel.bar_label(bar, fmt="%.1f", padding=4, fontsize=7)
-            if (paper := recipe.paper.accuracy.get(PAPER[series.system])) is not None:
+            if (paper := recipe.paper.accuracy.get(style.paper)) is not None:
                 panel.plot([paper, paper], [place - 0.42, place + 0.42], color="black", linewidth=2)
         panel.set_yticks(range(len(drawn)), [series.title for series, _ in drawn])
         panel.set_title(recipe.title, fontsize=9, loc="left")

@@ -25,7 +25,7 @@ from nqg.errors import FormatError, NqgError
 from nqg.evaluation.breakdown import Cause, breakdown
 from nqg.evaluation.calibration import held_out
 from nqg.evaluation.evaluation import DenotationJudge, Judge, judge_named
-from nqg.experiments.recipe import Recipe, SystemName, SystemPlan
+from nqg.experiments.recipe import PUBLISHED, Recipe, SystemName, SystemPlan
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar
@@ -431,6 +431,20 @@ def fine_tuned(
     cut = float(fine_tuning.truncation.sources)
     figures = {"train_examples": float(len(data.train)), "cut_sources": cut, "train_accuracy": known}
     return RunResult(answers, figures, asdict(settings), seconds, others)
+
+
+Run = Callable[[RecipeData, str, int, RunContext], RunResult]
+RUNS: Mapping[SystemName, Run] = {
+    "nqg": run_nqg,
+    "typed": run_typed,
+    "inferred": run_inferred,
+    **dict.fromkeys(PUBLISHED, run_baseline),
+    "seq2seq": run_seq2seq,
+    "schemaless": run_schemaless,
+    "geca": run_geca,
+    "augmented": run_augmented,
+    "taught": run_taught,
+}
 
 
 def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, float]:
