@@ -12,7 +12,7 @@ import typer
 
 from nqg.answers import Answer, System
 from nqg.cli.settings import ProjectSettings
-from nqg.cli.terminal import STOPPED, checked_device, complain, err, out, tracked
+from nqg.cli.terminal import checked_device, err, out, tracked
 from nqg.cli.training_run import TrainingRun, draw, tokenized_data
 from nqg.data.examples import Example, Values, read_examples, tokenized
 from nqg.errors import UnknownName, counted
@@ -143,11 +143,8 @@ def train_baseline(context: typer.Context, chosen: ProjectSettings, baseline: Fa
     held_out = tokenized(read_examples(dev), text) if dev else []
     run = TrainingRun.towards(output, device, save_every=given["save_every"], use_cache=False, curves=None)
     context.with_resource(run.locked())
-    try:
+    with run.continued_later():
         tuning = baseline.fine_tuned(examples, device, run.folder, dev=held_out)
-    except KeyboardInterrupt:
-        complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
-        raise typer.Exit(STOPPED) from None
     records, best, seq2seq = tuning.trainer.records, tuning.trainer.best, tuning.seq2seq
     if run.processes.is_main:
 

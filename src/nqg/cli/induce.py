@@ -29,7 +29,7 @@ from nqg.cli.settings import (
     read_settings,
     setting_option,
 )
-from nqg.cli.terminal import EXAMPLES, JSON, STOPPED, complain, detail, err, out, report_written
+from nqg.cli.terminal import EXAMPLES, JSON, STOPPED, detail, err, interruptible, out, report_written
 from nqg.data.examples import Example, Values, fit_text, required_examples, tokenized
 from nqg.errors import NqgError, counted
 from nqg.files import write_text
@@ -149,7 +149,7 @@ def induce(
     if values:  # as in `nqg train`
         examples, seeds, legal = values.searched(examples, legal or infer_target_grammar(values.programs(examples)))
     base = induction_settings(like, context.params, project.induction)
-    try:
+    with interruptible(f"{output} was not written"):
         if not like and not project.induction:
             if values:
                 base = InductionSettings.for_slots().changed(**given)
@@ -161,9 +161,6 @@ def induce(
         if values:
             read = with_slots(induced.grammar, text.slots.free_text)
             induced = replace(induced, grammar=Grammar.of(read, max(rule.arity for rule in read)))
-    except KeyboardInterrupt:
-        complain(f"interrupted; {output} was not written")
-        raise typer.Exit(STOPPED) from None
     induced.write(output)
     if as_json:
         out.print_json(data=induced.to_dict() | {"file": str(output)})

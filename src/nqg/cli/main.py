@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nqg import __version__
-from nqg.cli.terminal import STOPPED, complain, detail, set_volume, volume
+from nqg.cli.terminal import complain, detail, interruptible, set_volume, volume
 from nqg.errors import FAILED, NqgError
 
 WIDEST = 100  # columns of a help page; longer lines are hard to read
@@ -42,7 +42,7 @@ COMMANDS = {
     "induce": Listed("induce", "Learn", "Learn the smallest grammar that explains pairs of strings."),
     "types": Listed("types", "Learn", "Infer a grammar of the programs in a dataset, or hold one against them."),
     "inspect": Listed("inspect", "Learn", "Show what a grammar is made of and how well it fits a dataset."),
-    "sample": Listed("sample", "Learn", "Draw pairs of sentences and programs from a grammar."),
+    "sample": Listed("inspect", "Learn", "Draw pairs of sentences and programs from a grammar."),
     "train": Listed("train", "Learn", "Train a parser: a grammar, and a model that ranks its derivations."),
     "rule": Listed("rule", "Learn", "Add rules written by hand to a model, list and remove them."),
     "parse": Listed("parse", "Use", "Turn sentences into programs with a trained model."),
@@ -82,11 +82,8 @@ class LazyCommands(TyperGroup):
         return name, listed and load_command(args[0]), rest
 
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with interruptible():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            complain("interrupted")
-            raise typer.Exit(STOPPED) from None
 
 
 app = typer.Typer(

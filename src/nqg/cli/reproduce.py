@@ -13,11 +13,10 @@ from nqg.cli.terminal import (
     ENGINE,
     JSON,
     MIRROR,
-    STOPPED,
     WORKERS,
     Workforce,
-    complain,
     err,
+    interruptible,
     out,
     progress_bar,
     report_written,
@@ -88,15 +87,12 @@ def reproduce(
             if weights.label(system) != weights.asked(system) and "+" not in weights.label(system):
                 err.print(f"{system}: {weights.label(system)} stands in for {weights.asked(system)}")
         plans.append(Plan(recipe, weights, chosen, results.absolute(), work.device, mirror and mirror.absolute()))
-    try:
+    with interruptible("run the same command again to continue"):
         if isinstance(work.engine, Here):
             with progress_bar() as progress:
                 found = [list(plan.runner(progress).records(plan.systems, range(seeds))) for plan in plans]
         else:
             found = run_plans(plans, range(seeds), work.engine)
-    except KeyboardInterrupt:
-        complain("interrupted; run the same command again to continue")
-        raise typer.Exit(STOPPED) from None
     if as_json:
         out.print_json(data=[asdict(record) for each in found for record in each])
     else:

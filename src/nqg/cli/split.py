@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from nqg.data.examples import fit_text, read_examples, required_examples, tokeni
 from nqg.errors import NqgError
 from nqg.splits.audit import audit_text, audits, write_plot
 from nqg.splits.compounds import LANGUAGES, language_of
-from nqg.splits.partition import Amount, Side
+from nqg.splits.partition import Side
 from nqg.splits.split import split as divide
 from nqg.splits.tmcd import Method, TmcdSettings
 from nqg.text.preprocessing import TextSettings
@@ -65,6 +66,7 @@ SECONDS = search_option(
 
 @split.command("random")
 def by_chance(
+    context: typer.Context,
     data: Path = DATA,
     folder: Path | None = FOLDER,
     seed: int = SEED,
@@ -77,11 +79,12 @@ def by_chance(
 
     Example: nqg split random pairs.tsv --test-size 0.2 --dev-size 0.1
     """
-    _divide_file(data, folder, as_json, "random", seed=seed, **_sizes(train, test, dev))
+    _divide_file(context.params, "random")
 
 
 @split.command("length")
 def by_length(
+    context: typer.Context,
     data: Path = DATA,
     folder: Path | None = FOLDER,
     by: Side = typer.Option(Side.SOURCE, "--by", metavar="source|target", help="The side whose length counts."),
@@ -94,11 +97,12 @@ def by_length(
 
     Example: nqg split length pairs.tsv --by target
     """
-    _divide_file(data, folder, as_json, "length", by=by, **_sizes(train, test, dev))
+    _divide_file(context.params, "length")
 
 
 @split.command("template")
 def by_template(
+    context: typer.Context,
     data: Path = DATA,
     folder: Path | None = FOLDER,
     seed: int = SEED,
@@ -113,12 +117,12 @@ def by_template(
 
     Example: nqg split template pairs.tsv --language sql
     """
-    sizes = _sizes(train, test, dev)
-    _divide_file(data, folder, as_json, "template", seed=seed, language=language, blank=blank, **sizes)
+    _divide_file(context.params, "template")
 
 
 @split.command("tmcd")
 def by_compounds(
+    context: typer.Context,
     data: Path = DATA,
     folder: Path | None = FOLDER,
     seed: int = SEED,
@@ -142,38 +146,23 @@ def by_compounds(
     Atoms are the symbols of programs; compounds are the ways in which they are
     combined (section 3 of the paper).
     """
-    settings = TmcdSettings(
-        method=method,
-        target_divergence=target_divergence,
-        tolerance=tolerance,
-        max_atom_divergence=max_atom_divergence,
-        moves=moves,
-        restarts=restarts,
-        seconds=seconds,
-    )
-    sizes = _sizes(train, test, dev)
+    given = context.params | {"method": method}  # which older versions of Typer leave a string there
+    settings = TmcdSettings(**{each.name: given.pop(each.name) for each in fields(TmcdSettings)})
     with progress_bar() as progress:
-        options = {"seed": seed, "language": language, "settings": settings, "progress": progress}
-        _divide_file(data, folder, as_json, "tmcd", **options, **sizes)
+        _divide_file({**given, "settings": settings, "progress": progress}, "tmcd")
 
 
-def _sizes(train: str | None, test: str | None, dev: str) -> dict[str, Amount | None]:
-    def amount(text: str, option: str) -> Amount:
+def _divide_file(given: Mapping[str, Any], method: str) -> None:
+    """Write the split file and its parts, in the format of the data, and report them."""
+    options = dict(given)
+    data, folder, as_json = (options.pop(name) for name in ("data", "folder", "as_json"))
+    for part in ("train", "test", "dev"):
         try:
-            return float(text) if "." in text else int(text)
+            if (text := options[part]) is not None:
+                options[part] = float(text) if "." in text else int(text)
         except ValueError as error:
             reason = f"'{text}' is neither a number of examples nor a share such as 0.25"
-            raise typer.BadParameter(reason, param_hint=option) from error
-
-    return {
-        "train": amount(train, "--train-size") if train else None,
-        "test": amount(test, "--test-size") if test else None,
-        "dev": amount(dev, "--dev-size"),
-    }
-
-
-def _divide_file(data: Path, folder: Path | None, as_json: bool, method: str, **options: Any) -> None:
-    """Write the split file and its parts, in the format of the data, and report them."""
+            raise typer.BadParameter(reason, param_hint=f"--{part}-size") from error
     examples = required_examples(data)
     made = divide(examples, method, **options)
     source = {"data": data.name, "data_sha256": Dataset(data.name, examples).fingerprint}

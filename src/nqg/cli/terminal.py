@@ -52,6 +52,16 @@ def complain(message: str) -> None:
     alarm.print(f"error: {message}", style="red")
 
 
+@contextmanager
+def interruptible(advice: str = "") -> Iterator[None]:
+    """A block that Ctrl-C ends with one line, which may say how to go on, and the exit code of shells."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"interrupted; {advice}" if advice else "interrupted")
+        raise typer.Exit(STOPPED) from None
+
+
 def report_written(*paths: Path) -> None:
     """Name the files that a command wrote, on stderr so that stdout stays data."""
     for path in paths:

@@ -20,7 +20,7 @@ import typer
 from nqg.answers import System
 from nqg.cli.fallback import FallbackOptions, TypedSystem, check_baseline, train_baseline
 from nqg.cli.settings import LIKE, SETTINGS, project_settings, setting_option
-from nqg.cli.terminal import DEVICE, EXAMPLES, JSON, STOPPED, complain, err, out
+from nqg.cli.terminal import DEVICE, EXAMPLES, JSON, err, out
 from nqg.cli.training_run import TrainingRun, TrainingTask, draw, earlier_model
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
@@ -277,14 +277,11 @@ def train(
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
     context.with_resource(task.threads())
-    try:
+    with run.continued_later():
         training = run.trained(task := run.with_settings(task))
         pairs, known = task.as_typed(task.examples), training.model.grammar
         second = fallback.fine_tuned(pairs, task.device, run.folder, grammar=known).seq2seq if fallback else None
         trials = validation.trials(task, run, training, fallback) if validation else []
-    except KeyboardInterrupt:
-        complain(f"interrupted; run the same command again to continue with what is in {run.folder}")
-        raise typer.Exit(STOPPED) from None
     if run.processes.is_main:
         training.model = task.with_rules_by_hand(_calibrated(training.model, task, trials, least_precision))
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None

@@ -19,7 +19,7 @@ import typer
 from nqg.cli.induce import choose_settings
 from nqg.cli.induce import run as run_induction
 from nqg.cli.settings import ProjectSettings, in_words
-from nqg.cli.terminal import checked_device, detail, err, out, progress_bar, report_written, tracked
+from nqg.cli.terminal import checked_device, detail, err, interruptible, out, progress_bar, report_written, tracked
 from nqg.cli.types import legal_examples, target_grammar_named
 from nqg.data.examples import (
     Example,
@@ -337,6 +337,9 @@ class TrainingRun:
     def locked(self) -> AbstractContextManager[None]:
         """Keep other trainings of the same model away until the block ends."""
         return held(self.folder, wait=False) if self.processes.is_main else nullcontext()
+
+    def continued_later(self) -> AbstractContextManager[None]:
+        return interruptible(f"run the same command again to continue with what is in {self.folder}")
 
     def with_settings(self, task: TrainingTask) -> TrainingTask:
         """The task with the settings to induce rules with; a continued run finds those that trials have chosen."""
