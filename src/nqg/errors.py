@@ -72,6 +72,19 @@ class SettingsError(NqgError):
     exit_code = MISUSED
 
 
+def check_at_least(least: float, settings: object, *names: str) -> None:
+    """Refuse settings below `least` and those that are not numbers; None stands for what is decided elsewhere."""
+    for name in names:
+        if (value := getattr(settings, name)) is not None and not value >= least:
+            raise SettingsError(f"{name} is {value}; expected {least} or more")
+
+
+def check_above_zero(settings: object, *names: str) -> None:
+    for name in names:
+        if (value := getattr(settings, name)) is not None and not value > 0:
+            raise SettingsError(f"{name} is {value}; expected more than 0")
+
+
 class LimitExceeded(NqgError):
     """Work that would grow past a limit that the caller gave."""
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nqg.data.catalogue import load_snips
 from nqg.data.examples import Example
-from nqg.data.snips import load_snips
 from nqg.errors import FormatError
 
 

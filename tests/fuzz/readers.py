@@ -13,6 +13,7 @@ from pathlib import Path
 from fuzz import seeds
 from nqg.answers import PredictionFile
 from nqg.cli.settings import read_settings
+from nqg.data.catalogue import load_snips
 from nqg.data.database import Database
 from nqg.data.dataset import read_split, split_text
 from nqg.data.download import Cache, RemoteFile
@@ -22,7 +23,6 @@ from nqg.data.geobase import read_geobase
 from nqg.data.geoquery import load_geoquery
 from nqg.data.scan import read_scan_file
 from nqg.data.schema import Schema, Table, read_database, read_schemas
-from nqg.data.snips import load_snips
 from nqg.data.spider import load_spider_xsp, nqg_examples
 from nqg.data.sql import sql_text, sql_tokens
 from nqg.data.sql_names import named_aliases, numbered_aliases, sql_problem

@@ -153,8 +153,11 @@ def induce(
         if not like and not project.induction:
             if values:
                 base = InductionSettings.for_slots().changed(**given)
+            elif resume:  # with the settings of the search whose trace this is
+                recorded = read_dataclass(InductionSettings, read_trace(resume).header.settings, "the settings", resume)
+                base = recorded.changed(**given)
             else:
-                base = _recorded(resume).changed(**given) if resume else choose_settings(examples, given, legal, budget)
+                base = choose_settings(examples, given, legal, budget)
         detail(f"[induction] {in_words(base)}")
         seeds += Grammar.read(seed_rules, base.max_non_terminals) if seed_rules else ()
         induced = run(examples, base, seeds, legal, trace, resume)
@@ -209,11 +212,6 @@ def choose_settings(
     if time.process_time() > end:
         err.print(f"settings are the best found in {budget:g} s; more time can be given with --budget")
     return best
-
-
-def _recorded(path: Path) -> InductionSettings:
-    """The settings of the search whose trace this is."""
-    return read_dataclass(InductionSettings, read_trace(path).header.settings, "the settings", path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nqg import __version__
-from nqg.cli.terminal import complain, detail, interruptible, set_volume, volume
+from nqg.cli.terminal import complain, detail, details, interruptible, set_volume
 from nqg.errors import FAILED, NqgError
 
 WIDEST = 100  # columns of a help page; longer lines are hard to read
@@ -138,7 +138,7 @@ def main() -> None:
         sys.stderr.close()  # the reader of our output went away, as `| head` does
         sys.exit(FAILED)
     except (NqgError, OSError) as error:
-        if volume.is_high:
+        if not details.quiet:
             traceback.print_exc()
         if isinstance(error, NqgError):
             complain(str(error))

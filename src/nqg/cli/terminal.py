@@ -25,27 +25,17 @@ STOPPED = 130  # what shells report for a command that Ctrl-C ended
 
 out = Console(highlight=False, markup=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
 err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+details = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=True)  # until --verbose
 alarm = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)  # which is never quiet
 
 
-@dataclass(slots=True)
-class Volume:
-    """Whether details are printed on stderr."""
-
-    is_high: bool = False
-
-
-volume = Volume()
-
-
 def set_volume(*, quiet: bool, verbose: bool) -> None:
-    err.quiet, volume.is_high = quiet, verbose and not quiet
+    err.quiet, details.quiet = quiet, quiet or not verbose
 
 
 def detail(message: str) -> None:
     """Print a message on stderr if --verbose was given."""
-    if volume.is_high:
-        err.print(message, style="dim")
+    details.print(message, style="dim")
 
 
 def complain(message: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import resources
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from nqg.data import scan
 from nqg.data.dataset import Dataset, Split, read_split
@@ -14,11 +17,11 @@ from nqg.data.download import FileStore, RemoteFile, file_store
 from nqg.data.examples import Example
 from nqg.data.geoquery import load_geoquery, load_raw_geoquery, raw_geoquery_slots
 from nqg.data.schema import Schema, read_schemas
-from nqg.data.snips import load_snips, snips_files
 from nqg.data.spider import load_spider_ssp, load_spider_xsp
 from nqg.errors import FormatError, UnknownName
-from nqg.files import numbered_lines
+from nqg.files import numbered_lines, read_json
 from nqg.progress import Progress, silent
+from nqg.settings_reader import read_value
 
 
 def load_dataset(name: str, mirror: Path | str | None = None, progress: Progress = silent) -> Dataset:
@@ -221,6 +224,54 @@ _GEO_RAW = replace(
     convert=load_raw_geoquery,
     beside=raw_geoquery_slots,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SnipsChunk:
+    """A part of an utterance; a slot's value if it names the slot as its `entity`."""
+
+    text: str
+    entity: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnipsUtterance:
+    """An utterance with marked slots, which as a program is an intent and its slots in the order of the words.
+
+    >>> SnipsUtterance((SnipsChunk("Play "), SnipsChunk("Making Out", "track"))).example("PlayMusic", "1").target
+    'play_music(track="Making Out")'
+    """
+
+    data: tuple[SnipsChunk, ...]
+
+    def example(self, intent: str, example_id: str) -> Example:
+        sentence = " ".join("".join(chunk.text for chunk in self.data).split())
+        values = ((chunk.entity, " ".join(chunk.text.split())) for chunk in self.data if chunk.entity)
+        escaped = ((slot, value.replace("\\", "\\\\").replace('"', '\\"')) for slot, value in values)
+        slots = ", ".join(f'{slot}="{value}"' for slot, value in escaped)
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", intent).lower()
+        return Example(sentence, f"{name}({slots})", example_id)
+
+
+def load_snips(*paths: Path) -> list[Example]:
+    """The examples of files of one intent each, one file after the other."""
+    examples: list[Example] = []
+    for path in paths:
+        kind = dict[str, tuple[SnipsUtterance, ...]]
+        found: dict[str, Any] = read_value(kind, read_json(path), "the utterances", path)
+        if len(found) != 1:
+            raise FormatError(f"expected the utterances of one intent, found {len(found)} intents", path)
+        ((intent, utterances),) = found.items()
+        examples += [each.example(intent, f"{path.stem}-{number}") for number, each in enumerate(utterances)]
+    return examples
+
+
+def snips_files(slots: Mapping[str, str]) -> dict[str, str]:
+    """A settings file with a table of slots, by default free text, and the lists of names that it mentions."""
+    table = "".join(f"{name} = {value or '{ text = 8 }'}\n" for name, value in slots.items())
+    lists = [each for each in ("countries.txt", "states.txt") if each in table]
+    folder = resources.files("nqg.data").joinpath("snips")
+    return {"nqg.toml": f"[slots]\n{table}"} | {each: folder.joinpath(each).read_text("utf-8") for each in lists}
 
 
 def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:

@@ -213,20 +213,13 @@ class Report:
 
 COLOURS = {"total": "#bbbbcc", "grammar": "#4477aa", "data": "#ee6677", "rules": "#444455"}
 WIDTHS = {"total": 4.0, "grammar": 1.4, "data": 1.4}
-SHADES = {
-    Phase.SPLITTING: "#ffffff",
-    Phase.FACTORING: "#fdf0c8",
-    Phase.PRUNING: "#d5ead5",
-    Phase.RETURNING: "#f3d9e8",
-    Phase.SAMPLING: "#d3e3f5",
-    Phase.FRAMING: "#777788",
-}
-SHADE_NAMES = {
-    Phase.FACTORING: "yellow",
-    Phase.PRUNING: "green",
-    Phase.RETURNING: "pink",
-    Phase.SAMPLING: "blue",
-    Phase.FRAMING: "grey",
+SHADES = {  # and their names, but for that of the phase with which every search begins
+    Phase.SPLITTING: ("#ffffff", ""),
+    Phase.FACTORING: ("#fdf0c8", "yellow"),
+    Phase.PRUNING: ("#d5ead5", "green"),
+    Phase.RETURNING: ("#f3d9e8", "pink"),
+    Phase.SAMPLING: ("#d3e3f5", "blue"),
+    Phase.FRAMING: ("#777788", "grey"),
 }
 
 
@@ -246,7 +239,7 @@ def write_plot(path: Path, trace: Trace) -> None:
             end = 0
             for phase, steps in groupby(traced.step.phase for traced in trace.steps):
                 start, end = end, end + len(list(steps))
-                panel.axvspan(start, end, color=SHADES[phase], zorder=-1)
+                panel.axvspan(start, end, color=SHADES[phase][0], zorder=-1)
         header = trace.header
         shortest = header.settings.get("shortest")
         searched = "" if shortest is None or shortest >= header.examples else f"the {shortest:,} shortest of "
@@ -278,5 +271,5 @@ def _draw_rules(panel: Any, trace: Trace) -> None:
     panel.set_ylim(bottom=0)
     panel.set_ylabel("rules", fontsize=9)
     phases = {traced.step.phase for traced in trace.steps}
-    shades = [f"; {name}: {phase}" for phase, name in SHADE_NAMES.items() if phase in phases]
+    shades = [f"; {name}: {phase}" for phase, (_, name) in SHADES.items() if name and phase in phases]
     panel.set_xlabel("step" + "".join(shades), fontsize=9)

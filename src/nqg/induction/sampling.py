@@ -76,7 +76,7 @@ class GrammarSampler:
         lengths = [len(example.target_tokens) for example in examples]
         self.longest = settings.longest or (math.ceil(LONGER * max(lengths)) if lengths else None)
         self.counts, self.favour = self._expected_counts(examples), self._favour(examples)
-        self.probabilities = self._smoothed(settings.smoothing)
+        self.probabilities = normalised(self.counts + settings.smoothing * normalised(self.space.legal))
 
     def samples(self, count: int, seed: int = 0) -> list[Example]:
         """Different pairs, so many or as many as a few draws for each have found; the same for the same seed."""
@@ -93,9 +93,6 @@ class GrammarSampler:
         if table.total <= 0:
             raise NqgError(f"no legal target has a derivation of depth {self.settings.depth} or less; raise depth")
         return table
-
-    def _smoothed(self, smoothing: float) -> FloatArray:
-        return normalised(self.counts + smoothing * normalised(self.space.legal))
 
     def fit(self, examples: Sequence[Example]) -> Fit:
         """How well the model, as fitted, foresees other pairs."""

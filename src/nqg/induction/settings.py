@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from nqg.errors import SettingsError, UnknownName
+from nqg.errors import SettingsError, UnknownName, check_above_zero, check_at_least
 from nqg.grammar.grammar import MAX_NON_TERMINALS
 
 ROUNDING = 1e-6  # bits; sums of thousands of logarithms are exact to far less
@@ -40,15 +40,9 @@ class InductionSettings:
     seed: int = 0  # of the sample
 
     def __post_init__(self) -> None:
-        for name in ("terminal_bits", "non_terminal_bits"):
-            if not getattr(self, name) > 0:  # so that NaN is refused too
-                raise SettingsError(f"{name} is {getattr(self, name)}; expected more than 0")
-        for name in ("shortest", "sample", "max_non_terminals"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise SettingsError(f"{name} is {value}; expected 1 or more")
-        for name in ("minimum_gain", "data_weight", "stages"):
-            if not getattr(self, name) >= 0:
-                raise SettingsError(f"{name} is {getattr(self, name)}; expected 0 or more")
+        check_above_zero(self, "terminal_bits", "non_terminal_bits")
+        check_at_least(1, self, "shortest", "sample", "max_non_terminals")
+        check_at_least(0, self, "minimum_gain", "data_weight", "stages")
 
     @classmethod
     def named(cls, dataset: str) -> InductionSettings:
@@ -70,16 +64,8 @@ class InductionSettings:
     @classmethod
     def automatic(cls) -> InductionSettings:
         """What a search begins with where nothing is known of the data; `choice.trials` goes on from here."""
-        return cls(
-            data_weight=0.25,
-            repeated_targets=True,
-            shortest=500,
-            stages=20,
-            frame=True,
-            lexical=True,
-            returning=True,
-            fitted=True,
-        )
+        sample = cls(data_weight=0.25, repeated_targets=True, shortest=500, stages=20)
+        return replace(sample, frame=True, lexical=True, returning=True, fitted=True)
 
     @classmethod
     def for_slots(cls) -> InductionSettings:
@@ -113,9 +99,7 @@ class SamplingSettings:
     per_target: int = 30  # sentences for one program
 
     def __post_init__(self) -> None:
-        for name in ("depth", "longest", "per_target"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise SettingsError(f"{name} is {value}; expected 1 or more")
+        check_at_least(1, self, "depth", "longest", "per_target")
         if self.smoothing <= 0 or self.rare < 0:
             raise SettingsError(f"smoothing is {self.smoothing} and rare {self.rare}; expected above 0 and 0 or more")
         if not 0 <= self.explore <= 1:

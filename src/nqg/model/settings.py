@@ -5,22 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nqg.errors import SettingsError, UnknownName
+from nqg.errors import SettingsError, UnknownName, check_above_zero, check_at_least
 
 EMBEDDED = "embedded"
 PRECISIONS = ("auto", "bf16", "float32")  # auto: bf16 on GPUs that have it
-
-
-def _check_positive(settings: object, *names: str) -> None:
-    for name in names:
-        value = getattr(settings, name)
-        if value is not None and value < 1:
-            raise SettingsError(f"{name} is {value}; expected 1 or more")
-
-
-def _check_number(settings: object, is_right: bool, name: str, expected: str) -> None:
-    if not is_right:
-        raise SettingsError(f"{name} is {getattr(settings, name)}; expected {expected}")
 
 
 def fitting_batch(examples: int, most: int) -> int:
@@ -38,7 +26,7 @@ class EncoderSettings:
     longest: int = 512
 
     def __post_init__(self) -> None:
-        _check_positive(self, "hidden_size", "layers", "heads", "longest")
+        check_at_least(1, self, "hidden_size", "layers", "heads", "longest")
         if self.hidden_size % self.heads:
             expected = f"expected a multiple of heads, which is {self.heads}"
             raise SettingsError(f"hidden_size is {self.hidden_size}; {expected}")
@@ -57,7 +45,7 @@ class ModelSettings:
     embedded: EncoderSettings = EncoderSettings()
 
     def __post_init__(self) -> None:
-        _check_positive(self, "dimension")
+        check_at_least(1, self, "dimension")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +70,12 @@ class TrainingSettings:
     patience: int = 5
 
     def __post_init__(self) -> None:
-        _check_positive(self, "steps", "batch_size", "evaluate_every", "patience")
-        _check_number(self, 0 <= self.learned < math.inf, "learned", "0 or more")
-        _check_number(self, self.warm_up is None or self.warm_up >= 0, "warm_up", "0 or more")
-        _check_number(self, 0 <= self.weight_decay < math.inf, "weight_decay", "0 or more")
-        _check_number(self, self.clip > 0, "clip", "more than 0")
-        if self.learning_rate is not None:
-            _check_number(self, 0 < self.learning_rate < math.inf, "learning_rate", "more than 0")
+        check_at_least(1, self, "steps", "batch_size", "evaluate_every", "patience")
+        check_at_least(0, self, "learned", "warm_up", "weight_decay")
+        check_above_zero(self, "clip", "learning_rate")
+        for name in ("learned", "weight_decay", "learning_rate"):
+            if getattr(self, name) == math.inf:
+                raise SettingsError(f"{name} is inf; expected a finite number")
         if self.precision not in PRECISIONS:
             raise UnknownName("precision", self.precision, PRECISIONS)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from nqg.data.dataset import Split
 from nqg.data.examples import Example
-from nqg.errors import NqgError, SettingsError, counted
+from nqg.errors import NqgError, SettingsError, check_above_zero, counted
 from nqg.grammar.arrays import Int64Array, kernel
 from nqg.progress import Progress, silent
 from nqg.splits.compounds import Decomposition
@@ -81,10 +81,7 @@ class TmcdSettings:
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise SettingsError(f"{name} is {value}; a divergence lies between 0 and 1")
-        for name in ("tolerance", "moves", "restarts", "seconds"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise SettingsError(f"{name} is {value}; expected more than 0")
+        check_above_zero(self, "tolerance", "moves", "restarts", "seconds")
 
     @property
     def goal(self) -> Goal:
