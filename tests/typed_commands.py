@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 from nqg.cli.main import app
 
 
-def typed(*words: str) -> Result:
+def typed(*words: str, stdin: bytes | None = None) -> Result:
     """What `nqg WORDS…` does; errors come through as they are raised."""
-    result = CliRunner().invoke(app, list(words))
+    result = CliRunner().invoke(app, list(words), input=stdin)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,14 @@ import pytest
 from nqg.answers import exact_match
 from nqg.errors import NqgError, UnknownName
 from nqg.inference.hybrid import TokenSystem, load_model, load_system
-from training_command import EXAMPLES, nqg, training_folder
+from training_command import EXAMPLES, nqg
 from typed_commands import typed
 
 BRIEF = ("train.tsv", "-o", "model", "--system", "cgps", "--steps", "30", "--batch-size", "16", "--device", "cpu")
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    with training_folder(tmp_path, tmp_path_factory.mktemp("cache"), monkeypatch):
-        yield
+pytest_plugins = ("training_fixtures",)
+pytestmark = pytest.mark.usefixtures("training_folder")
 
 
 def test_a_trained_baseline_parses_is_evaluated_and_verified_like_other_models() -> None:

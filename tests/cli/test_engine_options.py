@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner, Result
 
 from engine_tasks import killed_once_answering
 from nqg import Example, Grammar, Parser
-from nqg.cli.main import app
 from nqg.cli.parse import Sentence, Style, answering
 from nqg.cli.terminal import Workforce
 from nqg.data.examples import write_examples
@@ -24,6 +22,8 @@ from nqg.engines import Here, ProcessPool, RayEngine, engine_named, in_parts
 from nqg.errors import NqgError, SettingsError
 from nqg.inference.parser import WINDOW
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from typed_commands import one_thread
+from typed_commands import typed as nqg
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
 VERBS = [" ".join(words) for words in product(("walk", "jump", "hop"), ("", "twice", "twice twice"))]
@@ -36,10 +36,8 @@ def _one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +47,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models") / "mine"
     Parser.train(GRAMMAR, [Example("walk twice", "W W")], model=settings, training=training, device="cpu").save(folder)
     return str(folder)
-
-
-def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, words)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None:

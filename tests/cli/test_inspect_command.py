@@ -7,12 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from nqg.cli.main import app
 from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError
 from nqg.induction.trace import read_trace
+from typed_commands import typed as nqg
 
 TRAIN = [
     Example("jump", "J"),
@@ -30,13 +29,6 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, examples in (("train", TRAIN), ("test", TEST)):
         write_examples(tmp_path / f"{name}.tsv", examples)
     nqg("induce", "train.tsv", "-o", "grammar.txt", "--like", "scan", "--trace", "steps.jsonl")
-
-
-def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, words)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def test_a_grammar_alone_is_described_by_its_rules() -> None:

@@ -12,16 +12,15 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 import pytest
-import torch
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
-from nqg.cli.main import app
 from nqg.cli.parse import as_they_come
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference import parser as parser_module
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from typed_commands import one_thread, typed
 
 GRAMMAR = Grammar.parse(
     "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2\nNT_1 and NT_2 ### NT_2 NT_1"
@@ -35,10 +34,8 @@ MODEL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layer
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +51,7 @@ def trained(folder: Path, model: ModelSettings) -> str:
 
 
 def nqg(*words: str, stdin: bytes | None = None) -> Result:
-    result = CliRunner().invoke(app, ["parse", *words], input=stdin)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return typed("parse", *words, stdin=stdin)
 
 
 def test_a_sentence_gives_its_program(model: str) -> None:

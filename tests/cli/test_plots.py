@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from nqg import load_dataset
-from nqg.cli.main import app
 from nqg.data.examples import write_examples
 from nqg.errors import FormatError, NqgError
+from typed_commands import typed as nqg
 
 EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 2][:12]
 SETTINGS = """
@@ -36,13 +36,6 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_examples(tmp_path / "train.tsv", EXAMPLES)
     (tmp_path / "nqg.toml").write_text(SETTINGS)
-
-
-def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, words)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def trained(*more: str) -> Result:

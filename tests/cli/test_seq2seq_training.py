@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-import torch
 from typer.testing import CliRunner, Result
 
 from nqg import load_dataset
@@ -17,6 +16,7 @@ from nqg.cli.terminal import STOPPED
 from nqg.data.examples import write_examples
 from nqg.inference.hybrid import Hybrid, TokenSystem, has_fallback
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
+from typed_commands import one_thread
 
 T = TypeVar("T")
 EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:40]
@@ -46,10 +46,8 @@ def _own_folder(
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     write_examples(tmp_path / "train.tsv", EXAMPLES)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield
 
 
 def nqg(*words: str) -> Result:

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +31,11 @@ from nqg.induction.choice import chosen_settings
 from nqg.induction.settings import InductionSettings
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Trainer
-from training_command import BRIEF, EXAMPLES, files, nqg, training_folder
+from training_command import BRIEF, EXAMPLES, files, nqg
 from typed_commands import typed
 
-
-@pytest.fixture(autouse=True)
-def _own_folder(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    with training_folder(tmp_path, tmp_path_factory.mktemp("cache"), monkeypatch):
-        yield
+pytest_plugins = ("training_fixtures",)
+pytestmark = pytest.mark.usefixtures("training_folder")
 
 
 def test_a_model_is_trained_saved_and_named() -> None:

@@ -21,17 +21,13 @@ from nqg.model.forests import Forests, forest_parts
 from nqg.model.settings import TrainingSettings
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Diverged, Trainer
-from training_command import BRIEF, EXAMPLES, RULES, files, nqg, training_folder
+from training_command import BRIEF, EXAMPLES, RULES, files, nqg
 
 TRIALS = ("--dev", "dev.tsv", "--evaluate-every", "2", "--patience", "2", "--learning-rate", "0.001", "--warm-up", "2")
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    with training_folder(tmp_path, tmp_path_factory.mktemp("cache"), monkeypatch):
-        yield
+pytest_plugins = ("training_fixtures",)
+pytestmark = pytest.mark.usefixtures("training_folder")
 
 
 def test_dev_scores_are_in_the_metrics_and_the_best_weights_in_the_model() -> None:

@@ -7,25 +7,17 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from fuzz.model_readers import write_model, write_seq2seq
-from nqg.cli.main import app
 from nqg.errors import NqgError
 from nqg.model_folder import INDEX, folder_digest
+from typed_commands import typed as nqg
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     write_model(tmp_path)
     return tmp_path / "model"
-
-
-def nqg(*words: str) -> Result:
-    result = CliRunner().invoke(app, list(words))
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def test_a_whole_folder_says_what_it_promises_and_its_digest(model: Path) -> None:

@@ -28,6 +28,7 @@ from nqg.training.processes import Processes
 from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import KIND, restore, save_state, saved_steps
 from nqg.training.trainer import Diverged, Trainer
+from typed_commands import one_thread
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [
@@ -43,10 +44,8 @@ SETTINGS = TrainingSettings(steps=7, batch_size=3, warm_up=2, learning_rate=0.01
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield
 
 
 def new_training(
