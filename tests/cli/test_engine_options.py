@@ -20,7 +20,7 @@ from nqg.cli.terminal import Workforce
 from nqg.data.examples import write_examples
 from nqg.engines import Here, ProcessPool, RayEngine, engine_named, in_parts
 from nqg.errors import NqgError, SettingsError
-from nqg.inference.parser import WINDOW
+from nqg.inference.parser import WINDOW, DecodeOptions
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from typed_commands import one_thread
 from typed_commands import typed as nqg
@@ -65,7 +65,7 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
 def test_a_worker_killed_in_the_middle_changes_nothing(model: str, tmp_path: Path) -> None:
     if find_spec("ray") is None:
         pytest.skip("ray is not installed")
-    style = Style(readings=2, untyped=False, explain=False, as_json=True, is_single=False)
+    style = Style(DecodeOptions(readings=2), as_json=True)
     parts = list(in_parts((Sentence(sentence) for sentence in SENTENCES[:200]), 50))
     parts[1][0] = parts[1][0]._replace(id="unlucky")
     expected = list(map(answering(Path(model), "cpu", style), parts))

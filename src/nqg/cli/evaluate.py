@@ -205,7 +205,6 @@ def _print_scores(found: Evaluation) -> None:
 
 
 def _cells(scores: Scores) -> Iterator[str]:
-    """A share and its interval for each column."""
     for name in SHOWN:
         interval = scores.intervals()[name]
         yield percent(getattr(scores, name)) + (f" ({interval})" if interval else "")

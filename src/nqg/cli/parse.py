@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from importlib import import_module
 from itertools import accumulate, count
@@ -100,8 +100,9 @@ def parse(
     is_single, place = not (is_file or is_piped), database
     if database and not is_url(database):
         place = str(Path(database).resolve())  # workers may begin elsewhere
-    day = today and today.date()
-    style = Style(readings, untyped, exact, least_confidence, day, explain, as_json, is_single, place, execute, log)
+    typed, day = False if untyped else None, today and today.date()
+    options = DecodeOptions(readings, typed, explain, exact=exact, least_confidence=least_confidence, today=day)
+    style = Style(options, explain, as_json, is_single, place, execute, log)
     work = Workforce.chosen(engine, workers, device)
     if explain and not as_json and not isinstance(work.engine, Here):
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
@@ -195,11 +196,7 @@ def as_they_come(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
 class Style:
     """What is asked of a model, and how its answers are written."""
 
-    readings: int = 0
-    untyped: bool = False
-    exact: bool = False
-    least_confidence: float | None = None
-    today: date | None = None
+    options: DecodeOptions = DecodeOptions()  # noqa: RUF009 (frozen)
     explain: bool = False
     as_json: bool = False
     is_single: bool = False  # a sentence of its own, not a file
@@ -211,16 +208,7 @@ class Style:
 def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Sentence]], list[str]]:
     """Load a model; the result turns sentences into texts to print."""
     keep_large_blocks_apart()
-    typed = False if style.untyped else None
-    options = DecodeOptions(
-        style.readings,
-        typed,
-        marginals=style.explain,
-        exact=style.exact,
-        least_confidence=style.least_confidence,
-        today=style.today,
-    )
-    loaded = load_system(model, device).with_options(options)
+    loaded = load_system(model, device).with_options(style.options)
     is_hybrid, grammar, parts = isinstance(loaded, Hybrid), grammar_of(loaded), count(1)
     system = on_database(loaded, style.database) if style.database else loaded
 
@@ -315,7 +303,7 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
                 strict=True,
             )
         ]
-    if style.readings:
+    if style.options.readings:
         values["readings"] = [
             {"target": each.program, "probability": each.probability, "is_legal": each.is_legal}
             for each in answer.first.readings

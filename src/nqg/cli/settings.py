@@ -69,7 +69,6 @@ def induction_settings(
 
 
 def given_induction_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of induction that options of the command line give."""
     values = {each.name: given[each.name] for each in fields(InductionSettings) if given.get(each.name) is not None}
     for name in ("shortest", "sample"):
         if name in values:

@@ -41,7 +41,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.slots import with_values
 from nqg.induction.settings import InductionSettings
 from nqg.inference.parser import Parser
-from nqg.model.checkpoint import Measurement, Provenance, SavedModel
+from nqg.model.checkpoint import Measurement, Provenance
 from nqg.model.settings import TrainingSettings
 from nqg.plotting import check_picture
 from nqg.run_config import DataFingerprint, RunConfig, sha256
@@ -283,7 +283,10 @@ def train(
         second = fallback.fine_tuned(pairs, task.device, run.folder, grammar=known).seq2seq if fallback else None
         trials = validation.trials(task, run, training, fallback) if validation else []
     if run.processes.is_main:
-        training.model = task.with_rules_by_hand(_calibrated(training.model, task, trials, least_precision))
+        if trials:
+            calibrator = fitted_calibrator(Parser(training.model), task.examples, trials, least_precision)
+            training.model = replace(training.model, calibrator=calibrator)
+        training.model = task.with_rules_by_hand(training.model)
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
         _print_report(training, task, _save(training, task, output, dev, write_more), output, as_json)
         shutil.rmtree(run.folder)
@@ -408,14 +411,6 @@ class CrossValidation:
             return TypedSystem(system, task.values) if task.values else system
 
         return fold_trials(task.examples, split, parser, second if fallback and fallback.has_gate else None)
-
-
-def _calibrated(
-    model: SavedModel, task: TrainingTask, trials: Sequence[GateTrial], least_precision: float
-) -> SavedModel:
-    if not trials:
-        return model
-    return replace(model, calibrator=fitted_calibrator(Parser(model), task.examples, trials, least_precision))
 
 
 def _save(

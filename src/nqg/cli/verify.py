@@ -42,7 +42,6 @@ def described(data: DataFingerprint) -> str:
 
 
 def promises(loaded: Parser | Hybrid | TokenSystem) -> dict[str, Any]:
-    """What the folder says of its model."""
     if isinstance(loaded, TokenSystem):
         return {"rules": None, "system": cast(Any, loaded.system).settings.model}
     parser = cast(Parser, loaded.parser) if isinstance(loaded, Hybrid) else loaded

@@ -201,7 +201,6 @@ class LineFormat(Protocol):
 
 
 def tsv_columns(text: str, place: Place, second: str) -> list[str]:
-    """The source and the `second` column of a line."""
     columns = text.split("\t")
     if len(columns) != 2:
         found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"

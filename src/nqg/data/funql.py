@@ -127,7 +127,6 @@ def leaves(term: Term) -> Iterator[Leaf]:
 
 
 def with_leaves(term: Term, change: Callable[[Leaf], Term]) -> Term:
-    """`term` with every leaf replaced by what `change` makes of it."""
     if isinstance(term, Call):
         return Call(term.predicate, tuple(with_leaves(argument, change) for argument in term.arguments))
     return change(term)

@@ -219,7 +219,6 @@ class EncodedExamples:
         return touched
 
     def select(self, numbers: Int64Array) -> tuple[EncodedBatch, EncodedBatch]:
-        """The sources and the targets of some examples."""
         return _select(self.sources, numbers), _select(self.targets, numbers)
 
 

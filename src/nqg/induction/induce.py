@@ -60,10 +60,8 @@ class Induction:
         self.settings = settings or InductionSettings()
         self._examples = examples if isinstance(examples, Sequence) else list(examples)
         self._seeds = list(seed_rules)
-        self._target_grammar, self._types = (
-            target_grammar,
-            Signatures.shared(target_grammar) if target_grammar else None,
-        )
+        self._target_grammar = target_grammar
+        self._types = Signatures.shared(target_grammar) if target_grammar else None
         lexicon = lexical_rules(self._examples) if self.settings.lexical else []
         fitting = (rule for rule in lexicon if self._types is None or self._types.fits(rule.target))
         self._lexicon = [rule for rule in fitting if not any(map(slot_of, (*rule.source, *rule.target)))]
@@ -91,7 +89,8 @@ class Induction:
         joined = zip(pairs[len(pairs) - len(examples) :], examples, strict=True)
         new = [pair for pair, example in joined if example not in derived]
         shared = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
-        identities = filter(self._has_signature, shared)
+        types = self._types
+        identities = (each for each in shared if types is None or types.fits(vocabulary.symbols(each)))
         lexicon = {
             vocabulary.label_rule(rule): is_cognate(*map(str, (*rule.source, *rule.target))) for rule in self._lexicon
         }
@@ -110,13 +109,9 @@ class Induction:
             tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
             settings.bare_targets,
             frozenset(number for token, number in numbers.items() if slot_of(token)),
-            None if self._types is None else self._composes(self._types),
+            None if types is None else self._composes(types),
         )
         self._search = Search(EncodedExamples.of(pairs), dict.fromkeys(first_rules), settings, splits, lexicon)
-
-    def _has_signature(self, target: Labels) -> bool:
-        """Whether a target in numbers can be a part of a legal program."""
-        return self._types is None or self._types.fits(self._vocabulary.symbols(target))
 
     def _composes(self, types: Signatures) -> Callable[[Labels, int, Labels], bool]:
         """Whether a target in numbers can stand for a non-terminal of another one in legal programs."""

@@ -320,7 +320,6 @@ class Search:
             self._index.add(rule)
 
     def refresh(self) -> None:
-        """Work out anew what depends on the rules."""
         self._grammar = CandidateGrammar(self.rules)
         self.data_bits = self._data_bits(np.arange(len(self.corpus)), (), ())  # per example
 

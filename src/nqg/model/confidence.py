@@ -91,7 +91,6 @@ class RulePairs:
         return dict(found)
 
     def count(self, pair: RulePair) -> int:
-        """How often a pair was seen."""
         return self.children.get((pair.parent, pair.slot), Counter[int]())[pair.child]
 
     def expected(self, pair: RulePair) -> float:

@@ -96,7 +96,6 @@ def forest_parts(
 def build_forests(
     grammar: Grammar, examples: Sequence[Example], *, workers: int | None = None, limit: int | None = None
 ) -> Forests:
-    """The forests of `examples`, all at once."""
     parts = list(forest_parts(grammar, examples, workers=workers, limit=limit))
     return joined(parts) if parts else _part(grammar, (), limit)
 

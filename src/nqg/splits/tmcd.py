@@ -106,7 +106,6 @@ def arrangement(data: Decomposed, train: Int64Array, test: Int64Array) -> Arrang
 
 @kernel
 def gap(arrangement: Arrangement, goal: Goal) -> float:
-    """How far the compound divergence is from the aim."""
     return abs(goal.aim - tallied_divergence(arrangement.compounds))
 
 

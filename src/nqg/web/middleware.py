@@ -271,7 +271,6 @@ def _equal(one: str, other: str) -> bool:
 
 
 def _host_name(host: str) -> str:
-    """A host without its port."""
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
 
 
