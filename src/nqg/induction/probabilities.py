@@ -20,8 +20,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, kernel
+from nqg.grammar.arrays import FloatArray, Int64Array, inlined, kernel
 from nqg.grammar.chart import EncodedBatch, encoded_charts, encoded_goals
+from nqg.grammar.chart_kernels import Graphs
 from nqg.grammar.encoding import GrammarArrays
 from nqg.grammar.hypergraph import NO_CHILD, Hypergraph, concatenated
 
@@ -60,12 +61,12 @@ class RuleProbabilities:
         """How often each rule is expected in each slot of the derivations in `forests`: (S, R)."""
         inside, _ = self._inside(forests)
         counts = np.zeros_like(self.values)
-        _expect(*_columns(forests), self.first_slot, self.values, inside, np.zeros_like(inside), counts)
+        _expect(Graphs.of(forests), self.first_slot, self.values, inside, np.zeros_like(inside), counts)
         return counts
 
     def _inside(self, forests: Hypergraph) -> tuple[FloatArray, FloatArray]:
         inside, scales, sums = np.empty(forests.hyperedges), np.empty(forests.nodes), np.empty(len(forests))
-        _fill_inside(*_columns(forests), self.first_slot, self.values, inside, scales, sums)
+        _fill_inside(Graphs.of(forests), self.first_slot, self.values, inside, scales, sums)
         return inside, sums
 
 
@@ -106,30 +107,18 @@ def _parts(batch: EncodedBatch) -> Iterator[EncodedBatch]:
         yield EncodedBatch(firsts - firsts[0], batch.tokens[firsts[0] : firsts[-1]])
 
 
-Columns = tuple[Int64Array, Int64Array, Int32Array, Int32Array]
-
-
-def _columns(graph: Hypergraph) -> Columns:
-    return graph.first_node, graph.first_hyperedge, graph.rules, graph.children
-
-
 @inlined
-def _sum(
-    node: int, slot: int, first_hyperedge: Int64Array, rules: Int32Array, probabilities: FloatArray, inside: FloatArray
-) -> float:
+def _sum(node: int, slot: int, forest: Graphs, probabilities: FloatArray, inside: FloatArray) -> float:
     """The summed probabilities of a node's derivations in a slot, in units of the node's scale."""
     total = 0.0
-    for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
-        total += probabilities[slot, rules[hyperedge]] * inside[hyperedge]
+    for hyperedge in range(forest.first_hyperedge[node], forest.first_hyperedge[node + 1]):
+        total += probabilities[slot, forest.rules[hyperedge]] * inside[hyperedge]
     return total
 
 
 @kernel
 def _fill_inside(
-    first_node: Int64Array,
-    first_hyperedge: Int64Array,
-    rules: Int32Array,
-    children: Int32Array,
+    forest: Graphs,
     first_slot: Int64Array,
     probabilities: FloatArray,
     inside: FloatArray,
@@ -140,17 +129,18 @@ def _fill_inside(
 
     The best hyperedge of a node has 1, and the node's scale is the logarithm of what that stands for.
     """
+    first_node = forest.first_node
     for sentence in range(len(sums)):
         for node in range(first_node[sentence], first_node[sentence + 1]):
-            first, last = first_hyperedge[node], first_hyperedge[node + 1]
+            first, last = forest.first_hyperedge[node], forest.first_hyperedge[node + 1]
             scales[node] = -np.inf
             for hyperedge in range(first, last):
                 inside[hyperedge] = 0.0
-                for at in range(children.shape[1]):
-                    child = children[hyperedge, at]
+                for at in range(forest.children.shape[1]):
+                    child = forest.children[hyperedge, at]
                     if child != NO_CHILD:
-                        slot = first_slot[rules[hyperedge]] + at
-                        total = _sum(child, slot, first_hyperedge, rules, probabilities, inside)
+                        slot = first_slot[forest.rules[hyperedge]] + at
+                        total = _sum(child, slot, forest, probabilities, inside)
                         inside[hyperedge] += scales[child] + np.log(total)
                 scales[node] = max(scales[node], inside[hyperedge])
             for hyperedge in range(first, last):
@@ -158,7 +148,7 @@ def _fill_inside(
         sums[sentence] = -np.inf
         if first_node[sentence] < first_node[sentence + 1]:
             root = first_node[sentence + 1] - 1
-            total = _sum(root, ROOT_SLOT, first_hyperedge, rules, probabilities, inside)
+            total = _sum(root, ROOT_SLOT, forest, probabilities, inside)
             sums[sentence] = scales[root] + np.log(total)
 
 
@@ -167,27 +157,23 @@ def _hand_down(
     node: int,
     slot: int,
     share: float,
-    first_hyperedge: Int64Array,
-    rules: Int32Array,
+    forest: Graphs,
     probabilities: FloatArray,
     inside: FloatArray,
     shares: FloatArray,
     counts: FloatArray,
 ) -> None:
     """Divide the share of a node in a slot among its hyperedges, and count their rules there."""
-    total = _sum(node, slot, first_hyperedge, rules, probabilities, inside)
-    for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
-        part = share * probabilities[slot, rules[hyperedge]] * inside[hyperedge] / total
+    total = _sum(node, slot, forest, probabilities, inside)
+    for hyperedge in range(forest.first_hyperedge[node], forest.first_hyperedge[node + 1]):
+        part = share * probabilities[slot, forest.rules[hyperedge]] * inside[hyperedge] / total
         shares[hyperedge] += part
-        counts[slot, rules[hyperedge]] += part
+        counts[slot, forest.rules[hyperedge]] += part
 
 
 @kernel
 def _expect(
-    first_node: Int64Array,
-    first_hyperedge: Int64Array,
-    rules: Int32Array,
-    children: Int32Array,
+    forest: Graphs,
     first_slot: Int64Array,
     probabilities: FloatArray,
     inside: FloatArray,
@@ -195,15 +181,15 @@ def _expect(
     counts: FloatArray,
 ) -> None:
     """Add up how often each rule is expected in each slot."""
-    for sentence in range(len(first_node) - 1):
-        low, high = first_node[sentence], first_node[sentence + 1]
+    for sentence in range(len(forest.first_node) - 1):
+        low, high = forest.first_node[sentence], forest.first_node[sentence + 1]
         if low == high:
             continue
-        _hand_down(high - 1, ROOT_SLOT, 1.0, first_hyperedge, rules, probabilities, inside, shares, counts)
+        _hand_down(high - 1, ROOT_SLOT, 1.0, forest, probabilities, inside, shares, counts)
         for node in range(high - 1, low - 1, -1):
-            for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
-                for at in range(children.shape[1]):
-                    child = children[hyperedge, at]
+            for hyperedge in range(forest.first_hyperedge[node], forest.first_hyperedge[node + 1]):
+                for at in range(forest.children.shape[1]):
+                    child = forest.children[hyperedge, at]
                     if child != NO_CHILD and shares[hyperedge] > 0.0:
-                        slot, share = first_slot[rules[hyperedge]] + at, shares[hyperedge]
-                        _hand_down(child, slot, share, first_hyperedge, rules, probabilities, inside, shares, counts)
+                        slot, share = first_slot[forest.rules[hyperedge]] + at, shares[hyperedge]
+                        _hand_down(child, slot, share, forest, probabilities, inside, shares, counts)
