@@ -175,62 +175,49 @@ Written by {versions}.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCard:
-    """The README of a model folder, for the person who finds the folder and wonders what it is."""
+def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
+    """The README of a model folder, for the person who finds it and wonders what it is.
 
-    rules: tuple[str, ...]
-    has_target_grammar: bool
-    settings: ModelSettings
-    provenance: Provenance
-    parameters: int
-    max_length: int  # subwords
-    versions: Mapping[str, str]
-    calibrator: Calibrator | None = None
-    text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
-
-    def markdown(self) -> str:
-        """The card; whatever comes from a user stands in it as code, so that nothing is taken for markup."""
-        provenance, sizes, folder = self.provenance, self.settings.embedded, Path(self.settings.encoder)
-        encoder = f"{_as_code(folder.name if folder.is_absolute() else self.settings.encoder)}, fine-tuned"
-        if self.settings.encoder == EMBEDDED:
-            size = f"layers: {sizes.layers}, width: {sizes.hidden_size}"
-            encoder = f"a small BERT ({size}), trained from scratch with this model"
-        training = [f"- {_as_code(name)}: {_as_code(value)}" for name, value in provenance.training.items()]
-        if provenance.records:
-            training.append(f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`")
-        measured = []
-        for each in provenance.measurements:
-            scores = ", ".join(f"{_as_code(name)} {_as_code(value)}" for name, value in each.scores.items())
-            measured.append(f"- {scores}, on {_described(each.data)}")
-        confidence = "It has no confidence, which is learned with `nqg train --folds`."
-        if (fitted := self.calibrator) is not None:
-            learned = (
-                f"{fitted.trials:,} answers about training examples that were held out, {fitted.right:,} of them right"
-            )
-            confidence = (
-                f"A confidence is the chance of being right, learned from {learned}; it holds for similar data."
-            )
-        shortest = sorted(self.rules, key=lambda rule: (len(rule), rule))[:SHOWN_RULES]
-        return CARD_TEXT.format(
-            rules=f"{len(self.rules):,}",
-            legal="`target.grammar`; other programs are not answers" if self.has_target_grammar else "all",
-            encoder=encoder,
-            max_length=f"{self.max_length:,}",
-            parameters=f"{self.parameters:,}",
-            shown="\n".join(f"    {rule}" for rule in shortest),
-            data="not recorded" if provenance.data is None else _described(provenance.data),
-            training="".join(f"\n{line}" for line in training),
-            scores="\n".join(measured) or "None were measured when the model was saved.",
-            confidence=confidence,
-            text=(
-                "Sentences are split at white space; they should be written as those of the training data are "
-                "(case, punctuation)."
-                if self.text.is_plain
-                else f"Sentences are read as `{TEXT}` says; it was fitted to those of the training data."
-            ),
-            versions=", ".join(f"{name} {version}" for name, version in self.versions.items()),
+    Whatever comes from a user stands in it as code, so that nothing is taken for markup.
+    """
+    settings, provenance, folder = model.settings, model.provenance, Path(model.settings.encoder)
+    encoder = f"{_as_code(folder.name if folder.is_absolute() else settings.encoder)}, fine-tuned"
+    if settings.encoder == EMBEDDED:
+        size = f"layers: {settings.embedded.layers}, width: {settings.embedded.hidden_size}"
+        encoder = f"a small BERT ({size}), trained from scratch with this model"
+    training = [f"- {_as_code(name)}: {_as_code(value)}" for name, value in provenance.training.items()]
+    if provenance.records:
+        training.append(f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`")
+    measured = []
+    for each in provenance.measurements:
+        scores = ", ".join(f"{_as_code(name)} {_as_code(value)}" for name, value in each.scores.items())
+        measured.append(f"- {scores}, on {_described(each.data)}")
+    confidence = "It has no confidence, which is learned with `nqg train --folds`."
+    if (fitted := model.calibrator) is not None:
+        answers = (
+            f"{fitted.trials:,} answers about training examples that were held out, {fitted.right:,} of them right"
         )
+        confidence = f"A confidence is the chance of being right, learned from {answers}; it holds for similar data."
+    shortest = sorted(map(str, model.trained_rules), key=lambda rule: (len(rule), rule))[:SHOWN_RULES]
+    return CARD_TEXT.format(
+        rules=f"{len(model.trained_rules):,}",
+        legal="all" if model.target_grammar is None else "`target.grammar`; other programs are not answers",
+        encoder=encoder,
+        max_length=f"{model.max_length:,}",
+        parameters=f"{sum(weight.numel() for weight in model.scorer.parameters()):,}",
+        shown="\n".join(f"    {rule}" for rule in shortest),
+        data="not recorded" if provenance.data is None else _described(provenance.data),
+        training="".join(f"\n{line}" for line in training),
+        scores="\n".join(measured) or "None were measured when the model was saved.",
+        confidence=confidence,
+        text=(
+            "Sentences are split at white space; they should be written as those of the training data are "
+            "(case, punctuation)."
+            if model.text.is_plain
+            else f"Sentences are read as `{TEXT}` says; it was fitted to those of the training data."
+        ),
+        versions=", ".join(f"{name} {version}" for name, version in versions.items()),
+    )
 
 
 def _described(data: DataFingerprint) -> str:
@@ -357,18 +344,8 @@ def _write_files(folder: Path, model: SavedModel) -> None:
     if model.provenance.records:
         write_text(folder / RECORDS, record_lines(model.provenance.records))
     python, torch_version = platform.python_version(), str(torch.__version__)
-    card = ModelCard(
-        rules=tuple(map(str, model.trained_rules)),
-        has_target_grammar=model.target_grammar is not None,
-        settings=model.settings,
-        provenance=model.provenance,
-        parameters=sum(parameter.numel() for parameter in model.scorer.parameters()),
-        max_length=model.max_length,
-        versions={"nqg": nqg.__version__, "format": str(VERSION), "Python": python, "torch": torch_version},
-        calibrator=model.calibrator,
-        text=model.text,
-    )
-    write_text(folder / CARD, card.markdown())
+    versions = {"nqg": nqg.__version__, "format": str(VERSION), "Python": python, "torch": torch_version}
+    write_text(folder / CARD, model_card(model, versions))
 
 
 def rules_text(by_hand: Iterable[Rule]) -> str:
