@@ -197,8 +197,7 @@ def measured_answering(model: Path) -> Callable[[Sequence[Any]], Report]:
 
     from nqg.cli.parse import Style, answering
 
-    style = Style(readings=0, untyped=False, explain=False, as_json=False, is_single=False)
-    work = answering(model, "cpu", style)
+    work = answering(model, "cpu", Style())
     return lambda part: Report(os.getpid(), len(work(part)), time.process_time(), peak_megabytes())
 
 
