@@ -120,10 +120,10 @@ class Values:
         return [unnumbered(each.target_tokens) for each in self.mark(examples)]
 
 
-def read_tokenized(path: Path | str, settings: TextSettings = TextSettings()) -> Sequence[Example]:  # noqa: B008 (frozen)
+def read_tokenized(path: Path | str) -> Sequence[Example]:
     """The raw examples of a file, tokenised in the way that suits them."""
     raw = read_examples(path)
-    return tokenized(raw, fit_text(raw, settings))
+    return tokenized(raw, fit_text(raw))
 
 
 def read_examples(path: Path | str) -> list[Example]:
