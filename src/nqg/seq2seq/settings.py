@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from nqg.errors import SettingsError, UnknownName
+from nqg.errors import SettingsError, UnknownName, check_above_zero, check_at_least
 from nqg.induction.settings import SamplingSettings
 
 EMBEDDED = "embedded"  # the name of the small T5 that is trained from scratch
@@ -14,13 +14,6 @@ Optimizer = Literal["adafactor", "adamw"]
 Schedule = Literal["constant", "linear"]
 Precision = Literal["auto", "bf16", "float32"]
 MOST = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}  # lest a model folder ask for days
-
-
-def _check_at_least(least: float, settings: object, *names: str) -> None:
-    for name in names:
-        value = getattr(settings, name)
-        if value is not None and value < least:
-            raise SettingsError(f"{name} is {value}; expected {least} or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +26,7 @@ class SmallT5Settings:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        _check_at_least(1, self, "width", "layers", "heads")
+        check_at_least(1, self, "width", "layers", "heads")
         if self.width % self.heads:
             raise SettingsError(f"width is {self.width}; expected a multiple of heads, which is {self.heads}")
         if not 0 <= self.dropout < 1:
@@ -56,8 +49,8 @@ class TwoStreamSettings:
     spread: float = 1.0  # of new embeddings: with little of it, words begin alike
 
     def __post_init__(self) -> None:
-        _check_at_least(1, self, "semantic", "syntactic", "units")
-        _check_at_least(0, self, "dropout", "noise", "penalty", "spread")
+        check_at_least(1, self, "semantic", "syntactic", "units")
+        check_at_least(0, self, "dropout", "noise", "penalty", "spread")
         if self.dropout >= 1:
             raise SettingsError(f"dropout is {self.dropout}; expected less than 1")
 
@@ -71,7 +64,7 @@ class LoraSettings:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_at_least(1, self, "rank")
+        check_at_least(1, self, "rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +85,7 @@ class Seq2seqSettings:
         return cls(model, prefix="") if model in BASELINES else cls(model)
 
     def __post_init__(self) -> None:
-        _check_at_least(1, self, "longest_source", "longest_target", "beams")
+        check_at_least(1, self, "longest_source", "longest_target", "beams")
         for name, most in MOST.items():
             if getattr(self, name) > most:
                 raise SettingsError(f"{name} is {getattr(self, name)}; expected {most:,} or less")
@@ -133,15 +126,12 @@ class FineTuningSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_at_least(1, self, "steps", "batch_size", "accumulate", "pool", "evaluate_every", "patience")
-        _check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing", "learned")
+        check_at_least(1, self, "steps", "batch_size", "accumulate", "pool", "evaluate_every", "patience")
+        check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing", "learned")
         for name, kind in (("optimizer", Optimizer), ("schedule", Schedule), ("precision", Precision)):
             if getattr(self, name) not in get_args(kind):
                 raise UnknownName(name, getattr(self, name), get_args(kind))
-        for name in ("learning_rate", "clip", "recording_memory"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise SettingsError(f"{name} is {value}; expected more than 0")
+        check_above_zero(self, "learning_rate", "clip", "recording_memory")
         if self.label_smoothing >= 1:
             raise SettingsError(f"label_smoothing is {self.label_smoothing}; expected less than 1")
 
@@ -189,8 +179,8 @@ class AugmentationSettings:
     round_steps: int | None = None  # of the forward model in each round; None: as many as the last one's
 
     def __post_init__(self) -> None:
-        _check_at_least(0, self, "samples", "rounds")
-        _check_at_least(1, self, "reverse_steps", "programs", "sentences", "round_steps")
+        check_at_least(0, self, "samples", "rounds")
+        check_at_least(1, self, "reverse_steps", "programs", "sentences", "round_steps")
         for name in ("real_share", "kept"):
             if not 0 < (share := getattr(self, name)) <= 1:
                 raise SettingsError(f"{name} is {share}; expected more than 0 and at most 1")
