@@ -9,17 +9,16 @@ from typing import TypeVar
 import pytest
 from typer.testing import CliRunner, Result
 
-from nqg import load_dataset
 from nqg.cli import fallback as command
 from nqg.cli.main import app
 from nqg.cli.terminal import STOPPED
-from nqg.data.examples import write_examples
 from nqg.inference.hybrid import Hybrid, TokenSystem, has_fallback
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
-from typed_commands import one_thread
+from training_command import EXAMPLES
 
 T = TypeVar("T")
-EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:40]
+pytest_plugins = ("training_fixtures",)
+pytestmark = pytest.mark.usefixtures("training_folder")
 BRIEF = (
     "train.tsv",
     "-o",
@@ -36,18 +35,6 @@ BRIEF = (
     "0",
 )
 FALLBACK = ("--seq2seq", "embedded", "--seq2seq-steps", "2", "--seq2seq-batch-size", "4")
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    write_examples(tmp_path / "train.tsv", EXAMPLES)
-    with one_thread():
-        yield
 
 
 def nqg(*words: str) -> Result:
@@ -74,7 +61,7 @@ def test_the_gate_is_calibrated_on_examples_that_neither_part_saw(kind: str) -> 
     hybrid = Hybrid.load("model", "cpu")
     assert hybrid.gate is not None
     assert hybrid.gate.calibration is not None
-    trials = 10 if kind == "length" else 40  # the longest quarter, or every example once
+    trials = len(EXAMPLES) // (4 if kind == "length" else 1)  # the longest quarter, or every example once
     assert hybrid.gate.calibration.trials == trials
     assert f"{hybrid.gate}; right on {trials} held-out examples" in result.stderr
     assert isinstance(hybrid.fallback, TokenSystem)

@@ -42,7 +42,7 @@ COMMANDS = {
     "induce": Listed("induce", "Learn", "Learn the smallest grammar that explains pairs of strings."),
     "types": Listed("types", "Learn", "Infer a grammar of the programs in a dataset, or hold one against them."),
     "inspect": Listed("inspect", "Learn", "Show what a grammar is made of and how well it fits a dataset."),
-    "sample": Listed("inspect", "Learn", "Draw pairs of sentences and programs from a grammar."),
+    "sample": Listed("sample", "Learn", "Draw pairs of sentences and programs from a grammar."),
     "train": Listed("train", "Learn", "Train a parser: a grammar, and a model that ranks its derivations."),
     "rule": Listed("rule", "Learn", "Add rules written by hand to a model, list and remove them."),
     "parse": Listed("parse", "Use", "Turn sentences into programs with a trained model."),
