@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from nqg.errors import NqgError, SettingsError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.probabilities import ROOT_SLOT
-from nqg.induction.sampling import GrammarSampler, SamplingTable, Texts, TypedSpace, normalised, written
+from nqg.induction.sampling import GrammarSampler, SamplingTable, Texts, TypedSpace, normalised, smoothed, written
 from nqg.induction.settings import SamplingSettings
 
 RULES = Grammar.parse("""
@@ -120,13 +120,49 @@ def test_what_examples_show_is_likelier_and_foreseen() -> None:
     assert str(shown.fit([Example("dance", "dance")])) == "0 of 1 pairs derivable"
 
 
-def test_exploring_finds_pairs_of_rules_that_examples_do_not_have() -> None:
-    def rules_under_rules(explore: float) -> int:
-        asked = SamplingSettings(depth=4, explore=explore, smoothing=0.01)
-        pairs = GrammarSampler(GRAMMARS["typed"], EXAMPLES, asked).samples(20)
-        return len({words for pair in pairs for words in pairwise(pair.source_tokens)})
+TURNS = Grammar.parse("""
+left ### L
+right ### R
+jump ### J
+walk ### W
+NT_1 opposite NT_2 ### NT_2 NT_2 NT_1
+NT_1 around NT_2 ### NT_2 NT_1 NT_2 NT_1
+""")
+SEEN = ["jump opposite left = L L J", "walk opposite right = R R W", "jump around left = L J L J"]
 
-    assert rules_under_rules(0.5) > rules_under_rules(0.0)
+
+def test_exploring_draws_what_similar_places_have() -> None:
+    examples = [Example(*pair.split(" = ")) for pair in SEEN * 100]
+
+    def around(explore: float) -> Counter[str]:
+        sampler = GrammarSampler(TURNS, examples, SamplingSettings(depth=2, explore=explore))
+        table, rng = SamplingTable(sampler.space, sampler.probabilities, 2), random.Random(0)
+        texts = [Texts.of(rule) for rule in TURNS]
+        sources = [written(table.derivation(rng), texts)[0] for _ in range(3000)]
+        return Counter(source.split()[-1] for source in sources if "around" in source)
+
+    assert around(0.0)["left"] > 50 * around(0.0)["right"]
+    explored = around(0.3)
+    assert explored["left"] > explored["right"] > 2 * max(explored["jump"], explored["walk"])
+
+
+@given(seed=st.integers(0, 99), explore=st.floats(0, 1))
+def test_probabilities_are_mixed_place_by_place(seed: int, explore: float) -> None:
+    legal = TypedSpace.of(GRAMMARS["typed"]).legal
+    counts = np.random.default_rng(seed).integers(0, 4, legal.shape) * legal
+    seen = [row / row.sum() if row.any() else row for row in counts]
+    for slot, row in enumerate(smoothed(counts, legal, SamplingSettings(explore=explore, smoothing=2.0))):
+        uniform = legal[slot] / legal[slot].sum()
+        lent = np.zeros(len(uniform))
+        for other, distribution in enumerate(seen):
+            if other != slot:
+                lent += (
+                    sum(math.sqrt(one * two) for one, two in zip(seen[slot], distribution, strict=True)) * distribution
+                )
+        lent *= legal[slot]
+        others = 0.8 * lent / lent.sum() + 0.2 * uniform if lent.any() else uniform
+        own = (counts[slot] + 2 * uniform) / (counts[slot].sum() + 2)
+        assert row == pytest.approx((1 - explore) * own + explore * others)
 
 
 def test_a_grammar_that_can_say_nothing_is_refused() -> None:

@@ -40,6 +40,12 @@ DEPTH = typer.Option(DEFAULTS.depth, "--depth", metavar="N", min=1, help="Rules 
 SMOOTHING = typer.Option(
     DEFAULTS.smoothing, "--smoothing", metavar="N", help="How many examples the uniform distribution is worth."
 )
+EXPLORE = typer.Option(
+    DEFAULTS.explore,
+    "--explore",
+    metavar="SHARE",
+    help="Make this share of the choices as in similar places, for combinations that no example has.",
+)
 PER_TARGET = typer.Option(
     DEFAULTS.per_target, "--per-target", metavar="N", min=1, help="How many sentences a program may have."
 )
@@ -55,6 +61,7 @@ def sample(
     target_grammar: str | None = TARGET_GRAMMAR,
     depth: int = DEPTH,
     smoothing: float = SMOOTHING,
+    explore: float = EXPLORE,
     per_target: int = PER_TARGET,
     seed: int = SEED,
 ) -> None:
@@ -67,7 +74,7 @@ def sample(
     """
     if output:
         format_of(output)  # which refuses other endings before any work
-    settings = SamplingSettings(depth=depth, smoothing=smoothing, per_target=per_target)
+    settings = SamplingSettings(depth=depth, smoothing=smoothing, explore=explore, per_target=per_target)
     examples = distinct_pairs(tokenized_for(source, data)) if data else []
     grammar = Grammar.read(source / "grammar.txt" if source.is_dir() else source, ANY_ARITY)
     own = source / "target.grammar"

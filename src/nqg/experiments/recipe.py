@@ -95,6 +95,7 @@ class Recipe:
     metric: Literal["exact", "spider"] = "exact"
     random_train_size: int | None = None  # the split is ours: that many examples, drawn with seed 0
     induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
+    trials: bool = False  # trial searches choose the settings of induction, as in `nqg induce`, not the paper
     names_aliases: bool = False  # the grammar calls the aliases of SQL after their tables; answers count them again
     paper: PaperFigures = PaperFigures()
 
@@ -135,6 +136,7 @@ class Recipe:
             used = {system: asdict(BASELINES[system])}
         facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
         facts += [self.held_out] if self.held_out else []
+        facts += ["trials"] if self.trials and system not in ("seq2seq", "schemaless", "geca", *PUBLISHED) else []
         facts += ["names_aliases"] if self.names_aliases and system not in ("seq2seq", "schemaless") else []
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

@@ -241,8 +241,8 @@ def run_parser(
 
 
 def induced(recipe: Recipe, train: Sequence[Example], target_grammar: TargetGrammar | None) -> Grammar:
-    """The grammar of training examples: with the settings for the paper's datasets; for others, trials choose them."""
-    if recipe.dataset in PAPERS_DATASETS:
+    """The grammar of training examples, with the settings for the paper's datasets or those that trials choose."""
+    if recipe.dataset in PAPERS_DATASETS and not recipe.trials:
         return induce(train, InductionSettings.named(recipe.dataset).changed(**recipe.induction))
     settings = chosen_settings(train, target_grammar).changed(**recipe.induction)
     return induce(train, settings, target_grammar=target_grammar)

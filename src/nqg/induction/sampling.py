@@ -2,9 +2,11 @@
 
 A derivation has the probability ∏ p(rule | parent rule, non-terminal), fitted to examples by expectation maximisation
 over the derivations of their targets (`nqg.induction.probabilities`); rules that no example has in a place share what
-one example is worth, if their type fits there. Only derivations of legal targets, no deeper than asked, are drawn, and
-none is thrown away for being illegal: B_d(s, c) sums the probabilities of all derivations of depth d and class of types
-c below a slot s, so that each choice is made in proportion to what can follow it.
+a few examples are worth, if their type fits there. What resembles a place in its rules may lend it others: where only
+*left* was seen behind *around*, *right* is drawn as well, because elsewhere the two come in the same places. Only
+derivations of legal targets, no deeper than asked, are drawn, and none is thrown away for being illegal: B_d(s, c) sums
+the probabilities of all derivations of depth d and class of types c below a slot s, so that each choice is made in
+proportion to what can follow it.
 
     B_d(s, c) = Σ_(r, c₁ … c_k) p(r | s) · ∏ᵢ B_(d-1)(slotᵢ(r), cᵢ),   where r over c₁ … c_k has a type of class c in s
 """
@@ -34,7 +36,7 @@ from nqg.induction.probabilities import ITERATIONS, ROOT_SLOT, RuleProbabilities
 from nqg.induction.settings import SamplingSettings
 
 LONGER = 1.5  # times the longest training target that sampled ones may be long
-ROUNDS = 4  # in which what was seldom drawn is looked for
+LENT = 0.8  # of what is explored, the share of rules that similar slots have; any legal rule has the rest
 DRAWS = 4  # for each pair that is asked for: what is likely comes again and again
 
 
@@ -76,16 +78,12 @@ class GrammarSampler:
         lengths = [len(example.target_tokens) for example in examples]
         self.longest = settings.longest or (math.ceil(LONGER * max(lengths)) if lengths else None)
         self.counts, self.favour = self._expected_counts(examples), self._favour(examples)
-        self.probabilities = normalised(self.counts + settings.smoothing * normalised(self.space.legal))
+        self.probabilities = smoothed(self.counts, self.space.legal, settings)
 
     def samples(self, count: int, seed: int = 0) -> list[Example]:
         """Different pairs, so many or as many as a few draws for each have found; the same for the same seed."""
         found = PairCollection(self.grammar, self.settings, self.longest, random.Random(seed))
-        explored = round(self.settings.explore * count)
-        found.draw(self._table(self.probabilities * self.favour), count - explored, DRAWS * count)
-        for left in reversed(range(ROUNDS)):
-            table = self._table(normalised(self.space.legal / (1 + found.drawn)))
-            found.draw(table, count - explored * left // ROUNDS, DRAWS * explored // ROUNDS)
+        found.draw(self._table(self.probabilities * self.favour), count, DRAWS * count)
         return [Example(source, target) for source, target in found.pairs]
 
     def _table(self, weights: FloatArray) -> SamplingTable:
@@ -137,6 +135,17 @@ class GrammarSampler:
         return rarities**self.settings.rare * np.exp(self.settings.longer * tokens_written)
 
 
+def smoothed(counts: FloatArray, legal: FloatArray, settings: SamplingSettings) -> FloatArray:
+    """p(rule | slot) from what was counted, what similar slots have, and a little of all that is legal: (S, R)."""
+    uniform, seen = normalised(legal), normalised(counts)
+    similarity = np.sqrt(seen) @ np.sqrt(seen).T  # of slots: 1 for the same distribution, 0 for no rule in common
+    np.fill_diagonal(similarity, 0.0)
+    lent = normalised(legal * (similarity @ seen))
+    others = np.where(lent.any(1, keepdims=True), LENT * lent + (1 - LENT) * uniform, uniform)
+    own = normalised(counts + settings.smoothing * uniform)
+    return (1 - settings.explore) * own + settings.explore * others
+
+
 def normalised(weights: FloatArray) -> FloatArray:
     """Rows that sum to 1, or are empty: (S, R)."""
     sums: FloatArray = np.maximum(weights.sum(1, keepdims=True), 1e-300)
@@ -152,7 +161,6 @@ class PairCollection:
         self.pairs: dict[tuple[str, str], None] = {}
         self.targets = Counter[str]()
         self.derivations: set[tuple[tuple[int, int], ...]] = set()
-        self.drawn = np.zeros((1 + sum(text.arity for text in self.texts), len(self.texts)))  # (S, R)
 
     def draw(self, table: SamplingTable, wanted: int, tries: int) -> None:
         """Draw until there are as many pairs as wanted, but no more often than that."""
@@ -171,8 +179,6 @@ class PairCollection:
             return
         self.pairs[source, target] = None
         self.targets[target] += 1
-        for place in derivation:
-            self.drawn[place] += 1
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class SamplingSettings:
     depth: int = 10  # rules from the root to the deepest one
     longest: int | None = None  # tokens of a target; None: half as many again as the longest example's
     smoothing: float = 3.0  # how many examples the uniform distribution over the rules of a type is worth
-    explore: float = 0.0  # share of the pairs drawn where rules under rules were seldom drawn before
+    explore: float = 0.0  # share of the choices made as in similar places, for combinations that no example has
     rare: float = 0.0  # how much rules with rare tokens are favoured: 1 makes up for their rarity
     longer: float = 0.0  # how much rules are favoured for each token that they write
     per_target: int = 30  # sentences for one program
