@@ -39,7 +39,7 @@ from nqg.induction.settings import InductionSettings
 from nqg.induction.trace import read_trace, recorded_settings
 from nqg.inference.hybrid import Gate
 from nqg.model.confidence import Calibrator, RulePair
-from nqg.model.forests import PartFiles, read_forests
+from nqg.model.forests import ForestFiles
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.settings_reader import read_toml
@@ -75,9 +75,9 @@ def _examples(path: Path) -> object:
     return examples
 
 
-def _forest_part(path: Path) -> object:
-    part = PartFiles(path.parent, 0)
-    return part.mapped(part.read_header())
+def _forests(path: Path) -> object:
+    files = ForestFiles(path.parent, "forests")
+    return files.mapped(files.read_header())
 
 
 def _grammar(path: Path) -> object:
@@ -218,12 +218,11 @@ READERS: Mapping[str, Reader] = {
     "trace": Reader("trace.jsonl", read_trace, lambda: (seeds.trace().encode(),)),
     "training steps": Reader("training.jsonl", read_steps, _texts(seeds.TRAINING_STEPS)),
     "answers": Reader("0.jsonl", lambda path: read_answers(path, seeds.EXAMPLES[:2]), _texts(seeds.ANSWERS)),
-    "forests": Reader("forests.npz", read_forests, lambda: (seeds.forests(),)),
-    "forest part": Reader(
-        "part-000000.json",
-        _forest_part,
-        lambda: (seeds.forest_part("part-000000.json"),),
-        lambda folder: (folder / "part-000000.arrays").write_bytes(seeds.forest_part("part-000000.arrays")),
+    "forests": Reader(
+        "forests.json",
+        _forests,
+        lambda: (seeds.forests("json"),),
+        lambda folder: (folder / "forests.arrays").write_bytes(seeds.forests("arrays")),
     ),
     "confidence": Reader("confidence.json", _calibrator, _texts(seeds.CALIBRATOR)),
     "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from nqg.data.examples import Example
 from nqg.grammar.grammar import Grammar
-from nqg.model.forests import Forests
 
 EXAMPLES = [Example("jump twice", "J J"), Example("run", "R"), Example("run twice", "R R"), Example("jump", "J")]
 TSV = "".join(f"{example.source}\t{example.target}\n" for example in EXAMPLES)
@@ -206,31 +205,14 @@ def trace() -> str:
 
 
 @cache
-def _built() -> Forests:
-    from nqg.model.forests import build_forests
+def forests(ending: str) -> bytes:
+    """One of the two files of forests."""
+    from nqg.model.forests import ForestFiles, build_forests
 
-    return build_forests(Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1"), EXAMPLES)
-
-
-@cache
-def forests() -> bytes:
-    """A file of forests."""
-    from nqg.model.forests import write_forests
-
+    grammar = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "forests.npz"
-        write_forests(path, _built())
-        return path.read_bytes()
-
-
-@cache
-def forest_part(file: str) -> bytes:
-    """One of the two files of a part of forests."""
-    from nqg.model.forests import PartFiles
-
-    with tempfile.TemporaryDirectory() as folder:
-        PartFiles(Path(folder), 0).write(_built(), "f" * 64)
-        return (Path(folder) / file).read_bytes()
+        ForestFiles(Path(folder), "forests").write(build_forests(grammar, EXAMPLES), "f" * 64)
+        return (Path(folder) / f"forests.{ending}").read_bytes()
 
 
 @cache

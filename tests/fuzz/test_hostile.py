@@ -6,11 +6,9 @@ import gzip
 import io
 import lzma
 import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nqg.data.download import Cache, RemoteFile
@@ -20,7 +18,6 @@ from nqg.data.schema import read_database
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import LONGEST_LINE, strict_json
 from nqg.induction.trace import SETTINGS_MARK, recorded_settings
-from nqg.model.forests import read_forests
 from nqg.text.gazetteer import column_values, read_gazetteer
 
 NO_NAMES = {"NUL": "geo\0.sqlite", "too long": "x" * 300}
@@ -126,27 +123,6 @@ def test_an_archive_in_another_compression_is_refused(tmp_path: Path) -> None:
     (tmp_path / "evil.tar.gz").write_bytes(lzma.compress(member("split.json").tobuf()))
     with pytest.raises(FormatError, match=r"evil\.tar\.gz: damaged archive \(not a gzip file\)"):
         Cache(tmp_path).path_of(file)
-
-
-def with_an_object(path: Path) -> None:
-    np.savez(path, header=np.array([{"a": 1}], dtype=object))
-
-
-def with_a_bomb(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("header.npy", b"\0" * (1 << 24))
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [(with_an_object, "allow_pickle=False"), (with_a_bomb, "its arrays claim to be larger than the file")],
-)
-def test_forests_that_hold_objects_or_unpack_to_much_more_are_refused(
-    tmp_path: Path, make: Callable[[Path], None], words: str
-) -> None:
-    make(tmp_path / "forests.npz")
-    with pytest.raises(FormatError, match=rf"not a file of forests, or a damaged one \(.*{words}"):
-        read_forests(tmp_path / "forests.npz")
 
 
 def test_a_json_object_with_many_keys_and_one_twice_is_refused_soon() -> None:

@@ -17,7 +17,7 @@ from nqg.engines import ProcessPool
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.model import forests as folder_module
-from nqg.model.forests import ForestFolder, Forests, PartFiles, build_folder, build_forests
+from nqg.model.forests import ForestFolder, Forests, build_folder, build_forests, part_files
 
 GRAMMAR = Grammar.parse(
     "walk ### I_WALK\nrun ### I_RUN\nleft ### I_TURN_LEFT\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2\n"
@@ -113,7 +113,7 @@ def test_parts_of_other_examples_are_built_again_and_left_over_ones_removed(tmp_
 
 
 def test_a_damaged_part_is_noticed_when_it_is_read_and_mended_by_building_again(tmp_path: Path) -> None:
-    arrays = PartFiles(fresh(tmp_path).folder, 1).arrays
+    arrays = part_files(fresh(tmp_path).folder, 1).arrays
     raw = bytearray(arrays.read_bytes())
     raw[100] ^= 1
     arrays.write_bytes(raw)
@@ -134,7 +134,7 @@ def test_a_damaged_part_is_noticed_when_it_is_read_and_mended_by_building_again(
     ],
 )
 def test_arrays_that_make_no_graph_are_refused(tmp_path: Path, column: dict[str, object], complaint: str) -> None:
-    header = PartFiles(fresh(tmp_path).folder, 0).header
+    header = part_files(fresh(tmp_path).folder, 0).header
     fields = json.loads(header.read_text())
     fields["columns"]["full.children"] |= column
     header.write_text(json.dumps(fields))
@@ -145,21 +145,21 @@ def test_arrays_that_make_no_graph_are_refused(tmp_path: Path, column: dict[str,
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[]", "expected the header of 'nqg forests, a part' in version 3, found something else"),
-        ('{"kind": "nqg forests, a part", "version": 9}', "in version 3"),
-        ('{"kind": "nqg forests, a part", "version": 3}', "damaged header .*fingerprint.*build the forests again"),
-        ('{"kind": "nqg forests, a part", "version": 3, "columns": {}, "underivable": [], "odd": 1}', "odd"),
+        ("[]", "expected the header of 'nqg forests' in version 3, found something else"),
+        ('{"kind": "nqg forests", "version": 9}', "in version 3"),
+        ('{"kind": "nqg forests", "version": 3}', "damaged header .*fingerprint.*build the forests again"),
+        ('{"kind": "nqg forests", "version": 3, "columns": {}, "underivable": [], "odd": 1}', "odd"),
         ("{", "part-000001.json:1"),
     ],
 )
 def test_a_bad_header_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
-    PartFiles(fresh(tmp_path).folder, 1).header.write_text(text)
+    part_files(fresh(tmp_path).folder, 1).header.write_text(text)
     with pytest.raises(FormatError, match=complaint):
         ForestFolder.open(tmp_path)
 
 
 def test_lost_arrays_are_named(tmp_path: Path) -> None:
-    PartFiles(fresh(tmp_path).folder, 2).arrays.unlink()
+    part_files(fresh(tmp_path).folder, 2).arrays.unlink()
     with pytest.raises(FormatError, match=r"part-000002.arrays: cannot be read"):
         ForestFolder.open(tmp_path).part(2)
 

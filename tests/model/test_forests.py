@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.examples import Example
-from nqg.errors import FormatError, LimitExceeded, NqgError, SettingsError
+from nqg.errors import LimitExceeded, NqgError, SettingsError
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import derivation_counts
 from nqg.model import forests as build
-from nqg.model.forests import Forests, build_forests, forest_parts, read_forests, write_forests
+from nqg.model.forests import ForestFiles, Forests, build_forests, forest_parts
 from oracles import all_derivations, forest_derivations
 from strategies import grammars, sentences
 
@@ -92,60 +92,22 @@ def test_a_limit_given_by_the_caller_reaches_the_chart() -> None:
         build_forests(GRAMMAR, EXAMPLES, limit=2)
 
 
-def test_forests_survive_a_round_trip_through_one_file(tmp_path: Path) -> None:
-    forests = build_forests(GRAMMAR, EXAMPLES)
-    write_forests(tmp_path / "train.forests", forests)
-    assert same(read_forests(tmp_path / "train.forests"), forests)
-    assert list(tmp_path.iterdir()) == [tmp_path / "train.forests"]
+def test_forests_survive_a_round_trip_through_files(tmp_path: Path) -> None:
+    forests, files = build_forests(GRAMMAR, EXAMPLES), ForestFiles(tmp_path, "train")
+    files.write(forests, "a fingerprint")
+    assert same(files.mapped(files.read_header()), forests)
+    assert files.find("another") is None
+    assert {path.name for path in tmp_path.iterdir()} == {"train.arrays", "train.json"}
 
 
 def test_the_same_forests_are_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write_forests(tmp_path / name, build_forests(GRAMMAR, EXAMPLES))
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    one, two = ForestFiles(tmp_path, "one"), ForestFiles(tmp_path, "two")
+    for files in (one, two):
+        files.write(build_forests(GRAMMAR, EXAMPLES), "a fingerprint")
+    assert one.arrays.read_bytes() == two.arrays.read_bytes()
+    assert one.header.read_bytes() == two.header.read_bytes()
 
 
-def damaged(path: Path, kind: str) -> None:
-    raw = path.read_bytes()
-    if kind == "cut":
-        path.write_bytes(raw[: len(raw) // 2])
-    elif kind == "flipped":
-        middle = raw.index(b"full.children") + 200
-        path.write_bytes(raw[:middle] + bytes([raw[middle] ^ 255]) + raw[middle + 1 :])
-    elif kind == "text":
-        path.write_text("jump ### J\n")
-    elif kind == "empty":
-        path.write_bytes(b"")
-    else:
-        np.savez(path.with_suffix(".npz"), rules=np.zeros(3))
-        path.with_suffix(".npz").rename(path)
-
-
-@pytest.mark.parametrize("kind", ["cut", "flipped", "text", "empty", "other arrays"])
-def test_a_damaged_file_is_refused_by_name(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "train.forests"
-    write_forests(path, build_forests(GRAMMAR, EXAMPLES))
-    damaged(path, kind)
-    with pytest.raises(FormatError, match=r"train\.forests: "):
-        read_forests(path)
-
-
-def test_a_file_with_pickled_objects_is_refused_without_running_them(tmp_path: Path) -> None:
-    np.savez(tmp_path / "bad.npz", header=np.array([{"kind": "nqg forests"}], dtype=object))
-    with pytest.raises(FormatError, match=r"bad\.npz: not a file of forests"):
-        read_forests(tmp_path / "bad.npz")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NqgError, match="nowhere: no such file"):
-        read_forests(tmp_path / "nowhere")
-
-
-def test_forests_of_another_version_are_refused_with_both_versions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nqg.model.forests.VERSION", 7)
-    write_forests(tmp_path / "new", build_forests(GRAMMAR, EXAMPLES))
-    monkeypatch.undo()
-    with pytest.raises(FormatError, match="written in version 7 of the format; this nqg reads version 3"):
-        read_forests(tmp_path / "new")
+def test_missing_forests_are_named(tmp_path: Path) -> None:
+    with pytest.raises(NqgError, match=r"nowhere\.json: no such file"):
+        ForestFiles(tmp_path, "nowhere").read_header()

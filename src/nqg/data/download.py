@@ -70,11 +70,16 @@ def file_store(mirror: Path | str | None = None, progress: Progress = silent) ->
     """The mirror that is named by argument or by NQG_DATA_MIRROR; without either, the cache of this machine."""
     if mirror := mirror or os.environ.get(MIRROR_VARIABLE):
         return Mirror(Path(mirror))
+    return Cache(cache_folder(), progress)
+
+
+def cache_folder() -> Path:
+    """Where what can be made again is kept: in NQG_DATA_CACHE, or where the system keeps caches."""
     if folder := os.environ.get(CACHE_VARIABLE):
-        return Cache(Path(folder), progress)
+        return Path(folder)
     import pooch
 
-    return Cache(Path(pooch.os_cache("nqg")), progress)
+    return Path(pooch.os_cache("nqg"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 The full forest of a source holds every derivation of it with any target; the goal forest of a pair holds those that
 yield the target. With a typed grammar there is a third, that of the derivations of legal targets. All are hypergraphs
-in topological order, and only what the root leads to is in them. Those of a dataset are kept in one file, those of a
-large corpus in a folder of mapped parts.
+in topological order, and only what the root leads to is in them. They are kept in files that are mapped into memory:
+those of a dataset for its next training, those of a large corpus in parts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.data.download import CACHE_VARIABLE
+from nqg.data.download import cache_folder
 from nqg.data.examples import Example
 from nqg.engines import Engine, Here
 from nqg.errors import FormatError, NqgError, SettingsError
@@ -33,7 +32,6 @@ from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated, starts_of
 from nqg.grammar.slots import columns, of_sentences
-from nqg.model_folder import checksum
 from nqg.run_config import RunConfig
 from nqg.settings_reader import read_dataclass
 
@@ -114,106 +112,21 @@ def _part(grammar: Grammar, examples: Sequence[Example], limit: int | None) -> F
     return Forests(**{name: replace(graph, rules=columns(grammar, graph.rules)) for name, graph in graphs})
 
 
-KIND = "nqg forests"
-VERSION = 3
-
-
-def write_forests(path: Path | str, forests: Forests) -> None:
-    """Write forests to one file, atomically."""
-    header = np.frombuffer(json.dumps({"kind": KIND, "version": VERSION}).encode(), dtype=np.uint8)
-    with written_atomically(Path(path)) as file:
-        np.savez(file, allow_pickle=False, header=header, **_named_arrays(forests))
-
-
-def _named_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
-    sides = forests.graphs().items()
-    return {f"{side}.{name}": array for side, graph in sides for name, array in graph.arrays().items()}
-
-
-def read_forests(path: Path | str) -> Forests:
-    """The forests in a file that `write_forests` wrote; anything else is refused with the reason."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            if sum(member.file_size for member in archive.zip.infolist()) > path.stat().st_size:
-                raise ValueError("its arrays claim to be larger than the file")  # we never compress: a bomb
-            arrays: dict[str, Any] = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise NqgError(f"{path}: no such file") from None
-    except Exception as error:  # zipfile and NumPy raise a dozen kinds about damaged bytes
-        raise FormatError(f"not a file of forests, or a damaged one ({error})", path) from error
-    try:
-        header = json.loads(bytes(arrays.pop("header", b"")))
-    except (ValueError, TypeError):
-        header = {}
-    if not isinstance(header, dict) or header.get("kind") != KIND:
-        raise FormatError(f"expected a file of forests ('{KIND}'), found something else", path)
-    if (found := header.get("version")) != VERSION:
-        raise FormatError(f"written in version {found} of the format; this nqg reads version {VERSION}", path)
-    try:
-        has_types = any(name.startswith("legal.") for name in arrays)
-        sides = ("full", "goal", "legal") if has_types else ("full", "goal")
-        return Forests(*(_graph(arrays, side) for side in sides))
-    except FormatError as error:
-        raise error.at(path) from None
-
-
-def _graph(arrays: dict[str, NDArray[Any]], side: str) -> Hypergraph:
-    named = {name.removeprefix(f"{side}."): array for name, array in arrays.items() if name.startswith(f"{side}.")}
-    wanted = set(Hypergraph.__slots__) - {"types", *(() if side == "goal" else ("target_starts", "target_lengths"))}
-    if set(named) != wanted:
-        raise FormatError(f"the {side} forests have arrays {sorted(named)}, expected {sorted(wanted)}")
-    graph = Hypergraph(**named)
-    graph.check()
-    return graph
-
-
-@dataclass(frozen=True, slots=True)
-class ForestCache:
-    """A folder of files of forests, named by what they were made of and by their checksums."""
-
-    folder: Path
-
-    @classmethod
-    def of_this_machine(cls) -> ForestCache:
-        """The one beside the downloaded datasets: in NQG_DATA_CACHE, or where the system keeps caches."""
-        import pooch
-
-        return cls(Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("nqg")) / "forests")
-
-    def find(self, grammar: Grammar, examples: Sequence[Example]) -> Forests | None:
-        """The forests of `examples`, if they are there; a damaged entry is removed."""
-        for path in sorted(self.folder.glob(f"{fingerprint(grammar, examples)}.*.npz")):
-            if path.name.split(".")[1] == checksum(path):
-                return read_forests(path)
-            path.unlink(missing_ok=True)
-        return None
-
-    def add(self, grammar: Grammar, examples: Sequence[Example], forests: Forests) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self.folder, prefix=".part.") as part:
-                path = Path(part) / "forests.npz"
-                write_forests(path, forests)
-                os.replace(path, self.folder / f"{fingerprint(grammar, examples)}.{checksum(path)}.npz")
-        except OSError as error:
-            raise NqgError(f"{self.folder}: forests cannot be kept there ({error.strerror})") from error
-
-
 def fingerprint(grammar: Grammar, examples: Sequence[Example]) -> str:
     """SHA-256 of all that forests are made of: rules in their order, examples in theirs, and the code's versions."""
     types, slots = str(grammar.target_grammar or ""), repr(grammar.slots or "")
     return RunConfig.of("forests", examples, grammar=str(grammar), types=types, slots=slots, format=VERSION).fingerprint
 
 
-PART_KIND = "nqg forests, a part"
+KIND = "nqg forests"
+VERSION = 3
 BLOCK = 64  # bytes; arrays begin at multiples of it
 LARGEST = 1 << 40  # of all sizes in a header, so that no sum of two of them is too large for a file
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayPlace:
-    """Where an array lies among the arrays of its part."""
+    """Where an array lies among the others of its file."""
 
     first_byte: int
     shape: tuple[int, ...]
@@ -225,8 +138,8 @@ class ArrayPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class PartHeader:
-    """What is known of a part without a look at its arrays."""
+class ForestHeader:
+    """What is known of forests without a look at their arrays."""
 
     fingerprint: str  # of the grammar and the examples
     sha256: str  # of the arrays
@@ -236,42 +149,43 @@ class PartHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class PartFiles:
-    """The two files of a part, which may not be there yet."""
+class ForestFiles:
+    """The two files that hold forests, `NAME.json` and `NAME.arrays`, which may not be there yet."""
 
     folder: Path
-    number: int
+    name: str
 
     @property
     def arrays(self) -> Path:
-        return self.folder / f"part-{self.number:06}.arrays"
+        return self.folder / f"{self.name}.arrays"
 
     @property
     def header(self) -> Path:
-        return self.folder / f"part-{self.number:06}.json"
+        return self.folder / f"{self.name}.json"
 
     def write(self, forests: Forests, fingerprint: str) -> None:
         """Write forests, each file whole or not at all."""
-        digest, columns, at = hashlib.sha256(), {}, 0
+        digest, columns, at, sides = hashlib.sha256(), {}, 0, forests.graphs().items()
         with written_atomically(self.arrays) as file:
-            for name, array in _named_arrays(forests).items():
+            arrays = ((f"{side}.{name}", each) for side, graph in sides for name, each in graph.arrays().items())
+            for name, array in arrays:
                 raw = array.tobytes()
                 raw += bytes(-len(raw) % BLOCK)
                 columns[name], at = ArrayPlace(at, array.shape), at + len(raw)
                 file.write(raw)
                 digest.update(raw)
-        header = PartHeader(fingerprint, digest.hexdigest(), len(forests), tuple(forests.underivable()), columns)
-        write_text(self.header, json.dumps({"kind": PART_KIND, "version": VERSION, **asdict(header)}) + "\n")
+        header = ForestHeader(fingerprint, digest.hexdigest(), len(forests), tuple(forests.underivable()), columns)
+        write_text(self.header, json.dumps({"kind": KIND, "version": VERSION, **asdict(header)}) + "\n")
 
-    def read_header(self) -> PartHeader:
+    def read_header(self) -> ForestHeader:
         """The header; anything else is refused with the reason."""
         values = read_json(self.header)
-        expected = {"kind": PART_KIND, "version": VERSION}
+        expected = {"kind": KIND, "version": VERSION}
         if not isinstance(values, dict) or {name: values.pop(name, None) for name in expected} != expected:
-            reason = f"expected the header of '{PART_KIND}' in version {VERSION}, found something else"
+            reason = f"expected the header of '{KIND}' in version {VERSION}, found something else"
             raise FormatError(reason, self.header)
         try:
-            header = read_dataclass(PartHeader, values, "the header", complete=True)
+            header = read_dataclass(ForestHeader, values, "the header", complete=True)
             places = (number for column in header.columns.values() for number in (column.first_byte, *column.shape))
             for number in (header.pairs, *header.underivable, *places):
                 if not 0 <= number <= LARGEST:
@@ -280,7 +194,15 @@ class PartFiles:
             raise FormatError(f"damaged header ({error}); build the forests again", self.header) from error
         return header
 
-    def mapped(self, header: PartHeader) -> Forests:
+    def find(self, fingerprint: str) -> Forests | None:
+        """The forests, if they are there, whole, and made of what has this fingerprint."""
+        try:
+            header = self.read_header()
+            return self.mapped(header) if header.fingerprint == fingerprint else None
+        except NqgError:
+            return None
+
+    def mapped(self, header: ForestHeader) -> Forests:
         """The forests, of which the operating system reads what is looked at; checksum and numbers are checked first.
 
         For that they are read once as plain bytes: pages that are looked at in a map would count as memory of ours.
@@ -299,7 +221,7 @@ class PartFiles:
             raise FormatError(f"no forests ({error}); build them again", self.arrays) from error
 
 
-def _forests(header: PartHeader, whole: NDArray[np.uint8]) -> Forests:
+def _forests(header: ForestHeader, whole: NDArray[np.uint8]) -> Forests:
     sides: dict[str, dict[str, NDArray[Any]]] = {}
     for name, column in header.columns.items():
         side, _, array = name.partition(".")
@@ -307,7 +229,36 @@ def _forests(header: PartHeader, whole: NDArray[np.uint8]) -> Forests:
     return Forests(**{side: Hypergraph(**arrays) for side, arrays in sides.items()})
 
 
+@dataclass(frozen=True, slots=True)
+class ForestCache:
+    """A folder of forests, named by what they were made of."""
+
+    folder: Path
+
+    @classmethod
+    def of_this_machine(cls) -> ForestCache:
+        """The one beside the downloaded datasets."""
+        return cls(cache_folder() / "forests")
+
+    def find(self, grammar: Grammar, examples: Sequence[Example]) -> Forests | None:
+        """The forests of `examples`, if they are there; damaged ones are none."""
+        made_from = fingerprint(grammar, examples)
+        return ForestFiles(self.folder, made_from).find(made_from)
+
+    def add(self, grammar: Grammar, examples: Sequence[Example], forests: Forests) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise NqgError(f"{self.folder}: forests cannot be kept there ({error.strerror})") from error
+        made_from = fingerprint(grammar, examples)
+        ForestFiles(self.folder, made_from).write(forests, made_from)
+
+
 PAIRS = 8192  # in a part: what a worker has in memory at once
+
+
+def part_files(folder: Path, number: int) -> ForestFiles:
+    return ForestFiles(folder, f"part-{number:06}")
 
 
 @dataclass(frozen=True)
@@ -315,7 +266,7 @@ class ForestFolder:
     """The forests of a list of pairs, in its order, on disk."""
 
     folder: Path
-    headers: tuple[PartHeader, ...] = field(repr=False)
+    headers: tuple[ForestHeader, ...] = field(repr=False)
     firsts: Int64Array = field(repr=False)  # the number of each part's first pair, and of all pairs
     _parts: dict[int, Forests] = field(default_factory=dict, repr=False)
 
@@ -326,7 +277,7 @@ class ForestFolder:
         count = len(list(folder.glob("part-*.json")))
         if not count:
             raise NqgError(f"{folder}: there are no forests in this folder")
-        headers = tuple(PartFiles(folder, number).read_header() for number in range(count))
+        headers = tuple(part_files(folder, number).read_header() for number in range(count))
         return cls(folder, headers, starts_of(np.array([header.pairs for header in headers])))
 
     def __len__(self) -> int:
@@ -334,12 +285,12 @@ class ForestFolder:
 
     @property
     def nbytes(self) -> int:
-        return sum(PartFiles(self.folder, number).arrays.stat().st_size for number in range(len(self.headers)))
+        return sum(part_files(self.folder, number).arrays.stat().st_size for number in range(len(self.headers)))
 
     def part(self, number: int) -> Forests:
         """One part; it is checked when it is first asked for."""
         if number not in self._parts:
-            self._parts[number] = PartFiles(self.folder, number).mapped(self.headers[number])
+            self._parts[number] = part_files(self.folder, number).mapped(self.headers[number])
         return self._parts[number]
 
     def select(self, pairs: Sequence[int]) -> Forests:
@@ -393,14 +344,8 @@ def _part_builder(
 ) -> Callable[[tuple[int, Sequence[Example]]], int]:
     def build(part: tuple[int, Sequence[Example]]) -> int:
         number, examples = part
-        files, made_from = PartFiles(folder, number), fingerprint(grammar, examples)
-        try:
-            header = files.read_header()
-            files.mapped(header)
-            is_there = header.fingerprint == made_from
-        except NqgError:
-            is_there = False
-        if not is_there:
+        files, made_from = part_files(folder, number), fingerprint(grammar, examples)
+        if files.find(made_from) is None:
             files.write(build_forests(grammar, examples, workers=threads), made_from)
         return len(examples)
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from nqg.answers import Answer
-from nqg.data.download import CACHE_VARIABLE
+from nqg.data.download import cache_folder
 from nqg.data.examples import Example
 from nqg.errors import NqgError
 from nqg.grammar.target_grammar import TargetGrammar
@@ -102,10 +102,9 @@ class QuantizedSeq2seq:
 
 def convert(seq2seq: Seq2seq, name: str) -> Path:
     """The folder of a converted model, made where it is not there yet; `name` stands for what is in it."""
-    import pooch
     from ctranslate2.converters import TransformersConverter
 
-    home = Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("nqg")) / "quantized"
+    home = cache_folder() / "quantized"
     folder = home / name
     if folder.is_dir():
         os.utime(folder)
