@@ -6,6 +6,7 @@ import ctypes
 import glob
 import hashlib
 import hmac
+import json
 import logging
 import os
 import shutil
@@ -20,7 +21,7 @@ from filelock import lock_descriptor
 from safetensors import safe_open
 
 from nqg.errors import FormatError, NqgError, Place
-from nqg.files import strict_json
+from nqg.files import strict_json, write_text
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -152,6 +153,23 @@ def check_replaceable(folder: Path) -> None:
     is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     if not is_free and not (folder / INDEX).exists():
         raise NqgError(f"{folder} exists and is not a model folder: choose another name, or remove it first")
+
+
+@contextmanager
+def model_written(folder: Path, manifest: Mapping[str, Any], replaces: bytes | None = None) -> Iterator[Path]:
+    """A model folder to write files into; the manifest and their checksums become its index.
+
+    Only an older model may be at its place, or nothing; if it has an index that the new one `replaces`, just that one.
+    """
+    check_replaceable(folder)
+    try:
+        with folder_written_atomically(folder) as part:
+            yield part
+            write_text(part / INDEX, json.dumps({**manifest, "files": checksums(part)}, indent=1) + "\n")
+            if replaces is not None and index_bytes(folder) != replaces:
+                raise NqgError(f"{folder}: another process changed the model meanwhile; run the command again")
+    except OSError as error:
+        raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
 
 
 def index_bytes(folder: Path) -> bytes:

@@ -43,12 +43,10 @@ from nqg.model_folder import (
     check_config,
     check_contents,
     check_finite,
-    check_replaceable,
     check_shapes,
     check_vocabulary,
-    checksums,
-    folder_written_atomically,
     index_bytes,
+    model_written,
     read_manifest,
     refused_with,
     weight_shapes,
@@ -304,25 +302,15 @@ def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] |
     `also` may write more into the new folder before it is put in its place: files, which the index will name, or
     subfolders with an index of their own. Such a subfolder of the older model stays unless `also` wrote another.
     """
-    check_replaceable(folder)
-    try:
-        with folder_written_atomically(folder) as part:
-            _write_files(part, model)
-            if also is not None:
-                also(part)
-            for index in sorted(folder.glob(f"*/{INDEX}")):
-                if not (part / index.parent.name).exists():
-                    shutil.copytree(index.parent, part / index.parent.name, copy_function=os.link)
-            manifest = {
-                "kind": KIND,
-                "version": VERSION,
-                "settings": asdict(model.settings),
-                "provenance": model.provenance.to_dict(),
-                "files": checksums(part),
-            }
-            write_text(part / INDEX, json.dumps(manifest, indent=1) + "\n")
-    except OSError as error:
-        raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
+    provenance = model.provenance.to_dict()
+    manifest = {"kind": KIND, "version": VERSION, "settings": asdict(model.settings), "provenance": provenance}
+    with model_written(folder, manifest) as part:
+        _write_files(part, model)
+        if also is not None:
+            also(part)
+        for index in sorted(folder.glob(f"*/{INDEX}")):
+            if not (part / index.parent.name).exists():
+                shutil.copytree(index.parent, part / index.parent.name, copy_function=os.link)
 
 
 def _write_files(folder: Path, model: SavedModel) -> None:
@@ -355,19 +343,12 @@ def rules_text(by_hand: Iterable[Rule]) -> str:
 def save_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
     """Replace the rules by hand in a model folder, whole or not at all; nothing else in it changes."""
     before = index_bytes(folder)
-    manifest = read_manifest(folder, before, KIND, VERSION, OLDEST)
-    try:
-        with folder_written_atomically(folder) as part:
-            shutil.copytree(folder, part, copy_function=os.link, dirs_exist_ok=True)
-            for name in (RULES, INDEX):  # whose files are another model's, too, until they are removed here
-                (part / name).unlink(missing_ok=True)
-            if by_hand:
-                write_text(part / RULES, rules_text(by_hand))
-            write_text(part / INDEX, json.dumps(manifest | {"files": checksums(part)}, indent=1) + "\n")
-            if index_bytes(folder) != before:
-                raise NqgError(f"{folder}: another process changed the model meanwhile; run the command again")
-    except OSError as error:
-        raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
+    with model_written(folder, read_manifest(folder, before, KIND, VERSION, OLDEST), before) as part:
+        shutil.copytree(folder, part, copy_function=os.link, dirs_exist_ok=True)
+        for name in (RULES, INDEX):  # whose files are another model's, too, until they are removed here
+            (part / name).unlink(missing_ok=True)
+        if by_hand:
+            write_text(part / RULES, rules_text(by_hand))
 
 
 def load_model(folder: Path, device: str) -> SavedModel:

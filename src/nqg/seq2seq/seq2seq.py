@@ -7,7 +7,6 @@ folder can be used without nqg as well.
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +33,7 @@ from transformers import (
 from nqg.answers import Answer, exact_match
 from nqg.data.examples import Example
 from nqg.errors import DamagedModel, FormatError, MissingExtra, NqgError, Place
-from nqg.files import strict_json, write_text
+from nqg.files import strict_json
 from nqg.model_folder import (
     INDEX,
     SEQ2SEQ_KIND,
@@ -42,11 +41,9 @@ from nqg.model_folder import (
     check_config,
     check_contents,
     check_finite,
-    check_replaceable,
     check_vocabulary,
-    checksums,
-    folder_written_atomically,
     index_bytes,
+    model_written,
     quiet_transformers,
     read_manifest,
     refused_with,
@@ -217,24 +214,13 @@ class Seq2seq:
 
     def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> None:
         """Write everything that `load` needs into a folder, whole or not at all; `also` may add files."""
-        folder = Path(folder)
-        check_replaceable(folder)
-        try:
-            with folder_written_atomically(folder) as part, quiet_transformers():
-                self.model.save_pretrained(part)
-                self.tokenizer.save_pretrained(part)
-                if also is not None:
-                    also(part)
-                manifest = {
-                    "kind": KIND,
-                    "version": VERSION,
-                    "settings": asdict(self.settings),
-                    "spelling": asdict(self.spelling),
-                    "files": checksums(part),
-                }
-                write_text(part / INDEX, json.dumps(manifest, indent=1) + "\n")
-        except OSError as error:
-            raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
+        spelling = asdict(self.spelling)
+        manifest = {"kind": KIND, "version": VERSION, "settings": asdict(self.settings), "spelling": spelling}
+        with model_written(Path(folder), manifest) as part, quiet_transformers():
+            self.model.save_pretrained(part)
+            self.tokenizer.save_pretrained(part)
+            if also is not None:
+                also(part)
 
     @property
     def device(self) -> torch.device:
