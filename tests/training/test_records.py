@@ -1,23 +1,23 @@
-"""Records of training, as objects, as lines of JSON and as columns of numbers."""
+"""Records of training, as objects and as lines of JSON."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.training.records import DevScores, TrainingStep, columns_of, steps_in
+from nqg.errors import Place
+from nqg.training.records import DevScores, TrainingStep, step_in
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SCORES = st.none() | st.builds(DevScores, st.floats(0, 1), st.none() | FINITE)
-ROWS = st.lists(st.tuples(FINITE, FINITE, SCORES), max_size=8)
 
 
-@given(ROWS)
-def test_columns_lead_back_to_the_same_records(rows: list[tuple[float, float, DevScores | None]]) -> None:
-    steps = [TrainingStep(number, *row) for number, row in enumerate(rows, start=1)]
-    assert steps_in(columns_of(steps)) == steps
+@given(st.builds(TrainingStep, st.integers(1), FINITE, FINITE, SCORES))
+def test_a_line_leads_back_to_the_same_record(step: TrainingStep) -> None:
+    assert step_in(json.loads(json.dumps(step.to_dict())), Place(Path("training.jsonl"), 1)) == step
 
 
 def test_a_line_names_dev_scores_only_where_they_were_taken() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,43 +50,26 @@ class TrainingStep:
         return {"step": self.number, "loss": self.loss, "learning_rate": self.learning_rate, **scores}
 
 
-def columns_of(records: Sequence[TrainingStep]) -> dict[str, list[float]]:
-    """The records as columns of numbers, NaN where there is none; `steps_in` is the way back.
-
-    >>> columns_of([TrainingStep(1, 0.5, 1e-3)])
-    {'loss': [0.5], 'learning_rate': [0.001], 'dev_exact_match': [nan], 'dev_loss': [nan]}
-    """
-    rows = [step.to_dict() for step in records]
-    names = ("loss", "learning_rate", "dev_exact_match", "dev_loss")
-    return {name: [math.nan if (value := row.get(name)) is None else value for row in rows] for name in names}
-
-
-def steps_in(columns: Mapping[str, Sequence[float]]) -> list[TrainingStep]:
-    scores = [
-        None if math.isnan(exact_match) else DevScores(exact_match, None if math.isnan(loss) else loss)
-        for exact_match, loss in zip(columns["dev_exact_match"], columns["dev_loss"], strict=True)
-    ]
-    rows = zip(columns["loss"], columns["learning_rate"], scores, strict=True)
-    return [TrainingStep(number, *row) for number, row in enumerate(rows, start=1)]
-
-
 def read_steps(path: Path) -> list[TrainingStep]:
     """The steps in the `training.jsonl` of a model folder; any other line is refused with its place."""
     if not path.exists():
         raise NqgError(f"{path}: no such file; `nqg train` writes one into the model folder")
-    steps = []
-    for line, record in enumerate(read_records(path), start=1):
-        for name, kinds in (("step", (int,)), ("loss", (int, float)), ("learning_rate", (int, float))):
-            if type(record.get(name)) not in kinds:
-                raise FormatError(f"expected a number as '{name}', found {record.get(name)!r}", Place(path, line))
-        exact_match, dev_loss = record.get("dev_exact_match"), record.get("dev_loss")
-        if not {type(exact_match), type(dev_loss)} <= {int, float, NoneType}:
-            raise FormatError("expected numbers as 'dev_exact_match' and 'dev_loss'", Place(path, line))
-        dev = None if exact_match is None else DevScores(exact_match, dev_loss)
-        steps.append(TrainingStep(record["step"], record["loss"], record["learning_rate"], dev))
+    steps = [step_in(record, Place(path, line)) for line, record in enumerate(read_records(path), start=1)]
     if not steps:
         raise NqgError(f"{path}: no step is recorded there")
     return steps
+
+
+def step_in(record: Mapping[str, Any], place: Place) -> TrainingStep:
+    """The step of which `to_dict` made a record."""
+    for name, kinds in (("step", (int,)), ("loss", (int, float)), ("learning_rate", (int, float))):
+        if type(record.get(name)) not in kinds:
+            raise FormatError(f"expected a number as '{name}', found {record.get(name)!r}", place)
+    exact_match, dev_loss = record.get("dev_exact_match"), record.get("dev_loss")
+    if not {type(exact_match), type(dev_loss)} <= {int, float, NoneType}:
+        raise FormatError("expected numbers as 'dev_exact_match' and 'dev_loss'", place)
+    dev = None if exact_match is None else DevScores(exact_match, dev_loss)
+    return TrainingStep(record["step"], record["loss"], record["learning_rate"], dev)
 
 
 COLOURS = {"batch": "#bbbbcc", "loss": "#4477aa"}

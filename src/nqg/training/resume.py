@@ -1,8 +1,8 @@
 """Training that survives being killed: its state on disk, and the way back into it.
 
 A state is one safetensors file, replaced in one rename: the weights that learn, the optimizer's numbers, the weights
-that did best on dev examples, the records of the steps so far and, as JSON in its header, the `RunConfig` of the
-training. Tensors are whole there also where the training is sharded.
+that did best on dev examples, the bytes of the `training.jsonl` of the steps so far and, as JSON in its header, the
+`RunConfig` of the training. Tensors are whole there also where the training is sharded.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from nqg.errors import FormatError, NqgError
+from nqg.errors import FormatError, NqgError, Place
 from nqg.files import written_atomically
+from nqg.model.checkpoint import record_lines
 from nqg.model_folder import refused_with
 from nqg.run_config import RunConfig
 from nqg.training.processes import gathered, is_sharded, sharded_like
-from nqg.training.records import TrainingStep, columns_of, steps_in
+from nqg.training.records import TrainingStep, step_in
 from nqg.training.trainer import Best, Diverged, Trainer, assign
 
-KIND, OLD_KINDS = "nqg training state", ("nqg training", "nqg fine-tuning")
-WEIGHTS, BEST, OPTIMIZER, RECORDS = "weights.", "best.", "optimizer.", "records."
+KIND, OLD_KINDS = "nqg unfinished training", ("nqg training", "nqg fine-tuning", "nqg training state")
+WEIGHTS, BEST, OPTIMIZER, RECORDS = "weights.", "best.", "optimizer.", "records"
 
 
 def saved_steps(trainer: Trainer, path: Path, save_every: int) -> Iterator[TrainingStep]:
@@ -63,8 +65,8 @@ def save_state(path: Path, trainer: Trainer) -> None:
     tensors |= {BEST + name: weight for name, weight in (trainer.best.weights if trainer.best else {}).items()}
     for number, values in trainer.optimizer.state_dict()["state"].items():
         tensors |= {f"{OPTIMIZER}{number}.{name}": tensor for name, tensor in values.items()}
-    for name, column in columns_of(trainer.records).items():
-        tensors[RECORDS + name] = torch.tensor(column, dtype=torch.float64)
+    lines = record_lines(step.to_dict() for step in trainer.records)
+    tensors[RECORDS] = torch.tensor(np.frombuffer(lines.encode(), np.uint8))
     whole: dict[str, Tensor] = {}
     for name, tensor in tensors.items():  # one after the other: the other processes need not hold them all
         complete = gathered(tensor)
@@ -103,7 +105,8 @@ def restore(path: Path, trainer: Trainer) -> None:
         return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
     with refused_with("damaged", path, way_out):
-        records = steps_in({name: column.tolist() for name, column in part(RECORDS).items()})
+        lines = tensors[RECORDS].numpy().tobytes().decode().splitlines()
+        records = [step_in(json.loads(line), Place(path, number)) for number, line in enumerate(lines, start=1)]
         weights, step, sharded = list(trainer.weights.values()), int(header["best"]), json.loads(header["sharded"])
         scores = records[step - 1].dev if step else None
         best = {name: sharded_like(trainer.weights[name], tensor) for name, tensor in part(BEST).items()}
