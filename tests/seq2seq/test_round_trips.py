@@ -11,8 +11,7 @@ from nqg.grammar.grammar import Grammar
 from nqg.grammar.program_trees import read_term
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.sampling import GrammarSampler
-from nqg.seq2seq.augmentation import Augmentation
-from nqg.seq2seq.round_trips import ProgramSampler, round_trips, rules_of
+from nqg.seq2seq.augmentation import Augmentation, ProgramSampler, round_trips, rules_of
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings, SmallT5Settings
 

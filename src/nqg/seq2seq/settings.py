@@ -173,7 +173,7 @@ class AugmentationSettings:
     kept: float = 1.0  # share of the samples that the reverse model finds likeliest; at 1 there is none
     reverse_steps: int = 500
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    rounds: int = 0  # of round trips, see `nqg.seq2seq.round_trips`; each trains a model more
+    rounds: int = 0  # of round trips, see `nqg.seq2seq.augmentation`; each trains a model more
     programs: int = 6_000  # new ones in a round
     sentences: int = 3  # that the reverse model writes for each
     round_steps: int | None = None  # of the forward model in each round; None: as many as the last one's
