@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError
-from nqg.text.courtesy import without_courtesy
 from nqg.text.preprocessing import Preprocessor, TextSettings
-from nqg.text.sentences import SentenceTokenizer
+from nqg.text.sentences import SentenceTokenizer, without_courtesy
 
 RAW = [("Turn on the lamp.", "on(lamp)"), ("Play Africa by Toto", 'play(song="Africa", artist="Toto")')]
 BARE = [("turn on the lamp", "on ( lamp )"), ("could you turn it off please", "off ( it )")]

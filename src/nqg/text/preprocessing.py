@@ -18,9 +18,8 @@ from typing import Any, Literal, get_args, get_type_hints
 from nqg.errors import SettingsError
 from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass
-from nqg.text.courtesy import without_courtesy
 from nqg.text.programs import ProgramTokenizer, fit_programs
-from nqg.text.sentences import AS_IS, SentenceTokenizer, fit_sentences
+from nqg.text.sentences import AS_IS, SentenceTokenizer, fit_sentences, without_courtesy
 from nqg.text.sentences import TokenizedSentence as TokenizedSentence
 from nqg.text.slots import Slots, open_texts, read_slots
 
