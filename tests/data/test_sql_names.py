@@ -51,8 +51,16 @@ NAME_ERRORS = ("no such table", "no such column", "ambiguous column name")
             "table 'state' has no column 'length'"
         ),
         "select * from city join city": "2 tables of the query are called 'city'",
-        "name of city": "expected a query that begins with 'select', found 'name of city'",
-        "": "expected a query that begins with 'select', found ''",
+        "select capital c from city natural join state": "",
+        "select name , sum(size) total from city join state using (name) group by name order by total": "",
+        "select cast(size as real) from city where size > all (select length from river) limit 3 offset 2": "",
+        "select name from (city join river using (name)) where name in (1 , capital)": (
+            "no table of the query (city, river) has a column 'capital'"
+        ),
+        'select "t1"."name" from "city" as t1': "",
+        "select name from city where size >": "expected a name after 'city where size >', found the end of the query",
+        "name of city": "expected 'select' at the start, found 'name'",
+        "": "expected 'select' at the start, found the end of the query",
     }.items(),
 )
 def test_names_that_do_not_exist_are_named(query: str, problem: str) -> None:
@@ -133,10 +141,17 @@ def test_what_is_not_sql_is_answered_too(words: list[str]) -> None:
     assert len(sql_words(named_aliases(text))) == len(sql_words(numbered_aliases(text))) == len(words)
 
 
-def test_however_deep_a_query_is_it_is_read() -> None:
-    deep = "select name from city where size = ( " * 5000 + "3" + " )" * 5000
-    assert sql_problem(deep, GEO) == ""
+@pytest.mark.parametrize(("depth", "problem"), [(50, ""), (5000, "the query is nested too deeply to be parsed")])
+def test_however_deep_a_query_is_it_is_answered(depth: int, problem: str) -> None:
+    deep = "select name from city where size = ( " * depth + "3" + " )" * depth
+    assert sql_problem(deep, GEO) == problem
     assert named_aliases(deep) == deep
+
+
+def test_however_long_a_chain_of_operators_is_it_is_read() -> None:
+    query = f"select t1.name from city as t1 where {' or '.join(['t1.size = 1'] * 5000)}"
+    assert sql_problem(query, GEO) == ""
+    assert named_aliases(query) == query.replace("t1", "city")
 
 
 # Aliases

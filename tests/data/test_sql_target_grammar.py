@@ -13,9 +13,9 @@ from nqg.data.schema import Schema, SqlConstants, SqlForm, Table, read_database,
 from nqg.data.spider import database_of, load_spider_xsp
 from nqg.data.sql import sql_text, sql_tokens, sql_words
 from nqg.data.sql_names import named_aliases, sql_problem
+from nqg.data.sql_tree import sql_tree
 from nqg.errors import FormatError, SettingsError
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.splits.compounds import sql_tree
 
 PETS = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight", "home town", "10%|x"))))
 CONSTANTS = SqlConstants(numbers=("1", "2.5", "-3"), inside_strings=("%", "ann", "o", "|"))

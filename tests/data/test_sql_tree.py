@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from nqg.data.schema import read_entries
 from nqg.data.spider import SpiderEntry
 from nqg.data.sql import is_number, sql_text, sql_tokens, sql_words
+from nqg.data.sql_tree import Tree, sql_tree
 from nqg.errors import FormatError
-from nqg.splits.compounds import Tree, sql_compounds, sql_tree
+from nqg.splits.compounds import sql_compounds
 from strategies import sql_queries
 
 SOME_WORDS = ["select", "from", "where", "a", "t1", ".", "(", ")", "*", ",", "=", "-", "and", "not", "in", "'x'", "5"]
@@ -49,6 +50,8 @@ class TestQueries:
             ("a join b join c on x = y", "join(join(a, b), c, on(=(x, y)))"),
             ("a join b on x = y join c on z = w", "join(join(a, b, on(=(x, y))), c, on(=(z, w)))"),
             ("a left outer join b on x = y", "left outer join(a, b, on(=(x, y)))"),
+            ("a join b using (x , y)", "join(a, b, using(x, y))"),
+            ("(a join b) join c", "join(join(a, b), c)"),
             ("(select b from c)", "select-from(select(b), from(c))"),
             ("(select b from c) as t1", "as(select-from(select(b), from(c)), t1)"),
         ],
@@ -67,10 +70,22 @@ class TestQueries:
             ("t1.from", "select(.(t1, from))"),
             ("count", "select(count)"),
             ("round(a , 2)", "select(round(a, 2))"),
+            ("all a", "select(a)"),
+            ("random()", "select(random)"),
+            ("cast(a as real) b", "select(as(cast(as(a, real)), b))"),
+            ("case when a > 1 then b else c end", "select(case(when(>(a, 1), b), else(c)))"),
+            ("case a when 1 then b end as d", "select(as(case(a, when(1, b)), d))"),
+            ("case", "select(case)"),
         ],
     )
     def test_columns(self, columns: str, tree: str) -> None:
         assert str(sql_tree(f"select {columns} from t").children[0]) == tree
+
+    @pytest.mark.parametrize(
+        ("text", "tree"), [("limit 3 offset 2", ["limit(3)", "offset(2)"]), ("limit 2 , 3 ; ;", ["limit(2, 3)"])]
+    )
+    def test_rows_are_skipped_in_two_ways(self, text: str, tree: list[str]) -> None:
+        assert [str(clause) for clause in sql_tree(f"select a {text}").children[1:]] == tree
 
     def test_set_operations_group_from_the_left(self) -> None:
         tree = sql_tree("select a union select b except select c")
@@ -107,6 +122,10 @@ class TestExpressions:
             ("a not like '%x%'", "not(like(a, '%x%'))"),
             ("a is not null", "is not(a, null)"),
             ("a is null", "is(a, null)"),
+            ("a like 'x' escape '!' or b", "or(like(a, 'x', '!'), b)"),
+            ("a > all (select b)", ">(a, all(select(select(b))))"),
+            ("a = any (select b)", "=(a, any(select(select(b))))"),
+            ("not not a < b = c", "not(not(=(<(a, b), c)))"),
             ("exists (select b)", "exists(select(select(b)))"),
             ("a = (select max(b) from c)", "=(a, select-from(select(max(b)), from(c)))"),
             ('"a"."b" = 1', '=(.("a", "b"), 1)'),

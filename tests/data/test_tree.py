@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nqg.splits.compounds import Tree
+from nqg.data.sql_tree import Tree
 
 EXCLUDE = Tree("exclude", (Tree("longest", (Tree("river"),)), Tree("m0")))
 

@@ -91,8 +91,8 @@ def test_a_from_without_tables_has_none() -> None:
 @pytest.mark.parametrize(
     ("sql", "complaint"),
     [
-        ("", "expected 'select' after '', found the end of the query"),
-        ("delete from student", "expected 'select' after '', found 'delete'"),
+        ("", "expected 'select' at the start, found the end of the query"),
+        ("delete from student", "expected 'select' at the start, found 'delete'"),
         ("select name", "expected 'from' behind 'select', found none"),
         ("select name from students", "expected a table or its alias, found 'students'"),
         ("select name from student s", "expected a table or its alias, found 's'"),
@@ -117,7 +117,7 @@ def test_a_from_without_tables_has_none() -> None:
         ),
         ("select name from student where not age = 1", "expected a column, found 'not'"),
         ("select name from student where age between 1", "expected 'and' after"),
-        ("select name from student where age > (stuid)", r"expected '\)' after '\( stuid', found the end"),
+        ("select name from student where age > (stuid)", r"expected '\)' after 'age > \( stuid', found the end"),
         ("select name from student having age > 1", "found 'having'"),
         ("select name from student group age", "expected 'by' after 'name from student group', found 'age'"),
         ("select name from student order by 1", "expected a column, found '1'"),

@@ -6,7 +6,8 @@ from collections import Counter
 
 from hypothesis import given
 
-from nqg.splits.compounds import BracketDecomposition, SqlDecomposition, TokenDecomposition, Tree
+from nqg.data.sql_tree import Tree
+from nqg.splits.compounds import BracketDecomposition, SqlDecomposition, TokenDecomposition
 from strategies import called, listed, program_trees
 
 FUNQL = BracketDecomposition()

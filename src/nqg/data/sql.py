@@ -19,7 +19,7 @@ SPACE = "▁"
 # Words (in lower case) that cannot be a name, unless a dot stands before them.
 _RESERVED = """
     all and as asc between by cross desc distinct except exists from full group having in inner intersect is join left
-    like limit natural not null on or order outer right select union where
+    like limit natural not null on or order outer right select union using where
 """
 RESERVED = frozenset(_RESERVED.split())
 
@@ -40,11 +40,6 @@ def text_tokens(text: str) -> tuple[str, ...]:
     ('voter_1', ':', 'who', 'called', 'on', '2018', '-', '03', '-', '17', '?')
     """
     return tuple(_PLAIN_TOKEN.findall(text))
-
-
-def word_matches(text: str) -> Iterator[re.Match[str]]:
-    """Where the words of a query stand in it, a number apart from its sign only where a blank is between them."""
-    return _WORD.finditer(text)
 
 
 def sql_words(text: str) -> tuple[str, ...]:

@@ -11,12 +11,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
 from nqg.data.schema import Schema, SqlForm, sql_target_grammar
-from nqg.data.sql import QUOTES, is_number, quoted, sql_text, sql_tokens, sql_words, word_matches
+from nqg.data.sql import QUOTES, is_number, quoted, sql_text, sql_tokens, sql_words
 from nqg.data.sql_names import AliasStyle, named_aliases, numbered_aliases, qualified_share, sql_problem
 from nqg.errors import FormatError
 from nqg.files import is_url, read_json, write_text
@@ -62,11 +63,13 @@ class SqlPrograms:
         queries = list(queries)
         spellings: dict[str, Counter[str]] = {}
         quotes = Counter({"'": 0})
-        for word in (match[0] for query in queries for match in word_matches(named_aliases(query))):
-            if word[0] in QUOTES:
-                quotes[word[0]] += 1
-            else:
-                spellings.setdefault(word.lower(), Counter())[word] += 1
+        for query in queries:
+            with suppress(FormatError):  # of a string that is never closed; `tokenize` refuses it
+                for word in sql_words(named_aliases(query)):
+                    if word[0] in QUOTES:
+                        quotes[word[0]] += 1
+                    else:
+                        spellings.setdefault(word.lower(), Counter())[word] += 1
         usual = {word: found.most_common(1)[0][0] for word, found in sorted(spellings.items())}
         ended = sum(query.rstrip().endswith(";") for query in queries)
         return cls(

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TypeVar
 
 from nqg.data.schema import Schema
+from nqg.data.sql_tree import END, WordReader
 from nqg.errors import FormatError
 
 _MARK = r"[()\[\]{}<>;@#$%&?!*«“‘„»”’\u2012-\u2015]|``?|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>»”’ ]*+\s*$)"
@@ -204,7 +205,6 @@ CLAUSE_WORDS = ("select", "from", "where", "group", "order", "limit", *SET_OPERA
 JOIN_WORDS = ("join", "on", "as")
 AGGREGATES = ("max", "min", "count", "sum", "avg")
 COMPARISONS = ("between", "=", ">", "<", ">=", "<=", "!=", "in", "like", "is", "exists", "not")
-END = ""
 DEEPEST = 50  # queries inside queries; a fixed bound, so that a verdict does not depend on how much stack is left
 
 T = TypeVar("T")
@@ -223,38 +223,12 @@ def parse_query(sql: str, schema: Schema) -> Query:
     return QueryReader(words, Names(schema, words)).query()
 
 
-class QueryReader:
-    """A place in the words of a query; each method reads one construct from there."""
+class QueryReader(WordReader):
+    """Each method reads one construct."""
 
     def __init__(self, words: Sequence[str], names: Names) -> None:
-        self.words, self.names = words, names
-        self.place = self.depth = 0
-
-    def at(self, *words: str) -> bool:
-        return (self.words[self.place] if self.place < len(self.words) else END) in words
-
-    def take(self, word: str) -> bool:
-        found = self.at(word)
-        self.place += found
-        return found
-
-    def one_of(self, words: Sequence[str]) -> str | None:
-        return self.word() if self.at(*words) else None
-
-    def expect(self, word: str) -> None:
-        if not self.take(word):
-            raise self.complaint(f"'{word}'")
-
-    def word(self) -> str:
-        if self.at(END):
-            raise self.complaint("a word")
-        self.place += 1
-        return self.words[self.place - 1]
-
-    def complaint(self, expected: str) -> FormatError:
-        found = "the end of the query" if self.at(END) else f"'{self.words[self.place]}'"
-        before = " ".join(self.words[max(0, self.place - 4) : self.place])
-        return FormatError(f"expected {expected} after '{before}', found {found}")
+        super().__init__(words)
+        self.names, self.depth = names, 0
 
     def query(self) -> Query:
         self.depth += 1
@@ -385,7 +359,9 @@ class QueryReader:
         start = self.place
         while not self.at(",", ")", "and", *CLAUSE_WORDS, *JOIN_WORDS, END):
             self.place += 1
-        return QueryReader(self.words[start : self.place], self.names).unit(tables)
+        swallowed = QueryReader(self.words[: self.place], self.names)
+        swallowed.place = start
+        return swallowed.unit(tables)
 
     def listed(self, clause: str, item: Callable[[], T]) -> tuple[T, ...] | None:
         """What stands behind `clause` and `by`, separated by commas, or None where there is no such clause."""
