@@ -107,17 +107,17 @@ class TestTies:
             ("select t1.age from student as t1 where t1.weight > 1", ["published"]),
             ("select age from student where age = (select max(age) from pets)", ["published", "qualified"]),
             ("select age from student union select age from pets", ["published", "qualified"]),
-            ("select t1.weight from student as t1 join pets as t2", ["published", "tied"]),
+            ("select t1.weight from student as t1 join pets as t2", ["published"]),
             (
                 "select student.age from student as student join pets as pets_2 on student.age = pets_2.weight",
                 ["named", "qualified"],
             ),
             ("select student.weight from student as student join pets as pets", []),
             ("select count(1) from student as student , pets as pets where pets.weight <> 1", ["named", "qualified"]),
-            ("select age from student where stuid is not null and age in (1 , 2.5)", ["tied", "named", "qualified"]),
+            ("select age from student where stuid is not null and age in (1 , 2.5)", ["named", "qualified"]),
             (
                 "select age from student where exists (select * from pets where petid = stuid)",
-                ["tied", "named", "qualified"],
+                ["named", "qualified"],
             ),
         ],
     )
@@ -126,7 +126,7 @@ class TestTies:
 
     def test_odd_names_of_tables_stay_apart(self) -> None:
         schema = Schema("odd", (Table("a b\n<x>", ("one",)), Table("table.0", ("two",)), Table("t", ("three",))))
-        grammar = TargetGrammar.parse(sql_target_grammar(schema, form=SqlForm.TIED))
+        grammar = TargetGrammar.parse(sql_target_grammar(schema, form=SqlForm.NAMED))
         assert grammar.accepts(sql_tokens("select one from a b <x>"))
         assert grammar.accepts(sql_tokens("select two from table . 0"))
         assert not grammar.accepts(sql_tokens("select two from a b <x>"))
@@ -199,8 +199,8 @@ class TestSpider:
         verdict = grammars["assets_maintenance"].explain(_tokens(illegal[0]))
         assert str(verdict).endswith("found 'ref_company_types'")
 
-    @pytest.mark.parametrize(("form", "rejected"), [("published", 0.005), ("tied", 0.589), ("named", 0.989)])
-    def test_columns_of_other_tables_are_rejected_where_they_are_tied(
+    @pytest.mark.parametrize(("form", "rejected"), [("published", 0.005), ("named", 0.989)])
+    def test_columns_of_other_tables_are_rejected_where_they_are_named(
         self, real_data: Path, examples: list[Example], form: str, rejected: float
     ) -> None:
         constants = SqlConstants.of(example.target for example in examples)

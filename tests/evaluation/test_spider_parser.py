@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.evaluation.spider_parser import DEEPEST, Condition, Expression, Item, Order, Query, Unit, parse_query
+from nqg.evaluation.spider_parser import DEEPEST, Condition, Expression, Order, Query, Unit, parse_query
 from strategies import PET_SCHEMA, SQL_SCRAPS, QueryParts, query_parts
 
 NAME, AGE = Unit("student.name"), Unit("student.age")
@@ -25,16 +25,15 @@ def test_a_query_has_all_its_parts() -> None:
         " ORDER BY T1.age - T1.stuid DESC LIMIT 3 UNION SELECT * FROM pets"
     )
     assert query.is_distinct
-    assert query.items == (Item(Expression(NAME)), Item(Expression(AGE), "max"))
+    assert query.items == (Expression(NAME), Expression(AGE, aggregate="max"))
     assert query.tables == ("student", "has_pet")
-    assert query.on.parts == (Condition(Expression(Unit("student.stuid")), "=", (Unit("has_pet.stuid"),)),)
-    assert query.where.parts == (Condition(Expression(AGE), "between", (3.0, '"x"'), is_negated=True),)
+    assert query.on == (Condition(Expression(Unit("student.stuid")), "=", (Unit("has_pet.stuid"),)),)
+    assert query.where == (Condition(Expression(AGE), "between", (3.0, '"x"'), is_negated=True),)
     assert query.group == (NAME, Unit("student.age", "count"))
-    assert query.having.parts == (Condition(Expression(Unit("*", "count")), ">", (2.0,)),)
+    assert query.having == (Condition(Expression(Unit("*", "count")), ">", (2.0,)),)
     assert query.order == Order((Expression(AGE, "-", Unit("student.stuid")),), "desc")
     assert query.limit == 3
-    assert query.branch is not None
-    assert (query.branch.operator, query.branch.query) == ("union", Query((Item(Expression(Unit("*"))),), ("pets",)))
+    assert (query.set_operator, query.branch) == ("union", Query((Expression(Unit("*")),), ("pets",)))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason(sql: str, complaint: str) 
 
 def test_a_missing_connector_shifts_what_follows() -> None:
     where = read("select name from student where age = 1 stuid = 2").where
-    assert (len(where.in_turn), len(where.connectors), len(list(where))) == (1, 1, 2)
+    assert (len(where[::2]), len(where.connectors), len(where.conditions)) == (1, 1, 2)
 
 
 @pytest.mark.parametrize("depth", [1, DEEPEST - 1, DEEPEST, 10_000])
@@ -161,5 +160,5 @@ def test_scraps_of_sql_are_read_or_refused(sql: str) -> None:
 def test_every_generated_query_is_read_with_its_parts(parts: QueryParts) -> None:
     query = read(str(parts))
     assert len(query.items) == len(parts.items)
-    assert len(query.where.in_turn) == len(parts.conditions)
+    assert len(query.where[::2]) == len(parts.conditions)
     assert query.tables == parts.tables

@@ -205,8 +205,7 @@ class SqlForm(Enum):
     """How far a grammar of SQL ties columns to tables."""
 
     PUBLISHED = "published"  # any column of the database, whatever the tables of the query
-    TIED = "tied"  # the columns of its table in a query about one; `t1`, `t2`, … stand for any table
-    NAMED = "named"  # also, aliases are called after their tables (`named_aliases`) and have columns of those only
+    NAMED = "named"  # those of the tables of its query; aliases are called after their tables (`named_aliases`)
     QUALIFIED = "qualified"  # so, but a column without a table before it may be any: small, for queries that name both
 
 
@@ -222,9 +221,7 @@ def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None, fo
         lines = [sections["shared"], select, sections["published"], *_published_names(schema)]
     else:
         select = sections["growing clauses"] + sections["select"] + sections["more of select"]
-        lines = [sections["shared"], select, sections["tied"], *_tied_names(schema, select, form)]
-    if form in (SqlForm.PUBLISHED, SqlForm.TIED):
-        lines.append(f"<alias> ::= {' | '.join(f't{number}' for number in range(1, 10))}")
+        lines = [sections["shared"], select, sections["named"], *_named_tables(schema, select, form)]
     return "".join(f"{line}\n" for line in (*lines, *_constants(constants)))
 
 
@@ -244,19 +241,21 @@ def _published_names(schema: Schema) -> Iterator[str]:
         columns = f"columns_of_table_{number}"
         yield f"<column_of_table> ::= {spelled_all(sql_tokens(table.name))} . <{columns}>"
         yield _alternatives(columns, table.columns)
+    yield f"<alias> ::= {' | '.join(f't{number}' for number in range(1, 10))}"
 
 
-_USES = 4  # of one table in a `from`
+def _uses(name: str) -> list[str]:
+    """What a table is called each time that a `from` has it."""
+    return [name, *(f"{name}_{use}" for use in (2, 3, 4))]
 
 
-def _tied_names(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
+def _named_tables(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
     """The names, and the categories of `select` once more for each table, called `<condition:city>` and so on.
 
     Where columns are qualified, one copy of the categories does: of which table a column is, stands before it.
     """
-    is_named, is_qualified = form is not SqlForm.TIED, form is SqlForm.QUALIFIED
-    later = [f"derived_table_{use}" for use in range(2, _USES + 1)]
-    yield f"<derived> ::= {' | '.join(['derived_table', *later]) if is_named else '<alias>'}"
+    is_qualified = form is SqlForm.QUALIFIED
+    yield f"<derived> ::= {' | '.join(_uses('derived_table'))}"
     yield f"<column> ::= <column_name>\n{_all_columns(schema)}"
     if is_qualified:
         yield "<tables> ::= <source>"
@@ -266,7 +265,7 @@ def _tied_names(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
     for number, table in enumerate(schema.tables):
         name = spelled_all(sql_tokens(table.name))
         of = table.name if re.fullmatch(r"\w+", table.name) else f"table.{number}"
-        names = [name, *(f"{name}_{use}" for use in range(2, _USES + 1))] if is_named else ["<alias>"]
+        names = _uses(name)
         if is_qualified:
             yield f"\n# {of}\n<source> ::= {' | '.join([name, *(f'{name} as {each}' for each in names)])}"
             yield f"<qualifier> ::= {' | '.join(names)}"
@@ -277,7 +276,7 @@ def _tied_names(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
         yield f"<source> ::= {name} | {name} as <alias:{of}>"
         yield f"<tables:{of}> ::= {name} | {name} as <alias:{of}>"
         yield f"<qualifier> ::= <qualifier:{of}>\n<column> ::= <qualifier:{of}> . <column_name:{of}>"
-        yield f"<qualifier:{of}> ::= <alias:{of}>" if is_named else f"<qualifier:{of}> ::= <alias> | {name}"
+        yield f"<qualifier:{of}> ::= <alias:{of}>"
         yield f"<alias:{of}> ::= {' | '.join(names)}"
         yield f"<column:{of}> ::= <column_name:{of}> | <qualifier:{of}> . <column_name:{of}> | <field>"
         yield _alternatives(f"column_name:{of}", table.columns)

@@ -15,7 +15,7 @@ from typing import Any
 from nqg.data.schema import Schema
 from nqg.errors import FormatError
 from nqg.evaluation.metrics import Scores
-from nqg.evaluation.spider_parser import Branch, Condition, Query, Unit, parse_query, plain_tables
+from nqg.evaluation.spider_parser import Condition, Expression, Query, Unit, parse_query, plain_tables
 
 
 def normalised(query: Query, schema: Schema) -> Query:
@@ -30,7 +30,7 @@ def normalised(query: Query, schema: Schema) -> Query:
         column = representatives.get(unit.column, unit.column) if unit.table in tables else unit.column
         return replace(unit, column=column, is_distinct=False)
 
-    return without_distinct(without_values(query), plain)
+    return comparable(query, plain)
 
 
 def representative_columns(schema: Schema) -> Mapping[str, str]:
@@ -49,37 +49,30 @@ def representative_columns(schema: Schema) -> Mapping[str, str]:
     return {column: min(group, key=order.__getitem__) for group in groups for column in group}
 
 
-def without_values(query: Query) -> Query:
-    """The query, its branches and the queries in its conditions without the values that conditions compare with."""
+def comparable(query: Query, plain: Callable[[Unit], Unit] | None = None) -> Query:
+    """The query, its branches and the queries in its conditions without the values that conditions compare with.
 
-    def changed(condition: Condition) -> Condition:
-        values = (without_values(value) if isinstance(value, Query) else None for value in condition.values)
-        return replace(condition, values=tuple(values))
+    With `plain`, units are changed by it and `distinct` goes, but not in the queries in conditions.
+    """
 
-    return replace(
-        query,
-        on=query.on.changed(changed),
-        where=query.where.changed(changed),
-        having=query.having.changed(changed),
-        branch=query.branch and Branch(query.branch.operator, without_values(query.branch.query)),
-    )
+    def changed(expression: Expression) -> Expression:
+        return expression.with_units(plain) if plain else expression
 
-
-def without_distinct(query: Query, plain: Callable[[Unit], Unit]) -> Query:
-    def changed(condition: Condition) -> Condition:
-        return replace(condition, left=condition.left.with_units(plain))
+    def without_values(condition: Condition) -> Condition:
+        values = (comparable(value) if isinstance(value, Query) else None for value in condition.values)
+        return replace(condition, left=changed(condition.left), values=tuple(values))
 
     order = query.order
     return replace(
         query,
-        items=tuple(replace(item, expression=item.expression.with_units(plain)) for item in query.items),
-        on=query.on.changed(changed),
-        where=query.where.changed(changed),
-        group=tuple(map(plain, query.group)),
-        having=query.having.changed(changed),
-        order=order and replace(order, expressions=tuple(each.with_units(plain) for each in order.expressions)),
-        branch=query.branch and Branch(query.branch.operator, without_distinct(query.branch.query, plain)),
-        is_distinct=False,
+        items=tuple(map(changed, query.items)),
+        on=query.on.changed(without_values),
+        where=query.where.changed(without_values),
+        group=tuple(map(plain, query.group)) if plain else query.group,
+        having=query.having.changed(without_values),
+        order=order and replace(order, expressions=tuple(map(changed, order.expressions))),
+        branch=query.branch and comparable(query.branch, plain),
+        is_distinct=query.is_distinct and plain is None,
     )
 
 
@@ -98,7 +91,7 @@ def hardness(query: Query) -> Hardness:
     likes = sum(condition.operator == "like" for condition in query.conditions())
     clauses = present + joins + either + likes
     nested = sum(len(list(condition.subqueries())) for condition in query.conditions()) + (query.branch is not None)
-    sizes = aggregates(query), len(query.items), len(query.where.parts), len(query.group)
+    sizes = aggregates(query), len(query.items), len(query.where), len(query.group)
     repeated = sum(size > 1 for size in sizes)
     if nested:
         return Hardness.HARD if nested == 1 and clauses <= 1 and repeated == 0 else Hardness.EXTRA
@@ -113,7 +106,7 @@ def aggregates(query: Query) -> int:
     """Aggregates as the official program counts them: it takes `not`, and `and` and `or` of `having`, for some."""
     sorted_by = [unit for each in (query.order.expressions if query.order else ()) for unit in each.units()]
     marked = [each.aggregate for each in query.items] + [unit.aggregate for unit in (*query.group, *sorted_by)]
-    negated = [condition.is_negated for condition in (*query.where, *query.having)]
+    negated = [condition.is_negated for condition in (*query.where.conditions, *query.having.conditions)]
     return sum(map(bool, [*marked, *negated, *query.having.connectors]))
 
 
@@ -156,7 +149,7 @@ def spider_match(predicted: str | None, gold: str, schema: Schema) -> SpiderVerd
 
 def differences(predicted: Query, gold: Query) -> tuple[str, ...]:
     unequal = {name for name, content in COMPONENTS.items() if content(predicted) != content(gold)}
-    if predicted.branch and gold.branch and differences(predicted.branch.query, gold.branch.query):
+    if predicted.branch and gold.branch and differences(predicted.branch, gold.branch):
         unequal.add("set operators")
     if not gold.tables:
         unequal.discard("tables")
@@ -172,7 +165,7 @@ def keywords(query: Query) -> frozenset[str]:
     words = [word for word in ("where", "group", "having", "order") if getattr(query, word)]
     words += [query.order.direction] if query.order else []
     words += ["limit"] if query.limit is not None else []
-    words += [query.branch.operator] if query.branch else []
+    words += [query.set_operator] if query.set_operator else []
     words += ["or" for clause in (query.on, query.where, query.having) if "or" in clause.connectors]
     words += ["not" for condition in query.conditions() if condition.is_negated]
     words += [condition.operator for condition in query.conditions() if condition.operator in ("in", "like")]
@@ -181,14 +174,14 @@ def keywords(query: Query) -> frozenset[str]:
 
 COMPONENTS: Mapping[str, Callable[[Query], object]] = {
     "select": lambda query: Counter(query.items),
-    "select without aggregates": lambda query: Counter(item.expression for item in query.items),
-    "where": lambda query: Counter(query.where.in_turn),
-    "where without operators": lambda query: Counter(condition.left for condition in query.where),
+    "select without aggregates": lambda query: Counter(replace(item, aggregate=None) for item in query.items),
+    "where": lambda query: Counter(query.where[::2]),
+    "where without operators": lambda query: Counter(condition.left for condition in query.where.conditions),
     "connectors": lambda query: frozenset(query.where.connectors),
     "group": lambda query: query.group and (tuple(unit.column for unit in query.group), query.having),
     "group without having": lambda query: tuple(unit.column.rpartition(".")[2] for unit in query.group),
     "order": lambda query: query.order and (query.order, query.limit is not None),
-    "set operators": lambda query: query.branch and query.branch.operator,
+    "set operators": lambda query: query.set_operator,
     "keywords": keywords,
     "tables": lambda query: Counter(query.tables),
 }

@@ -95,27 +95,18 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A unit, or two of them under one of `- + * /`."""
+    """A unit, or two of them under one of `- + * /`; where it is selected, perhaps under an aggregate."""
 
     left: Unit
     operator: str | None = None
     right: Unit | None = None
+    aggregate: str | None = None
 
     def with_units(self, change: Callable[[Unit], Unit]) -> Expression:
         return replace(self, left=change(self.left), right=change(self.right) if self.right else None)
 
     def units(self) -> Iterator[Unit]:
-        yield self.left
-        if self.right:
-            yield self.right
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """What a query selects: an expression, perhaps under an aggregate."""
-
-    expression: Expression
-    aggregate: str | None = None
+        return filter(None, (self.left, self.right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,31 +122,27 @@ class Condition:
         return (value for value in self.values if isinstance(value, Query))
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(tuple[Condition | str, ...]):
     """Conditions and the words between them, in turn; a forgotten word shifts what follows into the wrong turn.
 
-    So `in_turn` may hold words, and `connectors` conditions.
+    So every second part from the first on may be a word, and `connectors` may be conditions.
     """
 
-    parts: tuple[Condition | str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.parts)
-
-    @property
-    def in_turn(self) -> tuple[Condition | str, ...]:
-        return self.parts[::2]
+    __slots__ = ()
 
     @property
     def connectors(self) -> tuple[Condition | str, ...]:
-        return self.parts[1::2]
+        return self[1::2]
 
-    def __iter__(self) -> Iterator[Condition]:
-        return (part for part in self.parts if isinstance(part, Condition))
+    @property
+    def conditions(self) -> list[Condition]:
+        return [part for part in self if isinstance(part, Condition)]
 
     def changed(self, change: Callable[[Condition], Condition]) -> Conditions:
-        return Conditions(tuple(change(part) if isinstance(part, Condition) else part for part in self.parts))
+        return Conditions(change(part) if isinstance(part, Condition) else part for part in self)
+
+
+NO_CONDITIONS = Conditions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,30 +154,23 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """The query behind `intersect`, `union` or `except`."""
-
-    operator: str
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
-    """One `select` with its clauses; a table is a name or a query."""
+    """One `select` with its clauses, and the query behind its set operator; a table is a name or a query."""
 
-    items: tuple[Item, ...]
+    items: tuple[Expression, ...]
     tables: tuple[str | Query, ...]
-    on: Conditions = Conditions()
-    where: Conditions = Conditions()
+    on: Conditions = NO_CONDITIONS
+    where: Conditions = NO_CONDITIONS
     group: tuple[Unit, ...] = ()
-    having: Conditions = Conditions()
+    having: Conditions = NO_CONDITIONS
     order: Order | None = None
     limit: int | None = None
-    branch: Branch | None = None
+    set_operator: str | None = None
+    branch: Query | None = None
     is_distinct: bool = False
 
     def conditions(self) -> Iterator[Condition]:
-        return chain(self.on, self.where, self.having)
+        return chain(self.on.conditions, self.where.conditions, self.having.conditions)
 
 
 Value = str | float | Unit | Query | None
@@ -216,7 +196,7 @@ def parse_query(sql: str, schema: Schema) -> Query:
 
     >>> from nqg.data.schema import Table
     >>> schema = Schema("pets_1", (Table("pets", ("id", "weight")),))
-    >>> parse_query("SELECT T1.weight FROM Pets AS T1", schema).items[0].expression.left.column
+    >>> parse_query("SELECT T1.weight FROM Pets AS T1", schema).items[0].left.column
     'pets.weight'
     """
     words = spider_words(sql)
@@ -243,9 +223,9 @@ class QueryReader(WordReader):
             if closing:
                 self.expect(closing)
         operator = self.one_of(SET_OPERATORS)
-        branch = Branch(operator, self.query()) if operator else None
+        branch = self.query() if operator else None
         self.depth -= 1
-        return replace(query, branch=branch)
+        return replace(query, set_operator=operator, branch=branch)
 
     def selection(self) -> Query:
         start = self.place
@@ -254,9 +234,9 @@ class QueryReader(WordReader):
         behind, self.place = self.place, start
         is_distinct, items = self.take("distinct"), self.items(names)
         self.place = behind
-        where = self.conditions(names) if self.take("where") else Conditions()
+        where = self.conditions(names) if self.take("where") else NO_CONDITIONS
         group = self.listed("group", lambda: self.unit(names)) or ()
-        having = self.conditions(names) if self.take("having") else Conditions()
+        having = self.conditions(names) if self.take("having") else NO_CONDITIONS
         order, limit = self.order(names), self.limit()
         return Query(items, tables, on, where, group, having, order, limit, is_distinct=is_distinct)
 
@@ -271,12 +251,12 @@ class QueryReader(WordReader):
             bracket = self.take("(")
             tables.append(self.query() if self.at("select") else self.table())
             if self.take("on"):
-                on += ["and"] * bool(on) + list(self.conditions(plain_tables(tables)).parts)
+                on += ["and"] * bool(on) + list(self.conditions(plain_tables(tables)))
             if bracket:
                 self.expect(")")
             if self.at(*CLAUSE_WORDS, ")", ";"):
                 break
-        return tuple(tables), Conditions(tuple(on))
+        return tuple(tables), Conditions(on)
 
     def table(self) -> str:
         self.take("join")
@@ -285,11 +265,11 @@ class QueryReader(WordReader):
             self.word()
         return name
 
-    def items(self, tables: Tables) -> tuple[Item, ...]:
-        items: list[Item] = []
+    def items(self, tables: Tables) -> tuple[Expression, ...]:
+        items: list[Expression] = []
         while not self.at(*CLAUSE_WORDS, END):
             aggregate = self.one_of(AGGREGATES)
-            items.append(Item(self.expression(tables), aggregate))
+            items.append(replace(self.expression(tables), aggregate=aggregate))
             self.take(",")
         return tuple(items)
 
@@ -320,7 +300,7 @@ class QueryReader(WordReader):
                 break
             if connector := self.one_of(("and", "or")):
                 parts.append(connector)
-        return Conditions(tuple(parts))
+        return Conditions(parts)
 
     def condition(self, tables: Tables) -> Condition:
         left, is_negated = self.expression(tables), self.take("not")
