@@ -69,17 +69,17 @@ class ChartSpan:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A word of a sentence that was read as another one.
-
-    >>> str(Correction(0, "tunr", "turn"))
-    'read `tunr` as `turn`'
-    """
+    """A word that no rule knows, and the one that it was read as; its place counts from 0."""
 
     place: int
     written: str
     read: str
 
     def __str__(self) -> str:
+        """
+        >>> str(Correction(0, "tunr", "turn"))
+        'read `tunr` as `turn`'
+        """
         return f"read `{self.written}` as `{self.read}`"
 
 

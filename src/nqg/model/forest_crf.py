@@ -121,6 +121,7 @@ class TrainingData:
         return len(self.forests)
 
     def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
+        """Data that holds a batch, and the batch in terms of it: as `StreamedData` gives them."""
         return self, batch
 
     def collate(self, batch: Sequence[int], device: torch.device) -> Batch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -68,12 +69,9 @@ class QuantizedSeq2seq:
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The target of every sentence, with its probability among all that the model might write."""
-        sources = list(sentences)
-        found = self._translated(sources) if sources else []
-        return found if self.grammar is None else LegalSeq2seq(self.seq2seq, self.grammar).corrected(found)
-
-    def _translated(self, sources: list[str]) -> list[Answer]:
-        tokenizer, settings = self.seq2seq.tokenizer, self.seq2seq.settings
+        sources, tokenizer, settings = list(sentences), self.seq2seq.tokenizer, self.seq2seq.settings
+        if not sources:
+            return []
         results = self.translator.translate_batch(
             self._subwords(sources),
             beam_size=settings.beams,
@@ -85,7 +83,8 @@ class QuantizedSeq2seq:
         written = decode(tokenizer, [tokenizer.convert_tokens_to_ids(each.hypotheses[0]) for each in results])
         targets = [self.seq2seq.spelling.read(text) or None for text in written]
         scored = zip(sources, targets, results, strict=True)
-        return [Answer(source, target, math.exp(each.scores[0]), SEQ2SEQ) for source, target, each in scored]
+        found = [Answer(source, target, math.exp(each.scores[0]), SEQ2SEQ) for source, target, each in scored]
+        return found if self.grammar is None else LegalSeq2seq(self.seq2seq, self.grammar).corrected(found)
 
     def loss(self, example: Example) -> float:
         """What `Seq2seq.losses` gives for one example: nats a subword."""
@@ -119,7 +118,5 @@ def convert(seq2seq: Seq2seq, name: str) -> Path:
         seq2seq.tokenizer.save_pretrained(copied)
         TransformersConverter(copied).convert(str(part), quantization="int8", force=True)
     for old in sorted(home.iterdir(), key=lambda each: each.stat().st_mtime)[:-KEPT]:
-        for path in old.iterdir():
-            path.unlink()
-        old.rmdir()
+        shutil.rmtree(old)
     return folder

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -84,13 +83,14 @@ class ParserTraining:
         encoder, tokenizer = new_encoder(model, [words], neighbours=frequent is not None)
         scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
         self.model, self.settings = SavedModel(grammar, scorer, tokenizer, model, target_grammar), training
-        sources: Sequence[str] = ()
+        longest, sources = self.model.max_length, list[str]()
+        self.data: TrainingData | StreamedData
         if isinstance(forests, ForestFolder):
-            self.data: Learnable = StreamedData.of(grammar, examples, forests, tokenizer, self.model.max_length)
+            self.data = StreamedData.of(grammar, examples, forests, tokenizer, longest)
         else:
-            data = TrainingData.of(grammar, examples, forests, tokenizer, frequent)
-            data.check_lengths(self.model.max_length)
-            underivable, self.data = set(forests.underivable()), data
+            self.data = TrainingData.of(grammar, examples, forests, tokenizer, frequent)
+            self.data.check_lengths(longest)
+            underivable = set(forests.underivable())
             sources = [each.source for number, each in enumerate(examples) if number not in underivable]
         self.trainer = Trainer(
             ForestObjective(scorer, self.data, training, processes),
@@ -124,16 +124,6 @@ def encoder_words(grammar: Grammar, examples: Sequence[Example]) -> tuple[list[s
     return sorted({*seen, *SHAPES}), frequent
 
 
-class Learnable(Protocol):
-    """Examples to learn from: `TrainingData` in memory, or `StreamedData` on disk."""
-
-    def __len__(self) -> int: ...
-
-    def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
-        """Data that holds a batch, and the batch in terms of it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Share:
     """This process's examples of a batch on the device, if any, and their share of the whole batch."""
@@ -147,7 +137,7 @@ class ForestObjective:
     """The mean negative log-likelihood of targets, summed over their derivations."""
 
     model: Scorer
-    data: Learnable
+    data: TrainingData | StreamedData
     settings: TrainingSettings
     processes: Processes
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from nqg.answers import Answer, ChartSpan, Reading, exact_match, in_percent
+from nqg.answers import Answer, ChartSpan, Correction, Reading, exact_match, in_percent
 from nqg.evaluation.suggestions import Suggestion
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
@@ -237,14 +237,6 @@ class Missing(Message):
     islands: list[tuple[int, int]]
 
 
-class CorrectedWord(Message):
-    """A word that no rule knows, and the one that it was read as; its place counts from 0."""
-
-    place: int
-    written: str
-    read: str
-
-
 class GeobaseAnswer(Message):
     """What GeoQuery's database answers: the program with its names put back, and the answer in words."""
 
@@ -270,7 +262,7 @@ class ParseResponse(Message):
     confidence: float | None = Field(description="How likely the grammar's program is right, where that was learned.")
     sureness: str = Field(description="The same in words.")
     reason: str
-    corrections: list[CorrectedWord] = Field(description="Typos, and how they were read.")
+    corrections: list[Correction] = Field(description="Typos, and how they were read.")
     best: ReadingFound | None
     readings: list[ReadingFound]
     chart: list[ChartCell] | None = None
@@ -293,7 +285,7 @@ class ParseResponse(Message):
             confidence=own.confidence,
             sureness=sureness(own),
             reason=answer.reason,
-            corrections=corrected_words(answer),
+            corrections=list(answer.corrections),
             best=ReadingFound.of(own.reading, explain, draw) if own.reading else None,
             readings=[ReadingFound.of(reading, explain, draw) for reading in own.readings],
             geobase=geobase,
@@ -314,10 +306,6 @@ class ParseResponse(Message):
             response.chart_drawing = chart_picture(source, own.chart) if own.chart else None
             response.gaps_drawing = gaps_picture(gaps) if gaps else None
         return response
-
-
-def corrected_words(answer: Answer) -> list[CorrectedWord]:
-    return [CorrectedWord(place=each.place, written=each.written, read=each.read) for each in answer.corrections]
 
 
 def sureness(answer: Answer) -> str:
@@ -345,7 +333,7 @@ class BatchRow(Message):
     probability: float | None
     confidence: float | None
     reason: str
-    corrections: list[CorrectedWord]
+    corrections: list[Correction]
     is_right: bool | None
 
     @classmethod
@@ -358,7 +346,7 @@ class BatchRow(Message):
             probability=answer.first.probability,
             confidence=answer.first.confidence,
             reason=answer.reason,
-            corrections=corrected_words(answer),
+            corrections=list(answer.corrections),
             is_right=None if line.expected is None else exact_match(answer.target, line.expected),
         )
 
