@@ -86,7 +86,7 @@ def test_a_batch_holds_the_subwords_of_its_examples(examples: list[SubwordPair],
     corpus = SubwordCorpus(examples, padding=0, start=1, device=torch.device("cpu"))
     part = data.draw(st.lists(st.sampled_from(range(len(examples))), min_size=1, max_size=8))
     batch = corpus.collate(part)
-    assert all(tensor.shape[1] % ROUND == 0 and tensor.dtype == torch.long for tensor in batch.tensors)
+    assert all(tensor.shape[1] % ROUND == 0 and tensor.dtype == torch.long for tensor in batch)
     for row, number in enumerate(part):
         example = examples[number]
         mask = batch.mask[row].bool()

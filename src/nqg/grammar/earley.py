@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from nqg.errors import FormatError
 from nqg.grammar.arrays import Int32Array, inlined, kernel
-from nqg.grammar.encoding import NOWHERE, Trie, TrieArrays, successor
+from nqg.grammar.encoding import NOWHERE, ROOT, TrieArrays, firsts_of, flat, successor, trie_of
 from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
 
 # Labels of edges: terminals count up from 0, wildcards down from -1 in the order of `Wildcard`, then categories.
@@ -353,17 +353,18 @@ class Recogniser:
                 return -1 - WILDCARDS.index(symbol)
             return labels[symbol]
 
-        trie = Trie.of([[label(each.left), *map(label, each.right)] for each in grammar.productions])
-        arrays = trie.arrays
+        written = [[label(each.left), *map(label, each.right)] for each in grammar.productions]
+        trie = trie_of(firsts_of(written), flat(written))
         lefts = np.array([numbers[each.left] for each in grammar.productions], dtype=np.int32)
-        completes = np.full(len(trie), NONE, dtype=np.int32)
-        completes[np.repeat(np.arange(len(trie)), np.diff(arrays.first_item))] = lefts[arrays.items]
-        absorbs = np.zeros(len(trie), dtype=np.bool_)
-        absorbs[arrays.successors[arrays.labels == TOKENS]] = True
-        entries = np.array([trie.node([label(category)]) for category in numbers], dtype=np.int32)
+        nodes = len(trie.first_item) - 1
+        completes = np.full(nodes, NONE, dtype=np.int32)
+        completes[np.repeat(np.arange(nodes), np.diff(trie.first_item))] = lefts[trie.items]
+        absorbs = np.zeros(nodes, dtype=np.bool_)
+        absorbs[trie.successors[trie.labels == TOKENS]] = True
+        entries = np.array([successor(trie, ROOT, label(category)) for category in numbers], dtype=np.int32)
         known = [[wildcard.matches(token, terminals) for wildcard in WILDCARDS] for token in terminals]
         matches = known + [[wildcard.matches(token) for wildcard in WILDCARDS] for token in UNKNOWN]
-        tables = Tables(arrays, entries, completes, absorbs, np.array(matches))
+        tables = Tables(trie, entries, completes, absorbs, np.array(matches))
         return cls(terminals, labels, tables, empty_chart(tables))
 
     def accepts(self, tokens: Sequence[str]) -> bool:

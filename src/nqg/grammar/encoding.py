@@ -20,7 +20,10 @@ _SCRAMBLE = 0x9E3779B97F4A7C1  # odd: multiplying by it spreads keys over the ha
 
 
 class TrieArrays(NamedTuple):
-    """The trie as kernels see it: edges of node s are rows first_edge[s]:first_edge[s+1], sorted by label."""
+    """Sequences by prefix: edges of node s are rows first_edge[s]:first_edge[s+1], sorted by label.
+
+    Its items, likewise, are the numbers of the sequences that end there.
+    """
 
     first_edge: Int32Array
     labels: Int32Array
@@ -29,52 +32,27 @@ class TrieArrays(NamedTuple):
     items: Int32Array
 
 
-@dataclass(frozen=True, slots=True)
-class Trie:
-    """All sequences by prefix; `items` of a node are the numbers of the sequences that end there.
+def trie_of(firsts: Int32Array, labels: Int32Array) -> TrieArrays:
+    """The trie of sequences that lie end to end: the i-th one, labels[firsts[i]:firsts[i + 1]], is item i of its node.
 
-    >>> trie = Trie.of([[5, 7], [5, 7], [5]])
-    >>> len(trie), trie.node([5]), trie.node([5, 7]), trie.node([7])
-    (3, 1, 2, -1)
+    >>> trie = trie_of(np.array([0, 2, 4, 5]), np.array([5, 7, 5, 7, 5]))
+    >>> trie.first_item, trie.items, successor(trie, ROOT, 5), successor(trie, ROOT, 7)
+    (array([0, 0, 1, 3], dtype=int32), array([2, 0, 1], dtype=int32), 1, -1)
     """
+    keys, ends = _edges(firsts, labels)
+    order = np.argsort(keys).astype(np.int32)
 
-    arrays: TrieArrays
+    def starts(owners: Int32Array | Int64Array) -> Int32Array:
+        sizes = np.bincount(owners, minlength=len(keys) + 1)
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
-    @classmethod
-    def of(cls, sequences: Iterable[Sequence[int]]) -> Trie:
-        """The trie of `sequences`; the i-th one becomes item i of the node where it ends."""
-        sequences = list(sequences)
-        return cls.of_labels(firsts_of(sequences), flat(sequences))
-
-    @classmethod
-    def of_labels(cls, firsts: Int32Array, labels: Int32Array) -> Trie:
-        """The trie of sequences that lie end to end: the i-th one is labels[firsts[i]:firsts[i + 1]]."""
-        keys, ends = _edges(firsts, labels)
-        order = np.argsort(keys).astype(np.int32)
-
-        def starts(owners: Int32Array | Int64Array) -> Int32Array:
-            sizes = np.bincount(owners, minlength=len(keys) + 1)
-            return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-
-        return cls(
-            TrieArrays(
-                first_edge=starts(keys >> 32),
-                labels=((keys[order] & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32),
-                successors=order + np.int32(1),
-                first_item=starts(ends),
-                items=np.argsort(ends, kind="stable").astype(np.int32),
-            )
-        )
-
-    def __len__(self) -> int:
-        return len(self.arrays.first_item) - 1
-
-    def node(self, sequence: Iterable[int]) -> int:
-        """Where `sequence` leads from the root, or NOWHERE."""
-        node = ROOT
-        for label in sequence:
-            node = successor(self.arrays, node, label) if node != NOWHERE else NOWHERE
-        return node
+    return TrieArrays(
+        first_edge=starts(keys >> 32),
+        labels=((keys[order] & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32),
+        successors=order + np.int32(1),
+        first_item=starts(ends),
+        items=np.argsort(ends, kind="stable").astype(np.int32),
+    )
 
 
 def firsts_of(sequences: Sequence[Sequence[object]]) -> Int32Array:
@@ -269,7 +247,7 @@ def encoded_arrays(
     firsts: Int32Array, labels: Int32Array, first_target: Int32Array, targets: Int32Array
 ) -> GrammarArrays:
     """The arrays of rules whose sides lie end to end."""
-    trie = Trie.of_labels(firsts, labels).arrays
+    trie = trie_of(firsts, labels)
     over_nt = np.full(len(trie.first_edge) - 1, NOWHERE, dtype=np.int32)
     inner = np.flatnonzero(np.diff(trie.first_edge))
     first_edges = trie.first_edge[inner]

@@ -29,8 +29,7 @@ from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, Symbol, Symbol
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.target_grammar import QUOTES, Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.grammar.types import Typing
-from nqg.text.mentions import Finder, Mention, is_word, letters_of, longest_spans, spans_like
-from nqg.text.sentences import TokenizedSentence
+from nqg.text.mentions import Finder, Mention, Sentence, is_word, letters_of, longest_spans, spans_like, words_of
 
 _PLACEHOLDER = re.compile(rf"({SLOT}.+)_[0-9]+")
 
@@ -242,7 +241,7 @@ class SentenceGrammar(Grammar):
     """A grammar that reads certain sentences: the values in them are rules, whose numbers come behind its own."""
 
     whole: Grammar = field(kw_only=True)
-    sentences: Sequence[Tokens | TokenizedSentence] = field(kw_only=True)
+    sentences: Sequence[Sentence] = field(kw_only=True)
     mentions: Sequence[Sequence[Mention]] = field(kw_only=True)
 
     def __post_init__(self) -> None:
@@ -392,13 +391,7 @@ def _letters(word: str) -> str:
     return letters_of([word])
 
 
-def words_of(sentence: Tokens | TokenizedSentence) -> tuple[str, ...]:
-    return sentence.words if isinstance(sentence, TokenizedSentence) else tuple(sentence)
-
-
-def mentions_of(
-    grammar: Grammar, sources: Iterable[Tokens | TokenizedSentence], today: date | None = None
-) -> list[Sequence[Mention]]:
+def mentions_of(grammar: Grammar, sources: Iterable[Sentence], today: date | None = None) -> list[Sequence[Mention]]:
     """What the grammar's slots find in each source, free text aside; how it was typed matters to names."""
     return [() if grammar.slots is None else grammar.slots.mentions(source, today=today) for source in sources]
 
@@ -412,9 +405,7 @@ def unknown_places(grammar: Grammar, words: Tokens) -> list[int]:
 
 
 def of_sentences(
-    grammar: Grammar,
-    sources: Sequence[Tokens | TokenizedSentence],
-    mentions: Sequence[Sequence[Mention]] | None = None,
+    grammar: Grammar, sources: Sequence[Sentence], mentions: Sequence[Sequence[Mention]] | None = None
 ) -> Grammar:
     """The grammar with which these sources are read: what its slots find in them become rules."""
     if grammar.slots is None:
@@ -431,7 +422,7 @@ def columns(grammar: Grammar, rules: Int32Array) -> Int32Array:
 
 def views(
     grammar: Grammar,
-    sources: Sequence[Tokens | TokenizedSentence],
+    sources: Sequence[Sentence],
     mentions: Sequence[Sequence[Mention]] | None = None,
     known: Container[str] | None = None,
 ) -> list[tuple[str, ...]]:

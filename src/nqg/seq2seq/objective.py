@@ -60,18 +60,13 @@ class BatchShape(NamedTuple):
         return self.rows * (8 * self.target + self.source)
 
 
-@dataclass(frozen=True, slots=True)
-class SubwordPairBatch:
+class SubwordPairBatch(NamedTuple):
     """Examples side by side: B of them, S and T the longest source and target, rounded up."""
 
     sources: Tensor  # (B, S)
     mask: Tensor  # (B, S)
     inputs: Tensor  # (B, T), what the decoder has written before each subword
     labels: Tensor  # (B, T)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return self.sources, self.mask, self.inputs, self.labels
 
     @property
     def shape(self) -> BatchShape:
@@ -271,7 +266,7 @@ class CudaGraphs(CopiedModel):
         self.seen.add(shape)
         if (found := self.graphs.get(shape)) is None:
             return super().compute(batch, subwords)
-        for kept, new in zip(found.batch.tensors, batch.tensors, strict=True):
+        for kept, new in zip(found.batch, batch, strict=True):
             kept.copy_(new)
         found.subwords.copy_(subwords)
         found.graph.replay()

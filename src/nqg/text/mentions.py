@@ -172,6 +172,10 @@ def _replaced(target: Tokens, values: Mapping[str, Tokens]) -> Tokens:
 Sentence = Sequence[str] | TokenizedSentence
 
 
+def words_of(sentence: Sentence) -> Tokens:
+    return sentence.words if isinstance(sentence, TokenizedSentence) else tuple(sentence)
+
+
 class Finder(Protocol):
     """Finds what the words of a sentence may mean: `nqg.text.slots.Slots`."""
 
@@ -230,9 +234,8 @@ class KnownMentions:
 
     def mentions(self, sentence: Sentence, /, today: date | None = None) -> Sequence[Mention]:
         """What was found on the day of training, whatever day it is."""
-        words = sentence.words if isinstance(sentence, TokenizedSentence) else tuple(sentence)
+        words = words_of(sentence)
         return self.found[words] if words in self.found else self.slots.mentions(sentence)
 
     def text_value(self, sentence: Sentence, slot: str, start: int, end: int, /) -> Tokens:
-        words = sentence.words if isinstance(sentence, TokenizedSentence) else tuple(sentence)
-        return self.slots.text_value(self.typed.get(words, sentence), slot, start, end)
+        return self.slots.text_value(self.typed.get(words_of(sentence), sentence), slot, start, end)

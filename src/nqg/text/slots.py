@@ -24,7 +24,7 @@ from nqg.files import is_url
 from nqg.settings_reader import read_dataclass
 from nqg.text.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer, write_gazetteer
 from nqg.text.languages import LANGUAGES
-from nqg.text.mentions import MarkedPair, Mention, Tokens, is_word, mark, place_of, spans_like
+from nqg.text.mentions import MarkedPair, Mention, Sentence, Tokens, is_word, mark, place_of, spans_like
 from nqg.text.sentences import TokenizedSentence
 from nqg.text.values import FORMS, Fields, ValueReader, ValueReading, is_form, written
 
@@ -195,7 +195,7 @@ class Slots:
     def _reader(self) -> ValueReader:
         return ValueReader.of(self.language, {slot.kind for slot in self.slots} & set(FORMS))
 
-    def mentions(self, sentence: Sequence[str] | TokenizedSentence, today: date | None = None) -> tuple[Mention, ...]:
+    def mentions(self, sentence: Sentence, today: date | None = None) -> tuple[Mention, ...]:
         """Every value that a sentence may mention, ordered by start, end and slot; free text is not among them."""
         sentence = _tokenized(sentence)
         found: dict[tuple[int, int, str], Mention] = {}
@@ -205,7 +205,7 @@ class Slots:
                 found[key] = Mention(*key, self._tokens(text, slot.quote))
         return tuple(found[key] for key in sorted(found))
 
-    def text_value(self, sentence: Sequence[str] | TokenizedSentence, slot: str, start: int, end: int) -> Tokens:
+    def text_value(self, sentence: Sentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
         sentence = _tokenized(sentence)
         found = self._by_name[slot]
@@ -240,9 +240,7 @@ class Slots:
                 if (at := place_of(mention.value, tuple(target))) is not None:
                     usual[mention.slot, _key_before(target, at)] += 1
 
-        def marked(
-            mentions: Sequence[Mention], sentence: Sequence[str] | TokenizedSentence, target: Sequence[str]
-        ) -> MarkedPair:
+        def marked(mentions: Sequence[Mention], sentence: Sentence, target: Sequence[str]) -> MarkedPair:
             def rank(mention: Mention) -> tuple[int, int]:
                 at = place_of(mention.value, tuple(target))
                 return 0 if at is None else -usual[mention.slot, _key_before(target, at)], order[mention.slot]
@@ -270,9 +268,7 @@ class Slots:
                 for each in readings.get(slot.kind, ()):
                     yield slot, each.start, each.end, each.fields
 
-    def _texts(
-        self, sentence: Sequence[str] | TokenizedSentence, target: Sequence[str], keys: set[str]
-    ) -> Iterator[Mention]:
+    def _texts(self, sentence: Sentence, target: Sequence[str], keys: set[str]) -> Iterator[Mention]:
         """Free text that a program quotes. A slot that is called like a key of the programs has that key's values."""
         slots = [slot for slot in self.slots if slot.kind == "text"]
         if not slots:
@@ -343,7 +339,7 @@ class Slots:
         return cls(read.language, tuple(slots), cut, today)
 
 
-Pair = tuple[Sequence[str] | TokenizedSentence, Sequence[str]]
+Pair = tuple[Sentence, Sequence[str]]
 _STORED = ("name", "kind", "forms", "quote", "expression", "length")
 
 
@@ -378,7 +374,7 @@ def detected_language(sentences: Iterable[Sequence[str]]) -> str:
     return max(LANGUAGES, key=lambda code: sum(counts[word] for word in LANGUAGES[code].frequent_words.split()))
 
 
-def _tokenized(sentence: Sequence[str] | TokenizedSentence) -> TokenizedSentence:
+def _tokenized(sentence: Sentence) -> TokenizedSentence:
     return sentence if isinstance(sentence, TokenizedSentence) else TokenizedSentence.of(sentence)
 
 
