@@ -148,20 +148,15 @@ CARD = "README.md"  # for people, who may edit it
 DATA_FILES = (".grammar", ".gz", ".jinja", ".json", ".jsonl", ".md", ".model", ".safetensors", ".txt")  # never code
 
 
-def check_replaceable(folder: Path) -> None:
-    """Refuse to write a model where something else is; an older model, or nothing, may be there."""
-    is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
-    if not is_free and not (folder / INDEX).exists():
-        raise NqgError(f"{folder} exists and is not a model folder: choose another name, or remove it first")
-
-
 @contextmanager
 def model_written(folder: Path, manifest: Mapping[str, Any], replaces: bytes | None = None) -> Iterator[Path]:
     """A model folder to write files into; the manifest and their checksums become its index.
 
     Only an older model may be at its place, or nothing; if it has an index that the new one `replaces`, just that one.
     """
-    check_replaceable(folder)
+    is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    if not is_free and not (folder / INDEX).exists():
+        raise NqgError(f"{folder} exists and is not a model folder: choose another name, or remove it first")
     try:
         with folder_written_atomically(folder) as part:
             yield part

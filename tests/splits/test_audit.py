@@ -102,15 +102,15 @@ def test_a_small_split_counted_by_hand() -> None:
     assert found.unseen_atom_examples == 2  # m1, and state
     assert found.compound_divergence == 1
     assert (found.shared_templates, found.test_templates) == (1, 2)  # river ( _ ) is in train, longest ( state ) is not
-    assert found.lengths["train"].source == {3: 2}
-    assert found.lengths["test"].of(Side.SOURCE) == {3: 1, 5: 1}
-    assert found.lengths["test"].of(Side.TARGET) == {4: 2}
+    assert found.lengths["train"][Side.SOURCE] == {3: 2}
+    assert found.lengths["test"][Side.SOURCE] == {3: 1, 5: 1}
+    assert found.lengths["test"][Side.TARGET] == {4: 2}
 
 
 def test_dev_is_counted_but_not_compared() -> None:
     with_dev = audit(EXAMPLES, Split(train=(0, 1), test=(3,), dev=(2,)), FUNQL)
     without = audit(EXAMPLES, Split(train=(0, 1), test=(3,)), FUNQL)
-    assert (with_dev.dev, with_dev.lengths["dev"].source) == (1, {3: 1})
+    assert (with_dev.dev, with_dev.lengths["dev"][Side.SOURCE]) == (1, {3: 1})
     assert with_dev.compound_divergence == without.compound_divergence
     assert with_dev.unseen_atom_examples == without.unseen_atom_examples == 1
 

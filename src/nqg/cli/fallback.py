@@ -55,13 +55,6 @@ class FallbackOptions:
         fits_data = is_default and settings.seq2seq.model == EMBEDDED
         return cls(settings.seq2seq, training, gate, settings.augmentation, fits_data)
 
-    def training_of(self, examples: int) -> FineTuningSettings:
-        """The settings that suit so many examples: a small model on few of them needs small batches, and ends early."""
-        if not self.fits_data:
-            return self.training
-        size = fitting_batch(examples, self.training.batch_size)
-        return replace(self.training, batch_size=size, learned=LEARNED_LOSS)
-
     def fine_tuned(
         self,
         examples: Sequence[Example],
@@ -76,7 +69,10 @@ class FallbackOptions:
         folder.mkdir(parents=True, exist_ok=True)
         if self.augmentation and grammar:
             examples = self._taught(self.augmentation, examples, grammar, device, label)
-        training = self.training_of(len(examples))
+        training = self.training
+        if self.fits_data:  # a small model needs small batches of few examples, and ends early
+            size = fitting_batch(len(examples), training.batch_size)
+            training = replace(training, batch_size=size, learned=LEARNED_LOSS)
         fine_tuning = FineTuning(examples, self.settings, training, dev=dev, device=device)
         if fine_tuning.truncation.first is not None:
             err.print(str(fine_tuning.truncation))

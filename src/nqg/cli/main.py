@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nqg import __version__
-from nqg.cli.terminal import complain, detail, details, interruptible, set_volume
+from nqg.cli.terminal import complain, detail, details, err, interruptible
 from nqg.errors import FAILED, NqgError
 
 WIDEST = 100  # columns of a help page; longer lines are hard to read
@@ -121,7 +121,7 @@ def root(
     may stand anywhere. Results go to stdout, everything else to stderr. The exit
     code is 0 for success, 1 for failure, 2 for misuse, 130 for interrupted.
     """
-    set_volume(quiet=quiet, verbose=verbose)
+    err.quiet, details.quiet = quiet, quiet or not verbose
     started = time.monotonic()
     context.call_on_close(lambda: detail(f"{context.invoked_subcommand} took {time.monotonic() - started:.1f} s"))
 

@@ -210,7 +210,12 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     keep_large_blocks_apart()
     loaded = load_system(model, device).with_options(style.options)
     is_hybrid, grammar, parts = isinstance(loaded, Hybrid), grammar_of(loaded), count(1)
-    system = on_database(loaded, style.database) if style.database else loaded
+    system: System = loaded
+    if style.database:
+        from nqg.data.database import Database
+        from nqg.inference.execution import Executed
+
+        system = Executed(loaded, Database.open(style.database))
 
     def texts(part: Sequence[Sentence]) -> list[str]:
         if next(parts) % TIDY_EVERY == 0:
@@ -237,13 +242,6 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
         return "\t".join([*row, *([", ".join(map(str, answer.corrections))] if answer.corrections else [])])
 
     return texts
-
-
-def on_database(system: System, database: str) -> System:
-    from nqg.data.database import Database
-    from nqg.inference.execution import Executed
-
-    return Executed(system, Database.open(database))
 
 
 def _described(answer: Answer, style: Style, is_hybrid: bool) -> Iterator[str]:

@@ -29,10 +29,6 @@ details = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, qu
 alarm = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)  # which is never quiet
 
 
-def set_volume(*, quiet: bool, verbose: bool) -> None:
-    err.quiet, details.quiet = quiet, quiet or not verbose
-
-
 def detail(message: str) -> None:
     """Print a message on stderr if --verbose was given."""
     details.print(message, style="dim")

@@ -11,7 +11,7 @@ from nqg.errors import LimitExceeded
 from nqg.grammar.arrays import FloatArray, Int32Array
 from nqg.grammar.chart_kernels import Graphs, fill_charts, workspace
 from nqg.grammar.encoding import EncodedGrammar, GrammarArrays, firsts_of, flat
-from nqg.grammar.goal_kernels import EncodedPairs, count_workspace, fill_counts, fill_goals, fill_types, goal_workspace
+from nqg.grammar.goal_kernels import CountWorkspace, EncodedPairs, fill_counts, fill_goals, fill_types, goal_workspace
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, concatenated
 from nqg.grammar.semirings import log_derivation_counts
@@ -161,7 +161,8 @@ def log_counts(arrays: GrammarArrays, sources: EncodedBatch, targets: EncodedBat
     while begin < len(sources):
         work = workspace(longest, len(arrays.over_nt), max_arity, room)
         goals = goal_workspace(longest * (longest + 1) // 2, targets.longest, max_arity, room)
-        end = fill_counts(begin, pairs, arrays, work, goals, count_workspace(longest, room), everything, right)
+        counts = CountWorkspace(np.empty(room), np.empty((longest + 1, longest + 1)), np.empty(room))
+        end = fill_counts(begin, pairs, arrays, work, goals, counts, everything, right)
         room = more_room(room, MOST_ROOM, sources.describe(begin)) if end == begin else room
         begin = end
     if np.isfinite(everything).all():

@@ -212,7 +212,11 @@ class EncodedGrammar:
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
         terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
         vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
-        arrays = grammar_arrays(*labels_of(rules, vocabulary))
+        sources = [[vocabulary[each] if isinstance(each, str) else NT for each in rule.source] for rule in rules]
+        targets = [
+            [vocabulary[each] if isinstance(each, str) else -each.index for each in rule.target] for rule in rules
+        ]
+        arrays = grammar_arrays(sources, targets)
         slots, read = np.full(len(rules), UNKNOWN, dtype=np.int32), slot_rules or {}
         slots[list(read)] = [vocabulary[terminal] for terminal in read.values()]
         arrays.active[list(read)] = False
@@ -228,14 +232,6 @@ class EncodedGrammar:
         firsts = firsts_of(sentences)
         tokens = map(self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN))
         return firsts, np.fromiter(tokens, dtype=np.int32, count=firsts[-1])
-
-
-def labels_of(rules: Sequence[Rule], vocabulary: Mapping[str, int]) -> tuple[list[list[int]], list[list[int]]]:
-    """The sides of rules as labels."""
-    return (
-        [[vocabulary[each] if isinstance(each, str) else NT for each in rule.source] for rule in rules],
-        [[vocabulary[each] if isinstance(each, str) else -each.index for each in rule.target] for rule in rules],
-    )
 
 
 def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> GrammarArrays:

@@ -103,11 +103,6 @@ def goal_workspace(most_nodes: int, longest_target: int, max_arity: int, room: i
     )
 
 
-def count_workspace(longest: int, room: int) -> CountWorkspace:
-    """Scratch arrays for sentences of at most `longest` tokens with `room` for states and goals."""
-    return CountWorkspace(np.empty(room), np.empty((longest + 1, longest + 1)), np.empty(room))
-
-
 @inlined
 def _lies_at(place: int, rule: int, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace) -> bool:
     """Whether the rule's target, with the picked parts filled in, reads exactly as `target` from `place` on."""

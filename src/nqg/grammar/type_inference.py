@@ -636,15 +636,11 @@ def flat_types(written: Mapping[tuple[str, ...], int]) -> InferredTypes:
         productions[:0] = [Production(start, right) for right in (*begun, (start, words))]
     grammar = TargetGrammar(tuple(productions))
     examples = {start: firsts, words: tokens}
-    types = [
-        InferredType(category, (WHOLE if category == start else "anywhere",), seen.total(), _examples(seen))
-        for category, seen in examples.items()
-    ]
+    types = []
+    for category, seen in examples.items():
+        commonest = tuple(token for token, _ in seen.most_common(SHOWN))
+        types.append(InferredType(category, (WHOLE if category == start else "anywhere",), seen.total(), commonest))
     return InferredTypes(grammar, tuple(types))
-
-
-def _examples(seen: Counter[str]) -> tuple[str, ...]:
-    return tuple(token for token, _ in seen.most_common(SHOWN))
 
 
 def is_balanced(program: Sequence[str]) -> bool:

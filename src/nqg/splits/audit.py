@@ -23,17 +23,6 @@ Histogram = Mapping[int, int]  # how many examples have each length, shortest fi
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
-    """The lengths of a part's sources and targets, in tokens."""
-
-    source: Histogram
-    target: Histogram
-
-    def of(self, side: Side) -> Histogram:
-        return self.source if side is Side.SOURCE else self.target
-
-
-@dataclass(frozen=True, slots=True)
 class Audit:
     """A split, measured; `dev` is counted but takes no part in the comparison of test with train."""
 
@@ -47,7 +36,7 @@ class Audit:
     atom_divergence: float
     test_templates: int
     shared_templates: int
-    lengths: Mapping[str, Lengths]
+    lengths: Mapping[str, Mapping[Side, Histogram]]  # of sources and targets in each part, in tokens
 
     @property
     def unseen_atom_share(self) -> float:
@@ -87,10 +76,10 @@ def audits(examples: Sequence[Example], splits: Mapping[str, Split], language: L
         unseen = np.concatenate([[0], np.cumsum(measured.atoms.train[atoms.ids] == 0)])
         test_templates = {templates[position] for position in split.test}
         lengths = {
-            part: Lengths(
-                source=dict(sorted(Counter(len(example.source_tokens) for example in held).items())),
-                target=dict(sorted(Counter(len(example.target_tokens) for example in held).items())),
-            )
+            part: {
+                Side.SOURCE: dict(sorted(Counter(len(example.source_tokens) for example in held).items())),
+                Side.TARGET: dict(sorted(Counter(len(example.target_tokens) for example in held).items())),
+            }
             for part, held in (("train", parts.train), ("dev", parts.dev), ("test", parts.test))
         }
         found.append(
@@ -132,7 +121,7 @@ def audit_text(audits: Sequence[Audit]) -> str:
     lines.append("")
     for audit in audits:
         for side in Side:
-            histograms = {part: lengths.of(side) for part, lengths in audit.lengths.items() if lengths.of(side)}
+            histograms = {part: lengths[side] for part, lengths in audit.lengths.items() if lengths[side]}
             longest = max(max(histogram) for histogram in histograms.values())
             for part, histogram in histograms.items():
                 figures = f"mean {mean_length(histogram):5.1f}, at most {max(histogram):3}"
@@ -209,8 +198,7 @@ def _draw_bars(panel: Any, title: str, audits: Sequence[Audit]) -> None:
 def _draw_lengths(panel: Any, audit: Audit, side: Side) -> None:
     """The share of each part's examples at every length, the parts over each other."""
     for part, lengths in audit.lengths.items():
-        histogram = lengths.of(side)
-        if histogram:
+        if histogram := lengths[side]:
             total = sum(histogram.values())  # from length 0 on, and an empty place after the last
             shares = [histogram.get(length, 0) / total for length in range(max(histogram) + 2)]
             panel.fill_between(range(len(shares)), shares, step="mid", alpha=0.35, color=COLOURS[part])

@@ -188,10 +188,6 @@ class Slots:
         return frozenset(word for values in names for name in values for word in name.split())
 
     @cached_property
-    def _value_slots(self) -> list[Slot]:
-        return [slot for slot in self.slots if slot.kind != "text"]
-
-    @cached_property
     def _reader(self) -> ValueReader:
         return ValueReader.of(self.language, {slot.kind for slot in self.slots} & set(FORMS))
 
@@ -256,7 +252,7 @@ class Slots:
         readings: dict[str, list[ValueReading]] = {}
         for each in self._reader.readings(words, today):
             readings.setdefault(each.kind, []).append(each)
-        for slot in self._value_slots:
+        for slot in self.slots:  # of which those of free text have no readings
             if slot.names is not None:
                 for start, end, value in slot.names.matches(words):
                     yield slot, start, end, {"value": value, "lower_value": value.lower()}

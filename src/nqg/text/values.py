@@ -214,11 +214,6 @@ def number_fields(value: Decimal) -> Fields:
     return fields | {"fraction": _plain(value / 100), "grouped": f"{value:,f}"}
 
 
-def _ordinal_fields(value: Decimal) -> Fields:
-    number = int(value)
-    return {"number": str(number), "suffix": _suffix(number), "index": str(number - 1)}
-
-
 def _suffix(number: int) -> str:
     return "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
@@ -288,7 +283,9 @@ class ValueReader:
         for number in numbers:
             if number.is_ordinal:
                 if "ordinal" in self.kinds:
-                    yield ValueReading(number.start, number.end, "ordinal", _ordinal_fields(number.value))
+                    value = int(number.value)
+                    fields: Fields = {"number": str(value), "suffix": _suffix(value), "index": str(value - 1)}
+                    yield ValueReading(number.start, number.end, "ordinal", fields)
                 continue
             if "number" not in self.kinds:
                 continue
