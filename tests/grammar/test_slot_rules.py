@@ -18,13 +18,13 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.semirings import best_derivations, k_best_derivations
-from nqg.grammar.slots import SHAPES, alike_runs, columns, of_sentences, slot_seeds, views, with_slots, words_of
+from nqg.grammar.slots import SHAPES, alike_runs, columns, of_sentences, slot_seeds, views, with_slots
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.model.forest_crf import TrainingData
 from nqg.model.forests import build_forests
 from nqg.model.subwords import word_tokenizer
-from nqg.text.mentions import KnownMentions, Mention, Sentence, free_texts, letters_of
+from nqg.text.mentions import KnownMentions, Mention, Sentence, free_texts, letters_of, words_of
 from nqg.text.sentences import SentenceTokenizer, TokenizedSentence
 from nqg.text.slots import Slot, Slots
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.errors import FormatError
-from nqg.splits.compounds import BracketDecomposition
+from nqg.splits.compounds import BRACKETS
 from nqg.splits.divergence import bags, decomposed
 
 COUNTERS = st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)).map(Counter), max_size=8)
@@ -41,15 +41,15 @@ def test_totals_count_repeated_positions_each_time(counters: list[Counter[str]],
 
 
 def test_a_target_is_taken_apart_once_however_often_it_occurs() -> None:
-    class Counting(BracketDecomposition):
-        calls = 0
+    asked = list[str]()
 
-        def atoms(self, target: str) -> Counter[str]:
-            Counting.calls += 1
-            return super().atoms(target)
+    def atoms(target: str) -> Counter[str]:
+        asked.append(target)
+        return BRACKETS.atoms(target)
 
-    data = decomposed([Example("a", "f ( x )")] * 5 + [Example("b", "g ( x )")], Counting())
-    assert Counting.calls == 2
+    examples = [Example("a", "f ( x )")] * 5 + [Example("b", "g ( x )")]
+    data = decomposed(examples, BRACKETS._replace(atoms=atoms))
+    assert asked == ["f ( x )", "g ( x )"]
     assert data.atoms.sizes.tolist() == [2] * 6
     assert data.compounds.width == 2
 
@@ -57,5 +57,5 @@ def test_a_target_is_taken_apart_once_however_often_it_occurs() -> None:
 def test_a_target_that_cannot_be_taken_apart_is_named() -> None:
     examples = [Example("a", "f ( x )"), Example("b", "f ( x")]
     with pytest.raises(FormatError) as caught:
-        decomposed(examples, BracketDecomposition())
+        decomposed(examples, BRACKETS)
     assert str(caught.value) == "the target of example 2, 'f ( x': the target ends, expected ')' for 'f('"

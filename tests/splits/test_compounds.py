@@ -7,10 +7,10 @@ from collections import Counter
 from hypothesis import given
 
 from nqg.data.sql_tree import Tree
-from nqg.splits.compounds import BracketDecomposition, SqlDecomposition, TokenDecomposition
+from nqg.splits.compounds import LANGUAGES
 from strategies import called, listed, program_trees
 
-FUNQL = BracketDecomposition()
+FUNQL, SQL, TOKENS = (LANGUAGES[name].decomposition for name in ("funql", "sql", "tokens"))
 
 
 def test_the_examples_of_the_paper() -> None:
@@ -51,16 +51,16 @@ def test_brackets_without_a_symbol_are_no_atoms() -> None:
 
 def test_sql_has_words_as_atoms_and_edges_of_both_orders_as_compounds() -> None:
     query = "select name from head where age > 56"
-    assert SqlDecomposition().atoms(query)["name"] == 1
-    assert {"where(>)", "where(>(age))", ">(_, 56)"} <= set(SqlDecomposition().compounds(query))
+    assert SQL.atoms(query)["name"] == 1
+    assert {"where(>)", "where(>(age))", ">(_, 56)"} <= set(SQL.compounds(query))
 
 
 def test_a_flat_target_has_tokens_and_neighbours() -> None:
     target = "I_JUMP I_JUMP I_WALK"
-    assert TokenDecomposition().atoms(target) == Counter({"I_JUMP": 2, "I_WALK": 1})
-    assert TokenDecomposition().compounds(target) == Counter({"I_JUMP I_JUMP": 1, "I_JUMP I_WALK": 1})
+    assert TOKENS.atoms(target) == Counter({"I_JUMP": 2, "I_WALK": 1})
+    assert TOKENS.compounds(target) == Counter({"I_JUMP I_JUMP": 1, "I_JUMP I_WALK": 1})
 
 
 def test_a_single_token_has_no_compound() -> None:
-    assert not TokenDecomposition().compounds("I_JUMP")
+    assert not TOKENS.compounds("I_JUMP")
     assert not FUNQL.compounds("river")

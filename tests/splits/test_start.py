@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.splits.compounds import BracketDecomposition
+from nqg.splits.compounds import BRACKETS
 from nqg.splits.divergence import Decomposed, decomposed
 from nqg.splits.tmcd import greedy_cover, random_start
 from strategies import program_examples
 
 
 def data_of(*targets: str) -> Decomposed:
-    return decomposed([Example("s", target) for target in targets], BracketDecomposition())
+    return decomposed([Example("s", target) for target in targets], BRACKETS)
 
 
 @given(program_examples(), st.integers(), st.data())
 def test_every_atom_occurs_in_train(examples: list[Example], seed: int, data: st.DataObject) -> None:
-    held = decomposed(examples, BracketDecomposition())
+    held = decomposed(examples, BRACKETS)
     train_size = data.draw(st.integers(1, len(examples) - 1))
     cover = greedy_cover(held.atoms, np.arange(len(examples)))
     assume(len(cover) <= train_size)
@@ -67,7 +67,7 @@ def test_the_seed_alone_decides() -> None:
 
 @given(program_examples())
 def test_a_greedy_cover_holds_all_atoms_and_no_idle_example(examples: list[Example]) -> None:
-    atoms = decomposed(examples, BracketDecomposition()).atoms
+    atoms = decomposed(examples, BRACKETS).atoms
     cover = greedy_cover(atoms, np.arange(len(examples))).tolist()
     held: set[int] = set()
     gains = []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example
 from nqg.errors import SettingsError
-from nqg.splits.compounds import BracketDecomposition
+from nqg.splits.compounds import BRACKETS
 from nqg.splits.divergence import Decomposed, decomposed, outcome_of_swap, tallied_divergence, would_starve
 from nqg.splits.tmcd import (
     STEPS,
@@ -37,7 +37,6 @@ from nqg.splits.tmcd import (
 from oracles import largest_divergence
 from strategies import program_examples
 
-BRACKETS = BracketDecomposition()
 PROGRAMS = [f"answer ( {f} ( {g} ( {x} ) ) )" for f in "abcd" for g in "abcd" for x in ("m0", "m1", "all")]
 
 

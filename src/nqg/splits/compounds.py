@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple
 
 from nqg.data.examples import Example
 from nqg.data.sql import sql_atoms, sql_template
@@ -108,61 +108,48 @@ def sql_compounds(text: str) -> Counter[str]:
     return found
 
 
-class Decomposition(Protocol):
+def bracket_atoms(target: str) -> Counter[str]:
+    """The symbols of FunQL, and of any other bracketed target.
+
+    >>> sorted(bracket_atoms("longest ( river )"))
+    ['longest', 'river']
+    """
+    return Counter(node.label for node in bracket_tree(target).nodes() if node.label not in NAMELESS)
+
+
+def bracket_compounds(target: str) -> Counter[str]:
+    """Each symbol with one of its children in its place.
+
+    >>> list(bracket_compounds("exclude ( longest ( river ) , m0 )"))
+    ['exclude(longest(_),_)', 'exclude(_,m0)', 'longest(river)']
+    """
+    found: Counter[str] = Counter()
+    for node in bracket_tree(target).nodes():
+        for place, child in enumerate(node.children):
+            arguments = ["_"] * len(node.children)
+            blanks = ",".join("_" * len(child.children))
+            arguments[place] = f"{child.label}({blanks})" if child.children else child.label
+            found[f"{node.label}({','.join(arguments)})"] += 1
+    return found
+
+
+def neighbours(target: str) -> Counter[str]:
+    """Pairs of neighbouring tokens.
+
+    >>> list(neighbours("WALK LTURN WALK"))
+    ['WALK LTURN', 'LTURN WALK']
+    """
+    return Counter(" ".join(pair) for pair in pairwise(target.split()))
+
+
+class Decomposition(NamedTuple):
     """What a target is made of: its atoms, and the compounds in which they are combined, each with its count."""
 
-    def atoms(self, target: str) -> Counter[str]: ...
-
-    def compounds(self, target: str) -> Counter[str]: ...
-
-
-class BracketDecomposition:
-    """Symbols, and parent-child pairs, of FunQL and of any other bracketed target."""
-
-    def atoms(self, target: str) -> Counter[str]:
-        """The symbols of the target.
-
-        >>> sorted(BracketDecomposition().atoms("longest ( river )"))
-        ['longest', 'river']
-        """
-        return Counter(node.label for node in bracket_tree(target).nodes() if node.label not in NAMELESS)
-
-    def compounds(self, target: str) -> Counter[str]:
-        """Each symbol with one of its children in its place.
-
-        >>> list(BracketDecomposition().compounds("exclude ( longest ( river ) , m0 )"))
-        ['exclude(longest(_),_)', 'exclude(_,m0)', 'longest(river)']
-        """
-        found: Counter[str] = Counter()
-        for node in bracket_tree(target).nodes():
-            for place, child in enumerate(node.children):
-                arguments = ["_"] * len(node.children)
-                blanks = ",".join("_" * len(child.children))
-                arguments[place] = f"{child.label}({blanks})" if child.children else child.label
-                found[f"{node.label}({','.join(arguments)})"] += 1
-        return found
+    atoms: Callable[[str], Counter[str]]
+    compounds: Callable[[str], Counter[str]]
 
 
-class SqlDecomposition:
-    """Words, and first and second order edges of the parse tree, of SQL queries."""
-
-    atoms = staticmethod(sql_atoms)
-    compounds = staticmethod(sql_compounds)
-
-
-class TokenDecomposition:
-    """Tokens, and pairs of neighbouring tokens, of a target without brackets."""
-
-    def atoms(self, target: str) -> Counter[str]:
-        return Counter(target.split())
-
-    def compounds(self, target: str) -> Counter[str]:
-        """Neighbouring tokens.
-
-        >>> list(TokenDecomposition().compounds("WALK LTURN WALK"))
-        ['WALK LTURN', 'LTURN WALK']
-        """
-        return Counter(" ".join(pair) for pair in pairwise(target.split()))
+BRACKETS = Decomposition(bracket_atoms, bracket_compounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +162,10 @@ class Language:
 LANGUAGES = {
     language.name: language
     for language in (
-        Language("funql", BracketDecomposition(), funql_template),
-        Language("sql", SqlDecomposition(), sql_template),
-        Language("brackets", BracketDecomposition(), constants_template),
-        Language("tokens", TokenDecomposition(), constants_template),
+        Language("funql", BRACKETS, funql_template),
+        Language("sql", Decomposition(sql_atoms, sql_compounds), sql_template),
+        Language("brackets", BRACKETS, constants_template),
+        Language("tokens", Decomposition(lambda target: Counter(target.split()), neighbours), constants_template),
     )
 }
 
