@@ -54,12 +54,12 @@ def sql_words(text: str) -> tuple[str, ...]:
             raise FormatError(f"a string is opened by {quote} and never closed in the query {text!r}")
     words: list[str] = []
     for word in found:
-        left = words[-1] if words else ""
-        is_operand = (_is_word(left) or left[-1:] in (")", *QUOTES)) and left.lower() not in RESERVED
-        if len(word) > 1 and word[0] == "-" and is_operand:  # in `= -1` the sign belongs to the number
-            words += ["-", word[1:]]
-        else:
-            words.append(word)
+        if word[0] == "-" != word and words:  # in `a -1` the sign is an operator, in `= -1` it belongs to the number
+            left = words[-1]
+            if (_is_word(left) or left[-1] in (")", *QUOTES)) and left.lower() not in RESERVED:
+                words.append("-")
+                word = word[1:]
+        words.append(word)
     return tuple(words)
 
 
