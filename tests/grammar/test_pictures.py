@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from nqg.grammar.derivation import Derivation, Hyperedge, alignment
 from nqg.grammar.grammar import Grammar, Rule, ValueRule
@@ -18,7 +19,6 @@ from nqg.grammar.pictures import (
     LEVEL,
     MOST_APPLICATIONS,
     MOST_TOKENS,
-    columns,
     derivation_outline,
     derivation_picture,
     grammar_picture,
@@ -117,7 +117,7 @@ def test_boxes_never_overlap_and_are_centred_over_their_words(derivation: Deriva
 def test_words_keep_their_order_and_do_not_touch(derivation: Derivation) -> None:
     words, layout = derivation.source, tree_layout(derivation, alignment(derivation))
     for at in range(len(words) - 1):
-        needed = (columns(words[at]) + columns(words[at + 1])) * 8 / 2
+        needed = (cell_len(words[at]) + cell_len(words[at + 1])) * 8 / 2
         assert layout.words[at + 1] - layout.words[at] >= needed
     assert LEVEL > BOX_HEIGHT
 

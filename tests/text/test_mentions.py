@@ -5,13 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.text.mentions import Mention, longest_spans, mark
+from nqg.text.mentions import MarkedPair, Mention, Tokens, longest_spans, mark
 
 
 def shown(source: str, target: str, *mentions: Mention) -> tuple[str, str]:
     pair = mark(source.split(), target.split(), mentions)
-    assert pair.restored(pair.target) == tuple(target.split())
+    assert restored(pair) == tuple(target.split())
     return " ".join(pair.source), " ".join(pair.target)
+
+
+def restored(pair: MarkedPair) -> Tokens:
+    """The program with the values behind the placeholders."""
+    values = {name: mention.value for name, mention in zip(pair.placeholders, pair.mentions, strict=True)}
+    return tuple(token for each in pair.target for token in values.get(each, (each,)))
 
 
 def test_values_are_numbered_by_slot_in_the_order_of_the_sentence() -> None:
@@ -74,7 +80,7 @@ def test_a_marked_pair_is_restored_and_has_every_placeholder_on_both_sides(
 ) -> None:
     source = [f"w{at}" for at in range(10)]
     pair = mark(source, target, found)
-    assert pair.restored(pair.target) == tuple(target)
+    assert restored(pair) == tuple(target)
     assert {token for token in pair.source if token[0] == "@"} == {token for token in pair.target if token[0] == "@"}
     assert set(pair.placeholders) == {token for token in pair.source if token[0] == "@"}
     covered = [at for mention in pair.mentions for at in range(mention.start, mention.end)]

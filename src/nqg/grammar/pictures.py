@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import accumulate, groupby, pairwise
+
+from rich.cells import cell_len
 
 from nqg.grammar.derivation import Alignment, Derivation, Tokens, alignment
 from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, Symbols, ValueRule
@@ -54,8 +55,8 @@ def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
         for each in derivation.hyperedges
         for slot in [slot_name(each.rule)]
     ]
-    box_widths = [2 * PADDING + CHARACTER * max(map(columns, pair)) for pair in lines]
-    widths = [CHARACTER * columns(word) + GAP for word in derivation.source]
+    box_widths = [2 * PADDING + CHARACTER * max(map(cell_len, pair)) for pair in lines]
+    widths = [CHARACTER * cell_len(word) + GAP for word in derivation.source]
     for hyperedge, box in reversed(list(zip(derivation.hyperedges, box_widths, strict=True))):
         covered = range(hyperedge.span.start, hyperedge.span.end)
         missing = box + GAP - sum(widths[at] for at in covered)
@@ -96,15 +97,6 @@ def symbol_text(symbol: str | NonTerminal) -> str:
     if isinstance(symbol, NonTerminal):
         return chr(ord("①") + symbol.index - 1) if symbol.index <= 20 else str(symbol)
     return symbol
-
-
-def columns(text: str) -> int:
-    """How many columns of a monospaced font `text` takes.
-
-    >>> columns("jump"), columns("飛ぶ")
-    (4, 4)
-    """
-    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
 # Control characters, halves of surrogate pairs and non-characters: XML has no way to write them.

@@ -37,11 +37,6 @@ class MarkedPair:
     mentions: tuple[Mention, ...]  # that were replaced, in the order of the source
     placeholders: tuple[str, ...]  # one for each of them
 
-    def restored(self, target: Sequence[str]) -> Tokens:
-        """A marked program with the values behind the placeholders."""
-        values = {name: mention.value for name, mention in zip(self.placeholders, self.mentions, strict=True)}
-        return tuple(token for each in target for token in values.get(each, (each,)))
-
 
 def longest_spans(mentions: Iterable[Mention]) -> list[tuple[Mention, ...]]:
     """The mentions of the longest spans, none overlapping another, in the order of the sentence, grouped by span."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from rich.cells import cell_len
 
 from nqg.answers import Answer, ChartSpan, Correction, Reading, exact_match, in_percent
 from nqg.evaluation.suggestions import Suggestion
@@ -14,7 +15,6 @@ from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.pictures import (
     Markup,
-    columns,
     derivation_outline,
     derivation_picture,
     element,
@@ -35,11 +35,11 @@ def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
     words = len(source)
     if words > MOST_WORDS:
         return element("p", f"The chart of {words} words is too wide to draw; the JSON answer has it.")
-    width = min(max(56.0, CHARACTER_WIDTH * max(map(columns, source), default=0) + 12), 120.0)
+    width = min(max(56.0, CHARACTER_WIDTH * max(map(cell_len, source), default=0) + 12), 120.0)
     spans = [Span(start, start + size) for size in range(words, 0, -1) for start in range(words - size + 1)]
     known = {cell.span: cell for cell in cells}
     fits = int((width - 4) / CHARACTER_WIDTH)
-    shown = (word if columns(word) <= fits else f"{word[: fits - 1]}…" for word in source)
+    shown = (word if cell_len(word) <= fits else f"{word[: fits - 1]}…" for word in source)
     labels = (
         element("text", word, x=width * (at + 0.5), y=ROW_HEIGHT * words + 18, class_="word")
         for at, word in enumerate(shown)
