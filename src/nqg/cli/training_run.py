@@ -408,9 +408,9 @@ class TrainingRun:
                 err.print(f"{counted(len(grammar), 'rule')} induced from {counted(len(examples), 'example')}")
                 if not task.values and len(grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
                     err.print(NOTHING_SHARED)
-        return (
-            Grammar.of(with_slots(grammar, task.text.slots.free_text), MOST_NON_TERMINALS) if task.values else grammar
-        )
+        if task.values:
+            return Grammar.of(with_slots(grammar, task.text.slots.free_text), MOST_NON_TERMINALS)
+        return grammar
 
     def _forests(self, grammar: Grammar, examples: Sequence[Example], folder: Path | None) -> Forests | ForestFolder:
         """In memory, cached between runs; or in a folder, if wanted, or if processes would each have to hold all."""
@@ -436,20 +436,15 @@ class TrainingRun:
         if state.exists():
             restore(state, trainer)
             err.print(f"{state}: continuing after step {trainer.made:,}")
-        first, started, dev = trainer.made, time.monotonic(), ""
+        first, started, dev, size = trainer.made, time.monotonic(), "", settings.batch(len(training.data))
         draws = self.curves and self.processes.is_main
         writer: Any = summary_writer()(self.curves, purge_step=first + 1) if draws else None
         with progress_bar() as progress, writer or nullcontext():
             for step in saved_steps(trainer, state, self.save_every):
-                speed = (
-                    (step.number - first) * settings.batch(len(training.data)) / max(time.monotonic() - started, 1e-9)
-                )
+                speed = (step.number - first) * size / max(time.monotonic() - started, 1e-9)
                 dev = f" · dev {step.dev.exact_match:.1%}" if step.dev else dev
-                progress(
-                    f"{self.label}training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s",
-                    step.number,
-                    settings.steps,
-                )
+                what = f"{self.label}training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s"
+                progress(what, step.number, settings.steps)
                 for name, value in step.to_dict().items() if writer else ():
                     if name != "step" and value is not None:
                         writer.add_scalar(name.replace("dev_", "dev/"), value, step.number)

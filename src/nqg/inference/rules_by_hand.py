@@ -107,9 +107,8 @@ def misfits(grammar: Grammar, target_grammar: TargetGrammar | None, rules: Itera
         asked = [(index, {each.inner[at] for each in signatures}) for at, index in enumerate(indices)]
         missing = [f"{_named(parts)}, which NT_{index} has to be" for index, parts in asked if not parts & known]
         if not signatures:
-            found[rule] = (
-                f"{illegal_token(rule, finder)}; `nqg types` shows what is legal, and --target-grammar sets it"
-            )
+            reason = illegal_token(rule, finder)
+            found[rule] = f"{reason}; `nqg types` shows what is legal, and --target-grammar sets it"
         elif not own:
             found[rule] = f"no rule derives {missing[0] if missing else 'what its non-terminals have to be'}"
         else:

@@ -351,11 +351,8 @@ class WordPairs:
     @classmethod
     def of(cls, sentences: Iterable[Sequence[SaidWord]]) -> WordPairs:
         tokens = ([word.token for word in said] for said in sentences)
-        return cls(
-            tuple(
-                sorted({(each[left], each[right], right - left) for each in tokens for left, right in near(len(each))})
-            )
-        )
+        pairs = {(each[left], each[right], right - left) for each in tokens for left, right in near(len(each))}
+        return cls(tuple(sorted(pairs)))
 
     @cached_property
     def known(self) -> frozenset[tuple[str, str, int]]:

@@ -114,9 +114,8 @@ def round_trips(
         return []
     short = replace(reverse, settings=replace(reverse.settings, longest_target=MOST_SUBWORDS))
     drawn = short.drawn(programs, count=sentences, seed=seed)
-    pairs = list(
-        dict.fromkeys((text, program) for program, texts in zip(programs, drawn, strict=True) for text in texts)
-    )
+    written = zip(programs, drawn, strict=True)
+    pairs = list(dict.fromkeys((text, program) for program, texts in written for text in texts))
     subwords = tokenize_targets(forward.tokenizer, [forward.spelling.spelled(program) for program in programs])
     longest = max(map(len, subwords))  # what is longer is another program
     brief = replace(forward, settings=replace(forward.settings, longest_target=longest))

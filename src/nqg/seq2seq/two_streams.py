@@ -167,9 +167,8 @@ class TwoStreams(nn.Module):
 
     @classmethod
     def from_pretrained(cls, folder: Path) -> TwoStreams:
-        config = read_dataclass(
-            TwoStreamConfig, read_json(folder / CONFIG), "the model", folder / CONFIG, complete=True
-        )
+        place = folder / CONFIG
+        config = read_dataclass(TwoStreamConfig, read_json(place), "the model", place, complete=True)
         shapes = weight_shapes(folder / WEIGHTS)
         with torch.device("meta"):  # so that a config cannot ask for memory that no weights fill
             check_shapes(cls(config), shapes, folder / WEIGHTS)

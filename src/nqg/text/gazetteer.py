@@ -98,9 +98,8 @@ def column_values(database: Path | str, column: str, tokenize: Tokenize = str.sp
         raise NqgError(f"{database}: no such file; expected an SQLite database")
     try:
         with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            tables = [
-                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-            ]
+            named = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            tables = [row[0] for row in named]
             table = next((each for each in tables if each.casefold() == table.casefold()), table)
             if table not in tables:
                 raise UnknownName(f"table of {database}", table, tables)

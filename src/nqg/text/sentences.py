@@ -30,9 +30,8 @@ SPELLINGS = str.maketrans({**dict.fromkeys("’‘ʼ", "'"), **dict.fromkeys("�
 LATIN = "\u02b0"  # letters before it are Latin ones, composed: nearly all words have no others
 TOLERATED = 0.01  # of sentences that may lose a distinction: annotations have errors
 
-_INVISIBLE = regex.compile(
-    r"[\p{Cf}--[\u200c\u200d]]+", regex.V1
-)  # marks of direction, soft hyphens, zero-width spaces
+# Marks of direction, soft hyphens, zero-width spaces.
+_INVISIBLE = regex.compile(r"[\p{Cf}--[\u200c\u200d]]+", regex.V1)
 _SPACED = re.compile(r"\S+")  # as `str.split` has it
 _CLITIC = r"['’](?:[sSmMdD]|re|ll|ve|RE|LL|VE)\b"
 _TOKEN = regex.compile(  # inside of what stands between spaces

@@ -112,9 +112,8 @@ def is_slot_name(name: str) -> bool:
 def _read_slot(name: str, value: object, place: Place | Path | None, folder: Path, tokenize: Tokenize) -> Slot:
     if not is_slot_name(name):
         raise FormatError(f"expected letters, digits and '-' as the name of a slot, found '{name}'", place)
-    table = (
-        SlotTable(kind=value) if isinstance(value, str) else read_dataclass(SlotTable, value, f"slot '{name}'", place)
-    )
+    values = {"kind": value} if isinstance(value, str) else value
+    table = read_dataclass(SlotTable, values, f"slot '{name}'", place)
     given = [each for each in ("kind", "regex", "gazetteer", "column", "text") if getattr(table, each) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "neither"

@@ -343,18 +343,19 @@ def _date(groups: Groups, language: LanguagePatterns, today: date | None) -> Fie
     resolved: date | None = None
     if month := groups.get("month"):
         number = int(month) if month.isdigit() else _position(month, language.months) + 1
-        fields |= {"month": number, "y": None, **_names("month", number - 1, "months")}
+        fields |= {"month": number, **_names("month", number - 1, "months")}
         day, year = groups.get("d"), groups.get("y")
-        if day:
-            fields |= {"d": int(day), "suffix": _suffix(int(day))}
-        if day and (year or today):
-            try:
-                resolved = date(int(year), number, int(day)) if year else _next_date(number, int(day), today)
-            except ValueError:  # 31 february
-                return None
-        fields = {key: value for key, value in fields.items() if value is not None} | ({"y": int(year)} if year else {})
-        if resolved and year:
-            fields["iso"] = resolved.isoformat()
+        fields |= {"d": int(day), "suffix": _suffix(int(day))} if day else {}
+        fields |= {"y": int(year)} if year else {}
+        try:
+            if day and year:
+                resolved = date(int(year), number, int(day))
+                fields["iso"] = resolved.isoformat()
+            elif day and today:  # the next one
+                resolved = date(today.year, number, int(day))
+                resolved = resolved if resolved >= today else date(today.year + 1, number, int(day))
+        except ValueError:  # 31 february
+            return None
     elif weekday := groups.get("weekday"):
         number = _position(weekday, language.weekdays)
         fields |= _names("weekday", number, "weekdays")
@@ -374,13 +375,6 @@ def _date(groups: Groups, language: LanguagePatterns, today: date | None) -> Fie
     if resolved:
         fields["resolved"] = resolved.isoformat()
     return fields
-
-
-def _next_date(month: int, day: int, today: date | None) -> date | None:
-    if today is None:
-        return None
-    this_year = date(today.year, month, day)
-    return this_year if this_year >= today else date(today.year + 1, month, day)
 
 
 def _position(word: str, names: str) -> int:

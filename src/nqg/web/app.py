@@ -312,10 +312,9 @@ class Workers:
         pipes: list[Connection] = []
         for _ in range(count):
             ours, theirs = self._context.Pipe(duplex=False)
-            workers.append(
-                self._context.Process(target=run_worker, args=(self._load, self._socket, theirs), daemon=True)
-            )
-            workers[-1].start()
+            worker = self._context.Process(target=run_worker, args=(self._load, self._socket, theirs), daemon=True)
+            worker.start()
+            workers.append(worker)
             theirs.close()  # so that the death of the worker closes the pipe
             pipes.append(ours)
         for pipe in pipes:

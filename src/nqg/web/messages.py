@@ -229,6 +229,11 @@ class ChartCell(Message):
     score: float
     probability: float
 
+    @classmethod
+    def of(cls, cell: ChartSpan) -> ChartCell:
+        start, end = cell.span.start, cell.span.end
+        return cls(start=start, end=end, rule=str(cell.rule), score=cell.score, probability=cell.probability)
+
 
 class Missing(Message):
     """What the grammar lacks for a sentence: places of unknown words, and the spans [start, end) that it does know."""
@@ -292,13 +297,7 @@ class ParseResponse(Message):
             rows=QueryRows(**answer.rows.to_dict()) if answer.rows else None,
         )
         if own.chart is not None and explain:
-            response.chart = [
-                ChartCell(
-                    start=at.start, end=at.end, rule=str(each.rule), score=each.score, probability=each.probability
-                )
-                for each in own.chart
-                for at in [each.span]
-            ]
+            response.chart = list(map(ChartCell.of, own.chart))
         if gaps is not None and explain:
             islands = [(span.start, span.end) for span in gaps.islands]
             response.gaps = Missing(unknown=list(gaps.unknown), islands=islands)
