@@ -156,7 +156,7 @@ def test_a_damaged_entry_of_the_cache_is_noticed_and_made_again(all_works: Mappi
     work.prepare(folder)
     assert run(work.words, folder).code == 0
     before = work.results(folder)
-    (entry,) = (tmp_path / "cache").rglob("*.npz")
+    (entry,) = (tmp_path / "cache").rglob("*.arrays")
     whole = entry.read_bytes()
     entry.write_bytes(whole[:-7])
     assert run(work.words, folder).code == 0
