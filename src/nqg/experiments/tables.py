@@ -22,6 +22,8 @@ MEAN_OF_MCD = "scan-mcd"  # what the paper reports: the mean of the three
 SCAN = ("scan-jump", "scan-turn-left", "scan-length", MEAN_OF_MCD)
 GEOQUERY = ("geoquery-standard", "geoquery-template", "geoquery-length", "geoquery-tmcd")
 SPIDER = ("spider-ssp-random", "spider-ssp-template", "spider-ssp-length", "spider-ssp-tmcd")
+XSP = ("spider-xsp",)
+UNREPORTED = ("scan-around-right", "cogs-gen")
 SPLITS = ("geoquery-standard", "geoquery-random", *GEOQUERY[1:], *SPIDER)
 SIZES = ("scan-length", "geoquery-standard", "spider-ssp-random")
 
@@ -49,7 +51,8 @@ def tables(results: Results) -> list[ResultTable]:
     made = [
         accuracies(joined, 2, "Accuracy on SCAN and GeoQuery", (*SCAN, *GEOQUERY)),
         accuracies(results, 3, "Accuracy (exact set match) on Spider-SSP", SPIDER),
-        accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", ("spider-xsp",)),
+        accuracies(results, 4, "Accuracy (exact set match) on Spider-XSP", XSP),
+        accuracies(results, None, "Accuracy on splits that the paper does not report", UNREPORTED),
         coverage_and_precision(joined),
         *(
             table(results)
@@ -81,8 +84,8 @@ def recipes_run(results: Results, names: Iterable[str]) -> list[Recipe]:
     return [mean if name == MEAN_OF_MCD else read_recipe(name) for name in names if name in known]
 
 
-def accuracies(results: Results, number: int, title: str, names: Sequence[str]) -> ResultTable | None:
-    """Table 2, 3 or 4: a row for each of our systems, then one for each of the paper's."""
+def accuracies(results: Results, number: int | None, title: str, names: Sequence[str]) -> ResultTable | None:
+    """Table 2, 3 or 4, or of other splits: a row for each of our systems, then one for each of the paper's."""
     recipes = recipes_run(results, names)
     if not recipes:
         return None
@@ -354,7 +357,7 @@ def _drawn(results: Results, figure_class: Any) -> Any:
     """A panel for each recipe, its first series on top; whiskers are standard deviations over seeds."""
     bars = []
     results = with_means_of_mcd(results)
-    for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER)):
+    for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER, *XSP, *UNREPORTED)):
         found = ((each, results.figure(recipe.name, each, "accuracy")) for each in results.series([recipe.name]))
         bars.append((recipe, [(series, accuracy) for series, accuracy in found if accuracy]))
     sizes = [len(drawn) for _, drawn in bars]
