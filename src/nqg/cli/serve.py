@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 import typer
@@ -64,7 +62,6 @@ WORKERS = typer.Option(
 
 
 def serve(
-    context: typer.Context,
     model: Path = MODEL,
     host: str = HOST,
     port: int = PORT,
@@ -91,7 +88,8 @@ def serve(
     access = Access.for_host(host, token, names)
     if review:
         check_review(review, log, host, token)
-    load = partial(loaded_server, context.params | {"device": checked_device(device)}, access)
+    known = model, access, examples, geobase, database, log, review, digest, checked_device(device), workers
+    load = partial(loaded_server, *known)
     check_digest(model, digest)
     with bound_socket(host, port) as bound:  # at once: a port in use is an error before anything starts
         server = load(bound) if workers == 1 else Workers(load, bound, workers)
@@ -115,16 +113,25 @@ def check_review(review: Path, log: Path | None, host: str, token: str | None) -
         raise SettingsError("--review lets people write to a file: beyond this machine, choose the --token yourself")
 
 
-def loaded_server(given: Mapping[str, Any], access: Access, bound: socket.socket) -> Server:
-    """The server that the options ask for, in the process that runs it."""
-    model, examples, geobase, database = (given[name] for name in ("model", "examples", "geobase", "database"))
-    if given["workers"] > 1:
-        torch.set_num_threads(max((os.cpu_count() or 1) // given["workers"], 1))
-    check_digest(model, given["digest"])
+def loaded_server(
+    model: Path,
+    access: Access,
+    examples: Path | None,
+    geobase: Path | None,
+    database: str | None,
+    log: Path | None,
+    review: Path | None,
+    digest: str | None,
+    device: str | None,
+    workers: int,
+    bound: socket.socket,
+) -> Server:
+    if workers > 1:
+        torch.set_num_threads(max((os.cpu_count() or 1) // workers, 1))
+    check_digest(model, digest)
     sentences = [example.source for example in read_examples(examples)] if examples else []
     lookup = GeobaseLookup.read(geobase) if geobase else None
     run_on = Database.open(database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS) if database else None
-    kept = {"geobase": lookup, "database": run_on, "log": given["log"], "review": given["review"]}
-    service = Service.load(model, given["device"], **kept)
-    check_digest(model, given["digest"])  # what was loaded was whole, and the index is still the same
+    service = Service.load(model, device, lookup, run_on, log, review)
+    check_digest(model, digest)  # what was loaded was whole, and the index is still the same
     return Server(service, access, sentences, bound)

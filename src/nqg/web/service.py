@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from nqg.answers import Answer
 from nqg.data.database import Database
@@ -257,10 +257,18 @@ class Service:
         self._counting: asyncio.Task[None] | None = None
 
     @classmethod
-    def load(cls, folder: Path, device: str | None = None, **options: Any) -> Service:
-        """The model in a folder, called after it; the options are those of a service."""
+    def load(
+        cls,
+        folder: Path,
+        device: str | None = None,
+        geobase: GeobaseLookup | None = None,
+        database: Database | None = None,
+        log: Path | None = None,
+        review: Path | None = None,
+    ) -> Service:
+        model = load_model(folder, device)
         name = next((part for part in folder.resolve().parts[::-1] if part != "model"), "model")
-        return cls(name, load_model(folder, device), **options)
+        return cls(name, model, geobase=geobase, database=database, log=log, review=review)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
         """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested.
