@@ -45,6 +45,14 @@ def test_pairs_are_printed_as_python_draws_them() -> None:
     assert result.stderr == ""
 
 
+def test_explored_pairs_are_those_that_python_draws_and_others_than_without() -> None:
+    options = ("--data", "train.tsv", "-n", "20")
+    result = typed("sample", "rules.txt", *options, "--explore", "0.5")
+    pairs = GrammarSampler(Grammar.parse(RULES), TRAIN, SamplingSettings(explore=0.5)).samples(20)
+    assert result.stdout == "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+    assert result.stdout != typed("sample", "rules.txt", *options).stdout
+
+
 @pytest.mark.parametrize("name", ["pairs.tsv", "pairs.jsonl.gz"])
 def test_a_target_grammar_lets_only_legal_programs_through(name: str) -> None:
     options = ("--data", "train.tsv", "--target-grammar", "legal.grammar")
@@ -78,6 +86,7 @@ def test_it_says_when_the_grammar_has_fewer_pairs_and_how_well_it_foresees_other
         (("rules.txt", "-o", "pairs.csv"), FormatError, "expected the extension .tsv or .jsonl"),
         (("none.txt",), NqgError, "none.txt"),
         (("rules.txt", "--smoothing", "0"), NqgError, "smoothing is 0"),
+        (("rules.txt", "--explore", "1.5"), NqgError, "explore is 1.5; expected 0 to 1"),
         (("rules.txt", "--depth", "1", "--target-grammar", "legal.grammar"), NqgError, "raise depth"),
     ],
 )

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from nqg.data.catalogue import CATALOGUE
+from nqg.data.scan import scan_examples
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.experiments.recipe import PaperFigures, SystemName, SystemPlan, read_recipe, recipe_names
+from nqg.experiments.task import induced
+from nqg.induction.corpus import underivable
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import TrainingSettings
 from nqg.seq2seq.settings import AugmentationSettings
@@ -131,6 +134,10 @@ def test_a_fingerprint_changes_with_what_the_system_depends_on_and_with_nothing_
     assert slower.fingerprint("seq2seq", "x") != slower.fingerprint("seq2seq", "flan")
     assert slower.fingerprint("hybrid", "flan+y") == slower.fingerprint("hybrid", "x+y")
     assert replace(recipe, name="other").fingerprint("nqg", "x") == recipe.fingerprint("nqg", "x")
+    tried = replace(recipe, trials=True)
+    assert tried.fingerprint("nqg", "x") != recipe.fingerprint("nqg", "x")
+    assert tried.fingerprint("augmented", "x") != recipe.fingerprint("augmented", "x")
+    assert tried.fingerprint("seq2seq", "x") == recipe.fingerprint("seq2seq", "x")
     named = replace(recipe, names_aliases=True)
     assert named.fingerprint("nqg", "x") != recipe.fingerprint("nqg", "x")
     assert named.fingerprint("seq2seq", "x") == recipe.fingerprint("seq2seq", "x")
@@ -142,3 +149,13 @@ def test_other_weights_may_have_settings_of_their_own(written: Callable[[str], s
     usual, tiny = (plan.settings(TrainingSettings, weights, 1, "[nqg]") for weights in ("bert", "models/tiny"))
     assert (usual.steps, usual.clip, usual.seed) == (9, 2.0, 1)
     assert (tiny.steps, tiny.clip) == (3, 2.0)
+
+
+def test_trials_find_the_rule_that_the_papers_settings_miss() -> None:
+    short = [example for example in scan_examples() if len(example.source_tokens) <= 3]
+    train = [example for example in short if "around right" not in example.source]
+    held_out = [example for example in short if "around right" in example.source]
+    assert len(held_out) == 5
+    assert not underivable(induced(read_recipe("scan-around-right"), train, None), held_out)
+    papers = induced(read_recipe("scan-around-right", ["trials=false"]), train, None)
+    assert len(underivable(papers, held_out)) == 5
