@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import product
+import random
+from itertools import islice, permutations, product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqg.data.examples import Example
-from nqg.induction.recombination import divided, recombined
+from nqg.induction.recombination import divided, recombined, shuffled
 
 WORDS = st.lists(st.sampled_from(["walk", "jump", "left", "twice"]), min_size=1, max_size=3).map(" ".join)
 TARGETS = st.recursive(st.sampled_from("WJL"), lambda inner: inner.map("t ( {} )".format), max_leaves=3)
@@ -42,3 +43,18 @@ def test_only_legal_ones_and_only_so_many_are_kept() -> None:
     pairs = [Example(f"{word} {end}", f"{end} ( {word} )") for word in "abcd" for end in "xyz"][:-2]
     found = recombined(pairs, 1, lambda pair: pair.target.startswith("z"))
     assert [pair.target[0] for pair in found] == ["z"]
+
+
+@given(st.integers(0, 50), st.integers(0, 9))
+def test_numbers_in_a_random_order_are_all_there_once(size: int, seed: int) -> None:
+    assert sorted(shuffled(size, random.Random(seed))) == list(range(size))
+
+
+def test_every_order_is_as_likely() -> None:
+    orders = [tuple(shuffled(3, random.Random(seed))) for seed in range(6000)]
+    assert {*orders} == {*permutations(range(3))}
+    assert all(900 < orders.count(order) < 1100 for order in {*orders})
+
+
+def test_no_more_numbers_are_made_than_are_asked_for() -> None:
+    assert len(list(islice(shuffled(10**15, random.Random(0)), 5))) == 5

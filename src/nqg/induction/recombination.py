@@ -7,9 +7,10 @@ fragments that share an environment are interchangeable in all others. No gramma
 from __future__ import annotations
 
 import random
+from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, islice, permutations
 from typing import NamedTuple
 
 from nqg.data.examples import Example, distinct_pairs
@@ -44,23 +45,41 @@ def recombined(
     >>> [(pair.source, pair.target) for pair in recombined([Example(*pair) for pair in walks], 9)]
     [('jump left', 'left ( J )')]
     """
-    fragments: dict[Environment, dict[PairFragment, None]] = defaultdict(dict)
-    environments: dict[PairFragment, dict[Environment, None]] = defaultdict(dict)
+    fragments: dict[Environment, list[PairFragment]] = defaultdict(list)
+    environments: dict[PairFragment, list[Environment]] = defaultdict(list)
     known = distinct_pairs(examples)
     for example in known:
         for environment, fragment in divided(example):
-            fragments[environment][fragment] = None
-            environments[fragment][environment] = None
-    found: dict[tuple[str, str], None] = {}
-    alike = dict.fromkeys(pair for each in fragments.values() for pair in combinations(each, 2))
-    for one, other in alike:
-        for fragment, instead in ((one, other), (other, one)):
-            for environment in environments[fragment]:
-                found[environment.filled(instead)] = None
-    old = {(example.source, example.target) for example in known}
-    new = [pair for pair in found if pair not in old]
-    random.Random(seed).shuffle(new)
+            fragments[environment].append(fragment)
+            environments[fragment].append(environment)
+    alike = dict.fromkeys(pair for each in fragments.values() for pair in permutations(each, 2))
+    ends = list(accumulate(len(environments[fragment]) for fragment, _ in alike))
+    exchanges = list(alike)
+
+    def drawn() -> Iterator[tuple[str, str]]:
+        for number in shuffled(ends[-1] if ends else 0, random.Random(seed)):
+            at = bisect(ends, number)
+            fragment, instead = exchanges[at]
+            yield environments[fragment][number - ends[at]].filled(instead)  # counted from the end
+
+    new = unseen(drawn(), {(example.source, example.target) for example in known})
     return list(islice(filter(is_legal, (Example(*pair) for pair in new)), count))
+
+
+def shuffled(size: int, chance: random.Random) -> Iterator[int]:
+    """The numbers below `size` in a random order, of which no more are made than are asked for."""
+    moved: dict[int, int] = {}  # a number that stands in the place of another, as in a shuffled list
+    for at in range(size):
+        chosen = chance.randrange(at, size)
+        yield moved.get(chosen, chosen)
+        moved[chosen] = moved.pop(at, at)
+
+
+def unseen(pairs: Iterable[tuple[str, str]], seen: set[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for pair in pairs:
+        if pair not in seen:
+            seen.add(pair)
+            yield pair
 
 
 def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
@@ -72,13 +91,11 @@ def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
             if end - start < len(words):
                 around = (" ".join(words[:start]), " ".join(words[end:]))
                 taken = " ".join(words[start:end])
-                yield from (
-                    (Environment(around, (before, after)), PairFragment(taken, part)) for before, part, after in parts
-                )
+                yield from ((Environment(around, gap), PairFragment(taken, part)) for gap, part in parts)
 
 
-def _parts(term: Term) -> Iterator[tuple[str, str, str]]:
-    """The arguments in a program, at any depth, with what stands before and after each."""
+def _parts(term: Term) -> Iterator[tuple[tuple[str, str], str]]:
+    """What stands before and after each argument in a program, at any depth, and the argument."""
     whole = list(term.tokens())
     waiting = [(term, 0)]
     while waiting:
@@ -87,6 +104,6 @@ def _parts(term: Term) -> Iterator[tuple[str, str, str]]:
         at += len([token for token in (*form.prefix, *term.word, *form.opening) if token])
         for argument in term.arguments:
             size = len(list(argument.tokens()))
-            yield " ".join(whole[:at]), " ".join(whole[at : at + size]), " ".join(whole[at + size :])
+            yield (" ".join(whole[:at]), " ".join(whole[at + size :])), " ".join(whole[at : at + size])
             waiting.append((argument, at))
             at += size + bool(form.separator)
