@@ -12,15 +12,17 @@ from nqg.data.examples import Example
 from nqg.induction.recombination import divided, recombined, shuffled
 
 WORDS = st.lists(st.sampled_from(["walk", "jump", "left", "twice"]), min_size=1, max_size=3).map(" ".join)
-TARGETS = st.recursive(st.sampled_from("WJL"), lambda inner: inner.map("t ( {} )".format), max_leaves=3)
-EXAMPLES = st.lists(st.builds(Example, WORDS, TARGETS), min_size=1, max_size=5)
+TREES = st.recursive(st.sampled_from("WJL"), lambda inner: inner.map("t ( {} )".format), max_leaves=3)
+SEQUENCES = st.lists(st.sampled_from("WJL"), min_size=1, max_size=4).map(" ".join)
+EXAMPLES = st.lists(st.builds(Example, WORDS, TREES | SEQUENCES), min_size=1, max_size=5)
 
 
 def twin(examples: list[Example]) -> set[tuple[str, str]]:
     parts = [each for example in examples for each in divided(example)]
     alike = {(one, other) for (place, one), (same, other) in product(parts, parts) if place == same}
     made = {place.filled(other) for place, own in parts for one, other in alike if own == one}
-    return made - {(example.source, example.target) for example in examples}
+    known = {example.source for example in examples}
+    return {(source, target) for source, target in made if source not in known}
 
 
 @given(EXAMPLES)
@@ -37,6 +39,20 @@ def test_a_fragment_back_in_its_environment_is_the_example(examples: list[Exampl
     for example in examples:
         for environment, fragment in divided(example):
             assert environment.filled(fragment) == (example.source, example.target)
+
+
+def test_in_a_sequence_a_word_and_its_actions_are_exchanged_wherever_they_stand() -> None:
+    walks = ["walk: W", "jump: J", "walk twice: W W", "look and walk left and walk: L T W W", "walk and look: W L"]
+    found = recombined([Example(*walk.split(": ")) for walk in walks], 9)
+    made = {"jump twice: J J", "look and jump left and jump: L T J J", "jump and look: J L"}
+    assert {f"{pair.source}: {pair.target}" for pair in found} == made
+
+
+def test_a_known_sentence_gets_no_other_program() -> None:
+    """`b x` would be `x ( C )` after `a x` and `b y`, but it is known."""
+    known = ["a y: y ( A )", "b y: y ( C )", "a x: x ( A )", "b x: x ( B )"]
+    found = recombined([Example(*each.split(": ")) for each in known], 9)
+    assert "b x" not in {pair.source for pair in found}
 
 
 def test_only_legal_ones_and_only_so_many_are_kept() -> None:

@@ -83,6 +83,11 @@ class Term(NamedTuple):
     def is_word(self) -> bool:
         return self.form is BARE
 
+    @property
+    def is_sequence(self) -> bool:
+        """Whether it is nothing but words side by side, or a single one."""
+        return self.is_word or (self.form is PHRASE and all(argument.is_word for argument in self.arguments))
+
     def keyword(self) -> Word:
         """The tokens of a term that can be a keyword: a word, a quoted one, several, or several with points between."""
         is_name = self.is_word or (self.form.prefix and not self.form.arity and self.word)

@@ -1,7 +1,8 @@
 """Good-enough compositional data augmentation (GECA; Andreas, 2020): what occurs in the same place may be exchanged.
 
 A fragment is a span of words and a part of the program, an environment is what remains of the example without it. Two
-fragments that share an environment are interchangeable in all others. No grammar is induced, and none is needed.
+fragments that share an environment are interchangeable in all others. No grammar is induced, and none is needed. A part
+is an argument; where a program is a mere sequence, one token and one word are taken out, wherever they stand.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 import random
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, islice, permutations
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, chain, islice, pairwise, permutations, product
 from typing import NamedTuple
 
 from nqg.data.examples import Example, distinct_pairs
 from nqg.grammar.program_trees import Term, read_term
 
-LONGEST = 4  # words of a fragment
+LONGEST = 4  # words of a fragment of a tree
 
 
 class PairFragment(NamedTuple):
@@ -24,16 +25,22 @@ class PairFragment(NamedTuple):
     target: str
 
 
-class Environment(NamedTuple):
-    """An example with a gap in its source and one in its target."""
+Gaps = tuple[str, ...]  # what stands before, between and after them
 
-    source: tuple[str, str]  # before and after the gap
-    target: tuple[str, str]
+
+class Environment(NamedTuple):
+    """An example with gaps in its source and in its target."""
+
+    source: Gaps
+    target: Gaps
 
     def filled(self, fragment: PairFragment) -> tuple[str, str]:
-        sides = zip((self.source, self.target), fragment, strict=True)
-        source, target = (" ".join(filter(None, (before, text, after))) for (before, after), text in sides)
-        return source, target
+        return _filled(self.source, fragment.source), _filled(self.target, fragment.target)
+
+
+def _filled(gaps: Gaps, text: str) -> str:
+    first, *others = gaps
+    return " ".join(filter(None, (first, *chain.from_iterable((text, each) for each in others))))
 
 
 def recombined(
@@ -62,8 +69,8 @@ def recombined(
             fragment, instead = exchanges[at]
             yield environments[fragment][number - ends[at]].filled(instead)  # counted from the end
 
-    new = unseen(drawn(), {(example.source, example.target) for example in known})
-    return list(islice(filter(is_legal, (Example(*pair) for pair in new)), count))
+    new = unseen(drawn(), {example.source for example in known})
+    return list(islice(filter(is_legal, new), count))
 
 
 def shuffled(size: int, chance: random.Random) -> Iterator[int]:
@@ -75,26 +82,46 @@ def shuffled(size: int, chance: random.Random) -> Iterator[int]:
         moved[chosen] = moved.pop(at, at)
 
 
-def unseen(pairs: Iterable[tuple[str, str]], seen: set[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def unseen(pairs: Iterable[tuple[str, str]], sentences: Collection[str]) -> Iterator[Example]:
+    """Each pair once, without those of sentences whose program is known: another one would contradict it."""
+    seen: set[tuple[str, str]] = set()
     for pair in pairs:
-        if pair not in seen:
+        if pair not in seen and pair[0] not in sentences:
             seen.add(pair)
-            yield pair
+            yield Example(*pair)
 
 
 def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
-    """All ways to take a fragment out of an example; a program that is not a tree has none."""
-    words, term = example.source_tokens, read_term(example.target_tokens)
-    parts = list(_parts(term)) if term else []
+    """All ways to take a fragment out of an example; a program that is neither tree nor sequence has none.
+
+    >>> [(environment.target, fragment) for environment, fragment in divided(Example("walk left", "L W"))][:2]
+    [(('', 'W'), PairFragment(source='walk', target='L')), (('L', ''), PairFragment(source='walk', target='W'))]
+    """
+    words, tokens = example.source_tokens, example.target_tokens
+    term = read_term(tokens)
+    if term and term.is_sequence:
+        sources, targets = ([(_gaps(side, each), each) for each in dict.fromkeys(side)] for side in (words, tokens))
+    else:
+        sources, targets = list(_spans(words)), list(_parts(term)) if term else []
+    for (around, span), (gaps, part) in product(sources, targets):
+        yield Environment(around, gaps), PairFragment(span, part)
+
+
+def _gaps(tokens: Sequence[str], taken: str) -> Gaps:
+    """What remains of tokens without one that is taken, wherever it stands."""
+    places = [place for place, token in enumerate(tokens) if token == taken]
+    return tuple(" ".join(tokens[before + 1 : place]) for before, place in pairwise((-1, *places, len(tokens))))
+
+
+def _spans(words: Sequence[str]) -> Iterator[tuple[Gaps, str]]:
+    """What stands before and after each short span of some of the words, and the span."""
     for start in range(len(words)):
         for end in range(start + 1, min(start + LONGEST, len(words)) + 1):
             if end - start < len(words):
-                around = (" ".join(words[:start]), " ".join(words[end:]))
-                taken = " ".join(words[start:end])
-                yield from ((Environment(around, gap), PairFragment(taken, part)) for gap, part in parts)
+                yield (" ".join(words[:start]), " ".join(words[end:])), " ".join(words[start:end])
 
 
-def _parts(term: Term) -> Iterator[tuple[tuple[str, str], str]]:
+def _parts(term: Term) -> Iterator[tuple[Gaps, str]]:
     """What stands before and after each argument in a program, at any depth, and the argument."""
     whole = list(term.tokens())
     waiting = [(term, 0)]
