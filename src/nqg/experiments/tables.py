@@ -278,11 +278,15 @@ def runs(results: Results) -> ResultTable | None:
                     _share(results.figure(recipe, series, "train_accuracy")),
                     ", ".join(sorted({record.hardware for record in records})),
                     f"{seconds:,.0f}",
-                    ", ".join(sorted({record.commit for record in records})),
+                    ", ".join(sorted({_abbreviated(record.commit) for record in records})),
                 )
             )
     figures = ("seeds", "accuracy", "same answers", "on training examples", "hardware", "seconds a seed", "commit")
     return ResultTable(None, "Runs", ("command, after `nqg reproduce`", *figures), tuple(rows)) if rows else None
+
+
+def _abbreviated(commit: str) -> str:
+    return commit[:12] + "+" * commit.endswith("+")
 
 
 def _share(figure: Spread | None) -> str:
