@@ -82,6 +82,13 @@ def test_words_that_programs_quote_are_free_text(tmp_path: Path) -> None:
     assert parser.parse("fly to San Francisco").target == "fly(to='San Francisco')"
 
 
+@pytest.mark.parametrize("name", ["O'Hare", "Rome'", "Rome\\", "'"])
+def test_a_value_that_would_end_its_quotes_is_no_answer(tmp_path: Path, name: str) -> None:
+    answer = trained(tmp_path, [*PAIRS, *GREETINGS]).parse(f"fly to {name}")
+    assert answer.target is None
+    assert answer.reason.startswith("illegal target: a value has marks that would end it too soon: ")
+
+
 def test_how_one_sentence_is_typed_is_nothing_to_another(tmp_path: Path) -> None:
     parser = trained(tmp_path, [*PAIRS, *GREETINGS])
     sentences = ["fly to San Jose", "Fly to SAN JOSE", "fly to san jose"]

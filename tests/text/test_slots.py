@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nqg.errors import FormatError, LimitExceeded, NqgError
 from nqg.text.mentions import Mention, free_texts
-from nqg.text.programs import fit_programs
+from nqg.text.programs import CLOSING, OPENING, atoms, fit_programs
 from nqg.text.sentences import SentenceTokenizer, Token, TokenizedSentence
 from nqg.text.slots import Pair, Slot, Slots, open_texts, read_slots
 
@@ -314,3 +314,20 @@ def test_names_with_capital_letters_are_free_text_where_other_words_have_none(se
     assert [slot.name for slot in open_texts(pairs, Slots())] == ["call"] * is_open
     lowered = [(TokenizedSentence(each.raw.lower(), each.tokens), target) for each, target in pairs]
     assert open_texts(lowered, Slots()) == []
+
+
+@given(st.text("ab \\\"'`(),;=", max_size=8), st.sampled_from("\"'`"))
+def test_a_contained_value_ends_where_its_quotes_do(value: str, quote: str) -> None:
+    slots = Slots(slots=(Slot("who", "text"),))
+    if not slots.is_contained("who", value.split(" "), quote):
+        return
+    kinds = [atom.kind for atom in atoms(f"call(who={quote}{value}{quote})")]
+    assert [kinds.index(OPENING + quote), kinds.index(CLOSING + quote)] == [4, len(kinds) - 3]
+
+
+@given(st.text("ab ", max_size=8), st.sampled_from('()[]{},;="'), st.text("ab ", max_size=8))
+def test_free_text_without_quotes_has_no_mark_of_a_program(before: str, mark: str, after: str) -> None:
+    slots = Slots(slots=(Slot("who", "text"), Slot("when", "time")))
+    assert slots.is_contained("who", (before + after).split(), "")
+    assert not slots.is_contained("who", (before + mark + after).split(), "")
+    assert slots.is_contained("when", (before + mark + after).split(), "")

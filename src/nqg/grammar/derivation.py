@@ -72,14 +72,14 @@ class Derivation:
     @property
     def source(self) -> Tokens:
         """The tokens that it reads."""
-        return self._substituted([each.rule.source for each in self.hyperedges])
+        return self.substituted([each.rule.source for each in self.hyperedges])
 
     @property
     def target(self) -> Tokens:
         """The tokens that it yields."""
         if (length := self.target_length) > MOST_TOKENS:
             raise LimitExceeded(f"the derivation yields a target of {length:,} tokens, more than {MOST_TOKENS:,}")
-        return self._substituted([each.rule.target for each in self.hyperedges])
+        return self.substituted([each.rule.target for each in self.hyperedges])
 
     @property
     def target_length(self) -> int:
@@ -117,7 +117,7 @@ class Derivation:
             lengths[number] = sum([1 if isinstance(each, str) else lengths[below[each.index - 1]] for each in target])
         return lengths
 
-    def _substituted(self, sides: Sequence[Symbols]) -> Tokens:
+    def substituted(self, sides: Sequence[Symbols]) -> Tokens:
         """The sides of the hyperedges put together, the children's tokens in place of the non-terminals."""
         pending: list[Tokens] = []
         for hyperedge, side in zip(reversed(self.hyperedges), reversed(sides), strict=True):

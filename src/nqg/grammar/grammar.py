@@ -143,6 +143,29 @@ class ValueRule(Rule):
 
     slot_rule: Rule
 
+    @property
+    def terminal(self) -> str:
+        """The terminal that stands for the slot, `@time`."""
+        return str(self.slot_rule.source[0])
+
+    @property
+    def slot(self) -> str:
+        return self.terminal.removeprefix(SLOT)
+
+    @property
+    def value(self) -> Symbols:
+        """What the target has in the place of the slot's terminal.
+
+        >>> half_past = ValueRule(("half", "past"), ("at", "6:30", "pm"), Rule(("@time",), ("at", "@time")))
+        >>> half_past.slot, half_past.value
+        ('time', ('6:30', 'pm'))
+        """
+        around = self.slot_rule.target
+        if self.terminal not in around:
+            return ()
+        first, times = around.index(self.terminal), around.count(self.terminal)
+        return self.target[first : first + (len(self.target) - len(around)) // times + 1]
+
 
 class RuleNumbers(dict[Rule, int]):
     def __missing__(self, rule: Rule) -> int:

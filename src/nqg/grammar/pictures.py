@@ -16,7 +16,7 @@ from itertools import accumulate, groupby, pairwise
 from rich.cells import cell_len
 
 from nqg.grammar.derivation import Alignment, Derivation, Tokens, alignment
-from nqg.grammar.grammar import SLOT, Grammar, NonTerminal, Rule, Symbols, ValueRule
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols, ValueRule
 
 CHARACTER = 8.0  # pixels: a monospaced character at 13 px, with a little air
 GAP = 18.0  # between neighbours in a row
@@ -89,7 +89,7 @@ def shortened(text: str) -> str:
 
 def slot_name(rule: Rule) -> str:
     """The slot whose value a rule reads, `time` for `half past six ### 6:30`; nothing for other rules."""
-    return str(rule.slot_rule.source[0]).removeprefix(SLOT) if isinstance(rule, ValueRule) else ""
+    return rule.slot if isinstance(rule, ValueRule) else ""
 
 
 def symbol_text(symbol: str | NonTerminal) -> str:

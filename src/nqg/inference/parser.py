@@ -35,7 +35,7 @@ from nqg.errors import DamagedModel
 from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import goal_charts, typed_charts, untyped_charts
 from nqg.grammar.derivation import MOST_TOKENS, Derivation, Tokens
-from nqg.grammar.grammar import Grammar, Rule
+from nqg.grammar.grammar import SLOT, Grammar, Rule, Symbols, ValueRule
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals, max_inside
 from nqg.grammar.slots import columns, mentions_of, of_sentences, views
@@ -50,6 +50,7 @@ from nqg.model.subwords import Subwords, collate, tokenize
 from nqg.model_folder import pretrained, push_to_hub
 from nqg.text.mentions import Mention
 from nqg.text.preprocessing import Preprocessor, TokenizedSentence
+from nqg.text.programs import kind_of
 from nqg.training.processes import best_device
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class Parser:
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answer to each sentence of a stream, in their order; the stream may be endless."""
         stream, text, known = iter(sentences), self.model.text, self.model.grammar.words
-        while window := [text.tokenized(sentence, known) for sentence in islice(stream, WINDOW)]:
+        while window := [text.tokenized(sentence) for sentence in islice(stream, WINDOW)]:
             found: dict[int, Answer] = {}
             for way in range(2):  # a sentence without a derivation is read again, with or without polite frames
                 left = [number for number, ways in enumerate(window) if len(ways) > way and _fails(found.get(number))]
@@ -308,6 +309,21 @@ class Parser:
         return scores
 
 
+def quoted_values(derivation: Derivation) -> Iterator[tuple[ValueRule, str]]:
+    """The values in a derivation's target, each with the quote inside of which the program puts it, if any."""
+    values, sides, quote = dict[str, ValueRule](), list[Symbols](), ""
+    for number, rule in enumerate(each.rule for each in derivation.hyperedges):
+        sides.append(rule.target)
+        if isinstance(rule, ValueRule):
+            values[name := f"{SLOT}{number}"] = rule
+            sides[-1] = tuple(name if each == rule.terminal else each for each in rule.slot_rule.target)
+    for token in derivation.substituted(sides) if values else ():
+        if token in values:
+            yield values[token], quote
+        else:
+            _, quote = kind_of(token, quote)
+
+
 @dataclass(frozen=True)
 class ScoredCharts:
     """The charts of B sentences and the scores of their A hyperedges; all but `spans` need a derivation of each."""
@@ -337,7 +353,8 @@ class ScoredCharts:
             if first and first.is_legal:
                 yield replace(answer, target=first.program, probability=first.probability, reading=first)
             else:
-                yield replace(answer, reason=self.problem(first.program) or ILLEGAL if first else LONG_TARGET)
+                reason = self.problem(first.derivation, first.program) or ILLEGAL if first else LONG_TARGET
+                yield replace(answer, reason=reason)
 
     def best(self) -> list[Derivation]:
         found = best_derivations(self.grammar, self.full, self.scores)
@@ -361,12 +378,15 @@ class ScoredCharts:
     def readings(self, derivations: Sequence[Derivation], options: DecodeOptions) -> list[Reading]:
         targets, legal = [derivation.target for derivation in derivations], self.target_grammar
         programs = list(map(self.written, targets))
-        pairs = zip(targets, programs, strict=True)
+        problems = map(self.problem, derivations, programs)
         columns = zip(
             targets,
             self.probabilities(targets).tolist(),
             derivations,
-            [(legal is None or legal.accepts(target)) and not self.problem(program) for target, program in pairs],
+            [
+                (legal is None or legal.accepts(target)) and not problem
+                for target, problem in zip(targets, problems, strict=True)
+            ],
             self.hyperedge_scores(derivations),
             self.hyperedge_marginals(derivations) if options.marginals else [()] * len(derivations),
             programs,
@@ -380,10 +400,13 @@ class ScoredCharts:
             return " ".join(target)
         return self.model.sql.render(target) if self.model.sql else self.model.text.programs.render(target)
 
-    def problem(self, program: str) -> str:
+    def problem(self, derivation: Derivation, program: str) -> str:
         """Why a program means nothing to the model's database, if it has one, or is unlike all that training has."""
         if self.model is None:
             return ""
+        for rule, quote in quoted_values(derivation):
+            if not self.model.text.slots.is_contained(rule.slot, value := tuple(map(str, rule.value)), quote):
+                return f"{ILLEGAL}: a value has marks that would end it too soon: {' '.join(value):.80}"
         reason = self.model.sql.problem(program) if self.model.sql else self.model.text.programs.problem(program)
         return reason and f"{ILLEGAL}: {reason}"
 

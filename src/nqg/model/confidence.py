@@ -27,7 +27,7 @@ from nqg.errors import FormatError, SettingsError
 from nqg.files import read_json, write_text
 from nqg.grammar.arrays import FloatArray
 from nqg.grammar.derivation import Derivation
-from nqg.grammar.grammar import SLOT, Grammar, Rule, ValueRule
+from nqg.grammar.grammar import Grammar, Rule, ValueRule
 from nqg.settings_reader import read_dataclass
 from nqg.text.mentions import Mention
 
@@ -271,12 +271,11 @@ def value_contexts(
     for rule, span in ((each.rule, each.span) for each in derivation.hyperedges):
         if not isinstance(rule, ValueRule):
             continue
-        slot = str(rule.slot_rule.source[0]).removeprefix(SLOT)
-        if slot in free_text:
+        if rule.slot in free_text:
             inside = (each for each in mentions if span.start < each.start and each.end <= span.end)
             yield from (ValueContext(words[each.start - 1], each.slot, True) for each in inside)
         elif span.start:
-            yield ValueContext(words[span.start - 1], slot, False)
+            yield ValueContext(words[span.start - 1], rule.slot, False)
 
 
 @dataclass(frozen=True)
@@ -326,8 +325,8 @@ def said_words(derivation: Derivation, free_text: Container[str] = ()) -> list[S
         token, end = source[at], at + 1
         if value := values.get(at):
             assert isinstance(value.rule, ValueRule)
-            token, end = str(value.rule.slot_rule.source[0]), value.span.end
-            typed = typed if end == at + 1 and token.removeprefix(SLOT) not in free_text else None
+            token, end = value.rule.terminal, value.span.end
+            typed = typed if end == at + 1 and value.rule.slot not in free_text else None
         said.append(SaidWord(token, typed))
         at = end
     return [*said, SaidWord("", None)]

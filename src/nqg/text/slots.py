@@ -25,6 +25,7 @@ from nqg.settings_reader import read_dataclass
 from nqg.text.gazetteer import Gazetteer, Tokenize, column_values, read_gazetteer, write_gazetteer
 from nqg.text.languages import LANGUAGES
 from nqg.text.mentions import MarkedPair, Mention, Sentence, Tokens, is_word, mark, place_of, spans_like
+from nqg.text.programs import STRUCTURE
 from nqg.text.sentences import TokenizedSentence
 from nqg.text.values import FORMS, Fields, ValueReader, ValueReading, is_form, written
 
@@ -206,6 +207,21 @@ class Slots:
         found = self._by_name[slot]
         typed = sentence.typed(start, end)
         return self._tokens(found.write({"verbatim": typed, "lower": typed.lower()}) or "", found.quote)
+
+    def is_contained(self, slot: str, value: Sequence[str], quote: str) -> bool:
+        """Whether a value stays where it is put: inside of a program's quotes or, without any, of its place there.
+
+        >>> slots = Slots(slots=(Slot("who", "text"),))
+        >>> [slots.is_contained("who", ["x'", "OR", "1"], quote) for quote in ('"', "'")]
+        [True, False]
+        >>> [slots.is_contained("who", words.split(), "") for words in ("living room", "attic ) ;")]
+        [True, False]
+        """
+        text = " ".join(value)
+        if quote:
+            return regex.fullmatch(rf"(?:[^\\\{quote}]|\\.)*", text, regex.DOTALL) is not None
+        is_open = slot in self._by_name and self._by_name[slot].kind in ("text", "quoted")
+        return not is_open or STRUCTURE.isdisjoint(text)
 
     @cached_property
     def _by_name(self) -> dict[str, Slot]:
