@@ -138,7 +138,7 @@ def stages(
         _ = work()
         return min(seconds(work) for _ in range(REPEATS)) / len(sentences) * 1e6
 
-    yield "words", each(lambda: [text.tokenized(sentence.raw, grammar.words) for sentence in sentences])
+    yield "words", each(lambda: [text.tokenized(sentence.raw) for sentence in sentences])
     yield "values", each(lambda: mentions_of(grammar, sentences))
     yield "values for the chart", each(lambda: of_sentences(grammar, sentences, mentions).encoded)
     yield "view of the encoder", each(lambda: views(grammar, sentences, mentions, known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,16 @@ from hypothesis import strategies as st
 
 from nqg.errors import FormatError
 from nqg.text.preprocessing import Preprocessor, TextSettings
-from nqg.text.sentences import SentenceTokenizer, without_courtesy
+from nqg.text.sentences import ASSISTANTS, GREETINGS, SentenceTokenizer, without_courtesy
 
 RAW = [("Turn on the lamp.", "on(lamp)"), ("Play Africa by Toto", 'play(song="Africa", artist="Toto")')]
 BARE = [("turn on the lamp", "on ( lamp )"), ("could you turn it off please", "off ( it )")]
+MEANINGFUL = """
+    not no never none nothing nobody neither nor without don't dont doesn't won't can't cannot shouldn't nicht nie pas
+    stop cancel undo wait quit avoid do does is are was should must may might can could would will if unless when until
+    before after while because only just also and or but then the a an all every some any both this that there here it
+    i we you he she they my your in on at to for from by with what which who where why how
+"""
 
 
 @pytest.mark.parametrize(
@@ -23,7 +30,19 @@ BARE = [("turn on the lamp", "on ( lamp )"), ("could you turn it off please", "o
         ("please turn on the lamp", "turn on the lamp"),
         ("Could you please turn on the lamp, thank you?", "turn on the lamp"),
         ("hey jarvis turn on the lamp", "turn on the lamp"),
+        ("Hey Alexa, turn on the lamp", "turn on the lamp"),
+        ("OK Google, could you turn on the lamp, please?", "turn on the lamp"),
         ("hey turn on the lamp", "turn on the lamp"),
+        ("hey could you turn on the lamp", "turn on the lamp"),
+        ("Hey, can you turn on the lamp?", "turn on the lamp"),
+        ("ok can you please turn on the lamp", "turn on the lamp"),
+        ("hey don't turn on the lamp", "don't turn on the lamp"),
+        ("Hey, DON’T turn on the lamp", "don't turn on the lamp"),
+        ("hi never turn on the lamp", "never turn on the lamp"),
+        ("hey could you not turn on the lamp", "not turn on the lamp"),
+        ("hey jarvis don't turn on the lamp", "don't turn on the lamp"),
+        ("Hello Anna, turn on the lamp", "anna turn on the lamp"),
+        ("hey jarvis", "hey jarvis"),
         ("Könntest du bitte das Licht anmachen", "das licht anmachen"),
         ("weck mich bitte um 7", "weck mich um 7"),
         ("por favor, ¿puedes poner música?", "poner música"),
@@ -35,8 +54,38 @@ BARE = [("turn on the lamp", "on ( lamp )"), ("could you turn it off please", "o
     ],
 )
 def test_polite_frames_are_taken_off(sentence: str, left: str) -> None:
-    tokens = without_courtesy(SentenceTokenizer().tokens(sentence), {"turn", "on", "the", "lamp"})
+    tokens = without_courtesy(SentenceTokenizer().tokens(sentence))
     assert " ".join(token.text for token in tokens) == left
+
+
+@given(
+    greeting=st.sampled_from(GREETINGS),
+    name=st.sampled_from(("", *ASSISTANTS)),
+    mark=st.sampled_from(["", ",", "!"]),
+    word=st.sampled_from(MEANINGFUL.split()),
+    spelled=st.sampled_from([str.lower, str.capitalize, str.upper]),
+    comma=st.sampled_from(["", ","]),
+)
+def test_a_word_with_a_meaning_stays_after_any_greeting(
+    greeting: str, name: str, mark: str, word: str, spelled: Callable[[str], str], comma: str
+) -> None:
+    sentence = f"{greeting} {name}{mark} {spelled(word)}{comma} turn off the lamp"
+    tokens = without_courtesy(SentenceTokenizer().tokens(sentence))
+    assert [token.text for token in tokens] == [word, "turn", "off", "the", "lamp"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("Hey Siri, turn on the lamp", "turn on the lamp"),
+        ("hey could you stop the lamp", "stop the lamp"),
+        ("ok never dim the lamp", "never dim the lamp"),
+    ],
+)
+def test_training_and_parsing_see_the_same_words_after_a_greeting(sentence: str, words: str) -> None:
+    text = Preprocessor.fit(RAW)
+    assert text.training_pair(sentence, "on(light)")[0] == words
+    assert " ".join(text.tokenized(sentence)[0].words) == words
 
 
 def test_sentences_that_need_no_change_keep_their_polite_frames_in_training() -> None:

@@ -73,7 +73,7 @@ def correction_trials(parser: Parser, examples: Iterable[Example], seed: int = 0
     """
     rng, text, known = random.Random(seed), parser.model.text, parser.model.grammar.words
     letters = sorted({letter for word in known for letter in word if letter.isalpha()})
-    pairs = [(text.tokenized(example.source, known)[0], example.target) for example in examples]
+    pairs = [(text.tokenized(example.source)[0], example.target) for example in examples]
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, (sentence, _) in enumerate(pairs):
         for place, word in enumerate(sentence.words):

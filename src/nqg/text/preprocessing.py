@@ -8,7 +8,7 @@ It is fitted to the raw pairs of the training data, and kept in the model folder
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
@@ -117,13 +117,10 @@ class Preprocessor:
         tokens, target = self.training_sentence(sentence, program)
         return " ".join(tokens.words), " ".join(target)
 
-    def tokenized(self, sentence: str, known: Collection[str] = ()) -> list[TokenizedSentence]:
-        """The ways to read a sentence, the first to be tried first: without polite frames and with them.
-
-        `known` are the words of the grammar; see `without_courtesy`.
-        """
+    def tokenized(self, sentence: str) -> list[TokenizedSentence]:
+        """The ways to read a sentence, the first to be tried first: without polite frames and with them."""
         tokens = self.sentences.tokens(sentence)
-        bare = tokens if self.is_plain else without_courtesy(tokens, known)
+        bare = tokens if self.is_plain else without_courtesy(tokens)
         ways = [tokens] if bare == tokens else [bare, tokens] if self.courtesy == "drop" else [tokens, bare]
         return [TokenizedSentence(sentence, way) for way in ways]
 

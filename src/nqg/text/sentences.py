@@ -6,14 +6,15 @@ are tokenised already can be left as they are.
 
 Polite frames around a request ("could you … please", "hey assistant", "würdest du bitte", "por favor") carry no meaning
 of their own, nobody writes them into all training sentences, and people use them all the time. They are taken off the
-edges of a sentence, the word "please" wherever it stands.
+edges of a sentence, the word "please" wherever it stands. No other word is: an unknown one may turn the meaning round
+("hey don't …").
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, NamedTuple
@@ -230,7 +231,8 @@ CLOSINGS = {
     "fr": "merci, merci beaucoup",
 }
 ANYWHERE = {"en": "please", "de": "bitte", "es": "por favor", "fr": "s'il te plaît, s'il vous plaît"}
-CALLS = frozenset(("hello", "hi", "hey", "ok", "okay", "hallo", "hola", "oye"))  # a name may follow: "hey jarvis"
+GREETINGS = ("hello", "hi", "hey", "ok", "okay", "hallo", "hola", "oye")  # after which an assistant may be named
+ASSISTANTS = ("alexa", "assistant", "bixby", "cortana", "google", "jarvis", "mycroft", "siri")
 
 Phrases = dict[str, list[tuple[str, ...]]]  # long ones first, by a word that they have
 
@@ -247,16 +249,15 @@ def _phrases() -> tuple[Phrases, Phrases, Phrases]:
             found.setdefault(phrase[place], []).append(phrase)
         return found
 
-    return phrases(OPENINGS.values(), 0), phrases(CLOSINGS.values(), -1), phrases(ANYWHERE.values(), 0)
+    calls = [f"{greeting} {name}" for greeting in GREETINGS for name in ASSISTANTS]
+    return phrases([*OPENINGS.values(), *calls], 0), phrases(CLOSINGS.values(), -1), phrases(ANYWHERE.values(), 0)
 
 
-def without_courtesy(tokens: Sequence[Token], known: Collection[str] = ()) -> tuple[Token, ...]:
+def without_courtesy(tokens: Sequence[Token]) -> tuple[Token, ...]:
     """The tokens without polite frames; all of them where nothing would be left.
 
-    A word after a call is a name if it is not `known`, that is if no training sentence has it.
-
     >>> tokens = SentenceTokenizer().tokens("Hey Jarvis, could you please dim the lights, thanks!")
-    >>> [token.text for token in without_courtesy(tokens, {"dim"})]
+    >>> [token.text for token in without_courtesy(tokens)]
     ['dim', 'the', 'lights']
     """
     openings, closings, anywhere = _phrases()
@@ -269,8 +270,6 @@ def without_courtesy(tokens: Sequence[Token], known: Collection[str] = ()) -> tu
     is_changed = True
     while is_changed and words:
         begin = next((len(each) for each in openings.get(words[0], ()) if tuple(words[: len(each)]) == each), 0)
-        if begin == 1 and words[0] in CALLS and known and len(words) > 2 and words[1] not in known:
-            begin = 2
         end = next((len(each) for each in closings.get(words[-1], ()) if tuple(words[begin:][-len(each) :]) == each), 0)
         left, words = left[begin : len(left) - end], words[begin : len(words) - end]
         is_changed = bool(begin or end)
