@@ -227,6 +227,22 @@ def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
             assert [each.target for each in ours.readings] == [each.target for each in theirs.readings]
 
 
+def test_the_same_word_further_behind_than_training_has_any_is_not_the_same() -> None:
+    """Where it were, readings would be equally likely, and rounding, which a batch can change, would choose."""
+    grammar = Grammar.parse("walk ### W\nrun ### R\nNT_1 and NT_2 ### NT_1 NT_2")
+    training = TrainingSettings(steps=1, batch_size=2)
+    examples = [Example("walk", "W"), Example("run", "R")]
+    parser = Parser.train(grammar, examples, model=TINY, training=training, device="cpu")
+    reading = parser.parse("run and walk and walk").reading
+    assert reading is not None
+    *_, first, second = (
+        score
+        for each, score in zip(reading.derivation.hyperedges, reading.scores, strict=True)
+        if each.rule.source == ("walk",)
+    )
+    assert abs(first - second) > 1e-5
+
+
 @pytest.mark.parametrize(("name", "value"), [("TABLE", 1), ("WINDOW", 3), ("BATCH", 1)])
 def test_how_the_work_is_cut_into_pieces_does_not_show(
     ambiguous: Parser, monkeypatch: pytest.MonkeyPatch, name: str, value: int

@@ -239,3 +239,20 @@ def test_an_encoder_may_see_words_with_those_beside_them() -> None:
         torch.testing.assert_close(found[begin : begin + len(each.ids)], embeddings.LayerNorm(summed))
         begin += len(each.ids)
     assert BertConfig.from_dict(json.loads(encoder.config_json())) == encoder.config
+
+
+def test_words_behind_the_longest_sentence_of_training_stand_next_to_its_last_one() -> None:
+    words = [("walk",) * length for length in (2, 3, 4, 9)]
+    encoder, tokenizer = new_encoder(ModelSettings(), words, longest=3)
+    assert isinstance(encoder, Bert)
+    embeddings, sentences = encoder.embeddings, tokenize(tokenizer, words)
+    batch, table = collate(sentences, "cpu"), embeddings.position_embeddings.weight
+    near = torch.cat([table[:4], 0.99 * table[3] + 0.01 * table[4:]])
+    for is_training, positions in ((True, table), (False, near)):
+        embeddings.train(is_training)
+        embeddings.dropout.eval()
+        places = torch.cat([positions[: len(each.ids)] for each in sentences])
+        ids = torch.tensor([number for each in sentences for number in each.ids])
+        summed = embeddings.word_embeddings(ids) + embeddings.token_type_embeddings.weight[0] + places
+        torch.testing.assert_close(embeddings(batch), embeddings.LayerNorm(summed))
+    assert BertConfig.from_dict(json.loads(encoder.config_json())) == encoder.config

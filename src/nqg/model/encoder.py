@@ -27,6 +27,7 @@ from nqg.model_folder import quiet_transformers
 
 UNLIMITED = 1 << 20  # subwords of a sentence, where neither encoder nor tokenizer has a limit
 CHANCES = 1 << 8  # values of 8 random bits
+OWN_PLACE = 0.01  # share of a place of which nothing was learned: without it words there would be a mere set
 
 
 class Encoder(nn.Module):
@@ -62,6 +63,7 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     model_max_length: int = UNLIMITED  # of the tokenizer
     neighbours: bool = False  # ours: words are seen with those beside them
+    longest: int | None = None  # ours: words of the longest training sentence, if positions were learned from scratch
 
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> BertConfig | None:
@@ -116,12 +118,17 @@ class BertEmbeddings(nn.Module):
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.neighbours = nn.Linear(2 * config.hidden_size, config.hidden_size) if config.neighbours else None
+        self.longest = config.longest
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, sentences: SubwordBatch) -> Tensor:
         others = self.position_embeddings.weight + self.token_type_embeddings.weight[0]
-        positions = functional.embedding(sentences.places % sentences.width, others)
+        places = sentences.places % sentences.width
+        positions = functional.embedding(places, others)
+        if self.longest and not self.training:  # nothing was learned about words further behind
+            learned = functional.embedding(places.clamp(max=self.longest), others)
+            positions = learned.lerp(positions, OWN_PLACE)
         words = self.word_embeddings(sentences.ids)
         if self.neighbours is not None:  # of the marks around a sentence those around others, which are the same
             words = words + self.neighbours(torch.cat([words.roll(1, 0), words.roll(-1, 0)], dim=1))
@@ -246,12 +253,13 @@ def objection(config: Mapping[str, Any]) -> str:
 
 
 def new_encoder(
-    settings: ModelSettings, sentences: Sequence[Tokens], *, neighbours: bool = False
+    settings: ModelSettings, sentences: Sequence[Tokens], *, neighbours: bool = False, longest: int | None = None
 ) -> tuple[Encoder, Tokenizer]:
     """The encoder that `settings` name and its tokenizer; the embedded one reads just the words of `sentences`.
 
     It sees words with their `neighbours` where that is asked for: attention would need many examples to find out how
-    much the word before a name says about it.
+    much the word before a name says about it. Words behind as many as the `longest` training sentence has are seen
+    next to the place of its last one.
     """
     if settings.encoder != EMBEDDED:
         return load_encoder(settings.encoder)
@@ -266,6 +274,7 @@ def new_encoder(
         max_position_embeddings=sizes.longest,
         model_max_length=sizes.longest,
         neighbours=neighbours,
+        longest=longest,
     )
     return Bert(config), tokenizer
 

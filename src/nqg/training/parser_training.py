@@ -78,9 +78,9 @@ class ParserTraining:
         examples, grammar = distinct(examples), grammar.typed_by(target_grammar if model.typed else None)
         forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
-        words, frequent = encoder_words(grammar, examples)
+        words, frequent, most = encoder_words(grammar, examples)
         frequent = frequent if model.encoder == EMBEDDED else None
-        encoder, tokenizer = new_encoder(model, [words], neighbours=frequent is not None)
+        encoder, tokenizer = new_encoder(model, [words], neighbours=frequent is not None, longest=most)
         scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
         self.model, self.settings = SavedModel(grammar, scorer, tokenizer, model, target_grammar), training
         longest, sources = self.model.max_length, list[str]()
@@ -115,13 +115,16 @@ def distinct(examples: Sequence[Example]) -> Sequence[Example]:
     return examples if isinstance(examples, MappedExamples) else distinct_pairs(examples)
 
 
-def encoder_words(grammar: Grammar, examples: Sequence[Example]) -> tuple[list[str], set[str] | None]:
-    """The words that an encoder from scratch reads and, where there is free text, those that it may rely on."""
-    seen = Counter(word for view in views(grammar, [each.source_tokens for each in examples]) for word in set(view))
+def encoder_words(grammar: Grammar, examples: Sequence[Example]) -> tuple[list[str], set[str] | None, int]:
+    """The words that an encoder from scratch reads, where there is free text those that it may rely on, and how many
+    the longest sentence has.
+    """
+    sentences = views(grammar, [each.source_tokens for each in examples])
+    seen, most = Counter(word for view in sentences for word in set(view)), max(map(len, sentences), default=0)
     if grammar.slots is None or not grammar.slots.free_text:
-        return sorted(seen), None
+        return sorted(seen), None, most
     frequent = {word for word, count in seen.items() if count >= FREQUENT or word in grammar.words}
-    return sorted({*seen, *SHAPES}), frequent
+    return sorted({*seen, *SHAPES}), frequent, most
 
 
 @dataclass(frozen=True, slots=True)
