@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -10,10 +11,11 @@ from nqg.data.examples import Example
 from nqg.errors import NqgError, UnknownName
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
-from nqg.induction import choice
+from nqg.induction import choice, search
+from nqg.induction.candidates import candidates
 from nqg.induction.choice import ALTERNATIVES, chosen_settings, trials
 from nqg.induction.corpus import lexical_rules, underivable
-from nqg.induction.description_length import DescriptionLength, description_length, grammar_bits
+from nqg.induction.description_length import DescriptionLength, data_bits, description_length, grammar_bits
 from nqg.induction.induce import Induction, induce
 from nqg.induction.settings import InductionSettings
 
@@ -82,12 +84,36 @@ def test_where_many_rules_are_left_the_search_does_not_return_unless_that_is_giv
     assert all(trial.best.returning for trial in trials(PAIRS, {"returning": True}))
 
 
-def test_when_time_is_over_the_trial_under_way_does_not_count() -> None:
-    assert list(trials(PAIRS, is_over=lambda: True)) == []
-    asked = iter([False] * 10_000)
-    first = next(trials(PAIRS, is_over=lambda: next(asked)))
+def test_when_the_budget_is_spent_the_trial_under_way_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(trials(PAIRS, is_over=lambda _: True)) == []
+    spent: list[int] = []
+
+    def noted(evaluations: int) -> bool:
+        spent.append(evaluations)
+        return False
+
+    found = list(trials(PAIRS, is_over=noted))
+    assert spent == sorted(spent)
+    first = next(trials(PAIRS))
     assert str(first) == "as it begins"
     assert first.best == InductionSettings.automatic()
+    for budget in (spent[0] - 1, spent[-1] // 2, spent[-1]):
+        cut = list(trials(PAIRS, is_over=lambda evaluations, most=budget: evaluations > most))  # type: ignore[misc]
+        assert cut == found[: len(cut)]
+        assert (len(cut) == len(found)) == (budget == spent[-1])
+        monkeypatch.setattr(choice, "BUDGET", budget)
+        assert chosen_settings(PAIRS) == (cut[-1].best if cut else InductionSettings.automatic())
+
+
+def test_evaluations_are_those_of_all_searches_of_an_induction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches that are begun again, and those of returning, count as well."""
+    asked = [mock.Mock(wraps=data_bits), mock.Mock(wraps=candidates)]
+    monkeypatch.setattr(search, "data_bits", asked[0])
+    monkeypatch.setattr(search, "candidates", asked[1])
+    induction = Induction(PAIRS, InductionSettings.automatic().changed(shortest=4, stages=3, factoring=True))
+    for _ in induction.steps():
+        pass
+    assert induction.evaluations == sum(each.call_count for each in asked)
 
 
 def test_repetitions_change_nothing() -> None:

@@ -37,7 +37,7 @@ from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.slots import with_slots
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
-from nqg.induction.choice import BUDGET as SECONDS
+from nqg.induction.choice import BUDGET as EVALUATIONS
 from nqg.induction.choice import trials
 from nqg.induction.description_length import DescriptionLength, description_length
 from nqg.induction.induce import Induction
@@ -84,11 +84,11 @@ LEXICAL = rules("lexical", words="Start with rules for words and tokens that occ
 RETURNING = rules("returning", words="Try to do without each rule, and search its examples again.")
 FITTED = objective("fitted", "", "Weigh derivations by fitted probabilities where grammars are compared.")
 BUDGET = typer.Option(
-    SECONDS,
+    EVALUATIONS,
     "--budget",
-    metavar="SECONDS",
-    min=0.0,
-    help="Most processor time to spend on choosing settings.",
+    metavar="EVALUATIONS",
+    min=0,
+    help="Most looks at grammars, a millisecond or two each, to choose settings.",
     rich_help_panel="Search",
 )
 PRUNING = rules("pruning", words="Finally, remove rules that no example needs.")
@@ -119,7 +119,7 @@ def induce(
     pruning: bool | None = PRUNING,
     max_non_terminals: int | None = MAX_NON_TERMINALS,
     seed: int | None = SEED,
-    budget: float = BUDGET,
+    budget: int = BUDGET,
     seed_rules: Path | None = SEED_RULES,
     target_grammar: Path | None = TARGET_GRAMMAR,
     trace: Path | None = TRACE,
@@ -157,7 +157,9 @@ def induce(
                 recorded = read_dataclass(InductionSettings, read_trace(resume).header.settings, "the settings", resume)
                 base = recorded.changed(**given)
             else:
-                base = choose_settings(examples, given, legal, budget)
+                base, is_cut = choose_settings(examples, given, legal, budget)
+                if is_cut:
+                    err.print(f"settings are the best of the trials in {budget:,} evaluations; --budget allows more")
         detail(f"[induction] {in_words(base)}")
         seeds += Grammar.read(seed_rules, base.max_non_terminals) if seed_rules else ()
         induced = run(examples, base, seeds, legal, trace, resume)
@@ -197,21 +199,25 @@ def _print_report(induced: Induced, examples: int) -> None:
 
 
 def choose_settings(
-    examples: Sequence[Example], given: Mapping[str, Any], legal: TargetGrammar | None, budget: float = SECONDS
-) -> InductionSettings:
-    """The settings that lead to the shortest description in trials, as many as `budget` seconds allow."""
+    examples: Sequence[Example], given: Mapping[str, Any], legal: TargetGrammar | None, budget: int
+) -> tuple[InductionSettings, bool]:
+    """The settings that lead to the shortest description in trials, and whether `budget` did not allow all of them."""
     best = InductionSettings.automatic().changed(**given)
-    started, end = time.monotonic(), time.process_time() + budget
+    started, is_cut = time.monotonic(), False
+
+    def is_over(evaluations: int) -> bool:
+        nonlocal is_cut
+        is_cut = evaluations > budget
+        return is_cut or stop.is_set()
+
     with stop_requests() as stop, search_line(stop) as line:
-        for trial in trials(examples, given, legal, lambda: stop.is_set() or time.process_time() > end):
+        for trial in trials(examples, given, legal, is_over):
             best = trial.best
             line.show(f"choosing settings: {trial}", trial.rules, trial.length.total, time.monotonic() - started)
             detail(f"[trial] {trial}: {trial.rules:,} rules, {trial.length.total:,.1f} bits{', best' * trial.is_best}")
         if stop.is_set():
             raise KeyboardInterrupt("the trials were stopped")
-    if time.process_time() > end:
-        err.print(f"settings are the best found in {budget:g} s; more time can be given with --budget")
-    return best
+    return best, is_cut
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ NOTHING_SHARED = (
 TEXT_WARM_UP = 100  # steps; where any words may be free text, a model that learns fast is sure too soon
 FEW = 1000  # examples, of which one thread learns as fast as several
 TEXT_OPTIONS = ("sentences", "casing", "programs", "today")
-SECONDS_AN_EXAMPLE = 0.1  # of trials that choose the settings of induction
+SAVE_EVERY = 32  # steps of a parser, unless the user says otherwise
+EVALUATIONS_AN_EXAMPLE = 100  # in trials that choose the settings of induction
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +316,7 @@ class TrainingRun:
     """Where a training keeps what it needs to continue, how often it is saved, and which processes take part."""
 
     folder: Path
-    save_every: int
+    save_every: int | None  # steps; None: as suits what is trained
     cache: ForestCache | None
     curves: Path | None  # where TensorBoard's files go
     processes: Processes
@@ -323,7 +324,7 @@ class TrainingRun:
 
     @classmethod
     def towards(
-        cls, output: Path, device: str | None, *, save_every: int, use_cache: bool, curves: Path | None
+        cls, output: Path, device: str | None, *, save_every: int | None, use_cache: bool, curves: Path | None
     ) -> TrainingRun:
         """The run that leads to a model at `output`; of several processes, only the main one prints."""
         if curves:
@@ -352,8 +353,8 @@ class TrainingRun:
             config = RunConfig.of("choice", examples, target_grammar=sha256(str(legal))).fingerprint
             known = read_dataclass(ChoiceRecord, read_json(path), "the choice", path) if path.exists() else None
             if known is None or known.config != config:
-                seconds = min(BUDGET, SECONDS_AN_EXAMPLE * len(examples))
-                known = ChoiceRecord(config, choose_settings(examples, {}, legal, seconds))
+                settings, _ = choose_settings(examples, {}, legal, min(BUDGET, EVALUATIONS_AN_EXAMPLE * len(examples)))
+                known = ChoiceRecord(config, settings)
                 self.folder.mkdir(parents=True, exist_ok=True)
                 write_text(path, json.dumps(asdict(known)) + "\n")
         detail(f"[induction] {in_words(known.settings)}")
@@ -396,7 +397,7 @@ class TrainingRun:
         seeds = [rule for rule in task.by_hand if rule.arity <= settings.max_non_terminals] + first_rules
         comments = grammar_comments(induction_config(examples, settings, seeds, types))
         path = self.folder / "grammar.txt"
-        if path.exists() and path.read_text().startswith("\n".join(comments) + "\n"):
+        if path.exists() and path.read_text(encoding="utf-8").startswith("\n".join(comments) + "\n"):
             grammar = Grammar.read(path, settings.max_non_terminals)
         else:
             found = run_induction(examples, settings, seeds, types)
@@ -440,7 +441,7 @@ class TrainingRun:
         draws = self.curves and self.processes.is_main
         writer: Any = summary_writer()(self.curves, purge_step=first + 1) if draws else None
         with progress_bar() as progress, writer or nullcontext():
-            for step in saved_steps(trainer, state, self.save_every):
+            for step in saved_steps(trainer, state, self.save_every or SAVE_EVERY):
                 speed = (step.number - first) * size / max(time.monotonic() - started, 1e-9)
                 dev = f" · dev {step.dev.exact_match:.1%}" if step.dev else dev
                 what = f"{self.label}training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s"

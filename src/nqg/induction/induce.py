@@ -69,6 +69,7 @@ class Induction:
             check_arity(rule, self.settings.max_non_terminals)
         self._sample: list[Example] = []
         self._stage = 0
+        self._evaluations = 0  # of searches that were begun again
         self._frame = Frame.of(self._examples) if self.settings.frame else None  # which targets are searched without
         sample = shortest_first(map(self._searched, self._examples), self.settings.shortest)
         if not sample:
@@ -138,6 +139,11 @@ class Induction:
         return len(self._search.rules)
 
     @property
+    def evaluations(self) -> int:
+        """How often grammars were looked at so far: the same on every machine, unlike the time that it takes."""
+        return self._evaluations + self._search.evaluations
+
+    @property
     def spared_bits(self) -> float:
         """What lexical rules cost that are there for new sentences, since no example needs them."""
         return self._search.spared_bits()
@@ -180,6 +186,7 @@ class Induction:
     def _begun_again(self, phase: Phase, examples: Sequence[Example]) -> InductionStep:
         """The step that begins a search anew with the rules found so far and more examples."""
         rules, before = dict.fromkeys(self._rules()), self.length
+        self._evaluations += self._search.evaluations
         self._begin(examples, rules)
         after = self.length
         return InductionStep(

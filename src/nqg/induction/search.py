@@ -278,6 +278,7 @@ class Search:
         self._phase, self._has_changed = Phase.SPLITTING, False
         self._returned: LabelRule | None = None  # the last rule that was done without, while returning
         self._agenda = Agenda(self.rules, settings, settings.data_weight)
+        self.evaluations = 0  # how often grammars were looked at, which takes most of the time
         self.refresh()
 
     @property
@@ -348,6 +349,7 @@ class Search:
 
         When factoring, also the best parts of all splits, each with the other one as companion.
         """
+        self.evaluations += 1
         for rule, found in zip(rules, candidates(rules, self._grammar.arrays, self.splits), strict=True):
             for proposed in sorted(found):
                 self._agenda.propose(proposed, rule, Replacement(self.rules[rule]))
@@ -388,6 +390,7 @@ class Search:
 
     def _data_bits(self, examples: Int64Array, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> FloatArray:
         """The data bits of some examples if the grammar were changed."""
+        self.evaluations += 1
         return data_bits(self._grammar.switched(added, removed), *self.corpus.select(examples))
 
     def _encode(self, rules: Sequence[LabelRule]) -> None:
@@ -480,8 +483,7 @@ class Search:
         if rule in self.lexicon or rule.source == rule.target:
             return None
         touched = np.flatnonzero(self.corpus.touched_by([rule]))
-        bits = data_bits(self._grammar.switched((), [rule]), *self.corpus.select(touched))
-        lost = touched[~np.isfinite(bits)]
+        lost = touched[~np.isfinite(self._data_bits(touched, (), [rule]))]
         if len(lost) == 1:
             return None
         back = [self.corpus.pair(number) for number in lost[:PUT_BACK]]
@@ -491,8 +493,10 @@ class Search:
         search = Search(others, rules, settings, splits, self.lexicon)
         for _ in search._splitting_moves(back):
             pass
+        self.evaluations += search.evaluations
         if len(lost) > PUT_BACK:
             search = Search(self.corpus, search.rules, settings, splits, self.lexicon)
+            self.evaluations += search.evaluations
         is_found = rule not in search.rules and bool(np.all(np.isfinite(search.data_bits)))  # it may be an example
         return search if is_found else None
 
