@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from nqg.answers import exact_match
 from nqg.errors import NqgError, UnknownName
 from nqg.inference.hybrid import TokenSystem, load_model, load_system
+from nqg.seq2seq.fine_tuning import SAVE_EVERY, FineTuning
+from nqg.training.records import TrainingStep
 from training_command import EXAMPLES, nqg
 from typed_commands import typed
 
@@ -80,6 +83,42 @@ def test_what_does_not_fit_a_baseline_is_refused_by_name() -> None:
     assert "--grammar" in refused.output
     assert "is for models with a grammar; omit it with --system cgps" in refused.output
     assert not Path("model").exists()
+
+
+@pytest.mark.parametrize("words", [("--no-cache",), ("--hold-out", "template"), ("--least-precision", "0.8")])
+def test_what_only_a_grammar_can_use_is_refused_also_where_it_says_the_default(words: tuple[str, ...]) -> None:
+    refused = nqg(*BRIEF, *words)
+    assert refused.exit_code == 2
+    assert words[0] in refused.output
+    assert "is for models with a grammar; omit it with --system cgps" in refused.output
+
+
+@pytest.mark.parametrize(("words", "kept"), [((), 500), (("--save-every", "4"), 4)])
+def test_as_many_steps_as_the_user_says_can_be_lost(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], kept: int
+) -> None:
+    assert intervals(monkeypatch, *BRIEF, *words) == [kept]
+
+
+def test_a_fallback_is_saved_as_often_as_its_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = ("train.tsv", "-o", "both", "--grammar", "rules.txt", "--steps", "3", "--folds", "2", "--device", "cpu")
+    fallback = ("--seq2seq", "cgps", "--seq2seq-steps", "3", "--gate")
+    assert intervals(monkeypatch, *both, *fallback, "--save-every", "4") == [4, 4, 4]
+
+
+def intervals(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[int]:
+    """After how many steps each fine-tuning of a training is saved."""
+    found: list[int] = []
+    steps = FineTuning.steps
+
+    def watched(self: FineTuning, state: Path, save_every: int = SAVE_EVERY) -> Iterator[TrainingStep]:
+        found.append(save_every)
+        return steps(self, state, save_every)
+
+    monkeypatch.setattr(FineTuning, "steps", watched)
+    result = nqg(*words)
+    assert result.exit_code == 0, result.output
+    return found
 
 
 def test_a_command_that_needs_rules_says_that_there_are_none() -> None:

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ from nqg.cli.terminal import STOPPED
 from nqg.cli.training_run import TrainingRun
 from nqg.data.examples import Example, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
-from nqg.evaluation.calibration import GateTrial, fold_trials
+from nqg.evaluation.calibration import GateTrial, fitted_calibrator, fold_trials
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import infer_target_grammar
 from nqg.induction.choice import chosen_settings
 from nqg.induction.settings import InductionSettings
+from nqg.model.confidence import Calibrator
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Trainer
 from training_command import BRIEF, EXAMPLES, files, nqg
@@ -351,3 +353,15 @@ def test_the_scores_on_dev_examples_are_kept_in_the_model_with_their_data() -> N
     assert (measured.data.name, measured.data.examples) == ("dev.tsv", 3)
     assert measured.scores == pytest.approx({"accuracy": 1 / 3, "coverage": 2 / 3, "precision": 1 / 2})
     assert "on `dev.tsv`, 3 examples" in Path("mine/README.md").read_text()
+
+
+@pytest.mark.parametrize(("trials", "right", "is_said"), [(10, 0, True), (9, 0, False), (10, 1, False)])
+def test_where_no_held_out_example_was_answered_rightly_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, trials: int, right: int, is_said: bool
+) -> None:
+    def found(*arguments: Any) -> Calibrator:
+        return replace(fitted_calibrator(*arguments), trials=trials, right=right)
+
+    monkeypatch.setattr(train, "fitted_calibrator", found)
+    result = nqg("train.tsv", "-o", "mine", "--like", "scan", "--steps", "2", "--folds", "2")
+    assert ("none of these was right" in result.stderr) == is_said

@@ -59,16 +59,15 @@ class FallbackOptions:
         self,
         examples: Sequence[Example],
         device: str | None,
-        folder: Path,
-        label: str = "",
+        run: TrainingRun,
         dev: Sequence[Example] = (),
         grammar: Grammar | None = None,
     ) -> FineTuning:
-        from nqg.seq2seq.fine_tuning import FineTuning  # which loads transformers
+        from nqg.seq2seq.fine_tuning import SAVE_EVERY, FineTuning  # which loads transformers
 
-        folder.mkdir(parents=True, exist_ok=True)
+        run.folder.mkdir(parents=True, exist_ok=True)
         if self.augmentation and grammar:
-            examples = self._taught(self.augmentation, examples, grammar, device, label)
+            examples = self._taught(self.augmentation, examples, grammar, device, run.label)
         training = self.training
         if self.fits_data:  # a small model needs small batches of few examples, and ends early
             size = fitting_batch(len(examples), training.batch_size)
@@ -76,8 +75,8 @@ class FallbackOptions:
         fine_tuning = FineTuning(examples, self.settings, training, dev=dev, device=device)
         if fine_tuning.truncation.first is not None:
             err.print(str(fine_tuning.truncation))
-        steps = fine_tuning.steps(folder / "seq2seq.safetensors")
-        for _ in tracked(steps, f"{label}fine-tuning", training.steps):
+        steps = fine_tuning.steps(run.folder / "seq2seq.safetensors", run.save_every or SAVE_EVERY)
+        for _ in tracked(steps, f"{run.label}fine-tuning", training.steps):
             pass
         return fine_tuning
 
@@ -116,6 +115,7 @@ class FallbackOptions:
 OF_A_GRAMMAR = (
     *("grammar", "earlier", "like", "rules", "target_grammar", "database", "typed", "keep_going", "encoder", "forests"),
     *("seq2seq", "seq2seq_steps", "seq2seq_batch_size", "augment", "gate", "fold_count", "tensorboard"),
+    *("no_cache", "hold_out", "least_precision"),
 )
 
 
@@ -140,7 +140,7 @@ def train_baseline(context: typer.Context, chosen: ProjectSettings, baseline: Fa
     run = TrainingRun.towards(output, device, save_every=given["save_every"], use_cache=False, curves=None)
     context.with_resource(run.locked())
     with run.continued_later():
-        tuning = baseline.fine_tuned(examples, device, run.folder, dev=held_out)
+        tuning = baseline.fine_tuned(examples, device, run, dev=held_out)
     records, best, seq2seq = tuning.trainer.records, tuning.trainer.best, tuning.seq2seq
     if run.processes.is_main:
 

@@ -60,6 +60,12 @@ file_option = partial(typer.Option, rich_help_panel="Files")
 OUTPUT = file_option(..., "-o", "--output", metavar="FOLDER", help="Where to write the model.")
 PLOT = file_option(None, "--plot", metavar="FILE", help="Draw loss and dev accuracy over the steps, .png or .svg.")
 
+FEWEST_TO_JUDGE = 10  # answers to held-out examples
+NONE_RIGHT = (
+    "warning: none of these was right, so what the model does with new combinations is not to be trusted: read the "
+    "rules (`nqg inspect`), and give more examples of each construction. docs/your-data.md tells more"
+)
+
 model_option = partial(typer.Option, None, rich_help_panel="Model")
 SYSTEM = model_option(
     "--system",
@@ -148,7 +154,14 @@ running_option = partial(typer.Option, rich_help_panel="Running")
 PRECISION = training_setting(
     "precision", "auto|bf16|float32", "Precision of the encoder; auto is bf16 on GPUs.", panel="Running"
 )
-SAVE_EVERY = running_option(32, "--save-every", metavar="N", min=1, help="Steps that a kill can cost at most.")
+SAVE_EVERY = running_option(
+    None,
+    "--save-every",
+    metavar="N",
+    min=1,
+    help="Steps that a kill can cost at most.",
+    show_default="32; of a fallback or with --system, 500",
+)
 NO_CACHE = running_option(False, "--no-cache", metavar="", help="Rebuild forests, and do not keep them for next time.")
 FORESTS = running_option(
     None,
@@ -200,15 +213,20 @@ FOLDS_OPTION = confidence_option(
     show_default="8; with free text, or of fewer than 200 examples, 5; of more than 2,000 4",
 )
 HOLD_OUT = confidence_option(
-    "template", "--hold-out", metavar="KIND", help=f"What is held out together: {', '.join(HELD_OUT)}."
+    None,
+    "--hold-out",
+    metavar="KIND",
+    help=f"What is held out together: {', '.join(HELD_OUT)}.",
+    show_default=HeldOut.TEMPLATE.value,
 )
 PRECISION_WANTED = confidence_option(
-    LEAST_PRECISION,
+    None,
     "--least-precision",
     metavar="P",
     min=0.0,
     max=1.0,
     help="With free text, abstain below the confidence from which on held-out answers are right this often.",
+    show_default=str(LEAST_PRECISION),
 )
 
 
@@ -244,7 +262,7 @@ def train(
     evaluate_every: int | None = EVALUATE_EVERY,
     patience: int | None = PATIENCE,
     precision: str | None = PRECISION,
-    save_every: int = SAVE_EVERY,
+    save_every: int | None = SAVE_EVERY,
     no_cache: bool = NO_CACHE,
     forests: Path | None = FORESTS,
     tensorboard: Path | None = TENSORBOARD,
@@ -255,8 +273,8 @@ def train(
     augment: int | None = AUGMENT,
     gate: bool = GATE,
     fold_count: int | None = FOLDS_OPTION,
-    hold_out: str = HOLD_OUT,
-    least_precision: float = PRECISION_WANTED,
+    hold_out: str | None = HOLD_OUT,
+    least_precision: float | None = PRECISION_WANTED,
     as_json: bool = JSON,
 ) -> None:
     """Train a parser: a grammar, and a model that ranks its derivations.
@@ -272,7 +290,7 @@ def train(
     if system is not None and fallback:
         train_baseline(context, chosen, fallback)
         return
-    validation = CrossValidation.chosen(fold_count, hold_out, gate=gate)
+    validation = CrossValidation.chosen(fold_count, hold_out or HeldOut.TEMPLATE.value, gate=gate)
     task = TrainingTask.read(context.params, chosen, before)
     run = TrainingRun.towards(output, task.device, save_every=save_every, use_cache=not no_cache, curves=tensorboard)
     context.with_resource(run.locked())
@@ -280,11 +298,12 @@ def train(
     with run.continued_later():
         training = run.trained(task := run.with_settings(task))
         pairs, known = task.as_typed(task.examples), training.model.grammar
-        second = fallback.fine_tuned(pairs, task.device, run.folder, grammar=known).seq2seq if fallback else None
+        second = fallback.fine_tuned(pairs, task.device, run, grammar=known).seq2seq if fallback else None
         trials = validation.trials(task, run, training, fallback) if validation else []
     if run.processes.is_main:
         if trials:
-            calibrator = fitted_calibrator(Parser(training.model), task.examples, trials, least_precision)
+            least = LEAST_PRECISION if least_precision is None else least_precision
+            calibrator = fitted_calibrator(Parser(training.model), task.examples, trials, least)
             training.model = replace(training.model, calibrator=calibrator)
         training.model = task.with_rules_by_hand(training.model)
         write_more = fallback.writer(second, training.model, trials) if fallback and second else None
@@ -405,7 +424,7 @@ class CrossValidation:
             assert fallback is not None, "asked for by a gate"
             brief = replace(fallback, training=shorter(fallback.training))
             learned = task.as_typed(examples)
-            seq2seq = brief.fine_tuned(learned, task.device, run.folder, run.label, grammar=grammars[-1]).seq2seq
+            seq2seq = brief.fine_tuned(learned, task.device, run, grammar=grammars[-1]).seq2seq
             legal = task.target_grammar and with_values(task.target_grammar, task.text.slots.quotes)
             system: System = LegalSeq2seq(seq2seq, legal) if legal else seq2seq
             return TypedSystem(system, task.values) if task.values else system
@@ -468,3 +487,5 @@ def _print_report(
         out.print(f"{scores.examples:,} dev examples, best after step {values['best_step']:,}: {scores}")
     if calibrator:
         out.print(str(calibrator))
+        if calibrator.trials >= FEWEST_TO_JUDGE and not calibrator.right:
+            err.print(NONE_RIGHT)
