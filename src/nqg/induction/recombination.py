@@ -1,17 +1,17 @@
 """Good-enough compositional data augmentation (GECA; Andreas, 2020): what occurs in the same place may be exchanged.
 
 A fragment is a span of words and a part of the program, an environment is what remains of the example without it. Two
-fragments that share an environment are interchangeable in all others. No grammar is induced, and none is needed. A part
-is an argument; where a program is a mere sequence, one token and one word are taken out, wherever they stand.
+fragments that share an environment are interchangeable in all others, unless known sentences mostly contradict it. No
+grammar is induced, and none is needed. A part is an argument; where a program is a mere sequence, one token and one
+word are taken out, wherever they stand.
 """
 
 from __future__ import annotations
 
 import random
-from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice, pairwise, permutations, product
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise, permutations, product
 from typing import NamedTuple
 
 from nqg.data.examples import Example, distinct_pairs
@@ -54,32 +54,31 @@ def recombined(
     """
     fragments: dict[Environment, list[PairFragment]] = defaultdict(list)
     environments: dict[PairFragment, list[Environment]] = defaultdict(list)
-    known = distinct_pairs(examples)
-    for example in known:
+    programs: dict[str, set[str]] = defaultdict(set)
+    for example in distinct_pairs(examples):
+        programs[example.source].add(example.target)
         for environment, fragment in divided(example):
             fragments[environment].append(fragment)
             environments[fragment].append(environment)
     alike = dict.fromkeys(pair for each in fragments.values() for pair in permutations(each, 2))
-    ends = list(accumulate(len(environments[fragment]) for fragment, _ in alike))
-    exchanges = list(alike)
-
-    def drawn() -> Iterator[tuple[str, str]]:
-        for number in shuffled(ends[-1] if ends else 0, random.Random(seed)):
-            at = bisect(ends, number)
-            fragment, instead = exchanges[at]
-            yield environments[fragment][number - ends[at]].filled(instead)  # counted from the end
-
-    new = unseen(drawn(), {example.source for example in known})
+    exchanges = [
+        (environment, instead)
+        for fragment, instead in alike
+        if _is_confirmed([each.filled(instead) for each in environments[fragment]], programs)
+        for environment in environments[fragment]
+    ]
+    random.Random(seed).shuffle(exchanges)
+    new = unseen((environment.filled(instead) for environment, instead in exchanges), programs)
     return list(islice(filter(is_legal, new), count))
 
 
-def shuffled(size: int, chance: random.Random) -> Iterator[int]:
-    """The numbers below `size` in a random order, of which no more are made than are asked for."""
-    moved: dict[int, int] = {}  # a number that stands in the place of another, as in a shuffled list
-    for at in range(size):
-        chosen = chance.randrange(at, size)
-        yield moved.get(chosen, chosen)
-        moved[chosen] = moved.pop(at, at)
+def _is_confirmed(pairs: Iterable[tuple[str, str]], programs: Mapping[str, Collection[str]]) -> bool:
+    """Whether at least half of the pairs whose sentences are known have programs of theirs.
+
+    `walk and walk` and `walk after walk` are the same, but that does not make `and` and `after` interchangeable.
+    """
+    right = [target in programs[source] for source, target in pairs if source in programs]
+    return 2 * sum(right) >= len(right)
 
 
 def unseen(pairs: Iterable[tuple[str, str]], sentences: Collection[str]) -> Iterator[Example]:
