@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,8 +16,9 @@ from typer.testing import Result
 
 from nqg.cli import terminal
 from nqg.data.dataset import read_split
-from nqg.data.examples import Example, read_examples, write_examples
+from nqg.data.examples import Example, fit_text, read_examples, tokenized, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
+from nqg.text.preprocessing import TextSettings
 from typed_commands import typed
 
 EXAMPLES = [
@@ -24,6 +26,17 @@ EXAMPLES = [
     for f in "abcd"
     for g in "abcd"
     for x in ("m0", "m1", "all")
+]
+RAW = [
+    Example(f"Turn {state} the {device}, the {room} one!", f'set(device={device}, room="{room}", state={state})')
+    for device in ("lamp", "fan", "heater")
+    for room in ("hall", "home office", "attic")
+    for state in ("on", "off")
+] + [
+    Example(f"{verb} the {device} to {level}", f"{verb}({device}, {level}{', slow=yes' * (level > 20)})")
+    for device in ("lamp", "fan", "heater")
+    for verb in ("dim", "raise")
+    for level in (10, 20, 30)
 ]
 QUICK = ("--moves", "3000", "--restarts", "2")
 
@@ -209,6 +222,58 @@ def test_nothing_is_written_when_the_search_fails() -> None:
     with pytest.raises(NqgError, match=r"no split with a compound divergence of 0\.99 was found"):
         nqg("tmcd", "mine.tsv", "-o", "out", "--target-divergence", "0.99", *QUICK)
     assert not Path("out").exists()
+
+
+@pytest.fixture
+def _raw_data() -> None:
+    write_examples("raw.tsv", RAW)
+    tokens = tokenized(RAW, fit_text(RAW, TextSettings(slots="given")))
+    write_examples("tokens.tsv", tokens)
+
+
+def measured(folder: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = json.loads(
+        typed("audit", f"{folder}/train.tsv", f"{folder}/test.tsv", "--json").stdout
+    )
+    return found[0]
+
+
+@pytest.mark.usefixtures("_raw_data")
+def test_the_divergence_of_raw_programs_is_what_an_audit_finds() -> None:
+    made_by = json.loads(nqg("tmcd", "raw.tsv", "-o", "out", "--test-size", "8", *QUICK, "--json").stdout)["made_by"]
+    found = measured("out")
+    assert made_by["compound_divergence"] == pytest.approx(found["compound_divergence"], abs=1e-6)
+    assert made_by["atom_divergence"] == pytest.approx(found["atom_divergence"], abs=1e-6)
+    assert found["unseen_atom_examples"] == 0
+
+
+@pytest.mark.usefixtures("_raw_data")
+@pytest.mark.parametrize("seed", ["0", "1", "2"])
+def test_no_template_of_raw_programs_is_on_two_sides(seed: str) -> None:
+    nqg("template", "raw.tsv", "-o", "out", "--seed", seed)
+    assert measured("out")["shared_templates"] == 0
+
+
+@pytest.mark.usefixtures("_raw_data")
+def test_the_length_of_raw_programs_is_counted_in_tokens() -> None:
+    nqg("length", "raw.tsv", "-o", "out", "--by", "target")
+    lengths = measured("out")["lengths"]
+    assert max(map(int, lengths["train"]["target"])) <= min(map(int, lengths["test"]["target"]))
+
+
+@pytest.mark.usefixtures("_raw_data")
+@pytest.mark.parametrize(
+    "words",
+    [("length", "--by", "target"), ("template",), ("template", "--blank", "= o[nf]+"), ("tmcd", *QUICK)],
+    ids=["length", "template", "blank", "tmcd"],
+)
+def test_raw_programs_are_split_like_tokenised_ones_and_stay_as_they_are(words: tuple[str, ...]) -> None:
+    for data in ("raw", "tokens"):
+        nqg(*words, f"{data}.tsv", "-o", data)
+    raw, tokens = (read_split(Path(data, "split.json")) for data in ("raw", "tokens"))
+    assert (raw.train, raw.test) == (tokens.train, tokens.test)
+    lines = Path("raw.tsv").read_text().splitlines()
+    assert Path("raw/test.tsv").read_text().splitlines() == [lines[position] for position in raw.test]
 
 
 @pytest.mark.parametrize("name", ["geoquery", "spider"])

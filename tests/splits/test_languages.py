@@ -20,6 +20,7 @@ from nqg.splits.compounds import LANGUAGES, language_of, likely_language
         ("[IN:GET_WEATHER [SL:DATE today ] ]", "brackets"),
         ("I_TURN_LEFT I_JUMP", "tokens"),
         ("selection", "tokens"),
+        ("SELECT ?x WHERE { ?x a film }", "brackets"),
     ],
 )
 def test_a_target_looks_like_its_language(target: str, name: str) -> None:

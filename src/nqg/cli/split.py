@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import typer
 
 from nqg.cli.terminal import JSON, make_folder, out, progress_bar, report_written
 from nqg.data.dataset import Dataset, Split, read_split, write_split
-from nqg.data.examples import fit_text, read_examples, required_examples, tokenized, write_examples
+from nqg.data.examples import Example, fit_text, read_examples, required_examples, tokenized, write_examples
 from nqg.errors import NqgError
 from nqg.splits.audit import audit_text, audits, write_plot
 from nqg.splits.compounds import LANGUAGES, language_of
@@ -20,6 +20,7 @@ from nqg.splits.partition import Side
 from nqg.splits.split import split as divide
 from nqg.splits.tmcd import Method, TmcdSettings
 from nqg.text.preprocessing import TextSettings
+from nqg.text.programs import fit_programs
 
 HELP = """Divide a dataset into train and test: random, length, template or tmcd.
 
@@ -164,7 +165,7 @@ def _divide_file(given: Mapping[str, Any], method: str) -> None:
             reason = f"'{text}' is neither a number of examples nor a share such as 0.25"
             raise typer.BadParameter(reason, param_hint=f"--{part}-size") from error
     examples = required_examples(data)
-    made = divide(examples, method, **options)
+    made = divide(_with_tokenized_programs(examples), method, **options)
     source = {"data": data.name, "data_sha256": Dataset(data.name, examples).fingerprint}
     made = replace(made, made_by={**made.made_by, **source})
     extension = "".join(data.suffixes[-2:] if data.suffix == ".gz" else data.suffixes[-1:])
@@ -187,6 +188,14 @@ def _divide_file(given: Mapping[str, Any], method: str) -> None:
         divergence = "" if reached is None else f"; compound divergence {reached:.4f}"
         out.print(", ".join(f"{size:,} {part}" for part, size in sizes.items()) + divergence)
     report_written(folder / "split.json", *files.values())
+
+
+def _with_tokenized_programs(examples: Sequence[Example]) -> Sequence[Example]:
+    """Examples with programs as `audit` sees them; sentences, and programs that are tokenised already, stay."""
+    programs = fit_programs(example.target for example in examples)
+    if programs.scheme == "spaces":
+        return examples
+    return [replace(example, target=" ".join(programs.normalized(example.target))) for example in examples]
 
 
 def audit(

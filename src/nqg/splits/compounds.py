@@ -198,7 +198,8 @@ def likely_language(examples: Sequence[Example]) -> Language:
     votes: Counter[str] = Counter()
     for example in examples:
         target = example.target
-        if target.lower().split(maxsplit=1)[:1] == ["select"]:
+        words = target.lower().split()
+        if words[:1] == ["select"] and "from" in words:  # which SPARQL has not
             votes["sql"] += 1
         elif target.startswith("answer ( "):
             votes["funql"] += 1
