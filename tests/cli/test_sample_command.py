@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.examples import Example, read_examples, write_examples
+from nqg.data.examples import Example, fit_text, read_examples, write_examples
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.sampling import GrammarSampler
 from nqg.induction.settings import SamplingSettings
+from nqg.text.preprocessing import Preprocessor
 from typed_commands import typed
 
 RULES = """\
@@ -28,6 +29,24 @@ LEGAL = """\
 <room> ::= hall
 """
 TRAIN = [Example("turn on lights", "on ( light )"), Example("turn on lights in the hall", "on ( in ( light , hall ) )")]
+RAW_RULES = """\
+@number ### @number
+kitchen ### kitchen
+office ### office
+dim the NT_1 to NT_2 percent ### dim ( NT_1 , NT_2 )
+set the NT_1 to NT_2 degrees ### heat ( NT_1 , NT_2 )
+NT_1 and NT_2 ### NT_1 ; NT_2
+"""
+RAW = [
+    *(
+        Example(f"Dim the {room} to {level} percent.", f"dim({room}, {level})")
+        for room, level in [("office", 10), ("kitchen", 40)]
+    ),
+    *(
+        Example(f"Set the {room} to {level} degrees", f"heat({room}, {level})")
+        for room, level in [("office", 18), ("kitchen", 21)]
+    ),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +97,58 @@ def test_it_says_when_the_grammar_has_fewer_pairs_and_how_well_it_foresees_other
     assert set(result.stdout.splitlines()) == {"lights\tlight", "hall\thall"}
     assert "other.tsv: 2 of 3 pairs derivable" in result.stderr
     assert "2 pairs instead of 9" in result.stderr
+
+
+@pytest.fixture
+def _raw_data() -> None:
+    Path("rules.txt").write_text(RAW_RULES)
+    write_examples("raw.tsv", [*RAW, Example("dim the office to 10 percent", "dim(office, 10)")])
+
+
+@pytest.mark.usefixtures("_raw_data")
+def test_pairs_with_values_count_where_rules_read_slots() -> None:
+    result = typed("-v", "sample", "rules.txt", "--data", "raw.tsv", "--held-out", "raw.tsv", "-n", "3")
+    assert "raw.tsv: 4 of 4 pairs derivable" in result.stderr
+    assert "raw.tsv: 5 of 5 pairs derivable" in result.stderr
+    assert "warning" not in result.stderr
+
+
+@pytest.mark.usefixtures("_raw_data")
+def test_a_model_marks_slots_as_it_was_trained_to() -> None:
+    Path("model").mkdir()
+    Path("rules.txt").rename("model/grammar.txt")
+    fit_text(RAW).write(Path("model/text.json"))
+    assert Preprocessor.read(Path("model/text.json")).slots.slots
+    write_examples("one.tsv", RAW[:1])
+    assert "one.tsv: 1 of 1 pairs derivable" in typed("-v", "sample", "model", "--data", "one.tsv", "-n", "1").stderr
+
+
+@pytest.mark.usefixtures("_raw_data")
+def test_slots_are_filled_with_values_of_the_data_alike_on_both_sides() -> None:
+    pairs = [
+        line.split("\t") for line in typed("sample", "rules.txt", "--data", "raw.tsv", "-n", "60").stdout.splitlines()
+    ]
+    assert any(" and " in source for source, _ in pairs)
+    for source, target in pairs:
+        values, written = ([word for word in side.split() if word.isdigit()] for side in (source, target))
+        assert values == written
+        assert {*values} <= {"10", "40", "18", "21"}
+        assert "@" not in source + target
+    assert len({source for source, _ in pairs}) == len(pairs)
+
+
+@pytest.mark.usefixtures("_raw_data")
+def test_without_data_there_are_no_values_for_slots() -> None:
+    assert "@number" in typed("sample", "rules.txt", "-n", "60").stdout
+
+
+@pytest.mark.parametrize(("underivable", "is_warned"), [(2, False), (3, True)], ids=["half", "more than half"])
+def test_a_warning_says_that_less_than_half_of_the_data_is_derivable(underivable: int, is_warned: bool) -> None:
+    others = [Example(f"sing {number}", f"song ( {number} )") for number in range(underivable)]
+    write_examples("other.tsv", [*TRAIN, *others])
+    shown = typed("sample", "rules.txt", "--data", "other.tsv", "-n", "1").stderr
+    assert ("warning: other.tsv: 2 of 5 pairs derivable" in shown) == is_warned
+    assert bool(shown) == is_warned
 
 
 @pytest.mark.parametrize(

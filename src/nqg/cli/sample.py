@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
 from nqg.cli.inspect import ANY_ARITY, GRAMMAR, tokenized_for
 from nqg.cli.terminal import detail, err, report_written
 from nqg.cli.types import target_grammar_named
-from nqg.data.examples import distinct_pairs, format_of, write_examples
+from nqg.data.examples import Example, distinct_pairs, fit_text, format_of, required_examples, write_examples
 from nqg.errors import NqgError
-from nqg.grammar.grammar import Grammar
+from nqg.grammar.grammar import SLOT, Grammar
+from nqg.grammar.slots import unnumbered
 from nqg.induction.sampling import GrammarSampler
 from nqg.induction.settings import SamplingSettings
+from nqg.text.mentions import Tokens
+from nqg.text.preprocessing import FILE as TEXT
+from nqg.text.preprocessing import Preprocessor
 
 DEFAULTS = SamplingSettings()
 
@@ -70,22 +79,28 @@ def sample(
     Example: nqg sample model --data train.tsv -n 20000 -o samples.tsv
 
     With --data, pairs resemble the examples: rules are drawn under other rules
-    about as often as in them. The same seed draws the same pairs.
+    about as often as in them, and slots have values of the examples. The same
+    seed draws the same pairs.
     """
     if output:
         format_of(output)  # which refuses other endings before any work
     settings = SamplingSettings(depth=depth, smoothing=smoothing, explore=explore, per_target=per_target)
-    examples = distinct_pairs(tokenized_for(source, data)) if data else []
     grammar = Grammar.read(source / "grammar.txt" if source.is_dir() else source, ANY_ARITY)
+    given = SlotExamples.read(data, source, grammar, is_distinct=True) if data else SlotExamples([])
     own = source / "target.grammar"
     if legal := target_grammar or (str(own) if own.exists() else None):
         grammar = grammar.typed_by(target_grammar_named(legal))
-    sampler = GrammarSampler(grammar, examples, settings)
+    sampler = GrammarSampler(grammar, given.examples, settings)
     if data:
-        detail(f"{data}: {sampler.fit(examples)}")
+        fit = sampler.fit(given.examples)
+        if 2 * fit.derivable < fit.pairs:
+            err.print(f"warning: {data}: {fit}; the others do not count for how often rules are drawn")
+        else:
+            detail(f"{data}: {fit}")
     if held_out:
-        err.print(f"{held_out}: {sampler.fit(tokenized_for(source, held_out))}")
-    pairs = sampler.samples(count, seed)
+        others = SlotExamples.read(held_out, source, grammar, is_distinct=False)
+        err.print(f"{held_out}: {sampler.fit(others.examples)}")
+    pairs = distinct_pairs(given.filled(sampler.samples(count, seed), random.Random(seed)))
     if not pairs:
         raise NqgError("no pair was found; raise --depth, or give other --data")
     if len(pairs) < count:
@@ -96,3 +111,53 @@ def sample(
     else:
         for pair in pairs:
             typer.echo(f"{pair.source}\t{pair.target}")
+
+
+class SlotValue(NamedTuple):
+    """A value of a slot: words of a sentence as they were typed, and what the program has for them."""
+
+    words: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotExamples:
+    """Examples as a grammar derives them, with slots in the place of values, and the values that each slot had."""
+
+    examples: Sequence[Example]
+    values: Mapping[str, list[SlotValue]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path, source: Path, grammar: Grammar, *, is_distinct: bool) -> SlotExamples:
+        """The examples in a file, marked as in training; a grammar without slots sees the values themselves."""
+        if not any(str(rule.source[0]).startswith(SLOT) for rule in grammar):
+            tokens = tokenized_for(source, path)
+            return cls(distinct_pairs(tokens) if is_distinct else tokens)
+        raw, own = required_examples(path), source / TEXT
+        text = Preprocessor.read(own) if own.exists() else fit_text(raw)
+        pairs = [text.training_sentence(example.source, example.target) for example in raw]
+        examples, seen = list[Example](), set[tuple[Tokens, Tokens]]()
+        values = defaultdict[str, list[SlotValue]](list)
+        for (sentence, target), marked in zip(pairs, text.slots.marked(pairs), strict=True):
+            if is_distinct and (sentence.words, target) in seen:  # those that differ in values alone all count
+                continue
+            seen.add((sentence.words, target))
+            examples.append(Example(" ".join(unnumbered(marked.source)), " ".join(unnumbered(marked.target))))
+            for each in marked.mentions:
+                values[each.token].append(SlotValue(sentence.typed(each.start, each.end), " ".join(each.value)))
+        return cls(examples, values)
+
+    def filled(self, pairs: Iterable[Example], rng: random.Random) -> list[Example]:
+        """Pairs with values of the examples for slots, drawn as often as there.
+
+        All places of a slot in a pair have one value: a drawn pair does not tell which of two numbers in the sentence
+        is which in the program.
+        """
+        return [self._filled(pair, rng) for pair in pairs]
+
+    def _filled(self, pair: Example, rng: random.Random) -> Example:
+        slots = [token for token in dict.fromkeys(pair.source_tokens) if token in self.values]
+        chosen = {slot: rng.choice(self.values[slot]) for slot in slots}
+        words = (chosen[each].words if each in chosen else each for each in pair.source_tokens)
+        program = (chosen[each].value if each in chosen else each for each in pair.target_tokens)
+        return Example(" ".join(words), " ".join(program))
