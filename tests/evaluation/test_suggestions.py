@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,17 @@ from hypothesis import strategies as st
 
 from nqg.data.examples import Example, read_examples
 from nqg.errors import FormatError
-from nqg.evaluation.suggestions import Suggestion, nearest_example, new_in, suggestions
+from nqg.evaluation import suggestions as module
+from nqg.evaluation.suggestions import (
+    Suggestion,
+    lately_logged,
+    logged,
+    nearest_example,
+    new_in,
+    suggested,
+    suggestions,
+)
+from nqg.files import write_text
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
@@ -112,3 +123,41 @@ def test_a_bad_line_of_a_log_is_refused_with_its_place(parser: Parser, tmp_path:
     (tmp_path / "log.jsonl").write_text(f'{{"source": "walk"}}\n{line}\n')
     with one_thread(), pytest.raises(FormatError, match=r"log\.jsonl:2: "):
         typed("suggest", str(tmp_path / "model"), str(tmp_path / "log.jsonl"))
+
+
+@given(
+    st.lists(st.sampled_from(["", "walk", "jümp\tJ", "\ufeffswim", "run\r", "a b" * 9])),
+    st.booleans(),
+    st.integers(1, 40),
+)
+def test_a_log_from_its_end_has_the_same_sentences(lines: list[str], is_closed: bool, block: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BLOCK", block)
+        log = Path(folder) / "asked.txt"
+        log.write_bytes(("\n".join(lines) + "\n" * is_closed).encode())
+        assert list(lately_logged(log))[::-1] == list(logged(log))
+
+
+def test_a_compressed_log_is_read_from_its_end_too(tmp_path: Path) -> None:
+    write_text(tmp_path / "asked.txt.gz", "walk\njump\n")
+    assert list(lately_logged(tmp_path / "asked.txt.gz")) == ["jump", "walk"]
+
+
+def test_of_a_long_log_only_the_end_is_read(parser: Parser, tmp_path: Path) -> None:
+    log, train = tmp_path / "log.jsonl", tmp_path / "train.tsv"
+    train.write_text("walk\tW\n")
+    entries = [json.dumps({"source": each}) for each in ("swim", "fly", "walk")]
+    log.write_text("\n".join(["not JSON", "{}", *entries]))
+    with one_thread():
+        assert {each.source for each in suggested(parser, log, train, 9, most=2)} == {"swim", "fly"}
+        with pytest.raises(FormatError, match=r"log\.jsonl:2: expected an object with a 'source', found {}"):
+            suggested(parser, log, train, 9, most=3)
+
+
+def test_a_log_of_known_sentences_is_not_read_to_its_start(parser: Parser, tmp_path: Path) -> None:
+    log, train = tmp_path / "asked.txt", tmp_path / "train.tsv"
+    train.write_text("walk\tW\n")
+    log.write_text("swim\n" + "walk\n" * 10)
+    with one_thread():
+        assert suggested(parser, log, train, 9, most=1) == []
+        assert [each.source for each in suggested(parser, log, train, 9, most=2)] == ["swim"]

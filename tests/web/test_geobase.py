@@ -15,6 +15,7 @@ from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.web.app import create_app
 from nqg.web.service import GeobaseLookup, Service
 
+CAPITAL = "answer ( intersection ( capital , loc_2 ( m0 ) ) )"
 GRAMMAR = Grammar.parse("""
 what is the capital of NT_1 ### answer ( intersection ( capital , loc_2 ( NT_1 ) ) )
 m0 ### m0
@@ -53,11 +54,26 @@ def test_a_sentence_of_too_many_meanings_is_not_looked_up(geobase: GeobaseLookup
     assert geobase.result(many, "answer ( m0 )") is None
 
 
-def test_the_page_answers_a_question_with_a_name_in_it(geobase: GeobaseLookup) -> None:
+@pytest.fixture(scope="module")
+def parser() -> Parser:
     tiny = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
-    examples = [Example("what is the capital of m0", "answer ( intersection ( capital , loc_2 ( m0 ) ) )")]
+    examples = [Example("what is the capital of m0", CAPITAL)]
     training = TrainingSettings(steps=1, batch_size=1)
-    parser = Parser.train(GRAMMAR, examples, model=tiny, training=training, device="cpu")
+    return Parser.train(GRAMMAR, examples, model=tiny, training=training, device="cpu")
+
+
+def test_the_page_suggests_sentences_as_they_were_written_with_their_programs(
+    geobase: GeobaseLookup, parser: Parser
+) -> None:
+    raw = ["What is the capital of Ohio?", "What is the capital of Texas?"]
+    with TestClient(
+        create_app(Service("geo", parser, geobase=geobase), examples=raw), base_url="http://localhost"
+    ) as client:
+        client.post("/api/parse", json={"sentence": "texas"})  # is answered after the suggestions
+        assert client.get("/api/model").json()["suggestions"] == [{"sentence": each, "target": CAPITAL} for each in raw]
+
+
+def test_the_page_answers_a_question_with_a_name_in_it(geobase: GeobaseLookup, parser: Parser) -> None:
     with TestClient(create_app(Service("geo", parser, geobase=geobase)), base_url="http://localhost") as client:
         question = {"sentence": "What is the capital of Ohio?", "explain": True}
         answer = client.post("/api/parse", json=question).json()

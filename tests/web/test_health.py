@@ -1,9 +1,15 @@
-"""`/health` means that a parse works."""
+"""`/health` means that a parse works, and that answers are logged where they should be."""
 
 from __future__ import annotations
 
-import torch
+from pathlib import Path
 
+import torch
+from starlette.testclient import TestClient
+
+from nqg.inference.parser import Parser
+from nqg.web.app import create_app
+from nqg.web.service import Service
 from web_service import served, tiny_parser
 
 
@@ -23,3 +29,20 @@ def test_a_model_that_cannot_be_computed_with_is_an_internal_error_and_not_healt
             weights.copy_(before)
         assert client.post("/api/parse", json={"sentence": "walk twice"}).status_code == 200
         assert client.get("/health").json() == {"status": "ok"}
+
+
+def test_a_log_that_cannot_be_written_costs_nobody_an_answer_and_is_not_healthy(parser: Parser, tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    service = Service("tiny", parser, log=folder / "asked.jsonl")
+    with TestClient(create_app(service), base_url="http://localhost", raise_server_exceptions=False) as client:
+        one = client.post("/api/parse", json={"sentence": "run twice"})
+        many = client.post("/api/batch", json={"sentences": ["run twice", "run"]})
+        assert (one.status_code, one.json()["target"]) == (200, "R R")
+        assert [each["target"] for each in many.json()["rows"]] == ["R R", "R"]
+        health = client.get("/health")
+        reason = "the log cannot be written (No such file or directory)"
+        assert (health.status_code, health.json()) == (503, {"error": reason})
+        folder.mkdir()
+        assert client.post("/api/parse", json={"sentence": "run twice"}).status_code == 200
+        assert client.get("/health").json() == {"status": "ok"}
+    assert len((folder / "asked.jsonl").read_text().splitlines()) == 1

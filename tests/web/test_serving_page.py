@@ -7,6 +7,7 @@ import re
 from fastapi.routing import APIRoute
 
 from conftest import PROJECT
+from nqg.evaluation.suggestions import LINES_A_SENTENCE
 from nqg.web.app import api
 from nqg.web.messages import MOST_READINGS
 from nqg.web.middleware import SHORTEST_TOKEN, Limits
@@ -17,6 +18,7 @@ PAGE = (PROJECT / "docs" / "serving.md").read_text(encoding="utf-8")
 def test_the_table_of_limits_is_true() -> None:
     rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \|", PAGE, flags=re.MULTILINE)
     limits = Limits()
+    most_read = LINES_A_SENTENCE * limits.reviewed
     assert {name: int(value.replace(",", "")) for name, value in rows} == {
         "bytes of a body": limits.body_bytes,
         "tokens of a sentence": limits.tokens,
@@ -26,7 +28,7 @@ def test_the_table_of_limits_is_true() -> None:
         "batches answered at a time": limits.batches,
         "readings": MOST_READINGS,
         "rules listed at a time": limits.rules,
-        "last sentences of the log that are reviewed": limits.reviewed,
+        f"last sentences of the log that are reviewed, of its last {most_read:,}": limits.reviewed,
         "sentences waiting": limits.queue_size,
         "requests answered at a time": limits.requests,
         "bytes of a request's head": limits.head_bytes,

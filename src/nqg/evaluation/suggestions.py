@@ -9,16 +9,19 @@ those before it leave open.
 from __future__ import annotations
 
 import math
+import os
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from nqg.answers import Answer
 from nqg.data.examples import Example, format_of, read_examples, tokenized
 from nqg.errors import FormatError, NqgError, Place
 from nqg.evaluation.data_checks import flaws
-from nqg.files import append_line, numbered_lines, strict_json
+from nqg.files import LONGEST_LINE, append_line, decoded, numbered_lines, strict_json
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule
 from nqg.inference.gaps import explained, gaps
 from nqg.inference.parser import Parser
@@ -26,6 +29,8 @@ from nqg.model.confidence import rule_pairs
 from nqg.text.gazetteer import Tokenize
 
 MOST = 20_000  # sentences of a log that are looked at: its last ones
+LINES_A_SENTENCE = 10  # that are read at most for each of them, where the others are known already
+BLOCK = 1 << 20  # bytes of a log that are read at a time
 CLOSED = 0.25  # what a gap is still worth after a sentence that closes it was chosen
 SURE = 0.95  # answers of more confidence teach nothing that is not known
 
@@ -45,21 +50,58 @@ class Suggestion:
 def logged(path: Path) -> Iterator[str]:
     """The sentences of a log: plain lines, examples, or lines of JSON with a `source`."""
     for place, line in numbered_lines(path):
-        if path.suffix == ".jsonl":
-            values = strict_json(line, place)
-            if not isinstance(values, dict) or not isinstance(values.get("source"), str):
-                raise FormatError(f"expected an object with a 'source', found {line[:80]}", place)
-            yield values["source"]
-        else:
-            yield line.partition("\t")[0]
+        yield _sentence(line, place)
+
+
+def _sentence(line: str, place: Place) -> str:
+    if place.path.suffix != ".jsonl":
+        return line.partition("\t")[0]
+    values = strict_json(line, place)
+    source = values.get("source") if isinstance(values, dict) else None
+    if not isinstance(source, str):
+        raise FormatError(f"expected an object with a 'source', found {line[:80]}", place)
+    return source
+
+
+def lately_logged(path: Path) -> Iterator[str]:
+    """The sentences of a log, the last one first; of a plain file no more is read than is asked for."""
+    if path.suffix == ".gz" or not path.is_file():  # where nobody can seek
+        yield from reversed(list(logged(path)))
+        return
+    for after, line in enumerate(lines_from_end(path)):
+        try:
+            yield _sentence(decoded(line, Place(path, 0)), Place(path, 0))
+        except FormatError as error:
+            raise error.at(Place(path, sum(1 for _ in lines_from_end(path)) - after)) from error
+
+
+def lines_from_end(path: Path) -> Iterator[bytes]:
+    """The lines of a file as `numbered_lines` cuts them, the last one first; blocks are read as they are needed."""
+    try:
+        with open(path, "rb") as file:
+            start = end = file.seek(0, os.SEEK_END)
+            line = b""  # whose beginning is in a block that comes before
+            while start:
+                file.seek(before := max(0, start - BLOCK))
+                block = file.read(start - before)
+                line, *lines = ((block.removesuffix(b"\n") if start == end else block) + line).split(b"\n")
+                if len(line) > LONGEST_LINE:
+                    raise FormatError(f"a line has more than {LONGEST_LINE:,} bytes", path)
+                yield from (each.removesuffix(b"\r") for each in reversed(lines))
+                start = before
+            if end:
+                yield line.removeprefix(BOM_UTF8).removesuffix(b"\r")
+    except OSError as error:
+        raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def suggested(parser: Parser, log: Path, train: Path | None, count: int, most: int = MOST) -> list[Suggestion]:
     """What to annotate of the last sentences of a log that the training file does not have."""
     examples = read_examples(train) if train else []
     known = {" ".join(example.source.split()) for example in examples}
-    sentences = [each for each in logged(log) if " ".join(each.split()) not in known]
-    return list(suggestions(parser, sentences[-most:], count, examples))
+    lately = islice(lately_logged(log), LINES_A_SENTENCE * most)
+    new = (each for each in lately if " ".join(each.split()) not in known)
+    return list(suggestions(parser, list(islice(new, most))[::-1], count, examples))
 
 
 def addable_examples(train: Path) -> list[Example]:

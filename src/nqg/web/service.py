@@ -252,7 +252,7 @@ class Service:
         self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
         self.suggestions: dict[str, str | None] = {}  # sentences to try, and their programs
-        self._model, self._tidied, self._batches = model, 0.0, 0
+        self._model, self._tidied, self._batches, self._log_trouble = model, 0.0, 0, ""
         self._batcher: Batcher[Question, Explained] | None = None
         self._counting: asyncio.Task[None] | None = None
 
@@ -288,8 +288,8 @@ class Service:
         await self._started().stop()
 
     def trouble(self) -> str:
-        """Why sentences are not being answered; nothing where they are."""
-        return self._started().trouble(self.limits.answer_timeout)
+        """Why sentences are not being answered, or answers not logged; nothing where they are."""
+        return self._started().trouble(self.limits.answer_timeout) or self._log_trouble
 
     async def explained(self, question: Question) -> Explained:
         self.limits.check_length(question.sentence)
@@ -298,9 +298,14 @@ class Service:
         return found
 
     def _note(self, answer: Answer) -> None:
+        """Count the rules of an answer and log it; a log that cannot be written is no concern of whoever asked."""
         self.usage.count(answer)
         if self.log:
-            answer.log_to(self.log)
+            try:
+                answer.log_to(self.log)
+                self._log_trouble = ""
+            except NqgError as error:
+                self._log_trouble = f"the log {str(error).removeprefix(f'{self.log}: ')}"  # anybody may ask for it
 
     async def suggested(self, count: int) -> list[Suggestion]:
         """What to annotate of the log that the training file does not have."""
@@ -355,9 +360,10 @@ class Service:
         parts = [suggested, *(examples[start : start + few] for start in range(0, len(examples), few))]
         while parts:
             try:
-                for found in await batcher.ask_all([Question(sentence) for sentence in parts[0]]):
+                answers = await batcher.ask_all([Question(sentence) for sentence in parts[0]])
+                for sentence, found in zip(parts[0], answers, strict=True):
                     if parts[0] is suggested:
-                        self.suggestions[found.answer.source] = found.answer.target
+                        self.suggestions[sentence] = found.answer.target
                     else:
                         self.usage.count(found.answer, is_example=True)
             except Busy as busy:
