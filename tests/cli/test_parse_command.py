@@ -15,7 +15,7 @@ import pytest
 from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
-from nqg.cli.parse import as_they_come
+from nqg.cli.parse import Sentence, as_they_come, prompted
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference import parser as parser_module
@@ -163,6 +163,12 @@ def test_without_a_sentence_there_is_a_prompt_with_a_history(model: str) -> None
         os.write(main, b"\x04")
         assert process.wait(60) == 0
     os.close(main)
+
+
+def test_a_prompt_without_a_history_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "readline", None)  # as on Windows
+    monkeypatch.setattr("builtins.input", lambda _: "walk twice")
+    assert next(prompted()) == [Sentence("walk twice")]
 
 
 def test_a_sentence_may_be_longer_than_names_of_files_can_be(model: str) -> None:

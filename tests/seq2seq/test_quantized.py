@@ -97,6 +97,18 @@ def test_a_folder_is_converted_once_and_few_are_kept(folder: Path, monkeypatch: 
     assert sorted(path.name for path in first.parent.iterdir()) == ["b", "c"]
 
 
+def test_what_another_process_writes_or_removes_is_let_be(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = Seq2seq.load(folder, "cpu")
+    home = convert(free, "a").parent
+    (home / ".x.1234.part").mkdir()
+    (home / "gone").symlink_to("nowhere")  # whose age nobody can tell
+    monkeypatch.setattr(quantized, "KEPT", 1)
+    assert convert(free, "b").is_dir()
+    (home / "gone").unlink()
+    assert convert(free, "c").is_dir()
+    assert sorted(path.name for path in home.iterdir()) == [".x.1234.part", "c"]
+
+
 def test_where_it_cannot_or_disagrees_pytorch_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = Seq2seq.load(folder, "cpu")
     assert QuantizedSeq2seq.load(replace(free, settings=replace(SMALL, model="cgps")), folder) is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -149,8 +150,8 @@ def from_stdin() -> Iterator[Sentence]:
 
 def prompted() -> Iterator[list[Sentence]]:
     """What somebody types, a sentence at a time; the arrow keys bring back what was typed before."""
-    import_module("readline")  # which gives `input` its history
-
+    with suppress(ImportError):  # Windows has none, and a history of its own
+        import_module("readline")  # which gives `input` its history
     while True:
         try:
             line = input("> ")

@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,8 @@ def convert(seq2seq: Seq2seq, name: str) -> Path:
         model.save_pretrained(copied)
         seq2seq.tokenizer.save_pretrained(copied)
         TransformersConverter(copied).convert(str(part), quantization="int8", force=True)
-    for old in sorted(home.iterdir(), key=lambda each: each.stat().st_mtime)[:-KEPT]:
-        shutil.rmtree(old)
+    with suppress(OSError):  # other processes remove old ones, too, and write new ones in hidden parts
+        converted = [each for each in home.iterdir() if not each.name.startswith(".")]
+        for old in sorted(converted, key=lambda each: each.stat().st_mtime)[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
     return folder
