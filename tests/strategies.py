@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import chain
 
 from hypothesis import strategies as st
 
@@ -115,9 +116,14 @@ def _larger_programs(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[l
     applied = st.builds(lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, some)
     pairs = st.lists(st.builds(lambda word, value: [word, "=", *value], PROGRAM_WORDS, inner), min_size=1, max_size=3)
     called = st.builds(lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, pairs)
+    mixed = st.builds(lambda call, pair: [*call[:-1], ",", *_between(",", pair), ")"], applied, pairs)
+    statements = st.lists(
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: list(chain(*parts))), min_size=1, max_size=3
+    )
+    block = st.builds(lambda mark, each: ["{", *_between(mark, each), "}"], st.sampled_from([".", ";"]), statements)
     listed = some.map(lambda inside: ["[", *_between(",", inside), "]"])
     joined = st.builds(_between, st.sampled_from([";", "AND", "or", "."]), st.lists(inner, min_size=2, max_size=3))
-    return applied | called | listed | joined.map(lambda inside: ["{", *inside, "}"])
+    return applied | called | mixed | block | listed | joined.map(lambda inside: ["{", *inside, "}"])
 
 
 def _between(separator: str, parts: list[list[str]]) -> list[str]:

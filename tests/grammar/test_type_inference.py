@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError
+from nqg.grammar.grammar import Rule
 from nqg.grammar.program_trees import BARE
 from nqg.grammar.target_grammar import TargetGrammar
 from nqg.grammar.type_inference import (
@@ -27,12 +28,23 @@ from nqg.grammar.type_inference import (
     infer_types,
     ladder,
 )
+from nqg.grammar.types import Signatures
 from nqg.text.programs import fit_programs
 from strategies import applications, programs
 
 TRAIN = resources.files("nqg.data") / "starter" / "train.tsv"
 RAW = [line.split("\t")[1] for line in TRAIN.read_text().splitlines()]
 STARTER = [list(fit_programs(RAW).tokenize(program)) for program in RAW]
+ROOMS = ("", " , room = hall", " , room = attic")
+SHOPS = ("", " , shop = corner", " , shop = market , day = friday")
+STATEMENTS = [
+    "ask { ?x likes m0 . ?x a person }",
+    "ask { ?x knows m1 . ?x likes m1 . ?x a person }",
+    "ask { wrote ( m1 ) likes m0 }",
+    "ask { ?x knows wrote ( m0 ) }",
+    "ask { m0 knows ?x }",
+    "ask { m1 knows m0 . m0 likes ?x }",
+]
 CALLS = """
 set_alarm ( time = " 7 am " )
 set_alarm ( time = " noon " )
@@ -211,6 +223,63 @@ def test_calls_do_not_share_their_keywords() -> None:
         ["wake ( time = noon )", "wake ( time = dawn )", "play ( genre = jazz )", "play ( genre = rock )"]
     )
     assert not grammar.accepts(["wake", "(", "genre", "=", "jazz", ")"])
+
+
+@pytest.mark.parametrize(
+    ("program", "legal"),
+    [
+        ("off ( fan )", True),
+        ("off ( fan , room = attic )", True),
+        ("set ( lamp , 20 , room = hall )", True),
+        ("off ( room = hall )", False),
+        ("off ( room = hall , lamp )", False),
+        ("off ( lamp , fan )", False),
+        ("set ( room = hall , 20 )", False),
+        ("set ( 20 , lamp )", False),
+    ],
+)
+def test_keywords_behind_arguments_do_not_take_their_places(program: str, legal: bool) -> None:
+    calls = [f"{word} ( {what}{where} )" for word in ("on", "off") for what in ("lamp", "fan") for where in ROOMS]
+    levels = [f"set ( {what} , {level}{where} )" for what in ("lamp", "fan") for level in (10, 20) for where in ROOMS]
+    assert grammar_of([*calls, *levels]).accepts(program.split()) == legal
+
+
+def test_a_slot_is_not_a_single_word_that_goes_with_others() -> None:
+    lines = ["volume ( @number )", "play ( africa )", "play ( rosanna )", "skip ( africa )", "stop ( it )"]
+    grammar = grammar_of(lines)
+    assert not grammar.accepts(["volume", "(", "africa", ")"])
+    assert grammar.accepts(["stop", "(", "africa", ")"])
+
+
+def test_many_numbers_of_arguments_and_keywords_behind_them_are_one_list() -> None:
+    items = ["tea", "milk", "rice", "soap"]
+    lines = [f"buy ( {' , '.join(items[:number])}{where} )" for number in (1, 2, 3) for where in SHOPS]
+    grammar = grammar_of([*lines, "buy ( milk , soap , shop = corner , day = monday )"])
+    longer, other = "buy ( rice , milk , soap , tea , shop = market , day = monday )", "buy ( shop = shop )"
+    assert [grammar.accepts(program.split()) for program in (longer, other)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("program", "legal"),
+    [
+        ("ask { wrote ( m0 ) likes m1 }", True),
+        ("ask { wrote ( wrote ( m1 ) ) likes wrote ( m0 ) . ?x knows m0 . ?x a person }", True),
+        ("ask { m1 likes m0 }", True),
+        ("ask { m1 likes }", False),
+        ("ask { likes m1 m0 }", False),
+        ("ask { m1 likes m0 . m1 }", False),
+        ("ask { m1 wrote ( m0 ) m0 }", False),
+    ],
+)
+def test_statements_have_types_at_each_place_and_may_be_many(program: str, legal: bool) -> None:
+    assert grammar_of(STATEMENTS).accepts(program.split()) == legal
+
+
+def test_a_rule_may_hold_the_end_of_a_statement_and_the_beginning_of_the_next() -> None:
+    signatures = Signatures.shared(grammar_of(STATEMENTS))
+    assert signatures.fits(Rule.parse("NT_1 who NT_2 NT_3 ### NT_1 . ?x NT_2 NT_3").target)
+    assert signatures.fits(Rule.parse("NT_1 NT_2 and ### NT_1 NT_2 . ?x NT_1").target)
+    assert not signatures.fits(Rule.parse("NT_1 NT_2 ### NT_1 } . NT_2").target)
 
 
 def test_a_word_that_is_only_named_may_be_used_like_the_others() -> None:

@@ -4,7 +4,9 @@ A term is a word in a form, over its arguments. The forms are those that most la
 
     loc_2 ( m0 )   intersection ( a , b )   ( and a b )    a word before its arguments, or inside their brackets
     time = noon    " k " : v    :start x                   a keyword and its value
+    dim ( lamp , room = hall , percent = 40 )              keywords behind arguments: together, they are the last one
     [ a , b ]      { a , b }    a ; b    a AND b    a . b  lists and operators, which have no word
+    { ?x wrote m0 . ?x a person }                          statements, whose parts stand side by side
     noon           " new york " * cat    LAMBDA x          words, quoted ones, and words that are set before terms
 
 Which words are set before terms, and which take any number of arguments, is learned from all programs together
@@ -17,8 +19,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+Symbol = TypeVar("Symbol")
 Word = tuple[str, ...]  # its tokens; empty where a form needs none
 ANY = -1  # the arity of a form with any number of arguments
 
@@ -40,6 +43,7 @@ OPERATORS = (
 INFIX = {operator: level for level, operators in enumerate(OPERATORS) for operator in operators}
 LISTS = frozenset((*";,|&+*", "||", "or", "OR", "&&", "and", "AND"))  # a AND b AND c is one list of three
 KEYWORDS = frozenset(("=", ":", ":=", "=>"))
+STATEMENT_ENDS = (".", ";")
 
 
 class Form(NamedTuple):
@@ -54,6 +58,14 @@ class Form(NamedTuple):
     @property
     def is_keyword(self) -> bool:
         return self.arity == 1 and not self.prefix and not self.closing and self.opening[:1] != ("(",)
+
+    @property
+    def is_phrase(self) -> bool:
+        """Whether terms stand side by side, without a word that takes them."""
+        return self.opening == ("",)
+
+    def spelled(self, word: Iterable[Symbol | str], inside: Iterable[Symbol | str]) -> list[Symbol | str]:
+        return [*self.prefix, *word, *filter(None, self.opening), *inside, *self.closing]
 
 
 BARE = Form()
@@ -76,8 +88,7 @@ class Term(NamedTuple):
             form, inside = item.form, list[Term | str]()
             for argument in item.arguments:
                 inside += [form.separator, argument] if inside and form.separator else [argument]
-            opening = form.opening if form is not PHRASE else ()
-            waiting += reversed([*form.prefix, *item.word, *opening, *inside, *form.closing])
+            waiting += reversed(form.spelled(item.word, inside))
 
     @property
     def is_word(self) -> bool:
@@ -171,6 +182,8 @@ def _closed(group: Group, *, words_inside: bool) -> Term | None:
     form = Form(() if word else (bracket,), (bracket,) if word else (), closing=closing)
     if not items:
         return Term(form, word)
+    if bracket == "{" and not word and (statements := _statements(form, items)):
+        return statements
     if not word and isinstance(items[0], str) and len(items) > 1:
         has_operators = "," in items or (isinstance(items[1], str) and items[1] in INFIX)
         if words_inside or not has_operators:
@@ -182,9 +195,35 @@ def _closed(group: Group, *, words_inside: bool) -> Term | None:
         if argument is None:
             return None
         arguments.append(argument)
-    is_list = (bracket != "(" and not word) or any(argument.form.is_keyword for argument in arguments)
-    arity = ANY if is_list else len(arguments)
-    return Term(form._replace(arity=arity, separator=","), word, tuple(arguments))
+    if bracket != "(" and not word:
+        return Term(form._replace(arity=ANY, separator=","), (), tuple(arguments))
+    return _applied(form._replace(separator=","), word, arguments)
+
+
+def _applied(form: Form, word: Word, arguments: Sequence[Term]) -> Term:
+    """A word over its arguments: any number of keywords, or other arguments with all keywords as the last one."""
+    first = next((at for at, each in enumerate(arguments) if each.form.is_keyword), len(arguments))
+    behind = tuple(arguments[first:])
+    if behind and not (word and first and all(each.form.is_keyword for each in behind)):
+        return Term(form._replace(arity=ANY), word, tuple(arguments))
+    if len(behind) > 1:
+        behind = (Term(Form(arity=ANY, separator=form.separator), (), behind),)
+    return Term(form._replace(arity=first + len(behind)), word, (*arguments[:first], *behind))
+
+
+def _statements(form: Form, items: Sequence[Item]) -> Term | None:
+    """Statements in braces, with points or semicolons between them; None where something else stands there."""
+    mark = next((str(item) for item in items if item in STATEMENT_ENDS), ".")
+    if any(isinstance(item, str) and item in INFIX and item != mark for item in items):
+        return None
+    if items[-1] == mark:
+        form, items = form._replace(closing=(mark, *form.closing)), items[:-1]
+    ends = [at for at, item in enumerate(items) if item == mark]
+    parts = [tuple(map(_word, items[begin + 1 : end])) for begin, end in pairwise([-1, *ends, len(items)])]
+    if not all(parts) or max(map(len, parts)) < 2:
+        return None
+    statements = [part[0] if len(part) == 1 else Term(PHRASE._replace(arity=len(part)), (), part) for part in parts]
+    return Term(form._replace(arity=ANY, separator=mark), (), tuple(statements))
 
 
 def _headed(form: Form, word: Word, items: Sequence[Item]) -> Term:
@@ -200,8 +239,7 @@ def _headed(form: Form, word: Word, items: Sequence[Item]) -> Term:
         keyword = ""
     if keyword:
         arguments.append(Term(BARE, (keyword,)))
-    arity = ANY if any(argument.form.is_keyword for argument in arguments) else len(arguments)
-    return Term(form._replace(arity=arity), word, tuple(arguments))
+    return _applied(form, word, arguments)
 
 
 def _word(item: Item) -> Term:
@@ -285,7 +323,9 @@ class ProgramReader:
             else:
                 return None
         if form.arity > 0 and word and (form._replace(arity=ANY), word) in self.variadic:
-            form = form._replace(arity=ANY)
+            form, last = form._replace(arity=ANY), arguments[-1]
+            if last.form == Form(arity=ANY, separator=form.separator) and not last.word:  # keywords behind the others
+                arguments = (*arguments[:-1], *last.arguments)
         return Term(form, word, arguments)
 
 

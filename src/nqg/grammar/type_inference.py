@@ -22,6 +22,7 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from nqg.errors import FormatError
+from nqg.grammar.grammar import SLOT
 from nqg.grammar.program_trees import ANY, BARE, BRACKETS, Form, ProgramReader, Term, Word, read_term
 from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 
@@ -340,7 +341,8 @@ def _join_thin(
 ) -> None:
     """Join arguments of which a single word is known with the best known arguments in the same place of the same form.
 
-    A keyword says more of its value than its form does, and its word more of it: both are left alone.
+    A keyword says more of its value than its form does, and its word more of it: both are left alone. A slot stands for
+    many words.
     """
     members: dict[Position, set[Word]] = defaultdict(set)
     for position, own in words.items():
@@ -354,7 +356,7 @@ def _join_thin(
     for positions in alike.values():
         best = max(positions, key=lambda position: (sizes[position], -position))
         for position in positions:
-            if sizes[position] < 2:
+            if sizes[position] < 2 and not any(word[0].startswith(SLOT) for word in words[position]):
                 joined.join(best, position)
 
 
@@ -432,6 +434,8 @@ class GrammarWriter:
                         waiting.append(each)
                         self.categories[each] = self._category(self._name(each))
                 self._write(own, form, inner, words)
+        for (part, separator), category in self._lists.items():
+            self._productions[category] |= dict.fromkeys(self._written_out(part, separator, category))
 
     def _told_apart(self, start: Position, seen: Collection[Form]) -> Position:
         """The type of whole programs: where its forms are not all seen as whole programs, one of those that are."""
@@ -486,10 +490,9 @@ class GrammarWriter:
             arguments.append(self._list(inner[0], form.separator))
         else:
             part = self.categories[own] if inner[0] == own else self._list(inner[0], form.separator)
-            arguments += [part, form.separator, part]
+            arguments += [part, form.separator, part] if form.separator else [part, part]
         for spelled in self._spellings(own, form, words):
-            right = (*form.prefix, *spelled, *form.opening, *arguments, *form.closing)
-            self._productions[self.categories[own]][right] = None
+            self._productions[self.categories[own]][tuple(form.spelled(spelled, arguments))] = None
 
     def _list(self, part: Position, separator: str) -> Category:
         """Parts with separators between them."""
@@ -499,6 +502,16 @@ class GrammarWriter:
             rights = [(self.categories[part],), (category, *between, category)]
             self._productions[category] = dict.fromkeys(rights)
         return self._lists[part, separator]
+
+    def _written_out(self, part: Position, separator: str, category: Category) -> Iterator[tuple[TargetSymbol, ...]]:
+        """Statements of a list in full, so that a rule may hold the end of one and the beginning of the next.
+
+        `film . ?x wrote m0` may stand for `film` in `{ ?x a film . ?x in m1 }`.
+        """
+        forms = [tuple(self.categories[each] for each in inner) for form, inner in self.words[part] if form.is_phrase]
+        for one in forms:
+            for other in ((category,), *forms):
+                yield (*one, separator, *other)
 
     def _spellings(self, own: Position, form: Form, words: Sequence[Word]) -> list[tuple[TargetSymbol, ...]]:
         """The words of a form as productions write them: one by one, or as a category where others use them, too."""
@@ -590,14 +603,14 @@ def _position_text(corpus: Corpus, position: Position) -> str:
     inner = f" {form.separator} ".join(places) if form.separator else " ".join(places)
     if form.arity == ANY:
         inner = f"… {form.separator} …" if form.separator else "… …"
-    return " ".join([*form.prefix, *word, *form.opening, inner, *form.closing])
+    return " ".join(form.spelled(word, [inner]))
 
 
 def _head_text(head: Head) -> str:
     form, word = head
     arity = 2 if form.arity == ANY else form.arity
     inner = f" {form.separator} ".join("_" * arity).split()
-    return " ".join([*form.prefix, *word, *form.opening, *inner, *form.closing])
+    return " ".join(form.spelled(word, inner))
 
 
 def flat_types(written: Mapping[tuple[str, ...], int]) -> InferredTypes:
