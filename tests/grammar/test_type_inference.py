@@ -28,7 +28,7 @@ from nqg.grammar.type_inference import (
     infer_types,
     ladder,
 )
-from nqg.grammar.types import Signatures
+from nqg.grammar.types import NO_TYPE, Signatures, Typing
 from nqg.text.programs import fit_programs
 from strategies import applications, programs
 
@@ -249,6 +249,21 @@ def test_a_slot_is_not_a_single_word_that_goes_with_others() -> None:
     grammar = grammar_of(lines)
     assert not grammar.accepts(["volume", "(", "africa", ")"])
     assert grammar.accepts(["stop", "(", "africa", ")"])
+
+
+def test_a_rule_may_hold_arguments_and_some_of_the_keywords_behind_them() -> None:
+    calls = ["on ( lamp , room = hall )", "on ( fan , room = attic , at = noon )", "on ( fan , at = dusk )"]
+    lines = [
+        "lamp ### lamp",
+        "hall ### room = hall",
+        "NT_1 in NT_2 ### NT_1 , NT_2",
+        "NT_1 at dusk ### on ( NT_1 , at = dusk )",
+    ]
+    typing = Typing.of([Rule.parse(line) for line in lines], grammar_of(calls))
+    lamp, hall = typing.type_of(0, []), typing.type_of(1, [])
+    lamp_in_hall = typing.type_of(2, [lamp, hall])
+    assert typing.type_of(3, [lamp_in_hall]) != NO_TYPE
+    assert typing.type_of(3, [hall]) == NO_TYPE
 
 
 def test_many_numbers_of_arguments_and_keywords_behind_them_are_one_list() -> None:

@@ -4,7 +4,7 @@ A term is a word in a form, over its arguments. The forms are those that most la
 
     loc_2 ( m0 )   intersection ( a , b )   ( and a b )    a word before its arguments, or inside their brackets
     time = noon    " k " : v    :start x                   a keyword and its value
-    dim ( lamp , room = hall , percent = 40 )              keywords behind arguments: together, they are the last one
+    dim ( lamp , room = hall , percent = 40 )              any number of keywords behind other arguments
     [ a , b ]      { a , b }    a ; b    a AND b    a . b  lists and operators, which have no word
     { ?x wrote m0 . ?x a person }                          statements, whose parts stand side by side
     noon           " new york " * cat    LAMBDA x          words, quoted ones, and words that are set before terms
@@ -54,10 +54,16 @@ class Form(NamedTuple):
     arity: int = 0
     separator: str = ""
     closing: Word = ()
+    has_keywords: bool = False  # behind other arguments: the last argument stands for any number of them
 
     @property
     def is_keyword(self) -> bool:
         return self.arity == 1 and not self.prefix and not self.closing and self.opening[:1] != ("(",)
+
+    @property
+    def variadic(self) -> Form:
+        """The form with any number of arguments."""
+        return self._replace(arity=ANY, has_keywords=False)
 
     @property
     def is_phrase(self) -> bool:
@@ -201,14 +207,15 @@ def _closed(group: Group, *, words_inside: bool) -> Term | None:
 
 
 def _applied(form: Form, word: Word, arguments: Sequence[Term]) -> Term:
-    """A word over its arguments: any number of keywords, or other arguments with all keywords as the last one."""
+    """A word over as many arguments as there are; of keywords there may be any number, alone or behind the others."""
     first = next((at for at, each in enumerate(arguments) if each.form.is_keyword), len(arguments))
-    behind = tuple(arguments[first:])
-    if behind and not (word and first and all(each.form.is_keyword for each in behind)):
-        return Term(form._replace(arity=ANY), word, tuple(arguments))
-    if len(behind) > 1:
-        behind = (Term(Form(arity=ANY, separator=form.separator), (), behind),)
-    return Term(form._replace(arity=first + len(behind)), word, (*arguments[:first], *behind))
+    if first == len(arguments):
+        form = form._replace(arity=first)
+    elif word and first and all(each.form.is_keyword for each in arguments[first:]):
+        form = form._replace(arity=first + 1, has_keywords=True)
+    else:
+        form = form._replace(arity=ANY)
+    return Term(form, word, tuple(arguments))
 
 
 def _statements(form: Form, items: Sequence[Item]) -> Term | None:
@@ -296,9 +303,9 @@ class ProgramReader:
             form, word, arguments = plain.resolved(node) or node
             if not word or form.arity <= 0:
                 continue
-            arities[form._replace(arity=ANY), word].add(form.arity)
+            arities[form.variadic, word].add(form.arity)
             for place, argument in enumerate(arguments):
-                fillers[form._replace(arity=ANY), word, place].add((argument.form, argument.word))
+                fillers[form.variadic, word, place].add((argument.form, argument.word))
 
         def is_variadic(form: Form, word: Word) -> bool:
             """Whether the arguments behind the first are of the same kind as the first."""
@@ -322,10 +329,8 @@ class ProgramReader:
                 return Term(BARE, tuple(argument.word[0] for argument in arguments))
             else:
                 return None
-        if form.arity > 0 and word and (form._replace(arity=ANY), word) in self.variadic:
-            form, last = form._replace(arity=ANY), arguments[-1]
-            if last.form == Form(arity=ANY, separator=form.separator) and not last.word:  # keywords behind the others
-                arguments = (*arguments[:-1], *last.arguments)
+        if form.arity > 0 and word and (form.variadic, word) in self.variadic:
+            form = form.variadic
         return Term(form, word, arguments)
 
 

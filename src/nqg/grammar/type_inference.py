@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import NamedTuple
 
 from nqg.errors import FormatError
@@ -170,7 +170,7 @@ class Corpus:
             inner = self.arguments(filler)
             is_inside = is_inside or bool(word or form.prefix)
             for number, argument in reversed(list(enumerate(arguments))):
-                waiting.append((inner[0 if form.arity == ANY else number], argument, is_inside))
+                waiting.append((inner[min(number, len(inner) - 1)], argument, is_inside))
         return found
 
     def arguments(self, filler: Filler) -> tuple[Position, ...]:
@@ -482,17 +482,22 @@ class GrammarWriter:
 
     def _write(self, own: Position, form: Form, inner: Sequence[Position], words: Sequence[Word]) -> None:
         arguments: list[TargetSymbol] = []
+        between = [form.separator] if form.separator else []
         if form.arity != ANY:
             for each in inner:
-                arguments += [form.separator] if arguments and form.separator else []
+                arguments += between if arguments else []
                 arguments.append(self.categories[each])
         elif words != [()] or form.prefix:
             arguments.append(self._list(inner[0], form.separator))
         else:
             part = self.categories[own] if inner[0] == own else self._list(inner[0], form.separator)
-            arguments += [part, form.separator, part] if form.separator else [part, part]
-        for spelled in self._spellings(own, form, words):
-            self._productions[self.categories[own]][tuple(form.spelled(spelled, arguments))] = None
+            arguments += [part, form.separator, part]
+        written = [arguments]
+        if form.has_keywords:  # a rule may hold arguments and some of the keywords, and others come behind it
+            keywords = self._list(inner[-1], form.separator)
+            written = [[*arguments[:-1], keywords], [*arguments[:-1], keywords, *between, keywords]]
+        for spelled, inside in product(self._spellings(own, form, words), written):
+            self._productions[self.categories[own]][tuple(form.spelled(spelled, inside))] = None
 
     def _list(self, part: Position, separator: str) -> Category:
         """Parts with separators between them."""
