@@ -33,6 +33,7 @@ EVERYTHING = SentenceTokenizer("words", "keep", "keep")
         ("\u200fשלום, עולם؟", "שלום עולם"),
         ("मौसम कैसा है।", "मौसम कैसा है"),
         ("播放音乐。", "播 放 音 乐"),
+        ("เปิดไฟที่ห้อง", "เ ปิ ด ไ ฟ ที่ ห้ อ ง"),
         ("👩‍👩‍👧 and 👍🏽", "👩‍👩‍👧 and 👍🏽"),
         ("Wohn\u00adzimmer e\u0301te\u0301", "wohnzimmer été"),
         ("m0 and state_name0", "m0 and state_name0"),

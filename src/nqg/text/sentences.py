@@ -42,6 +42,7 @@ _TOKEN = regex.compile(  # inside of what stands between spaces
     | (?:(?<![\w)])[+-])?\d+(?:[.,:/]\d+)*(?:(?:st|nd|rd|th)\b)?            # -5, 7:30, 1,000.50, 12.03.2027, 21st
     | {_CLITIC} | (?:[cdjlmnstCDJLMNST]|[qQ]u|[dD]ell|[nN]ell|[aA]ll)['’](?=\p{{L}})  # what 's, l' heure
     | [\p{{Han}}\p{{Hiragana}}\p{{Katakana}}]                               # scripts that do not separate words
+    | [\p{{L}}&&[\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]]\p{{M}}*        # nor these, whose letters carry marks
     | [\p{{L}}\p{{M}}_][\w\p{{Cf}}]*(?:(?!{_CLITIC})['’-](?=\p{{L}})[\w\p{{Cf}}]+)*  # don't, wi-fi
     | \w | [^\w\p{{Cf}}](?:[\p{{M}}\p{{Emoji_Modifier}}]|\u200d.)*          # marks, emoji
     """,
