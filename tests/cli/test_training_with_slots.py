@@ -129,6 +129,17 @@ def test_an_answer_with_free_text_is_given_only_where_it_is_probably_right(tmp_p
     assert answer(known=1.0, learned=0.8).reason == "not sure enough: 73 %"
 
 
+def test_where_there_is_free_text_new_pairs_of_rules_are_not_held_against_a_reading(tmp_path: Path) -> None:
+    parser = trained(tmp_path, [*PAIRS, *GREETINGS])
+    one = parser.parse("fly to Rome").reading
+    assert one is not None
+    calibrator = Calibrator(Weights(), RulePairs.of([one.derivation], parser.grammar.numbers), 0, 0)
+    knowing = Parser(replace(parser.model, calibrator=calibrator), DecodeOptions(least_confidence=0.0))
+    alone = Parser(replace(parser.model, calibrator=None))
+    for sentence in ("fly to San Francisco", "fly to San Diego 35"):
+        assert knowing.parse(sentence).target == alone.parse(sentence).target
+
+
 def test_text_with_what_training_has_as_a_value_behind_the_same_word_is_doubted(tmp_path: Path) -> None:
     parser = trained(tmp_path, [*PAIRS, *GREETINGS])
     derivations = list(right_derivations(parser, read_examples(tmp_path / "train.tsv")))

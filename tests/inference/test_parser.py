@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nqg.answers import Answer
 from nqg.data.examples import Example
@@ -23,6 +25,7 @@ from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
 from nqg.inference import parser as parser_module
 from nqg.inference.parser import DecodeOptions, Parser
+from nqg.model.confidence import Calibrator, RulePairs, Weights, rule_pairs
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.spans import anchors
 from nqg.model.subwords import Subwords, collate, tokenize
@@ -225,6 +228,26 @@ def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
             assert (ours.target, ours.reason) == (theirs.target, theirs.reason.partition(":")[0])
             assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
             assert [each.target for each in ours.readings] == [each.target for each in theirs.readings]
+
+
+@given(data=st.data())
+def test_a_model_that_knows_the_pairs_of_training_prefers_the_reading_with_the_fewest_others(
+    ambiguous: Parser, data: st.DataObject
+) -> None:
+    source = data.draw(st.sampled_from(["walk and jump twice", "walk and walk", "walk and run and jump", "walk twice"]))
+    numbers = ambiguous.grammar.numbers
+    derivations = all_derivations(ambiguous.grammar, tuple(source.split()))
+    seen = RulePairs.of(data.draw(st.lists(st.sampled_from(derivations), min_size=1, max_size=2)), numbers)
+    chances = enumerated_chances(ambiguous, source)
+    news = {target: len(derivations) * 99 for target in chances}
+    for each in derivations:
+        unseen = sum(seen.count(pair) == 0 for pair in set(rule_pairs(each, numbers)))
+        news[each.target] = min(news[each.target], unseen)
+    expected = sorted(chances, key=lambda target: (news[target], -chances[target], target))
+    knowing = Parser(replace(ambiguous.model, calibrator=Calibrator(Weights(), seen, trials=0, right=0)))
+    answer = knowing.parse(source, readings=len(chances))
+    assert [reading.target for reading in answer.readings] == expected
+    assert answer.target == " ".join(expected[0])
 
 
 def test_the_same_word_further_behind_than_training_has_any_is_not_the_same() -> None:

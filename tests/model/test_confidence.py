@@ -102,6 +102,13 @@ def test_a_rule_of_another_kind_is_foreign() -> None:
     assert Evidence.of(1.0, [RulePair(ROOT, 0, RUN)], pairs) == Evidence(1.0, support=1)
 
 
+def test_pairs_of_rules_by_hand_are_not_unseen_since_training_could_have_none() -> None:
+    known = RulePairs(((ROOT, 0, 1, 3), (1, 0, 2, 1)))
+    pairs = [RulePair(ROOT, 0, 1), RulePair(1, 0, 3), RulePair(1, 0, 3), RulePair(4, 0, 2), RulePair(2, 1, 5)]
+    assert known.unseen(pairs) == 3
+    assert known.unseen(pairs, trained=4) == 1
+
+
 def test_support_is_how_often_the_rarest_pair_was_seen() -> None:
     pairs = known((ROOT, 0, TWICE), (ROOT, 0, TWICE), (ROOT, 0, TWICE), (TWICE, 0, RUN), (TWICE, 0, RUN))
     assert Evidence.of(0.5, [RulePair(ROOT, 0, TWICE), RulePair(TWICE, 0, RUN)], pairs).support == 2

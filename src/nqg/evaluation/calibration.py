@@ -205,11 +205,13 @@ def fold_trials(
 ) -> list[GateTrial]:
     """What two parts that are fitted to the train part of `split`, of the different examples, make of its test part."""
     parts = split.parts(distinct_pairs(examples))
-    parser = trained_parser(parts.train)
-    if isinstance(parser, Parser):
-        parser = parser.with_options(replace(parser.options, exact=True))  # whose evidence corrections are no part of
+    parser, known = trained_parser(parts.train), None
     fallback = trained_fallback(parts.train) if trained_fallback else Silence()
-    known = known_pairs(parser, parts.train) if isinstance(parser, Parser) else None
+    if isinstance(parser, Parser):
+        known = known_pairs(parser, parts.train)
+        model = replace(parser.model, calibrator=Calibrator(Weights(), known, trials=0, right=0))
+        options = replace(parser.options, exact=True, least_confidence=0.0)  # corrections are no part of the evidence
+        parser = Parser(model, options)
     return list(trials(parser, fallback, parts.test, is_right, known))
 
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
 BATCH = 256  # sentences that are encoded together
 TABLE = 1 << 25  # scores of spans and rules that are computed together: bounds the memory that large grammars take
-LEGAL_SEARCHED = 16  # best derivations among which a legal one is looked for
+SEARCHED = 40  # best derivations among which one is looked for that is legal, and whose pairs of rules training had
 DERIVATIONS_A_READING = 4  # best derivations that are looked at for every reading that is asked for
 
 
@@ -67,7 +67,8 @@ DERIVATIONS_A_READING = 4  # best derivations that are looked at for every readi
 class DecodeOptions:
     """What a parser gives beside the best reading.
 
-    `readings` asks for that many of the most probable targets: those found among four times as many best derivations.
+    `readings` asks for that many of the most probable targets: those found among four times as many best derivations,
+    in a model with confidence those first whose derivations have the fewest pairs of rules that training never had.
     A `typed` parser has only legal derivations; the paper's, which is not, abstains if its best target is illegal.
     Without a choice the parser does as it was trained. `marginals` asks for those of every hyperedge, `chart` for every
     derivable span. `limit` bounds the entries of any one sentence's chart; a target of more than `most_tokens` is not
@@ -345,8 +346,8 @@ class ScoredCharts:
         firsts = dict(zip(best, self.select(list(best)).readings(list(best.values()), options), strict=True))
         for number, sentence in enumerate(sentences):
             first = firsts.pop(number, None)
-            if first and not first.is_legal and self.model and self.model.text.programs.problem(first.program):
-                first = next(filter(attrgetter("is_legal"), self.most_probable(number, LEGAL_SEARCHED, options)), first)
+            if first and (self.is_unlike_programs(first) or self.novelty(first.derivation)):
+                first = next(filter(attrgetter("is_legal"), self.most_probable(number, SEARCHED, options)), first)
             searched = options.readings * DERIVATIONS_A_READING
             others = self.most_probable(number, searched, options)[: options.readings] if searched else ()
             answer = Answer(sentence.raw, system=GRAMMAR, readings=others, words=sentence.words)
@@ -360,19 +361,36 @@ class ScoredCharts:
         found = best_derivations(self.grammar, self.full, self.scores)
         return [each.derivation for each in found if each is not None]
 
+    def is_unlike_programs(self, reading: Reading) -> bool:
+        """Whether a program is not legal for a reason that training programs give."""
+        return not reading.is_legal and bool(self.model and self.model.text.programs.problem(reading.program))
+
+    def novelty(self, derivation: Derivation) -> int:
+        """How many pairs of rules a derivation has that training never had; 0 where that tells nothing.
+
+        The scores of rules are learned from the words at both ends of a span. In sentences longer than all of training
+        they mislead, where what fills which slot still tells how the parts of a sentence are joined. It tells nothing
+        where there is free text: that may hold any words, and what holds most of them has the fewest pairs.
+        """
+        model, slots = self.model, self.grammar.slots
+        if model is None or model.calibrator is None or (slots and slots.free_text):
+            return 0
+        pairs, known = rule_pairs(derivation, self.grammar.numbers), model.calibrator.pairs
+        return known.unseen(pairs, len(model.trained_rules)) if known.rows else 0
+
     def most_probable(self, sentence: int, searched: int, options: DecodeOptions) -> tuple[Reading, ...]:
-        """The targets of one sentence's best derivations, the most probable first."""
+        """The targets of one sentence's best derivations, the least new and then the most probable first."""
         derivations = self.select([sentence]).best_of_targets(searched, options.most_tokens)
         readings = self.select([sentence] * len(derivations)).readings(derivations, options)
-        return tuple(sorted(readings, key=lambda reading: (-reading.probability, reading.target)))
+        return tuple(sorted(readings, key=lambda each: (self.novelty(each.derivation), -each.probability, each.target)))
 
     def best_of_targets(self, count: int, most_tokens: int = MOST_TOKENS) -> list[Derivation]:
-        """For every target among the `count` best derivations of a sentence the best one, unless it is too long."""
+        """For every target among the `count` best derivations of a sentence the least new, unless it is too long."""
         (ranked,) = k_best_derivations(self.grammar, self.full, self.scores, count)
         found: dict[Tokens, Derivation] = {}
-        for each in ranked:
-            if each.derivation.target_length <= most_tokens:
-                found.setdefault(each.derivation.target, each.derivation)
+        for derivation in sorted((each.derivation for each in ranked), key=self.novelty):
+            if derivation.target_length <= most_tokens:
+                found.setdefault(derivation.target, derivation)
         return list(found.values())
 
     def readings(self, derivations: Sequence[Derivation], options: DecodeOptions) -> list[Reading]:

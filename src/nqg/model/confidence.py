@@ -93,6 +93,10 @@ class RulePairs:
     def count(self, pair: RulePair) -> int:
         return self.children.get((pair.parent, pair.slot), Counter[int]())[pair.child]
 
+    def unseen(self, pairs: Iterable[RulePair], trained: float = math.inf) -> int:
+        """How many pairs training never had; of those of rules by hand, from number `trained` on, it can have none."""
+        return sum(max(pair.parent, pair.child) < trained and not self.count(pair) for pair in {*pairs})
+
     def expected(self, pair: RulePair) -> float:
         """How often a pair should have been seen, to judge by the company of its child; 0 where that speaks against it.
 
