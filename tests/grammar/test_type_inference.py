@@ -28,7 +28,7 @@ from nqg.grammar.type_inference import (
     infer_types,
     ladder,
 )
-from nqg.grammar.types import NO_TYPE, Signatures, Typing
+from nqg.grammar.types import NO_TYPE, Typing
 from nqg.text.programs import fit_programs
 from strategies import applications, programs
 
@@ -291,10 +291,11 @@ def test_statements_have_types_at_each_place_and_may_be_many(program: str, legal
 
 
 def test_a_rule_may_hold_the_end_of_a_statement_and_the_beginning_of_the_next() -> None:
-    signatures = Signatures.shared(grammar_of(STATEMENTS))
-    assert signatures.fits(Rule.parse("NT_1 who NT_2 NT_3 ### NT_1 . ?x NT_2 NT_3").target)
-    assert signatures.fits(Rule.parse("NT_1 NT_2 and ### NT_1 NT_2 . ?x NT_1").target)
-    assert not signatures.fits(Rule.parse("NT_1 NT_2 ### NT_1 } . NT_2").target)
+    lines = ["person ### person", "likes ### likes", "m0 ### m0", "NT_1 who NT_2 NT_3 ### NT_1 . ?x NT_2 NT_3"]
+    typing = Typing.of([*map(Rule.parse, lines), Rule.parse("any NT_1 ### ask { ?x a NT_1 }")], grammar_of(STATEMENTS))
+    person_who_likes = typing.type_of(3, [typing.type_of(number, []) for number in range(3)])
+    assert typing.type_of(4, [person_who_likes]) != NO_TYPE
+    assert typing.type_of(4, [typing.type_of(1, [])]) == NO_TYPE
 
 
 def test_a_word_that_is_only_named_may_be_used_like_the_others() -> None:
