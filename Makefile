@@ -48,7 +48,7 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,web]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[paper,web]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt requirements.lock

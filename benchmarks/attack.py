@@ -19,8 +19,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from nqg import Example, Grammar, Parser
+from nqg import Example, Grammar
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
 from serving import Running, started
 
 LINES = 500
@@ -31,7 +32,7 @@ def copying_model(folder: Path) -> Path:
     grammar = Grammar.parse("walk ### I_WALK\nrun ### I_RUN\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
     examples = [Example("walk twice and run", "I_WALK I_WALK I_RUN")]
     training = TrainingSettings(steps=2, batch_size=1)
-    Parser.train(grammar, examples, model=tiny, training=training, device="cpu").save(folder / "model")
+    fit_parser(grammar, examples, model=tiny, training=training, device="cpu").save(folder / "model")
     return folder / "model"
 
 

@@ -24,8 +24,9 @@ from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.grammar.hypergraph import NodeId
 from nqg.grammar.semirings import derivation_counts
-from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol
-from nqg.inference.parser import ScoredCharts
+from nqg.inference.decoding import ScoredCharts
+from nqg.slots.instantiate import instantiate_slots
+from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol
 from oracles import all_derivations, target_languages
 
 ALPHABET, LONGEST = ("a", "b", "unknown"), 4
@@ -73,7 +74,7 @@ def agrees(grammar: Grammar, rng: random.Random) -> bool:
         derivation: sum(float(table[spans[each.span], numbers[each.rule]]) for each in derivation.hyperedges)
         for derivation in found
     }
-    scored = ScoredCharts(grammar, full, table[full.owners(), full.rules])
+    scored = ScoredCharts(instantiate_slots(grammar, []), full, table[full.owners(), full.rules])
     (best,) = scored.best()
     everything = sum(map(math.exp, totals.values()))
     share = sum(math.exp(total) for each, total in totals.items() if each.target == best.target) / everything

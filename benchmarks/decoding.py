@@ -18,15 +18,18 @@ from pathlib import Path
 
 import torch
 
-from nqg import load_dataset
-from nqg.data.funql import funql_target_grammar
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.inference.parser import BATCH, Parser, ScoredCharts
+from nqg.inference.decoding import ScoredCharts
+from nqg.inference.parser import ENCODER_BATCH, Parser
 from nqg.model.settings import ModelSettings, TrainingSettings
 from nqg.model.subwords import Subwords
+from nqg.paper import load_dataset
+from nqg.paper.funql import funql_target_grammar
+from nqg.pipeline.parser import fit_parser
+from nqg.slots.instantiate import instantiate_slots
+from nqg.types.target_grammar import TargetGrammar
 from timing import cpu_seconds
 
 Tokens = tuple[str, ...]
@@ -66,14 +69,14 @@ def tasks() -> list[Task]:
 
 def batches(parser: Parser, sources: Sequence[Tokens]) -> list[Batch]:
     ordered = sorted(sources, key=len)
-    return [batch(parser, ordered[start : start + BATCH]) for start in range(0, len(ordered), BATCH)]
+    return [batch(parser, ordered[start : start + ENCODER_BATCH]) for start in range(0, len(ordered), ENCODER_BATCH)]
 
 
 def batch(parser: Parser, sources: Sequence[Tokens]) -> Batch:
     every = charts(parser.grammar, sources)
     derivable = [number for number in range(len(sources)) if every.first_node[number] < every.first_node[number + 1]]
     kept, full = [sources[number] for number in derivable], every.select(derivable)
-    scored = parser.scored(parser.grammar, parser.subwords(kept), full)
+    scored = parser.scored(instantiate_slots(parser.grammar, kept), parser.subwords(kept), full)
     return Batch(list(sources), full, parser.subwords(kept), scored, [each.target for each in scored.best()])
 
 
@@ -81,7 +84,9 @@ def stages(parser: Parser, parts: Sequence[Batch]) -> dict[str, Callable[[], obj
     """What parsing does, each stage alone on what the one before has left."""
     return {
         "chart": lambda: [charts(parser.grammar, part.sources) for part in parts],
-        "encoder": lambda: [parser.scored(parser.grammar, part.subwords, part.full) for part in parts],
+        "encoder": lambda: [
+            parser.scored(instantiate_slots(parser.grammar, part.sources), part.subwords, part.full) for part in parts
+        ],
         "search": lambda: [[each.target for each in part.scored.best()] for part in parts],
         "probabilities": lambda: [part.scored.probabilities(part.targets) for part in parts],
     }
@@ -103,7 +108,7 @@ def measure(task: Task, encoder: str, device: str, grammars: Path, steps: int) -
     train, test = load_dataset(task.dataset).split(task.split)
     grammar = Grammar.read(grammars / f"{task.dataset}-{task.split}.rules.txt")
     training = TrainingSettings(steps=steps, batch_size=128, warm_up=min(steps, 10))
-    parser = Parser.train(
+    parser = fit_parser(
         grammar, train, target_grammar=task.legal, model=ModelSettings(encoder), training=training, device=device
     )
     seconds = clock_seconds if device == "cuda" else cpu_seconds

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from nqg import Example, load_dataset
-from nqg.data.funql import funql_target_grammar
+from nqg import Example
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.forests import build_forests
+from nqg.paper import load_dataset
+from nqg.paper.funql import funql_target_grammar
+from nqg.types.target_grammar import TargetGrammar
 from timing import cpu_seconds
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -27,13 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from nqg import Example, load_dataset
-from nqg.data.spider import nqg_examples
+from nqg import Example
 from nqg.grammar.grammar import Grammar
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce
 from nqg.induction.settings import InductionSettings
 from nqg.model.forests import build_forests
+from nqg.paper import load_dataset
+from nqg.paper.spider import nqg_examples
 from timing import peak_megabytes
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

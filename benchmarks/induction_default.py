@@ -30,15 +30,17 @@ from typing import Any
 
 import torch
 
-from nqg import Example, Grammar, Parser, TrainingSettings, infer_target_grammar, load_dataset
+from nqg import Example, Grammar, Parser, TrainingSettings, infer_target_grammar
 from nqg.answers import exact_match
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.induction.choice import chosen_settings
 from nqg.induction.corpus import underivable
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
-from nqg.plotting import write_picture
-from nqg.splits.split import split
+from nqg.induction.tuning import chosen_settings
+from nqg.paper import load_dataset
+from nqg.paper.plots import write_picture
+from nqg.pipeline.parser import fit_parser
+from nqg.splits.partition import split
+from nqg.types.target_grammar import TargetGrammar
 from timing import peak_megabytes
 
 MIRROR = Path(os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -76,7 +78,7 @@ class Induced:
 
     def parser(self, train: Sequence[Example], steps: int) -> Parser:
         training = TrainingSettings(steps=steps, batch_size=128, warm_up=min(32, steps // 4))
-        return Parser.train(self.grammar, train, target_grammar=self.types, training=training, device="cpu")
+        return fit_parser(self.grammar, train, target_grammar=self.types, training=training, device="cpu")
 
 
 def scan(splits: Sequence[str]) -> None:

@@ -19,10 +19,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from nqg.data.schema import Schema, read_schemas
 from nqg.errors import FormatError
-from nqg.evaluation.spider_match import spider_match
-from nqg.evaluation.spider_parser import parse_query
+from nqg.paper.spider_match import spider_match
+from nqg.paper.spider_parser import parse_query
+from nqg.paper.spider_schemas import read_schemas
+from nqg.sql.schema import Schema
 
 Change = Callable[[str, random.Random], str | None]  # None where it does not apply
 NESTED = re.compile(r"(?i)\b(intersect|union|except)\b|\(\s*select\b")

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from nqg import Example
 from nqg.data.scan import scan_examples
-from nqg.experiments.recipe import read_recipe
-from nqg.experiments.task import RecipeData, induced
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.type_inference import infer_target_grammar
-from nqg.induction.choice import chosen_settings
 from nqg.induction.induce import induce
 from nqg.induction.sampling import DRAWS, GrammarSampler
 from nqg.induction.settings import SamplingSettings
+from nqg.induction.tuning import chosen_settings
+from nqg.paper.recipe import read_recipe
+from nqg.paper.systems import RecipeData, induced
+from nqg.types.inference import infer_target_grammar
 
 FOLDS = {"standard": "template", "template": "template", "length": "length", "tmcd": "tmcd"}
 SHARES = (0.0, 0.1, 0.2, 0.3)

@@ -1,8 +1,8 @@
-"""Growth from a thousand to a million SCAN-like pairs: splits, induction, forests, training steps, parsing.
+"""Growth from a thousand to a million SCAN-like pairs: splits, induction, training, parsing.
 
     python benchmarks/scale.py FOLDER [SIZE…]
 
-FOLDER keeps the corpora, the forests and the model (about 3 GB for a million pairs). Every measurement is a process of
+FOLDER keeps the corpora and the model (300 MB for a million pairs). Every measurement is a process of
 its own, so that its peak of memory is its own; what workers take is added up. CPU seconds are those of all processes.
 """
 
@@ -19,8 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.data.scan import scan_examples
+from nqg.training.parser_training import ParserTraining
 from timing import peak_megabytes
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -63,10 +64,6 @@ class Place(NamedTuple):
         return self.folder / f"{self.size}.tsv"
 
     @property
-    def forests(self) -> Path:
-        return self.folder / f"forests-{self.size}"
-
-    @property
     def grammar(self) -> Path:
         return self.folder / "grammar.txt"
 
@@ -83,7 +80,7 @@ def corpus(place: Place) -> dict[str, Any]:
 
 
 def random_split_of(place: Place) -> dict[str, Any]:
-    from nqg.data.examples import read_examples
+    from nqg.data.example_files import read_examples
     from nqg.splits.partition import random_split, sizes_for
 
     examples = read_examples(place.corpus)
@@ -91,7 +88,7 @@ def random_split_of(place: Place) -> dict[str, Any]:
 
 
 def length_split_of(place: Place) -> dict[str, Any]:
-    from nqg.data.examples import read_examples
+    from nqg.data.example_files import read_examples
     from nqg.splits.partition import length_split, sizes_for
 
     examples = read_examples(place.corpus)
@@ -100,69 +97,55 @@ def length_split_of(place: Place) -> dict[str, Any]:
 
 def induction(place: Place) -> dict[str, Any]:
     """The paper's recipe: the 500 shortest, and a rule for each of the others that is not derivable then."""
-    from nqg.data.examples import MappedExamples
+    from nqg.data.example_files import read_examples
     from nqg.induction.induce import induce
     from nqg.induction.settings import InductionSettings
 
     settings = InductionSettings.named("scan").changed(stages=8)
     induce([Example("jump", "J"), Example("jump twice", "J J")], settings)  # compiles, or loads, the kernels
     grammars = []
-    found = timed(lambda: grammars.append(induce(MappedExamples.of(place.corpus), settings)))
+    found = timed(lambda: grammars.append(induce(read_examples(place.corpus), settings)))
     grammars[0].write(place.grammar)
     return {**found, "rules": len(grammars[0])}
 
 
-def forests(place: Place) -> dict[str, Any]:
-    from nqg.data.examples import MappedExamples
-    from nqg.grammar.grammar import Grammar
-    from nqg.model.forests import ForestFolder, build_folder, build_forests
-
-    grammar, examples = Grammar.read(place.grammar), MappedExamples.of(place.corpus)
-    build_forests(grammar, examples[:10])
-    found = timed(lambda: list(build_folder(place.forests, grammar, examples)))
-    built = ForestFolder.open(place.forests)
-    return {**found, "MB": built.nbytes / 1e6, "underivable": len(built.underivable())}
-
-
 def training(place: Place) -> dict[str, Any]:
-    from nqg.data.examples import MappedExamples
+    """Training as `nqg train` does it: pairs, forests and tables in memory."""
+    from nqg.data.example_files import read_examples
     from nqg.grammar.grammar import Grammar
     from nqg.inference.parser import Parser
-    from nqg.model.forests import ForestFolder
+    from nqg.model.forests import build_forests
     from nqg.model.settings import TrainingSettings
 
-    examples, grammar = MappedExamples.of(place.corpus), Grammar.read(place.grammar)
+    examples, grammar = read_examples(place.corpus), Grammar.read(place.grammar)
+    build_forests(grammar, examples[:10])  # compiles, or loads, the kernels
     begin = time.process_time()
-    training = Parser.training(
-        grammar,
-        examples,
-        forests=ForestFolder.open(place.forests),
-        training=TrainingSettings(steps=STEPS + 1),
-        device="cpu",
-    )
+    forests = build_forests(grammar, examples)
+    built = time.process_time() - begin
+    settings = TrainingSettings(steps=STEPS + 1)
+    training = ParserTraining(grammar, examples, Parser, forests=forests, training=settings, device="cpu")
     prepared = time.process_time() - begin
     steps = training.steps()
     next(steps)
     found = timed(lambda: list(islice(steps, STEPS)))
     if not place.model.exists():
         Parser(training.model).save(place.model)
-    own = int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0]) / 1024  # without mapped files
-    return {**found, "own MB": own, "CPU ms a step": 1000 * found["CPU s"] / STEPS, "CPU s before": prepared}
+    step = 1000 * found["CPU s"] / STEPS
+    sizes = {"forests, MB": forests.nbytes / 1e6, "CPU s of forests": built}
+    return {**found, **sizes, "CPU ms a step": step, "CPU s before": prepared}
 
 
 def parsing(place: Place, workers: int) -> dict[str, Any]:
     """`nqg parse` without its printing; the first part, in which workers load the model, is left out of the speed."""
     from nqg.cli.parse import Sentence
-    from nqg.data.examples import streamed_examples
-    from nqg.engines import engine_named, in_parts
+    from nqg.data.example_files import streamed_examples
     from nqg.inference.parser import WINDOW
+    from nqg.parallel import Engine, in_chunks
 
     if place.size < 8 * WINDOW:
         return {}  # too few for workers to be busy
     asked = (Sentence(example.source) for example in streamed_examples(place.corpus))
-    reports = engine_named("local", workers=workers).map(
-        partial(measured_answering, place.model), in_parts(asked, WINDOW)
-    )
+    reports = Engine("local", workers).map(partial(measured_answering, place.model), in_chunks(asked, WINDOW))
     latest: dict[int, Report] = {}
     for report in islice(reports, workers):
         latest[report.worker] = report
@@ -195,9 +178,9 @@ class Report(NamedTuple):
 def measured_answering(model: Path) -> Callable[[Sequence[Any]], Report]:
     import os
 
-    from nqg.cli.parse import Style, answering
+    from nqg.cli.parse import AnswerFormat, answering
 
-    work = answering(model, "cpu", Style())
+    work = answering(model, "cpu", AnswerFormat())
     return lambda part: Report(os.getpid(), len(work(part)), time.process_time(), peak_megabytes())
 
 
@@ -216,7 +199,6 @@ MEASUREMENTS: dict[str, Callable[[Place], dict[str, Any]]] = {
     "random split": random_split_of,
     "length split": length_split_of,
     "induction": induction,
-    "forests": forests,
     "training": training,
     "parsing": partial(parsing, workers=1),
     "parsing, 2 workers": partial(parsing, workers=2),

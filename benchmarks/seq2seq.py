@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from nqg.data.examples import read_examples
+from nqg.data.example_files import read_examples
 from nqg.model_folder import quiet_transformers
+from nqg.seq2seq.batches import SubwordPair
 from nqg.seq2seq.fine_tuning import FineTuning
-from nqg.seq2seq.objective import SubwordPair
 from nqg.seq2seq.seq2seq import Seq2seq, load_pretrained
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 
@@ -89,7 +89,7 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
     plainly, plain = seconds(lambda: plain_predictions(seq2seq, sources, asked.batch_size))
     at_once, _ = seconds(lambda: plain_predictions(seq2seq, sources, len(sources)))
     model, tokenizer = load_pretrained(asked.model)
-    rival = trainer(model, tokenizer, list(objective.corpus.examples), training, fine_tuning.trainer.rate)
+    rival = trainer(model, tokenizer, list(objective.corpus.examples), training, fine_tuning.trainer.rate.peak)
     theirs, outcome = seconds(rival.train)
     mean_subwords = sum(size[0] for size in objective.sizes) / len(objective.sizes)
     their_subwords = mean_subwords * len(train) * float(outcome.metrics["epoch"])

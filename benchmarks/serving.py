@@ -25,7 +25,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nqg.data.examples import read_examples
+from nqg.data.example_files import read_examples
 
 
 @dataclass

@@ -16,18 +16,22 @@ from pathlib import Path
 
 import numpy as np
 
-from nqg.data.examples import Values, fit_text, read_examples, tokenized
+from nqg.data.example_files import read_examples
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import best_derivations
-from nqg.grammar.slots import mentions_of, of_sentences, views, with_slots
-from nqg.grammar.type_inference import infer_target_grammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
-from nqg.text.gazetteer import Gazetteer, read_gazetteer, write_gazetteer
-from nqg.text.preprocessing import Preprocessor
+from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.training_text import TrainingText, fit_text
+from nqg.slots.delexicalize import relexicalize_rules
+from nqg.slots.fit import fit_slots
+from nqg.slots.gazetteer import Gazetteer, read_gazetteer, write_gazetteer
+from nqg.slots.instantiate import encoder_tokens, instantiate_slots, mentions_of
+from nqg.slots.matcher import SlotMatcher
+from nqg.slots.slot import Slot
 from nqg.text.sentences import SentenceTokenizer, TokenizedSentence
-from nqg.text.slots import Slot, Slots
+from nqg.types.inference import infer_target_grammar
 
 HOME = Path(__file__).parent.parent / "examples" / "home_assistant"
 SYLLABLES = [first + second for first in "bcdfghklmnprstvwz" for second in "aeiou"]
@@ -75,7 +79,7 @@ def report_names(count: int) -> None:
     sentences = [TokenizedSentence(text, tokenizer.tokens(text)) for text in texts]
     few = Gazetteer.of((name, name) for name in names[:: len(names) // 200])
     for label, gazetteer in ((f"{len(few.values):,} names", few), (f"{count:,} names", loaded[0])):
-        slots = Slots("en", (Slot("name", "gazetteer", ("{value}",), names=gazetteer),))
+        slots = SlotMatcher("en", (Slot("name", "gazetteer", ("{value}",), names=gazetteer),))
         print(f"a sentence with {label}  {microseconds(slots.mentions, sentences):.1f} µs")
 
 
@@ -89,12 +93,12 @@ def report_sentences(language: str) -> None:
         (TokenizedSentence(raw, text.sentences.tokens(raw)), text.programs.normalized(program))
         for raw, program in train
     ]
-    slots = Slots.fit(pairs, cut=text.programs.tokenize)
+    slots = fit_slots(pairs, tokenize_value=text.programs.tokenize)
     sentences = [TokenizedSentence(raw, text.sentences.tokens(raw)) for raw, _ in test]
-    cut = microseconds(lambda sentence: text.sentences.tokens(sentence.raw), sentences)
+    tokenized = microseconds(lambda sentence: text.sentences.tokens(sentence.raw), sentences)
     found = microseconds(slots.mentions, sentences)
     names = ", ".join(slot.name for slot in slots.slots)
-    print(f"{language}: {names}: words {cut:.0f} µs, values {found:.0f} µs a sentence")
+    print(f"{language}: {names}: words {tokenized:.0f} µs, values {found:.0f} µs a sentence")
     report_rules(language, sentences)
 
 
@@ -102,12 +106,12 @@ def report_rules(language: str, sentences: Sequence[TokenizedSentence]) -> None:
     """What text and slots add to parsing, stage by stage; free text can be any run of words."""
     raw = read_examples(HOME / language / "train.tsv")
     text = fit_text(raw)
-    values, examples = Values.of(raw, text), tokenized(raw, text)
-    assert values is not None, "a home assistant has slots"
+    values = TrainingText.of(raw, text)
+    examples = values.examples
     types = infer_target_grammar(values.programs(examples))
     marked, seeds, placeholders = values.searched(examples, types)
     found = induce(marked, InductionSettings.for_slots(), seeds, placeholders)
-    rules = with_slots(found, text.slots.free_text)
+    rules = relexicalize_rules(found, text.slots.free_text)
     grammar = replace(Grammar.of(rules, 9), slots=text.slots).typed_by(types)
     known = frozenset(word for example in examples for word in example.source_tokens)
     values_only = tuple(slot for slot in text.slots.slots if slot.kind != "text")
@@ -129,7 +133,7 @@ def stages(
     """What text and slots take beside the rest of parsing, for all the sentences at once, each."""
     sources = [sentence.words for sentence in sentences]
     mentions = mentions_of(grammar, sentences)
-    own, plain = (of_sentences(each, sentences, mentions) for each in (grammar, without))
+    own, plain = (instantiate_slots(each, sentences, mentions) for each in (grammar, without))
     full = charts(own, sources)
     best = best_derivations(own, full, np.zeros(full.hyperedges))
     targets = [each.derivation.target if each else () for each in best]
@@ -140,9 +144,9 @@ def stages(
 
     yield "words", each(lambda: [text.tokenized(sentence.raw) for sentence in sentences])
     yield "values", each(lambda: mentions_of(grammar, sentences))
-    yield "values for the chart", each(lambda: of_sentences(grammar, sentences, mentions).encoded)
-    yield "view of the encoder", each(lambda: views(grammar, sentences, mentions, known))
-    yield "values for the probability", each(lambda: own.with_meanings(full, targets))  # type: ignore[attr-defined]
+    yield "values for the chart", each(lambda: instantiate_slots(grammar, sentences, mentions).encoded)
+    yield "view of the encoder", each(lambda: encoder_tokens(grammar, sentences, mentions, known))
+    yield "values for the probability", each(lambda: own.with_meanings(full, targets))
     yield "chart", each(lambda: charts(own, sources))
     yield "chart without free text", each(lambda: charts(plain, sources))
 

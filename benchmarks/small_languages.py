@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nqg import Example
-from nqg.data.examples import write_examples
-from nqg.inference.hybrid import load_model
+from nqg.data.example_files import write_examples
+from nqg.inference.hybrid import load
 
 DRAWN, ASKED = 4000, 100
 ANY_LENGTH = 1000
@@ -163,7 +163,7 @@ def measure(name: str, language: Language, seed: int = 0) -> str:
         write_examples(path := Path(folder, "train.tsv"), train)
         command = [str(Path(sys.executable).with_name("nqg")), "train", str(path), "-o", str(Path(folder, "model"))]
         subprocess.run(command, check=True, capture_output=True)
-        model = load_model(Path(folder, "model"))
+        model = load(Path(folder, "model"))
     answers = list(model.answers(each.source for each in test))
     rights = [answer.target == each.target for each, answer in zip(test, answers, strict=True)]
     wrong = [not right and answer.target is not None for right, answer in zip(rights, answers, strict=True)]

@@ -32,12 +32,12 @@ from pathlib import Path
 
 from nqg import Example, Grammar, Parser
 from nqg.model.settings import TrainingSettings
-from nqg.model_folder import exchange
+from nqg.pipeline.parser import fit_parser
 from serving import Running, answer, mebibytes, request, started
 
 WORDS = {"walk": ("WALK", "GEHE"), "jump": ("JUMP", "SPRINGE"), "run": ("RUN", "RENNE"), "look": ("LOOK", "SIEH")}
 OLD_ANSWERS = 35.0  # seconds after a reload in which workers may still finish what they were asked
-LOADED = "the model was loaded again"  # what the server says then
+RELOADED_WITHIN = 30  # seconds until another signal is sent
 LOST_AFTER = 120.0  # seconds of asking again
 
 
@@ -46,7 +46,7 @@ def trained(which: int, folder: Path) -> Parser:
     rules += ["NT_1 twice ### NT_1 NT_1", "NT_1 and NT_2 ### NT_1 NT_2", "NT_1 after NT_2 ### NT_2 NT_1"]
     examples = [Example(word, programs[which]) for word, programs in WORDS.items()]
     training = TrainingSettings(steps=20, batch_size=4)
-    parser = Parser.train(Grammar.parse("\n".join(rules)), examples, training=training, device="cpu")
+    parser = fit_parser(Grammar.parse("\n".join(rules)), examples, training=training, device="cpu")
     parser.save(folder)
     return parser
 
@@ -140,14 +140,16 @@ class Soak:
             await asyncio.sleep(every)
             self.current = 1 - self.current
             self.loaded = float("inf")  # both are right until it is done
-            assert exchange(self.folder, other), "this system cannot exchange folders"
-            known = len(self.lines)
-            self.server.process.send_signal(signal.SIGHUP)
-            while LOADED not in self.lines[known:]:
-                if any(line.startswith("no new worker") for line in self.lines[known:]):  # killed while it loaded
-                    known = len(self.lines)
-                    self.server.process.send_signal(signal.SIGHUP)
-                await asyncio.sleep(0.1)
+            aside = other.with_name("aside")
+            for old, new in ((self.folder, aside), (other, self.folder), (aside, other)):
+                os.rename(old, new)
+            replaced = {*self.workers()}
+            while replaced & {*self.workers()}:  # it may take more than one signal: a new worker may be killed
+                self.server.process.send_signal(signal.SIGHUP)
+                for _ in range(RELOADED_WITHIN * 10):
+                    await asyncio.sleep(0.1)
+                    if not replaced & {*self.workers()}:
+                        break
             self.loaded = time.monotonic()
             self.counts["reloads"] += 1
 

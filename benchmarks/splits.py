@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nqg.data.dataset import read_split
-from nqg.data.examples import Example, read_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples
 from nqg.splits.audit import audit
-from nqg.splits.compounds import LANGUAGES, Language
+from nqg.splits.compounds import Language, load_language
 from nqg.splits.divergence import decomposed
 from nqg.splits.partition import Sizes, sizes_for
 from nqg.splits.tmcd import Method, TmcdSettings, tmcd_split
@@ -71,7 +72,7 @@ def synthetic_examples(count: int) -> list[Example]:
 def growth(count: int) -> str:
     """One row, measured in this process: it should run in one of its own, for the peak of memory."""
     examples = synthetic_examples(count)
-    language = LANGUAGES["brackets"]
+    language = load_language("brackets")
     sizes = sizes_for(count)
     _search(
         synthetic_examples(1_000), language, sizes_for(1_000), 0, TmcdSettings(moves=1_000)
@@ -95,7 +96,7 @@ def main() -> None:
     if chosen.growth:
         print(growth(chosen.growth))
         return
-    funql, sql = LANGUAGES["funql"], LANGUAGES["sql"]
+    funql, sql = load_language("funql"), load_language("sql")
     print("TMCD       method       CPU s, best   compound divergence of each seed")
     for row in searches("geoquery", funql, Sizes(440, 440), chosen.seeds):
         print(row, flush=True)

@@ -22,12 +22,14 @@ from typing import Any
 
 import torch
 
-from nqg import Example, InductionSettings, Parser, TrainingSettings, induce, load_dataset
+from nqg import Example, InductionSettings, Parser, TrainingSettings, induce
 from nqg.answers import exact_match
-from nqg.data.examples import distinct_pairs
-from nqg.evaluation.suggestions import suggestions
-from nqg.grammar.type_inference import infer_target_grammar
-from nqg.plotting import write_picture
+from nqg.data.example import distinct_pairs
+from nqg.evaluation.active_learning import suggestions
+from nqg.paper import load_dataset
+from nqg.paper.plots import write_picture
+from nqg.pipeline.parser import fit_parser
+from nqg.types.inference import infer_target_grammar
 
 POOL, TESTED = 2000, 1000  # pairs of a large dataset
 Choose = Callable[[Parser, Sequence[Example], int, random.Random], list[Example]]
@@ -77,7 +79,7 @@ class Task:
         training = TrainingSettings(steps=64, warm_up=16, seed=seed)
         legal = infer_target_grammar(example.target_tokens for example in examples)
         grammar = induce(examples, self.induction)
-        return Parser.train(grammar, examples, target_grammar=legal, training=training, device="cpu")
+        return fit_parser(grammar, examples, target_grammar=legal, training=training, device="cpu")
 
 
 def suggested(parser: Parser, pool: Sequence[Example], count: int, rng: random.Random) -> list[Example]:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nqg.data.funql import funql_target_grammar
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.paper.funql import funql_target_grammar
+from nqg.types.target_grammar import TargetGrammar
 from timing import cpu_seconds
 
 NESTED = "intersection ( state , loc_1 ( intersection ( city , loc_2 ( "

@@ -22,17 +22,17 @@ from statistics import median
 
 import torch
 
-from nqg import load_dataset
 from nqg.grammar.grammar import Grammar
 from nqg.model.encoder import new_encoder
 from nqg.model.forest_crf import Batch, TrainingData, forest_loss
 from nqg.model.forests import build_forests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import ModelSettings, TrainingSettings
+from nqg.paper import load_dataset
 from nqg.run_config import RunConfig
 from nqg.training.parser_training import ForestObjective, batches
 from nqg.training.processes import Processes
-from nqg.training.trainer import Trainer, autocast, prefetch
+from nqg.training.trainer import LearningRate, Trainer, autocast, prefetch
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CASES = (("scan", "jump"), ("geoquery", "standard"), ("geoquery", "length"))
@@ -82,7 +82,7 @@ class Bench:
         objective = ForestObjective(scorer, data, wanted, Processes())
         optimizer = torch.optim.AdamW(scorer.parameters(), weight_decay=wanted.weight_decay, fused=True)
         config = RunConfig.of("training", examples, settings, wanted)
-        return cls(Trainer(objective, optimizer, wanted, 1e-4, config), data, wanted)
+        return cls(Trainer(objective, optimizer, wanted, LearningRate(1e-4, steps), config), data, wanted)
 
     def timed_parts(self) -> Iterator[dict[str, float]]:
         """Steps cut where one part hands its results to the next, forwards and backwards."""

@@ -14,10 +14,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from nqg.data.catalogue import load_dataset
-from nqg.data.funql import funql_target_grammar
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.grammar.type_inference import InferredTypes, infer_types
+from nqg.paper.datasets import load_dataset
+from nqg.paper.funql import funql_target_grammar
+from nqg.types.inference import InferredTypes, infer_types
+from nqg.types.target_grammar import TargetGrammar
 
 EDITS = 1000
 Program = Sequence[str]

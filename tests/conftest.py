@@ -9,15 +9,27 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from nqg.data.download import CACHE_VARIABLE
+from nqg.files import CACHE_VARIABLE
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED = PROJECT.parent / "shared"
 
+# Before anything imports torch, also in processes that tests start: over tensors this small several threads wait for
+# each other ten times longer than one computes, and `make test` has a process for every core anyway.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The first call of a kernel compiles it, so no example may have a deadline. In CI the examples are always the same.
 settings.register_profile("nqg", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("nqg")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what reads the published corpora as `corpus`, so that `pytest -m "not corpus"` leaves it out."""
+    for item in items:
+        # Doctests have no fixtures of ours; `fixturenames` also names those that other fixtures ask for.
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.corpus)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,17 +10,17 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from typing import Any
 
-from nqg.data.funql import Call, Entity, Name, Number, Placeholder, Term
-from nqg.data.geobase import Geography
 from nqg.evaluation.calibration import GateTrial
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId, Span
-from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.inference.hybrid import Gate
 from nqg.model.confidence import RulePair
+from nqg.paper.funql import Call, Entity, Name, Number, Placeholder, Term
+from nqg.paper.geobase import Geography
+from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 
-# Target grammars: the twin of `nqg.grammar.earley` enumerates languages, string by string.
+# Target grammars: the twin of `nqg.types.earley` enumerates languages, string by string.
 
 Tokens = tuple[str, ...]
 
@@ -328,6 +328,21 @@ def _bits_given(
     return bits
 
 
+def check_graph(graph: Hypergraph) -> None:
+    """Assert that the arrays make a graph, children before parents: kernels trust every number in them."""
+    assert (graph.first_node[0], graph.first_node[-1]) == (0, graph.nodes)
+    assert len(graph.first_hyperedge) == graph.nodes + 1
+    assert (graph.first_hyperedge[0], graph.first_hyperedge[-1]) == (0, graph.hyperedges)
+    assert len(graph.starts) == len(graph.ends) == graph.nodes
+    assert len(graph.children) == graph.hyperedges
+    for sentence in range(graph.sentences):
+        first = int(graph.first_node[sentence])
+        for node in range(first, int(graph.first_node[sentence + 1])):
+            for hyperedge in graph.hyperedges_of(NodeId(node)):
+                assert graph.rules[hyperedge] >= 0
+                assert all(first <= child < node for child in graph.children_of(hyperedge))
+
+
 def forest_derivations(grammar: Grammar, graph: Hypergraph) -> list[Derivation]:
     """Every derivation in the graph of one sentence, by walking it from the root."""
 
@@ -607,7 +622,7 @@ def best_gate(trials: Sequence[GateTrial]) -> Gate:
     gates = [Gate(threshold, trusts) for threshold in (0.0, 2.0, *asked) for trusts in (True, False)]
     return max(
         gates,
-        key=lambda gate: (sum(trial.is_right(gate) for trial in trials), sum(map(gate.lets_pass, asked))),
+        key=lambda gate: (sum(trial.is_right(gate) for trial in trials), sum(map(gate.accepts, asked))),
     )
 
 
@@ -646,7 +661,7 @@ def bootstrap_means(values: Sequence[float], rng: Any, resamples: int) -> list[f
     return [sum(values[place] for place in sample.tolist()) / len(values) for sample in samples]
 
 
-# FunQL: the twin of `nqg.evaluation.denotations` asks of every thing in the world whether a program denotes it.
+# FunQL: the twin of `nqg.paper.denotations` asks of every thing in the world whether a program denotes it.
 
 MEASURED_BY = {"largest": "size", "smallest": "size", "longest": "len", "shortest": "len"} | dict.fromkeys(
     ("highest", "lowest", "higher_2", "lower_2"), "elevation_1"

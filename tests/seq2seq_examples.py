@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 
 EXAMPLES = [

@@ -1,4 +1,4 @@
-"""Fine-tunings whose weights are sharded, and the program that two processes make them with."""
+"""Fine-tunings whose weights are sharded or not, and the program that two processes make them with."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from seq2seq_examples import BRIEF, EXAMPLES
 UNEVEN = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=15, layers=2, heads=3, dropout=0.0))
 SHARDED = replace(BRIEF, shard=True)
 CASES = {
+    "not sharded": BRIEF,
     "adafactor": SHARDED,
     "adafactor, relative": replace(SHARDED, scale_by_weights=True, weight_decay=0.1),
     "adamw, clipped": replace(SHARDED, optimizer="adamw", clip=0.1),
@@ -40,7 +41,8 @@ def new_fitting(case: str, pretrained: str, *, shard: bool = True) -> FineTuning
     """The fine-tuning of a case, before its first step."""
     settings = Seq2seqSettings(pretrained, longest_target=8, lora=LoraSettings(rank=2)) if case == "lora" else UNEVEN
     dev = EXAMPLES[:2] if case == "dev examples" else ()
-    return FineTuning(EXAMPLES, settings, replace(CASES[case], shard=shard), dev=dev, device="cpu")
+    training = replace(CASES[case], shard=shard and CASES[case].shard)
+    return FineTuning(EXAMPLES, settings, training, dev=dev, device="cpu")
 
 
 def train_until_killed(folder: Path) -> None:
@@ -58,9 +60,10 @@ def train(case: str, folder: Path, pretrained: str) -> None:
     held = {
         "weights": own_numbers(fitting.model.parameters()),
         "gradients": own_numbers(weight.grad for weight in weights if weight.grad is not None),
-        "moments": own_numbers(moment for values in state for name, moment in values.items() if name != "step"),
+        "moments": own_numbers(moment for values in state for moment in values.values() if is_moment(moment)),
     }
     found = {
+        "processes": fitting.processes.count,
         "steps": steps,
         "held": held,
         "gradient": gradient_size(fitting),
@@ -71,6 +74,11 @@ def train(case: str, folder: Path, pretrained: str) -> None:
     finished = fitting.seq2seq
     if fitting.processes.is_main:
         finished.save(folder / case)
+
+
+def is_moment(value: object) -> bool:
+    """Whether a value of an optimizer's is a tensor that grows with a weight, and not a count or a norm."""
+    return isinstance(value, Tensor) and value.dim() > 0
 
 
 def own_numbers(tensors: Iterable[Tensor]) -> int:

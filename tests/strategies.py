@@ -8,15 +8,27 @@ from itertools import chain
 
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
-from nqg.data.funql import ALL, BY_COUNT, BY_MEASURE, CLASSES, Call, Entity, EntityKind, Name, Number, Placeholder, Term
-from nqg.data.schema import ForeignKey, Schema, Table
-from nqg.data.sql_tree import Tree
+from nqg.data.example import Example
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbol
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 from nqg.induction.settings import InductionSettings
+from nqg.paper.funql import (
+    ALL,
+    BY_COUNT,
+    BY_MEASURE,
+    CLASSES,
+    Call,
+    Entity,
+    EntityKind,
+    Name,
+    Number,
+    Placeholder,
+    Term,
+)
+from nqg.splits.compounds import Tree
+from nqg.sql.schema import ForeignKey, Schema, Table
+from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 
 # Tokens
 

@@ -9,8 +9,8 @@ from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
 
 DERIVATION = Derivation.parse("[0:2] NT_1 twice ### NT_1 NT_1\n  [0:1] jump ### I_JUMP")
-READING = Reading(("I_JUMP", "I_JUMP"), 0.75, DERIVATION, scores=(1.5, -0.25))
-OTHER = Reading(("I_JUMP",), 0.25, Derivation.parse("[0:2] jump twice ### I_JUMP"), is_legal=False)
+READING = Reading("I_JUMP I_JUMP", 0.75, DERIVATION, scores=(1.5, -0.25))
+OTHER = Reading("I_JUMP", 0.25, Derivation.parse("[0:2] jump twice ### I_JUMP"), is_legal=False)
 
 
 class Shown(HTMLParser):

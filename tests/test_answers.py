@@ -13,6 +13,7 @@ from nqg import Answer, Example, Grammar, Parser, Seq2seq, System, exact_match
 from nqg.evaluation.calibration import trials
 from nqg.inference.hybrid import Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.training.parser_training import DevSet
 from nqg.web.app import create_app
@@ -36,7 +37,7 @@ class Dictionary:
 @pytest.fixture(scope="module")
 def parser() -> Parser:
     grammar = Grammar.parse(f"lamp off ### {SPACED}")
-    return Parser.train(grammar, LEARNED, model=TINY, training=TrainingSettings(steps=1, batch_size=1), device="cpu")
+    return fit_parser(grammar, LEARNED, model=TINY, training=TrainingSettings(steps=1, batch_size=1), device="cpu")
 
 
 def test_the_command_evaluate_counts_it(parser: Parser, tmp_path: Path) -> None:

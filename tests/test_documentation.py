@@ -13,8 +13,8 @@ import pytest
 from api_reference import api_reference
 from conftest import PROJECT
 from nqg.cli.main import COMMANDS, load_command
-from nqg.experiments.records import Results, records
-from nqg.experiments.tables import markdown, tables
+from nqg.paper.records import Results, records
+from nqg.paper.tables import markdown, tables
 from pages import BLOCK, COMMAND, PAGES, page_name
 
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
@@ -50,7 +50,7 @@ def test_every_command_that_is_shown_exists_and_has_the_options(page: Path) -> N
             verb = load_command(word)
             verb = getattr(verb, "commands", {}).get(rest[0] if rest else "", verb)
             known = {name for each in verb.params for name in (*each.opts, *each.secondary_opts)}
-            assert options <= known | {"-v", "-q", "--help"}, command
+            assert options <= known | {"-v", "-q", "--json", "--help"}, command
         elif program == "nqg":
             assert word in ("VERB", "--version", "--help", "-v"), command
         elif program == "pytest" or word.startswith("benchmarks/"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nqg
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError
 from nqg.induction.settings import InductionSettings
 from nqg.run_config import DataFingerprint, RunConfig, commit, sha256, versions

@@ -7,9 +7,8 @@ from typer.testing import CliRunner
 
 from conftest import PROJECT
 from nqg.cli.main import app
-from nqg.engines import AHEAD, ATTEMPTS
 from nqg.inference.parser import WINDOW
-from nqg.model.forests import PAIRS
+from nqg.parallel import CHUNKS_AHEAD
 
 PAGE = PROJECT / "docs" / "scale.md"
 
@@ -24,7 +23,5 @@ def test_both_verbs_have_the_options(verb: str) -> None:
 def test_its_numbers_are_those_of_the_code() -> None:
     text = " ".join(PAGE.read_text().split())
     assert f"one part, of {WINDOW:,} sentences" in text
-    assert f"parts of {PAIRS:,} pairs" in text
-    assert (AHEAD, ATTEMPTS) == (2, 3)
+    assert CHUNKS_AHEAD == 2
     assert "at most two a worker are read ahead" in text
-    assert "a part that loses three workers" in text

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import pytest
 
-from nqg.errors import FormatError, Place, SettingsError
-from nqg.settings_reader import read_dataclass
+from nqg.errors import FormatError, NqgError, Place, SettingsError
+from nqg.settings_reader import changed_settings, read_dataclass
 
 
 class Colour(StrEnum):
@@ -91,3 +91,31 @@ def test_what_does_not_fit_is_refused_by_name(values: object, complaint: str) ->
 def test_a_file_that_we_wrote_ourselves_has_every_key() -> None:
     with pytest.raises(FormatError, match="the key 'spokes' of the wheel is missing; expected an integer"):
         read_dataclass(Wheel, {"size": 3}, "the wheel", complete=True)
+
+
+MINE = Bicycle("mine", Wheel(28.0), price=500.0)
+
+
+def test_changes_reach_fields_of_nested_settings_and_leave_the_rest() -> None:
+    changes = ["wheel.spokes=36", "gears=[1, 2]", "colour=blue", "name=yours", "price=none", "spare.size=26"]
+    assert changed_settings(MINE, changes) == Bicycle(
+        "yours", Wheel(28.0, 36), (1, 2), Colour.BLUE, price=None, spare=Wheel(26.0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("wheel.spoke=3", "no setting 'wheel.spoke'; did you mean 'wheel.spokes'? Known: wheel.size, wheel.spokes"),
+        ("wheels.size=3", "no setting 'wheels'; did you mean 'wheel'?"),
+        ("wheel.spokes=many", "expected an integer as 'wheel.spokes', found 'many'"),
+        ("wheel.spokes=-1", "spokes is -1; expected 0 or more"),
+        ("wheel", "'wheel' changes nothing; expected NAME=VALUE, as in training.steps=200"),
+        ("wheel.size.unit=3", "expected a number as 'wheel.size', found {'unit': 3}"),
+    ],
+)
+def test_a_change_that_makes_no_sense_is_misuse_and_says_what_was_expected(change: str, message: str) -> None:
+    with pytest.raises(NqgError) as raised:
+        changed_settings(MINE, [change])
+    assert str(raised.value).startswith(message)
+    assert raised.value.exit_code == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.examples import write_examples
+from nqg.data.example_files import write_examples
 from training_command import EXAMPLES, RULES
 from typed_commands import one_thread
 

@@ -26,3 +26,8 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def changed(*changes: str) -> list[str]:
+    """The words that change settings of a command."""
+    return [word for change in changes for word in ("--set", change)]

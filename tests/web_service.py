@@ -9,12 +9,13 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from nqg.data.database import Database
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
+from nqg.sql.database import Database
 from nqg.web.app import Server, bound_socket, create_app
 from nqg.web.middleware import Access, Limits
 from nqg.web.service import Service
@@ -40,7 +41,7 @@ def tiny_parser() -> Parser:
     tiny = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
     training = TrainingSettings(steps=1, batch_size=1)
     examples = [Example("walk and jump twice", "W J J")]
-    return Parser.train(Grammar.parse(GRAMMAR), examples, model=tiny, training=training, device="cpu")
+    return fit_parser(Grammar.parse(GRAMMAR), examples, model=tiny, training=training, device="cpu")
 
 
 @contextmanager

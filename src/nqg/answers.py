@@ -8,50 +8,49 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from nqg.data.examples import Tsv, format_of, tsv_columns
-from nqg.errors import FormatError, NqgError, Place
-from nqg.files import append_line, numbered_lines, strict_json
-from nqg.grammar.derivation import Derivation, Tokens
-from nqg.grammar.grammar import Rule
-from nqg.grammar.hypergraph import Span
-from nqg.settings_reader import read_value
+from nqg.errors import NqgError
+from nqg.files import append_line
 
 if TYPE_CHECKING:
-    from nqg.data.database import Rows
+    from nqg.grammar.derivation import Derivation, Tokens
+    from nqg.grammar.grammar import Rule
+    from nqg.grammar.hypergraph import Span
+    from nqg.inference.gaps import Gaps
+    from nqg.sql.database import Rows
 
 GRAMMAR = "grammar"  # how the answers of a parser call their system
 # why a parser abstains
 NO_DERIVATION, ILLEGAL, TOO_LONG, LONG_TARGET = "no derivation", "illegal target", "too long", "target too long"
 UNSURE = "not sure enough"
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+_PROGRAM_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A target that a sentence may mean, its probability, and the best derivation that yields it.
+    """A program that a sentence may mean, its probability, and the best derivation that yields it.
 
     `scores` has the model's score of each of the derivation's hyperedges, in their order; the higher their sum, the
     better the derivation. `marginals`, if asked for, has the probability that a derivation of the sentence, whatever it
-    yields, applies this rule to this span. `program` is the target as the training data would write it.
+    yields, applies this rule to this span. `target` is written as training data would, `tokens` as the grammar does.
     """
 
-    target: Tokens
+    target: str
     probability: float
     derivation: Derivation
     is_legal: bool = True
     scores: tuple[float, ...] = ()
     marginals: tuple[float, ...] = ()
-    program: str = ""
 
-    def __post_init__(self) -> None:
-        if not self.program:
-            object.__setattr__(self, "program", " ".join(self.target))
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens that the derivation yields."""
+        return self.derivation.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The program that a system gives for a sentence; without a `target` it abstains.
+    """The program that a system gives for a sentence; without a `target` it abstains, and is falsy.
 
     `reason` says why nobody answered or, of a hybrid, why its grammar did not. An answer of a grammar comes with its
     `reading` and, if asked for, with the most probable `readings`, illegal ones included, and with the derivable spans
@@ -112,7 +111,26 @@ class Answer:
     parts: tuple[Answer, ...] = ()
     words: Tokens | None = field(default=None, compare=False)  # where they are not just what stands between spaces
     corrections: tuple[Correction, ...] = ()
+    gaps: Gaps | None = field(default=None, compare=False)  # what the grammar lacks, if that was asked for
     rows: Rows | None = None  # what the program gives, where it was run on a database
+
+    def __bool__(self) -> bool:
+        """Whether there is a program.
+
+        >>> bool(Answer("jump", "I_JUMP")), bool(Answer("fly", reason="no derivation"))
+        (True, False)
+        """
+        return self.target is not None
+
+    def explain(self) -> str:
+        """The derivation, drawn, and all else that is known of the answer; of an abstention what is missing.
+
+        >>> print(Answer("fly", reason="no derivation: no rule knows 'fly'").explain())
+        abstained: no derivation: no rule knows 'fly'
+        """
+        from nqg.inference.explanation import described, drawn  # which an answer itself does not need
+
+        return described(self, drawn(self.reading).plain if self.reading else "")
 
     @property
     def source_tokens(self) -> Tokens:
@@ -141,7 +159,7 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The answer as a notebook shows it: the derivation, or the reason, and a table of the readings."""
-        from nqg.grammar.pictures import Markup, derivation_picture, element, in_notebook
+        from nqg.grammar.render import Markup, derivation_picture, element, in_notebook
 
         if self.target is None:
             sentence = element("q", " ".join(self.source.split()))
@@ -152,11 +170,11 @@ class Answer:
             figures = f"probability within the grammar {self.reading.probability:.4g}"
             if self.confidence is not None:
                 figures = f"confidence {in_percent(self.confidence)}, {figures}"
-            picture = derivation_picture(self.reading.derivation, self.reading.scores, self.reading.program)
+            picture = derivation_picture(self.reading.derivation, self.reading.scores, self.reading.target)
             shown = element("div", picture, element("p", "; ".join([figures, *map(str, self.corrections)])))
         rows = []
         for reading in self.readings:
-            program = element("code", reading.program)
+            program = element("code", reading.target)
             cells = f"{reading.probability:.4g}", program, "" if reading.is_legal else "not a legal program"
             rows.append(element("tr", *(element("td", cell) for cell in cells)))
         head = element("tr", *(element("th", name, scope="col") for name in ("probability", "program", "")))
@@ -182,13 +200,23 @@ class System(Protocol):
         """An answer to each sentence, in their order."""
 
 
+def checked_sentences(sentences: Iterable[str]) -> Iterable[str]:
+    """The sentences, unless they are the letters of a single one."""
+    if isinstance(sentences, str):
+        raise NqgError(
+            f"expected a list of sentences, found the string '{sentences:.80}'; "
+            "use parse(sentence) for one sentence, or answers([sentence, …]) for many"
+        )
+    return sentences
+
+
 def program_tokens(program: str) -> Tokens:
     """The words and marks of a program; the white space around them, which detokenisers lose, does not count.
 
     >>> program_tokens("answer(count ( m0 ))")
     ('answer', '(', 'count', '(', 'm0', ')', ')')
     """
-    return tuple(_TOKEN.findall(program))
+    return tuple(_PROGRAM_TOKEN.findall(program))
 
 
 def exact_match(prediction: str | None, reference: str) -> bool:
@@ -198,49 +226,3 @@ def exact_match(prediction: str | None, reference: str) -> bool:
     (True, False)
     """
     return prediction is not None and program_tokens(prediction) == program_tokens(reference)
-
-
-@dataclass(frozen=True, slots=True)
-class PredictionFile:
-    """Predictions that another system wrote down; sentences are the same if their words are.
-
-    A sentence that is not in the file has no answer or, with `refuses_unknown`, is an error.
-    """
-
-    path: Path
-    targets: Mapping[str, str | None] = field(repr=False)
-    refuses_unknown: bool = False
-
-    @classmethod
-    def read(cls, path: Path | str, *, refuses_unknown: bool = False) -> PredictionFile:
-        """The predictions of a `.tsv` file (source, tab, prediction) or a `.jsonl` file, plain or `.gz`."""
-        path = Path(path)
-        is_tsv = format_of(path) is Tsv
-        targets: dict[str, str | None] = {}
-        for place, line in numbered_lines(path):
-            columns = tsv_columns(line, place, "prediction") if is_tsv else _jsonl_prediction(line, place)
-            source, target = (" ".join(text.split()) for text in columns)
-            if not source:
-                raise FormatError("the source is empty", place)
-            if targets.setdefault(source, target or None) != (target or None):
-                raise FormatError(f"another prediction for '{source}' than on an earlier line", place)
-        return cls(path, targets, refuses_unknown)
-
-    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
-        for sentence in sentences:
-            source = " ".join(sentence.split())
-            if self.refuses_unknown and source not in self.targets:
-                raise NqgError(f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence")
-            target = self.targets.get(source)
-            yield Answer(sentence, target, system=self.path.name, reason="no prediction" if target is None else "")
-
-
-def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
-    """A line of JSON; what `nqg parse --json` prints is one, other keys than the two needed are left aside."""
-    values = read_value(dict[str, Any], strict_json(line, place), "the prediction", place)
-    key = "target" if "target" in values and "prediction" not in values else "prediction"
-    for needed in ("source", key):
-        if needed not in values:
-            raise FormatError(f"the key '{needed}' is missing; expected source and prediction", place)
-    source = read_value(str, values["source"], "'source' of the prediction", place)
-    return source, read_value(str | None, values[key], f"'{key}' of the prediction", place) or ""

@@ -18,6 +18,7 @@ from typing import IO, Any, NoReturn
 
 from nqg.errors import FormatError, NqgError, Place
 
+CACHE_VARIABLE = "NQG_DATA_CACHE"
 LONGEST_LINE = 1 << 26  # bytes; the longest line of a published dataset has some hundred thousand
 
 
@@ -33,6 +34,13 @@ def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
             if len(raw) > LONGEST_LINE:
                 raise FormatError(f"the line has more than {LONGEST_LINE:,} bytes", place)
             yield place, decoded(raw.removesuffix(b"\n").removesuffix(b"\r"), place)
+
+
+def cache_folder() -> Path:
+    """Where what can be made again is kept: in NQG_DATA_CACHE, or where the system keeps caches."""
+    import platformdirs
+
+    return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_dir("nqg"))
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import glob
 import hashlib
 import hmac
 import json
@@ -26,82 +24,50 @@ from nqg.files import strict_json, write_text
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-NEW, OLD = "new", "old"
-EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
-HERE = -100  # AT_FDCWD: names are relative to the current folder
+NEW, OLD = "new", "old"  # in the staging folder
+
+
+def _staging_folder(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.staging")
 
 
 @contextmanager
 def folder_written_atomically(folder: Path) -> Iterator[Path]:
     """A folder to write into, which takes the place of `folder` at the end; when anything fails, nothing changes.
 
-    It is written in a hidden *part* beside its place, `.NAME.xxxxxxxx.part`, and then swapped with what was there. A
-    process holds a lock on its part as long as it lives, so that the next one can tell a part that is being written
-    from one that a kill left behind, and bring back the old folder from one that died in the middle of a swap.
+    It is written in a staging folder beside its place, where the old one is moved at the end. Another process that
+    writes the same folder waits. A kill may leave the staging folder behind, which the next writer brings into order.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as held:
-        with locked(folder.parent):
-            _remove_dead_parts(folder)
-            part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
-            held.enter_context(locked(part))
-            held.callback(shutil.rmtree, part, ignore_errors=True)
-        (new := part / NEW).mkdir()
-        yield new
-        readable = new.stat().st_mode & 0o666  # as the umask has it; safetensors lets the owner alone read
-        for path in new.rglob("*"):  # on the disk before their folder is seen
-            if path.is_file():
-                path.chmod(readable)
-                with open(path, "rb") as file:
-                    os.fsync(file.fileno())
-        with locked(folder.parent):
-            if not folder.exists():
-                os.rename(new, folder)
-            elif not exchange(new, folder):
-                os.rename(folder, part / OLD)
-                try:
-                    os.rename(new, folder)
-                except BaseException:
-                    os.rename(part / OLD, folder)
-                    raise
+    staging = _staging_folder(folder)
+    with held(staging, wait=True):
+        _clear(staging, folder)
+        new = staging / NEW
+        new.mkdir()
+        try:
+            yield new
+            readable = new.stat().st_mode & 0o666  # as the umask has it; safetensors lets the owner alone read
+            for path in new.rglob("*"):  # on the disk before their folder is seen
+                if path.is_file():
+                    path.chmod(readable)
+                    with open(path, "rb") as file:
+                        os.fsync(file.fileno())
+            if folder.exists():
+                os.rename(folder, staging / OLD)
+            os.rename(new, folder)
+        finally:
+            _clear(staging, folder)
 
 
-def bring_back(folder: Path) -> None:
-    """Put `folder` back where a process was killed while it replaced it; otherwise do nothing."""
-    if not folder.exists() and any((part / OLD).exists() for part in _parts(folder)):
-        with suppress(OSError), locked(folder.parent):
-            _remove_dead_parts(folder)
-
-
-def _parts(folder: Path) -> list[Path]:
-    """The parts beside a folder; the random letters are counted, lest those of `a.b` be taken for those of `a`."""
-    return sorted(folder.parent.glob(f".{glob.escape(folder.name)}.????????.part"))
-
-
-def _remove_dead_parts(folder: Path) -> None:
-    """Remove what killed processes left beside a folder, and put back the folder where they had moved it away."""
-    for part in _parts(folder):
-        with suppress(BlockingIOError, FileNotFoundError), locked(part, wait=False):  # held, or removed just now
-            if not folder.exists() and (part / OLD).exists():
-                os.rename(part / OLD, folder)
-            shutil.rmtree(part, ignore_errors=True)
-
-
-def exchange(one: Path, other: Path) -> bool:
-    """Swap two folders in one step; False where the system or the disk cannot."""
-    if sys.platform not in ("linux", "darwin"):
-        return False
-    names, system = (os.fsencode(one), os.fsencode(other)), ctypes.CDLL(None)
-    try:
-        if sys.platform == "darwin":
-            return bool(system.renamex_np(*names, EXCHANGE) == 0)
-        return bool(system.renameat2(HERE, names[0], HERE, names[1], EXCHANGE) == 0)
-    except AttributeError:  # an older C library
-        return False
+def _clear(staging: Path, folder: Path) -> None:
+    """Empty a staging folder; an old folder in it goes back to its place where no new one has come there."""
+    if (staging / OLD).exists() and not folder.exists():
+        os.rename(staging / OLD, folder)
+    shutil.rmtree(staging / OLD, ignore_errors=True)
+    shutil.rmtree(staging / NEW, ignore_errors=True)
 
 
 @contextmanager
-def locked(folder: Path, *, wait: bool = True) -> Iterator[int | None]:
+def _locked(folder: Path, *, wait: bool) -> Iterator[int | None]:
     """Hold a folder against other processes; the system lets go when we are killed. BlockingIOError: it is held."""
     if sys.platform == "win32":  # which cannot open folders
         yield None
@@ -126,7 +92,7 @@ def held(folder: Path, *, wait: bool) -> Iterator[None]:
         while not is_ours:  # whoever had it may remove it while we wait
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                handle = lock.enter_context(locked(folder, wait=wait))
+                handle = lock.enter_context(_locked(folder, wait=wait))
                 is_ours = handle is None or os.path.samestat(os.fstat(handle), folder.stat())
             except FileNotFoundError:
                 continue
@@ -169,9 +135,14 @@ def model_written(folder: Path, manifest: Mapping[str, Any], replaces: bytes | N
 
 def index_bytes(folder: Path) -> bytes:
     if not folder.exists():
+        old = _staging_folder(folder) / OLD
+        if old.exists():
+            raise NqgError(f"{folder}: a process was killed while it replaced it; put it back: mv {old} {folder}")
         raise NqgError(f"{folder}: no such folder; `nqg train TRAIN -o {folder}` would make a model there")
     if not (folder / INDEX).is_file():  # a pipe would be waited for
-        raise NqgError(f"{folder} is not a model folder: it has no {INDEX}")
+        inner = [path.parent for path in sorted(folder.glob(f"*/{INDEX}"))]
+        hint = f"; did you mean {inner[0]}?" if inner else ""
+        raise NqgError(f"{folder} is not a model folder: it has no {INDEX}{hint}")
     check_inside(folder, folder / INDEX)
     try:
         return (folder / INDEX).read_bytes()
@@ -185,9 +156,8 @@ def check_inside(folder: Path, path: Path) -> None:
         raise NqgError(f"{path} is a link that leads out of the model folder; copy what it leads to into its place")
 
 
-def read_manifest(folder: Path, index: bytes, kind: str, version: int, oldest: int | None = None) -> dict[str, Any]:
+def read_manifest(folder: Path, index: bytes, kind: str, version: int) -> dict[str, Any]:
     """The index of a model folder, if it is one that this version of nqg reads."""
-    oldest = version if oldest is None else oldest
     try:
         manifest = strict_json(index.decode(), Place(folder / INDEX, 1))
     except UnicodeDecodeError as error:
@@ -195,12 +165,11 @@ def read_manifest(folder: Path, index: bytes, kind: str, version: int, oldest: i
     if not isinstance(manifest, dict) or manifest.get("kind") != kind:
         raise FormatError(f"expected an object with 'kind': '{kind}'", folder / INDEX)
     found = manifest.get("version")
-    if found not in range(oldest, version + 1):
-        way_out = "train again with this nqg, or use the version of nqg that wrote it"
+    if found != version:
+        way_out = "train again with this nqg"
         if isinstance(found, int) and found > version:
             way_out = "use the nqg that wrote it, or a newer one"
-        read = f"version {version}" if oldest == version else f"version {oldest} to {version}"
-        versions = f"was written in version {found} of the format; this nqg reads {read}"
+        versions = f"was written in version {found} of the format; this nqg reads version {version}"
         raise NqgError(f"{folder} {versions}: {way_out}")
     return manifest
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import nqg
 from nqg.data.dataset import Dataset
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import Place
 from nqg.settings_reader import read_dataclass
 

@@ -9,8 +9,9 @@ import sys
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
+from datetime import date
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -32,7 +33,7 @@ def read_dataclass(
 ) -> Settings:
     """A dataclass from plain values; errors call them `name`. With `complete`, no field is left to its default.
 
-    >>> from nqg.data.examples import Example
+    >>> from nqg.data.example import Example
     >>> read_dataclass(Example, {"source": "jump", "target": "I_JUMP"}, "the example")
     Example(source='jump', target='I_JUMP', id=None)
     >>> read_dataclass(Example, {"source": "jump", "targets": "I_JUMP"}, "the example")
@@ -144,3 +145,70 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise FormatError(f"not valid TOML: {error}", path) from error
     except (RecursionError, ValueError) as error:
         raise FormatError(f"not usable TOML: {error}", path) from error
+
+
+def change_value(values: dict[str, Any], change: str) -> None:
+    """Set `table.key=value` in a table of plain values, the value as TOML writes it; a word needs no quotes.
+
+    >>> values = {"training": {"steps": 100}}
+    >>> change_value(values, "training.steps=200")
+    >>> change_value(values, "model.encoder=embedded")
+    >>> values
+    {'training': {'steps': 200}, 'model': {'encoder': 'embedded'}}
+    >>> change_value(values, "text.today=2026-11-16")
+    >>> values["text"]
+    {'today': '2026-11-16'}
+    """
+    name, equals, text = change.partition("=")
+    *tables, key = name.strip().split(".")
+    if not equals or not key:
+        raise SettingsError(f"'{change}' changes nothing; expected NAME=VALUE, as in training.steps=200")
+    for table in tables:
+        values = values.setdefault(table, {})
+        if not isinstance(values, dict):
+            raise SettingsError(f"'{change}': '{table}' is not a table")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    # No setting is a date: one that holds a day, such as text.today, holds it as it is written.
+    values[key] = text.strip() if isinstance(value, date) else value
+
+
+def changed_settings(settings: Settings, changes: Sequence[str]) -> Settings:
+    """Settings with other values for the fields that `changes` name, as in `training.steps=200`.
+
+    Dataclasses may be nested. `none` stands for None, which TOML cannot write.
+
+    >>> from nqg.induction.settings import InductionSettings
+    >>> changed_settings(InductionSettings(), ["shortest=500", "pruning=false"]).shortest
+    500
+    >>> changed_settings(InductionSettings(), ["shortes=500"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    nqg.errors.UnknownName: no setting 'shortes'; did you mean 'shortest'? Known: balanced, ...
+    """
+    values: dict[str, Any] = {}
+    for change in changes:
+        change_value(values, change)
+    return updated_settings(settings, values)
+
+
+def updated_settings(settings: Settings, values: Mapping[str, Any], prefix: str = "") -> Settings:
+    """Settings with tables of plain values laid over them; `prefix` says where errors find these settings."""
+    hints, _ = _fields(type(settings))  # type: ignore[arg-type]  # a class can be hashed
+    updates: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if key not in hints:
+            raise UnknownName("setting", name, [f"{prefix}{known}" for known in hints])
+        present = getattr(settings, key)
+        if is_dataclass(present) and isinstance(value, Mapping):
+            updates[key] = updated_settings(present, value, f"{name}.")
+        elif value == "none" and types.NoneType in typing.get_args(hints[key]):
+            updates[key] = None
+        else:
+            try:
+                updates[key] = read_value(hints[key], value, f"'{name}'", table=f"[{name}]")
+            except FormatError as error:  # somebody's option, not somebody's file
+                raise SettingsError(str(error)) from error
+    return replace(settings, **updates)  # type: ignore[type-var]  # settings are dataclasses

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from nqg import Example, Parser, load_dataset
-from nqg.data.examples import write_examples
+from nqg import Example, Parser
+from nqg.data.example_files import write_examples
 from nqg.errors import NqgError
 from nqg.induction.induce import Induction, InductionStep
+from nqg.paper import load_dataset
 from training_command import files, nqg
 from typed_commands import one_thread
 
-BRIEF = ("--folds", "0", "--device", "cpu", "--no-cache")
+BRIEF = ("--set", "confidence.folds=0", "--device", "cpu")
 NEW = ("around", "jump")
 
 
@@ -55,22 +56,19 @@ def test_what_is_new_is_learned_and_nothing_forgotten_with_less_work(work: list[
     old, new = commands()
     write_examples(Path("old.tsv"), old)
     write_examples(Path("all.tsv"), [*old, *new])
-    nqg("old.tsv", "-o", "old", *BRIEF)
+    nqg("old.tsv", "-o", "old", *BRIEF, "--steps", "4")
     assert sum(answer.target is None for answer in Parser.load("old", "cpu").answers(each.source for each in new)) > 10
     before = len(work)
-    again = nqg("all.tsv", "-o", "again", "--from", "old", *BRIEF)
+    again = nqg("all.tsv", "-o", "again", "--from", "old", *BRIEF, "--steps", "100")
     again_work, before = len(work) - before, len(work)
     assert "old: its rules derive 100 of 120 examples" in again.stderr
-    nqg("all.tsv", "-o", "anew", *BRIEF)
+    nqg("all.tsv", "-o", "anew", *BRIEF, "--steps", "4")
     anew_work = len(work) - before
     answers = list(Parser.load("again", "cpu").answers(each.source for each in [*old, *new]))
     assert [answer.target for answer in answers] == [each.target for each in [*old, *new]]
     assert 0 < 4 * again_work < anew_work
     settings = [json.loads(Path(name, "nqg.json").read_text())["provenance"]["induction"] for name in ("old", "again")]
     assert settings[0] == settings[1]
-    written = files("again")
-    nqg("all.tsv", "-o", "again", "--from", "old", *BRIEF)
-    assert files("again") == written
 
 
 RAW = """\
@@ -91,7 +89,9 @@ def test_slots_types_settings_and_rules_by_hand_are_those_of_the_model() -> None
     Path("old.tsv").write_text(RAW)
     Path("all.tsv").write_text(RAW + MORE)
     Path("rules.txt").write_text('good night ### dim(room="hall", percent=0)\n')
-    nqg("old.tsv", "-o", "old", *BRIEF, "--rules", "rules.txt", "--steps", "60", "--learning-rate", "0.002")
+    nqg(
+        "old.tsv", "-o", "old", *BRIEF, "--rules", "rules.txt", "--steps", "60", "--set", "training.learning_rate=0.002"
+    )
     nqg("all.tsv", "-o", "again", "--from", "old", *BRIEF, "--steps", "80")
     parser = Parser.load("again", "cpu")
     asked = ["heat the kitchen to 23 degrees", "wake me at 9:15", "dim the kitchen to 99 %", "good night"]
@@ -114,7 +114,7 @@ def test_slots_types_settings_and_rules_by_hand_are_those_of_the_model() -> None
 @pytest.fixture
 def small() -> None:
     Path("old.tsv").write_text("turn on\ton\nturn off\toff\nturn on twice\ton on\nturn off twice\toff off\n")
-    nqg("old.tsv", "-o", "old", *BRIEF, "--steps", "5", "--like", "scan")
+    nqg("old.tsv", "-o", "old", *BRIEF, "--steps", "5", "--preset", "scan")
 
 
 @pytest.mark.usefixtures("small")
@@ -122,15 +122,14 @@ def small() -> None:
     ("words", "expected"),
     [
         (("--from", "nowhere"), "nowhere: no such folder"),
-        (("--from", "old", "--like", "scan"), "cannot be combined with --from; omit --like"),
-        (("--from", "old", "--grammar", "old/grammar.txt"), "cannot be combined with --from; omit --grammar"),
-        (("--from", "old", "--system", "cgps"), "is for models with a grammar"),
+        (("--from", "old", "--preset", "scan"), "is for inducing a grammar, which is given here"),
+        (("--from", "old", "--grammar", "old/grammar.txt"), "omit 'grammar' or 'start_from'"),
         (
             ("--from", "old"),
-            "old: its rules derive 0 of 1 example; --from expects a model of some of these, train without it",
+            "old: its rules derive 0 of 1 example; expected a model of some of these to go on from",
         ),
     ],
-    ids=["absent", "like", "grammar", "system", "other-data"],
+    ids=["absent", "preset", "grammar", "other-data"],
 )
 def test_what_cannot_be_gone_on_from_is_refused(words: tuple[str, ...], expected: str) -> None:
     Path("other.tsv").write_text("guten tag\thallo ( )\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -13,15 +12,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine_tasks import killed_once_answering
-from nqg import Example, Grammar, Parser
-from nqg.cli.parse import Sentence, Style, answering
+from nqg import Example, Grammar
 from nqg.cli.terminal import Workforce
-from nqg.data.examples import write_examples
-from nqg.engines import Here, ProcessPool, RayEngine, engine_named, in_parts
+from nqg.data.example_files import write_examples
 from nqg.errors import NqgError, SettingsError
-from nqg.inference.parser import WINDOW, DecodeOptions
+from nqg.inference.parser import WINDOW
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.parallel import Engine
+from nqg.pipeline.parser import fit_parser
 from typed_commands import one_thread
 from typed_commands import typed as nqg
 
@@ -45,7 +43,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     settings = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
     training = TrainingSettings(steps=3, batch_size=3, warm_up=1)
     folder = tmp_path_factory.mktemp("models") / "mine"
-    Parser.train(GRAMMAR, [Example("walk twice", "W W")], model=settings, training=training, device="cpu").save(folder)
+    fit_parser(GRAMMAR, [Example("walk twice", "W W")], model=settings, training=training, device="cpu").save(folder)
     return str(folder)
 
 
@@ -60,18 +58,6 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
     if find_spec("ray") is None:
         pytest.skip("ray is not installed")
     assert nqg("parse", model, "big.tsv", "--device", "cpu", "--engine", "ray", "--workers", "2").stdout == alone
-
-
-def test_a_worker_killed_in_the_middle_changes_nothing(model: str, tmp_path: Path) -> None:
-    if find_spec("ray") is None:
-        pytest.skip("ray is not installed")
-    style = Style(DecodeOptions(readings=2), as_json=True)
-    parts = list(in_parts((Sentence(sentence) for sentence in SENTENCES[:200]), 50))
-    parts[1][0] = parts[1][0]._replace(id="unlucky")
-    expected = list(map(answering(Path(model), "cpu", style), parts))
-    unlucky = partial(killed_once_answering, tmp_path, Path(model), style)
-    assert list(engine_named("ray", workers=2).map(unlucky, parts)) == expected
-    assert (tmp_path / "killed").exists()
 
 
 def test_ids_come_back_with_the_answers(model: str) -> None:
@@ -103,12 +89,12 @@ def test_an_unknown_engine_is_refused(model: str) -> None:
 @pytest.mark.parametrize(
     ("engine", "workers", "device", "gpu_here", "expected"),
     [
-        ("local", None, None, False, Workforce(Here(), None)),
-        ("local", 3, "cpu", False, Workforce(ProcessPool(3), "cpu")),
-        ("ray", 3, None, False, Workforce(RayEngine(None, 3, 0), "cpu")),
-        ("ray", None, None, True, Workforce(RayEngine(None, None, 1), "cuda")),
-        ("ray", None, "cpu", True, Workforce(RayEngine(None, None, 0), "cpu")),
-        ("ray://head:1", 8, "cuda", False, Workforce(RayEngine("ray://head:1", 8, 1), "cuda")),
+        ("local", None, None, False, Workforce(Engine(), None)),
+        ("local", 3, "cpu", False, Workforce(Engine("local", 3), "cpu")),
+        ("ray", 3, None, False, Workforce(Engine("ray", 3), "cpu")),
+        ("ray", None, None, True, Workforce(Engine("ray", None, 1), "cuda")),
+        ("ray", None, "cpu", True, Workforce(Engine("ray"), "cpu")),
+        ("ray://head:1", 8, "cuda", False, Workforce(Engine("ray://head:1", 8, 1), "cuda")),
     ],
 )
 def test_on_ray_every_worker_gets_a_gpu_or_none(
@@ -121,13 +107,3 @@ def test_on_ray_every_worker_gets_a_gpu_or_none(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu_here)
     assert Workforce.chosen(engine, workers, device) == expected
-
-
-def test_training_from_a_folder_of_forests_makes_the_model_of_a_training_in_memory() -> None:
-    write_examples("train.tsv", [Example("walk twice", "W W"), Example("walk and jump", "W J"), Example("jump", "J")])
-    GRAMMAR.write("rules.txt")
-    words = ["train", "train.tsv", "--grammar", "rules.txt", "--steps", "3", "--device", "cpu", "--json", "-o"]
-    one = json.loads(nqg(*words, "memory", "--no-cache").stdout)
-    two = json.loads(nqg(*words, "disk", "--forests", "forests").stdout)
-    assert two == {**one, "folder": "disk", "loss": pytest.approx(one["loss"], rel=1e-5)}
-    assert sorted(path.name for path in Path("forests").iterdir()) == ["part-000000.arrays", "part-000000.json"]

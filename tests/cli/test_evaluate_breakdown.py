@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from nqg import Example, Grammar, Parser
-from nqg.data.examples import write_examples
+from nqg import Example, Grammar
+from nqg.data.example_files import write_examples
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
 from typed_commands import one_thread, typed
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1")
@@ -35,7 +36,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     training = TrainingSettings(steps=2, batch_size=2, warm_up=1)
     folder = tmp_path_factory.mktemp("models") / "mine"
-    Parser.train(GRAMMAR, TRAIN, model=MODEL, training=training, device="cpu").save(folder)
+    fit_parser(GRAMMAR, TRAIN, model=MODEL, training=training, device="cpu").save(folder)
     return str(folder)
 
 
@@ -67,21 +68,23 @@ def test_json_has_the_causes_too(model: str) -> None:
     assert found["lacks"] == {"NT_1 NT_2": 1, "swim": 1}
 
 
-def test_errors_and_picture_are_written_and_named(model: str) -> None:
-    result = nqg(model, "test.tsv", "--errors", "errors.jsonl", "--plot", "causes.svg")
-    assert result.stderr == "wrote errors.jsonl\nwrote causes.svg\n"
+def test_errors_are_written_and_the_file_is_named(model: str) -> None:
+    result = nqg(model, "test.tsv", "--breakdown", "--write-predictions", "errors.jsonl")
+    assert result.stderr == "wrote errors.jsonl\n"
     records = [json.loads(line) for line in Path("errors.jsonl").read_text().splitlines()]
-    assert [record["source"] for record in records] == ["swim", "walk jump", "walk"]
-    assert Path("causes.svg").read_text().startswith("<?xml")
+    wrong = [record for record in records if not record["right"]]
+    assert [record["source"] for record in wrong] == ["swim", "walk jump", "walk"]
+    assert all("cause" in record for record in wrong)
+    assert not any("cause" in record for record in records if record["right"])
 
 
 def test_the_errors_of_a_fallback_are_explained_by_its_training(model: str) -> None:
-    shown = nqg(model, "test.tsv", "--breakdown", "--fallback", "fallback.tsv", "--train", "train.tsv").stdout
+    shown = nqg(model, "test.tsv", "--breakdown", "--fallback", "fallback.tsv", "--data", "train.tsv").stdout
     assert "swim: symbol 1 is 'W', expected 'S'; training lacks S; training never has 'S' there" in shown
 
 
 def test_predictions_of_another_system_need_no_model() -> None:
-    words = ["test.tsv", "--predictions-from", "fallback.tsv", "--train", "train.tsv", "--breakdown"]
+    words = ["test.tsv", "--score", "fallback.tsv", "--data", "train.tsv", "--breakdown"]
     shown = nqg(*words).stdout
     assert "fallback.tsv" in shown
     assert "no derivation" not in shown

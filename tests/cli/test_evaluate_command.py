@@ -11,11 +11,12 @@ import pytest
 from typer.testing import Result
 
 from nqg import Example, Grammar, Parser
-from nqg.data.catalogue import load_dataset
-from nqg.data.examples import write_examples
+from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.inference.hybrid import Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.paper.datasets import load_dataset
+from nqg.pipeline.parser import fit_parser
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from typed_commands import one_thread, typed
@@ -38,7 +39,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     training = TrainingSettings(steps=1, batch_size=2)
     folder = tmp_path_factory.mktemp("models") / "mine"
-    Parser.train(GRAMMAR, EXAMPLES, model=MODEL, training=training, device="cpu").save(folder)
+    fit_parser(GRAMMAR, EXAMPLES, model=MODEL, training=training, device="cpu").save(folder)
     return str(folder)
 
 
@@ -71,7 +72,7 @@ def test_json_has_counts_shares_and_intervals(model: str) -> None:
 
 
 def test_every_prediction_is_written_down_and_can_be_scored_again(model: str) -> None:
-    result = nqg(model, "test.tsv", "--predictions", "said.jsonl")
+    result = nqg(model, "test.tsv", "--write-predictions", "said.jsonl")
     lines = [json.loads(line) for line in Path("said.jsonl").read_text().splitlines()]
     assert result.stderr == "wrote said.jsonl\n"
     assert [(line["prediction"], line["right"]) for line in lines] == [
@@ -82,7 +83,7 @@ def test_every_prediction_is_written_down_and_can_be_scored_again(model: str) ->
     ]
     assert [line["reason"] for line in lines] == ["", "", "", "no derivation"]
     assert 0 < lines[0]["probability"] <= 1
-    again = facts("test.tsv", "--predictions-from", "said.jsonl")
+    again = facts("test.tsv", "--score", "said.jsonl")
     assert again["systems"] == {"said.jsonl": facts(model, "test.tsv")["systems"]["grammar"]}
 
 
@@ -106,15 +107,16 @@ def test_of_a_model_with_a_fallback_both_parts_are_tried_on_all_examples(model: 
 
 def test_a_system_that_never_answers_has_an_undefined_precision() -> None:
     Path("silent.tsv").write_text("walk\t\njump twice\t\nwalk twice\t\nhop\t\n")
-    lines = shown("test.tsv", "--predictions-from", "silent.tsv")
+    lines = shown("test.tsv", "--score", "silent.tsv")
     assert lines[1] == "silent.tsv 0.0 % (0.0–49.0) 0.0 % (0.0–49.0) undefined"
 
 
-def test_spiders_metric_has_tables_of_its_own(real_data: Path) -> None:
+def test_spiders_metric_has_tables_of_its_own(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NQG_DATA_MIRROR", str(real_data))
     _, dev = load_dataset("spider-xsp", real_data).split("standard")
     write_examples("dev.tsv", dev[:40])
     write_examples("said.tsv", [Example(dev[0].source, "select 1"), *dev[1:40]])
-    words = ("dev.tsv", "--predictions-from", "said.tsv", "--metric", "spider", "--mirror", str(real_data))
+    words = ("dev.tsv", "--score", "said.tsv", "--metric", "spider")
     lines = shown(*words)
     assert lines[1].startswith("said.tsv 97.5 %")
     assert "hardness examples accuracy" in lines
@@ -123,23 +125,24 @@ def test_spiders_metric_has_tables_of_its_own(real_data: Path) -> None:
     assert set(read) == {"metric", "systems", "gain_95", "hardness", "components"}
 
 
-def test_denotations_are_a_metric_too(real_data: Path) -> None:
+def test_denotations_are_a_metric_too(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NQG_DATA_MIRROR", str(real_data))
     _, test = load_dataset("geoquery", real_data).split("standard")
     write_examples("geo.jsonl", test[:20])
-    read = facts("geo.jsonl", "--predictions-from", "geo.jsonl", "--metric", "denotation", "--mirror", str(real_data))
+    read = facts("geo.jsonl", "--score", "geo.jsonl", "--metric", "denotation")
     assert read["systems"]["geo.jsonl"]["accuracy"] == 1.0
 
 
 def test_predictions_must_be_there_for_every_example() -> None:
     Path("some.tsv").write_text("walk\tW\n")
     with pytest.raises(NqgError, match=r"some\.tsv: no prediction for 'jump twice'"):
-        nqg("test.tsv", "--predictions-from", "some.tsv")
+        nqg("test.tsv", "--score", "some.tsv")
 
 
 def test_a_test_without_examples_is_refused() -> None:
     Path("empty.tsv").write_text("")
     with pytest.raises(NqgError, match=r"empty\.tsv: expected at least one example, found none"):
-        nqg("empty.tsv", "--predictions-from", "test.tsv")
+        nqg("empty.tsv", "--score", "test.tsv")
 
 
 def test_a_bad_line_is_named(model: str) -> None:
@@ -150,14 +153,14 @@ def test_a_bad_line_is_named(model: str) -> None:
 
 def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match="no metric 'spyder'; did you mean 'spider'"):
-        nqg("test.tsv", "--predictions-from", "test.tsv", "--metric", "spyder")
+        nqg("test.tsv", "--score", "test.tsv", "--metric", "spyder")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("test.tsv",), "expected MODEL and TEST, found 1 paths"),
-        (("mine", "test.tsv", "--predictions-from", "said.tsv"), "expected TEST alone beside --predictions-from"),
+        (("test.tsv",), "expected MODEL and TEST, found 1 path"),
+        (("mine", "test.tsv", "--score", "said.tsv"), "expected TEST alone beside --score"),
         (("mine", "test.tsv", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
         ((), "Missing argument"),
     ],

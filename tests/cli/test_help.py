@@ -97,6 +97,11 @@ def test_every_option_and_argument_is_explained_in_a_sentence(words: tuple[str, 
             assert param.metavar or "completion" in param.name, param.name
 
 
+def test_there_are_at_most_120_options_in_all() -> None:
+    options = [param for words in EVERY for param in command_of(words).params if param.param_type_name == "option"]
+    assert len([option for option in options if option.name != "help"]) <= 120
+
+
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
 def test_nothing_on_a_page_is_lost_as_markup(words: tuple[str, ...]) -> None:
     command = command_of(words)
@@ -107,9 +112,8 @@ def test_nothing_on_a_page_is_lost_as_markup(words: tuple[str, ...]) -> None:
 
 
 def test_defaults_variables_and_needed_options_are_shown() -> None:
-    assert re.search(r"--seed +S +Seed of the random numbers\. \[default: 0\]", page("split", "random"))
+    assert re.search(r"--dev-size +N +Examples in dev, or their share\. \[default: 0\]", page("split"))
     assert "[env var: NQG_DATA_MIRROR]" in page("data", "list")
-    assert re.search(r"--pruning +--no-pruning", page("induce"))
     assert re.search(r"\* +--output +-o +FILE .*\[required\]", page("induce"))
 
 

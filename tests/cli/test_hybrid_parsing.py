@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from nqg import Example, Grammar, Parser
+from nqg import Example, Grammar
 from nqg.cli.main import app
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.hybrid import Gate, Hybrid
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from nqg.types.target_grammar import TargetGrammar
 
 EXAMPLES = [Example("walk", "WALK"), Example("walk twice", "WALK WALK")]
 GRAMMAR = Grammar.parse("walk ### WALK\nNT_1 twice ### NT_1 NT_1\nrun ### WALK\nrun ### WALK WALK")
@@ -26,7 +27,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models") / "hybrid"
     small = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2))
     training = TrainingSettings(steps=1, batch_size=2)
-    parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=small, training=training, device="cpu")
+    parser = fit_parser(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=small, training=training, device="cpu")
     t5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=8, layers=1, heads=2))
     fallback = Seq2seq.train(EXAMPLES, t5, FineTuningSettings(steps=1, batch_size=2), device="cpu")
     Hybrid(parser, fallback, Gate(0.99)).save(folder)

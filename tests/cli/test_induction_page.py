@@ -51,8 +51,7 @@ def test_the_python_on_the_page_runs() -> None:
 
 def test_every_setting_stands_in_the_table_with_its_default() -> None:
     table = PAGE.read_text().split("\n## Settings\n")[1].split("\n## ")[0]
-    rows = dict(re.findall(r"^\| `--([\w-]+)[^`]*` \| (\w+) \|", table, flags=re.MULTILINE))
-    shown = {name.replace("-", "_"): value for name, value in rows.items()}
+    shown = dict(re.findall(r"^\| `induction\.(\w+)` \| (\w+) \|", table, flags=re.MULTILINE))
     words: dict[object, str] = {True: "yes", False: "no", None: "all"}
     settings = InductionSettings()
     for field in fields(settings):

@@ -6,15 +6,16 @@ import pytest
 from typer.testing import CliRunner
 
 from nqg.answers import exact_match
-from nqg.cli.demo import FILES, commands
 from nqg.cli.main import app, load_command
-from nqg.cli.settings import read_settings
-from nqg.data.examples import fit_text, read_examples, tokenized
+from nqg.cli.project_commands import STARTER_FILES, commands
+from nqg.data.example_files import read_examples
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Rule
 from nqg.induction.induce import induce
 from nqg.inference.parser import Parser
 from nqg.model.forests import build_forests
+from nqg.pipeline.settings import TrainSettings
+from nqg.preprocessing.training_text import fit_text, tokenized
 from typed_commands import one_thread
 
 runner = CliRunner()
@@ -30,8 +31,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_project_has_examples_settings_and_a_page_that_explains(project: Path) -> None:
-    assert sorted(path.name for path in project.iterdir()) == sorted(FILES)
-    assert read_settings(project / "nqg.toml").training.steps == 60
+    assert sorted(path.name for path in project.iterdir()) == sorted(STARTER_FILES)
+    assert TrainSettings.read(project / "nqg.toml").training.steps == 60
     readme = (project / "README.md").read_text()
     assert all(command.replace(f"{project}/", "") in readme for command in commands(project))
 
@@ -39,7 +40,7 @@ def test_a_project_has_examples_settings_and_a_page_that_explains(project: Path)
 def test_machines_can_read_what_was_written_and_what_to_type(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     facts = json.loads(runner.invoke(app, ["init", str(folder), "--json"]).stdout)
-    assert facts == {"folder": str(folder), "files": list(FILES), "commands": commands(folder)}
+    assert facts == {"folder": str(folder), "files": list(STARTER_FILES), "commands": commands(folder)}
 
 
 def test_the_commands_that_are_printed_are_ones_that_the_command_line_takes(project: Path) -> None:
@@ -65,7 +66,7 @@ def test_no_pair_occurs_twice_and_no_sentence_has_two_programs(project: Path) ->
 def test_the_grammar_of_the_starter_project_derives_most_new_sentences(project: Path) -> None:
     raw = [read_examples(project / f"{part}.tsv") for part in ("train", "test")]
     train, test = (tokenized(examples, fit_text(raw[0])) for examples in raw)
-    grammar = induce(train, read_settings(project / "nqg.toml").induction)
+    grammar = induce(train, TrainSettings.read(project / "nqg.toml").induction)
     assert len(grammar) < len(train) / 2
     assert 1 <= len(build_forests(grammar, test).underivable()) <= 3  # some are left for the tutorial to add
     assert Rule.parse("the NT_1 in the NT_2 ### NT_2 . NT_1") in grammar.rules

@@ -14,15 +14,16 @@ from typer.testing import CliRunner
 
 from encoders import save_bert
 from launched_processes import launched
-from nqg import load_dataset
 from nqg.cli.main import app
-from nqg.data.examples import write_examples
+from nqg.data.example_files import write_examples
+from nqg.paper import load_dataset
 from typed_commands import one_thread
 
 RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\nwalk ### I_RUN\n"
 TRAIN = """
-    train train.tsv --grammar rules.txt --encoder ./calm --steps 8 --batch-size 5 --learning-rate 0.003 --warm-up 2
-    --dev train.tsv --evaluate-every 3 --save-every 3 --device cpu --json -o
+    train train.tsv --grammar rules.txt --encoder ./calm --steps 8 --dev train.tsv
+    --set training.batch_size=5 --set training.learning_rate=0.003 --set training.warm_up=2
+    --set training.evaluate_every=3 --set run.save_every=3 --device cpu --json -o
 """
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from nqg.cli import main as command
 from nqg.errors import DataUnavailable, FormatError, MissingExtra, NqgError, SettingsError, UnknownName
+from nqg.induction.settings import InductionSettings, SamplingSettings
+from nqg.pipeline.settings import TrainSettings
+from nqg.splits.tmcd import TmcdSettings
 
 
 @pytest.mark.parametrize(
@@ -57,22 +65,37 @@ def test_a_reader_that_went_away_is_no_traceback(monkeypatch: pytest.MonkeyPatch
     ("words", "code", "said"),
     [
         (["data", "prepare", "geo"], 2, "error: no dataset 'geo'; did you mean 'geoquery'?"),
-        (["evaluate", "test.tsv", "--predictions-from", "p.tsv", "--metric", "spyder"], 2, "did you mean 'spider'?"),
-        (["evaluate", "none.tsv", "--predictions-from", "none.tsv"], 1, "error: none.tsv: no such file"),
-        (["evaluate", "none.tsv"], 2, "expected MODEL and TEST, found 1 paths"),
+        (["evaluate", "test.tsv", "--score", "p.tsv", "--metric", "spyder"], 2, "did you mean 'spider'?"),
+        (["evaluate", "none.tsv", "--score", "none.tsv"], 1, "error: none.tsv: no such file"),
+        (["evaluate", "none.tsv"], 2, "expected MODEL and TEST, found 1 path"),
         (["--version"], 0, ""),
     ],
 )
-def test_the_shell_sees_the_code(words: list[str], code: int, said: str, tmp_path: Path) -> None:
-    program = [sys.executable, "-c", "from nqg.cli.main import main; main()", *words]
-    run = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+def test_the_exit_code_says_whose_mistake_it_is(words: list[str], code: int, said: str, tmp_path: Path) -> None:
+    run = shell(tmp_path, *words)
     assert run.returncode == code
     assert said in " ".join(run.stderr.split())
 
 
+def test_the_shell_sees_the_code(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", "from nqg.cli.main import main; main()", "data", "prepare", "geo"]
+    run = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stderr.startswith("error: no dataset 'geo'; did you mean 'geoquery'?")
+
+
 def shell(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c", "from nqg.cli.main import main; main()", *words]
-    return subprocess.run(program, cwd=folder, capture_output=True, text=True)
+    """What a process would do, in this one."""
+    code: Any = 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        patch.chdir(folder)
+        patch.setenv("TERMINAL_WIDTH", "100")
+        patch.setattr(sys, "argv", ["nqg", *words])
+        try:
+            command.main()
+        except SystemExit as exited:
+            code = exited.code
+    return subprocess.CompletedProcess(words, code or 0, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture
@@ -118,7 +141,7 @@ def test_the_words_behind_two_dashes_are_left_where_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [(["pars"], "'parse'"), (["evalute"], "'evaluate'"), (["split", "tmdc"], "'tmcd'"), (["data", "lst"], "'list'")],
+    [(["pars"], "'parse'"), (["evalute"], "'evaluate'"), (["data", "lst"], "'list'")],
 )
 def test_a_mistyped_command_is_met_with_the_likely_one(words: list[str], hint: str) -> None:
     result = CliRunner().invoke(command.app, words)
@@ -126,9 +149,54 @@ def test_a_mistyped_command_is_met_with_the_likely_one(words: list[str], hint: s
     assert f"Did you mean {hint}?" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["audit", "train.tsv", "test.tsv"], "`nqg audit` is now `nqg check-split`"),
+        (["verify", "model"], "`nqg verify` is now `nqg check-model`"),
+        (["check-split", "--dataset=pairs.tsv"], "--dataset is now --data"),
+        (["split", "tmcd", "pairs.tsv", "--moves", "9"], "--moves VALUE is now --set moves=VALUE"),
+        (["evaluate", "model", "test.tsv", "--predictions", "p.jsonl"], "--predictions is now --write-predictions"),
+        (["parse", "model", "walk", "--exact"], "--exact is now --no-spell-correction"),
+        (["train", "pairs.tsv", "--batch-size", "9"], "--batch-size VALUE is now --set training.batch_size=VALUE"),
+        (["induce", "pairs.tsv", "--like", "scan"], "--like is now --preset"),
+        (["demo", "--json"], "`nqg demo` has no results to print as JSON; omit --json"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else "",
+)
+def test_an_old_name_is_refused_with_the_new_one(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(command.app, words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_every_new_name_of_a_command_is_a_command() -> None:
+    assert set(command.RENAMED.values()) <= set(command.COMMANDS)
+    assert not set(command.RENAMED) & set(command.COMMANDS)
+
+
+def test_every_setting_that_was_an_option_is_a_setting() -> None:
+    bases: dict[str, Any] = {
+        "train": TrainSettings(),
+        "induce": TrainSettings(induction=InductionSettings()),
+        "split": TmcdSettings(),
+        "sample": SamplingSettings(),
+    }
+    for name, tables in command.SETTINGS.items():
+        for table, options in tables.items():
+            settings = getattr(bases[name], table[:-1]) if table else bases[name]
+            assert {option.replace("-", "_") for option in options} <= {field.name for field in fields(settings)}
+
+
+def test_every_new_name_of_an_option_is_an_option() -> None:
+    known = {option for name in command.COMMANDS for option in command.options_of(command.load_command(name))}
+    named = {option for new in command.RENAMED_OPTIONS.values() for option in re.findall(r"--[a-z-]+", new)}
+    assert named <= known
+
+
 INTERRUPTED = """
 import os, signal
-import nqg.data.examples as files
+import nqg.data.example_files as files
 from nqg.cli import split
 from nqg.cli.main import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it
@@ -158,7 +226,9 @@ def test_a_failure_of_the_system_is_one_line_too(
     assert capsys.readouterr().err == "error: models/mine: No space left on device\n"
 
 
-@pytest.mark.parametrize("verb", ["audit", "evaluate", "induce", "init", "inspect", "parse", "serve", "train"])
+@pytest.mark.parametrize(
+    "verb", ["check-split", "evaluate", "induce", "init", "show-grammar", "parse", "serve", "train"]
+)
 def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp_path: Path) -> None:
     run = shell(tmp_path, verb)
     assert run.returncode == 2
@@ -171,8 +241,13 @@ def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp
         (["induce", "folder.tsv", "-o", "rules.txt"], "folder.tsv: expected a file, found a folder"),
         (["induce", "pairs.tsv", "-o", "folder.tsv"], "folder.tsv: expected a file to write the grammar to"),
         (["induce", "pairs.tsv", "-o", "rules.txt", "--settings", "folder.tsv"], "cannot be read (Is a directory)"),
-        (["inspect", "folder.tsv"], "folder.tsv/grammar.txt: no such file"),
+        (["show-grammar", "folder.tsv"], "folder.tsv/grammar.txt: no such file"),
         (["parse", "folder.tsv", "walk"], "is not a model folder"),
+        (
+            ["parse", "project", "walk"],
+            "project/model?",
+        ),
+        (["split", "random", "project"], "project: expected a file of examples, found a folder"),
         (["init", "pairs.tsv"], "already exists"),
         (["split", "random", "pairs.tsv", "-o", "pairs.tsv"], "cannot be created (File exists)"),
     ],
@@ -180,6 +255,8 @@ def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp
 )
 def test_a_folder_for_a_file_and_the_other_way_round_are_named(words: list[str], said: str, pairs: Path) -> None:
     (pairs / "folder.tsv").mkdir()
+    (pairs / "project" / "model").mkdir(parents=True)
+    (pairs / "project" / "model" / "nqg.json").write_text("{}")
     run = shell(pairs, *words)
     assert run.returncode == 1
     assert said in run.stderr

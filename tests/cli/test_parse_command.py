@@ -17,9 +17,10 @@ from typer.testing import Result
 from nqg import Example, Grammar, Parser
 from nqg.cli.parse import Sentence, as_they_come, prompted
 from nqg.errors import FormatError, NqgError
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference import parser as parser_module
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
+from nqg.types.target_grammar import TargetGrammar
 from typed_commands import one_thread, typed
 
 GRAMMAR = Grammar.parse(
@@ -46,7 +47,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def trained(folder: Path, model: ModelSettings) -> str:
     training = TrainingSettings(steps=60, batch_size=3, warm_up=5, learning_rate=0.02)
-    Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=model, training=training, device="cpu").save(folder)
+    fit_parser(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=model, training=training, device="cpu").save(folder)
     return str(folder)
 
 
@@ -74,11 +75,16 @@ def test_an_abstention_says_why_and_is_no_failure(model: str, sentence: str, rea
     assert (result.stdout, result.exit_code) == (f"abstained: {reason}\n", 0)
 
 
-def test_a_typed_model_has_no_illegal_readings_unless_they_are_asked_for(tmp_path: Path) -> None:
+def test_a_typed_model_has_no_illegal_readings(tmp_path: Path) -> None:
     typed = trained(tmp_path / "typed", MODEL)
     assert nqg(typed, "walk and jump", "--readings", "2").stdout == "J W\n1\tJ W\n"
-    untyped = nqg(typed, "walk and jump", "--readings", "2", "--untyped").stdout.splitlines()
-    assert sorted(line.partition("\t")[2] for line in untyped[1:]) == ["J W", "W J\tillegal"]
+
+
+def test_a_sentence_without_quotes_is_met_with_the_remedy(model: str) -> None:
+    result = nqg(model, "walk", "and", "jump")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert 'found 3; put a sentence in quotes: "walk and jump"' in said
 
 
 def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: str) -> None:

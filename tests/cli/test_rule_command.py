@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.examples import Example, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
@@ -29,7 +30,7 @@ hall ### hall
 attic ### attic
 """
 NIGHT, DARK = "good night ### off ( hall , lamp )", "dark NT_1 ### off ( NT_1 , lamp )"
-BRIEF = ("--steps", "2", "--batch-size", "4", "--folds", "0", "--device", "cpu", "--no-cache")
+BRIEF = ("--steps", "2", "--set", "training.batch_size=4", "--set", "confidence.folds=0", "--device", "cpu")
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +63,8 @@ def test_a_rule_is_added_used_listed_and_removed() -> None:
     ]
     assert added.stderr == "wrote model\n"
     assert typed("parse", "model", "good night").stdout.split("\n")[0] == "off ( hall , lamp )"
-    assert typed("verify", "model").stdout.startswith("model is whole")
-    assert "by hand      2" in typed("verify", "model").stdout
+    assert typed("check-model", "model").stdout.startswith("model is whole")
+    assert "by hand      2" in typed("check-model", "model").stdout
     assert typed("rule", "list", "model").stdout == added.stdout
     assert (
         typed("rule", "remove", "model", NIGHT).stdout.split("\n")[0]
@@ -105,7 +106,7 @@ def test_training_again_keeps_the_rules_of_the_model_that_it_replaces() -> None:
     typed("rule", "add", "model", NIGHT)
     with one_thread():
         again = typed("train", "train.tsv", "-o", "model", "--grammar", "grammar.txt", *BRIEF)
-        assert "model/rules.txt: 1 rules by hand are kept; --rules none drops them" in again.stderr
+        assert "model/rules.txt: rules by hand are kept; --rules none drops them" in again.stderr
         assert typed("parse", "model", "good night").stdout.split("\n")[0] == "off ( hall , lamp )"
         typed("train", "train.tsv", "-o", "model", "--grammar", "grammar.txt", "--rules", "none", *BRIEF)
     assert not Path("model/rules.txt").exists()
@@ -115,7 +116,7 @@ def test_rules_of_a_file_begin_the_search_and_those_that_no_example_needs_are_ke
     write_examples("steps.tsv", [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")])
     Path("mine.txt").write_text("NT_1 thrice ### NT_1 NT_1 NT_1\nNT_1 twice ### NT_1 NT_1\nstroll ### W\n")
     with one_thread():
-        typed("train", "steps.tsv", "-o", "new", "--like", "scan", "--rules", "mine.txt", *BRIEF)
+        typed("train", "steps.tsv", "-o", "new", "--preset", "scan", "--rules", "mine.txt", *BRIEF)
     parser = Parser.load("new", "cpu")
     assert parser.model.by_hand == Grammar.read("mine.txt").rules
     assert list(map(str, parser.model.untrained_rules)) == ["NT_1 thrice ### NT_1 NT_1 NT_1", "stroll ### W"]
@@ -126,7 +127,7 @@ def test_rules_of_a_file_begin_the_search_and_those_that_no_example_needs_are_ke
 def test_a_rule_that_is_illegal_is_refused_before_training() -> None:
     Path("mine.txt").write_text("bye ### off ( hall , hall )\n")
     with pytest.raises(
-        FormatError, match=r"mine.txt:1: rule 'bye .*': 'hall' is not a <on_argument_2>; see --target-gr"
+        FormatError, match=r"mine.txt:1: rule 'bye .*': 'hall' is not a <on_argument_2>; see the setting types.target"
     ):
         typed("train", "train.tsv", "-o", "new", "--rules", "mine.txt", *BRIEF)
 

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.examples import Example, fit_text, read_examples, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples, write_examples
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.sampling import GrammarSampler
 from nqg.induction.settings import SamplingSettings
-from nqg.text.preprocessing import Preprocessor
+from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.training_text import fit_text
+from nqg.types.target_grammar import TargetGrammar
 from typed_commands import typed
 
 RULES = """\
@@ -58,7 +60,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pairs_are_printed_as_python_draws_them() -> None:
-    result = typed("sample", "rules.txt", "-n", "5", "--depth", "3", "--seed", "7")
+    result = typed("sample", "rules.txt", "-n", "5", "--set", "depth=3", "--seed", "7")
     pairs = GrammarSampler(Grammar.parse(RULES), (), SamplingSettings(depth=3)).samples(5, seed=7)
     assert result.stdout == "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
     assert result.stderr == ""
@@ -66,7 +68,7 @@ def test_pairs_are_printed_as_python_draws_them() -> None:
 
 def test_explored_pairs_are_those_that_python_draws_and_others_than_without() -> None:
     options = ("--data", "train.tsv", "-n", "20")
-    result = typed("sample", "rules.txt", *options, "--explore", "0.5")
+    result = typed("sample", "rules.txt", *options, "--set", "explore=0.5")
     pairs = GrammarSampler(Grammar.parse(RULES), TRAIN, SamplingSettings(explore=0.5)).samples(20)
     assert result.stdout == "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
     assert result.stdout != typed("sample", "rules.txt", *options).stdout
@@ -93,7 +95,7 @@ def test_a_model_folder_brings_its_own_types() -> None:
 
 def test_it_says_when_the_grammar_has_fewer_pairs_and_how_well_it_foresees_others() -> None:
     write_examples("other.tsv", [*TRAIN, Example("sing", "sing")])
-    result = typed("sample", "rules.txt", "--depth", "1", "--data", "train.tsv", "--held-out", "other.tsv", "-n", "9")
+    result = typed("sample", "rules.txt", "--set", "depth=1", "--data", "train.tsv", "--dev", "other.tsv", "-n", "9")
     assert set(result.stdout.splitlines()) == {"lights\tlight", "hall\thall"}
     assert "other.tsv: 2 of 3 pairs derivable" in result.stderr
     assert "2 pairs instead of 9" in result.stderr
@@ -107,7 +109,7 @@ def _raw_data() -> None:
 
 @pytest.mark.usefixtures("_raw_data")
 def test_pairs_with_values_count_where_rules_read_slots() -> None:
-    result = typed("-v", "sample", "rules.txt", "--data", "raw.tsv", "--held-out", "raw.tsv", "-n", "3")
+    result = typed("-v", "sample", "rules.txt", "--data", "raw.tsv", "--dev", "raw.tsv", "-n", "3")
     assert "raw.tsv: 4 of 4 pairs derivable" in result.stderr
     assert "raw.tsv: 5 of 5 pairs derivable" in result.stderr
     assert "warning" not in result.stderr
@@ -156,9 +158,9 @@ def test_a_warning_says_that_less_than_half_of_the_data_is_derivable(underivable
     [
         (("rules.txt", "-o", "pairs.csv"), FormatError, "expected the extension .tsv or .jsonl"),
         (("none.txt",), NqgError, "none.txt"),
-        (("rules.txt", "--smoothing", "0"), NqgError, "smoothing is 0"),
-        (("rules.txt", "--explore", "1.5"), NqgError, "explore is 1.5; expected 0 to 1"),
-        (("rules.txt", "--depth", "1", "--target-grammar", "legal.grammar"), NqgError, "raise depth"),
+        (("rules.txt", "--set", "smoothing=0"), NqgError, "smoothing is 0"),
+        (("rules.txt", "--set", "explore=1.5"), NqgError, "explore is 1.5; expected 0 to 1"),
+        (("rules.txt", "--set", "depth=1", "--target-grammar", "legal.grammar"), NqgError, "raise depth"),
     ],
 )
 def test_what_cannot_be_done_is_said(words: tuple[str, ...], error: type[NqgError], message: str) -> None:

@@ -16,9 +16,11 @@ from typer.testing import Result
 
 from nqg.cli import terminal
 from nqg.data.dataset import read_split
-from nqg.data.examples import Example, fit_text, read_examples, tokenized, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples, write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
-from nqg.text.preprocessing import TextSettings
+from nqg.preprocessing.preprocessor import TextSettings
+from nqg.preprocessing.training_text import fit_text, tokenized
 from typed_commands import typed
 
 EXAMPLES = [
@@ -38,7 +40,7 @@ RAW = [
     for verb in ("dim", "raise")
     for level in (10, 20, 30)
 ]
-QUICK = ("--moves", "3000", "--restarts", "2")
+QUICK = ("--set", "moves=3000", "--set", "restarts=2")
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +148,7 @@ def test_templates_can_be_made_by_a_regular_expression() -> None:
 
 
 def test_a_chosen_divergence_and_a_bound_are_passed_on() -> None:
-    words = ("--target-divergence", "0.15", "--tolerance", "0.02", "--max-atom-divergence", "0.1", *QUICK)
+    words = ("--target-divergence", "0.15", "--set", "tolerance=0.02", "--set", "max_atom_divergence=0.1", *QUICK)
     made_by = json.loads(nqg("tmcd", "mine.tsv", *words, "--json").stdout)["made_by"]
     assert made_by["compound_divergence"] == pytest.approx(0.15, abs=0.02)
     assert made_by["atom_divergence"] <= 0.1
@@ -154,12 +156,14 @@ def test_a_chosen_divergence_and_a_bound_are_passed_on() -> None:
 
 
 def test_the_search_of_the_paper_is_an_option() -> None:
-    made_by = json.loads(nqg("tmcd", "mine.tsv", "--method", "greedy", "--json").stdout)["made_by"]
+    made_by = json.loads(nqg("tmcd", "mine.tsv", "--set", "method=greedy", "--json").stdout)["made_by"]
     assert made_by["search"] == "greedy"
 
 
 def test_a_time_budget_is_an_option() -> None:
-    made_by = json.loads(nqg("tmcd", "mine.tsv", "--seconds", "0.2", "--moves", "1000", "--json").stdout)["made_by"]
+    made_by = json.loads(nqg("tmcd", "mine.tsv", "--set", "seconds=0.2", "--set", "moves=1000", "--json").stdout)[
+        "made_by"
+    ]
     assert made_by["seconds"] == 0.2
 
 
@@ -180,7 +184,7 @@ def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
         (("tmcd", "mine.tsv", "--language", "sqll"), UnknownName, "no target language 'sqll'; did you mean 'sql'"),
         (("tmcd", "mine.tsv", "--language", "sql"), FormatError, "the target of example 1, 'answer ("),
         (("tmcd", "mine.tsv", "--train-size", "1"), SettingsError, "train is to have 1 example, but"),
-        (("tmcd", "mine.tsv", "--moves", "0"), SettingsError, "moves is 0; expected more than 0"),
+        (("tmcd", "mine.tsv", "--set", "moves=0"), SettingsError, "moves is 0; expected more than 0"),
         (("template", "mine.tsv", "--blank", "("), SettingsError, "'(' is not a regular expression"),
         (("random", "mine.tsv", "-o", "mine.tsv"), NqgError, "mine.tsv: cannot be created"),
     ],
@@ -218,6 +222,28 @@ def test_a_size_that_is_no_number_is_a_misuse() -> None:
     assert "'many' is neither a number of examples nor a share such as 0.25" in result.stderr
 
 
+def test_a_file_in_the_place_of_the_method_is_told_the_methods() -> None:
+    result = nqg("mine.tsv")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert "'mine.tsv' is not one of 'random', 'length', 'template', 'tmcd'" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("random", "mine.tsv", "--by", "target"), "--by: is for length; omit it with random"),
+        (("length", "mine.tsv", "--seed", "0"), "--seed: is for random and template and tmcd; omit it with length"),
+        (("template", "mine.tsv", *QUICK), "--set: is for tmcd; omit it with template"),
+    ],
+    ids=str,
+)
+def test_an_option_of_another_method_is_refused(words: tuple[str, ...], said: str) -> None:
+    result = nqg(*words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
 def test_nothing_is_written_when_the_search_fails() -> None:
     with pytest.raises(NqgError, match=r"no split with a compound divergence of 0\.99 was found"):
         nqg("tmcd", "mine.tsv", "-o", "out", "--target-divergence", "0.99", *QUICK)
@@ -233,7 +259,7 @@ def _raw_data() -> None:
 
 def measured(folder: str) -> dict[str, Any]:
     found: list[dict[str, Any]] = json.loads(
-        typed("audit", f"{folder}/train.tsv", f"{folder}/test.tsv", "--json").stdout
+        typed("check-split", f"{folder}/train.tsv", f"{folder}/test.tsv", "--json").stdout
     )
     return found[0]
 

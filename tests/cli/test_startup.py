@@ -54,13 +54,13 @@ def test_help_loads_few_modules_and_nothing_heavy(tmp_path: Path) -> None:
     assert not heavy & modules
 
 
-def test_training_loads_at_most_90_modules(trained: set[str]) -> None:
-    assert len(own(trained)) <= 90, own(trained)
+def test_training_loads_at_most_118_modules(trained: set[str]) -> None:
+    assert len(own(trained)) <= 118, own(trained)
 
 
 @pytest.mark.usefixtures("trained")
-def test_parsing_loads_at_most_56_modules_and_nothing_that_it_does_not_need(folder: Path) -> None:
+def test_parsing_loads_at_most_70_modules_and_nothing_that_it_does_not_need(folder: Path) -> None:
     modules = loaded(folder, "parse", "model", "walk twice", "--device", "cpu")
-    assert len(own(modules)) <= 56, own(modules)  # of them ten read and write text
+    assert len(own(modules)) <= 70, own(modules)
     assert not {"accelerate", "requests", "pooch", "sqlglot", "matplotlib", "fastapi", "ray"} & modules
     assert not [name for name in modules if name.startswith(("nqg.seq2seq", "nqg.induction"))]

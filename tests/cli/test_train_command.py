@@ -20,28 +20,30 @@ from rich.console import Console
 from encoders import save_bert
 from nqg import Grammar, Parser, induce
 from nqg.answers import in_percent
-from nqg.cli import terminal, train, training_run
+from nqg.cli import terminal
 from nqg.cli.terminal import STOPPED
-from nqg.cli.training_run import TrainingRun
-from nqg.data.examples import Example, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError, SettingsError, UnknownName
 from nqg.evaluation.calibration import GateTrial, fitted_calibrator, fold_trials
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.grammar.type_inference import infer_target_grammar
-from nqg.induction.choice import chosen_settings
 from nqg.induction.settings import InductionSettings
+from nqg.induction.tuning import chosen_settings
 from nqg.model.confidence import Calibrator
+from nqg.pipeline import confidence, grammar, train
 from nqg.training.records import TrainingStep
 from nqg.training.trainer import Trainer
-from training_command import BRIEF, EXAMPLES, files, nqg
-from typed_commands import typed
+from nqg.types.inference import infer_target_grammar
+from nqg.types.target_grammar import TargetGrammar
+from training_command import BRIEF, EXAMPLES, TRIALS, files, nqg
+from typed_commands import changed, typed
 
 pytest_plugins = ("training_fixtures",)
 pytestmark = pytest.mark.usefixtures("training_folder")
+SIXTY_STEPS = ("--preset", "scan", "--steps", "60", *changed("training.batch_size=32"))
 
 
 def test_a_model_is_trained_saved_and_named() -> None:
-    words = ("--like", "scan", "--steps", "60", "--batch-size", "32", "--dev", "train.tsv", "--folds", "2")
+    words = (*SIXTY_STEPS, "--dev", "train.tsv", *changed("confidence.folds=2"))
     result = nqg("train.tsv", "-o", "models/mine", *words)
     parser = Parser.load("models/mine", "cpu")
     assert parser.grammar.rules == induce(EXAMPLES, InductionSettings.named("scan")).rules
@@ -62,25 +64,25 @@ def test_a_model_is_trained_saved_and_named() -> None:
 def test_without_a_word_about_induction_trials_choose_its_settings_and_a_continued_run_finds_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = ("train.tsv", "-o", "mine", "--steps", "2", "--batch-size", "8", "--folds", "0")
+    words = ("train.tsv", "-o", "mine", "--steps", "2", "--set", "training.batch_size=8", "--set", "confidence.folds=0")
     types = infer_target_grammar(example.target_tokens for example in EXAMPLES)
     expected = induce(EXAMPLES, target_grammar=types)
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingRun, "trained", interrupted)
+        patch.setattr(grammar, "search_grammar", interrupted)
         assert nqg(*words).exit_code == STOPPED
-    chosen = json.loads(Path("mine.training/induction.json").read_text())["settings"]
+    chosen = json.loads(Path("mine.training/induction.json").read_text())["result"]["settings"]
     assert InductionSettings(**chosen) == chosen_settings(EXAMPLES, types)
-    monkeypatch.setattr(training_run, "choose_settings", interrupted)  # not again
+    monkeypatch.setattr(grammar, "choose_settings", interrupted)  # not again
     assert nqg(*words).exit_code == 0
     assert Parser.load("mine", "cpu").grammar.rules == expected.rules
 
 
-def interrupted(*_: object) -> None:
+def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt("the user")
 
 
 def test_answers_to_combinations_of_training_are_sure_and_others_less() -> None:
-    words = ("--like", "scan", "--steps", "60", "--batch-size", "32", "--folds", "3", "--hold-out", "random")
+    words = (*SIXTY_STEPS, *changed("confidence.folds=3", "confidence.hold_out=random"))
     assert nqg("train.tsv", "-o", "mine", *words).exit_code == 0
     known, new = Parser.load("mine", "cpu").answers(["jump twice", "jump twice thrice"])
     assert 0 < (new.confidence or 0) < (known.confidence or 0) < 1
@@ -89,7 +91,7 @@ def test_answers_to_combinations_of_training_are_sure_and_others_less() -> None:
 
 
 def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("train.tsv", *BRIEF, "--folds", "3")
+    words = ("train.tsv", *BRIEF, "--set", "confidence.folds=3")
     tried: list[int] = []
 
     def interrupted(*arguments: Any) -> list[GateTrial]:
@@ -99,7 +101,7 @@ def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(monk
         return fold_trials(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(train, "fold_trials", interrupted)
+        patch.setattr(confidence, "fold_trials", interrupted)
         assert nqg(*words, "-o", "killed").exit_code == STOPPED
     assert sorted(path.name for path in Path("killed.training").glob("fold-*.json")) == ["fold-1.json", "fold-2.json"]
     assert nqg(*words, "-o", "killed").exit_code == 0
@@ -129,7 +131,7 @@ def test_every_step_is_a_line_of_the_metrics_and_the_same_command_writes_the_sam
 
 def test_a_seed_and_a_learning_rate_make_another_model() -> None:
     nqg("train.tsv", "-o", "one", *BRIEF)
-    for more in (("--seed", "1"), ("--learning-rate", "0.01")):
+    for more in (("--seed", "1"), ("--set", "training.learning_rate=0.01")):
         nqg("train.tsv", "-o", "two", *BRIEF, *more)
         assert files("one")["model.safetensors"] != files("two")["model.safetensors"]
     assert '"learning_rate": 0.000625' in Path("two/training.jsonl").read_text()
@@ -137,7 +139,7 @@ def test_a_seed_and_a_learning_rate_make_another_model() -> None:
 
 def test_the_target_grammar_becomes_part_of_the_model() -> None:
     Path("legal.txt").write_text("<actions> ::= I_WALK\n")
-    words = (*BRIEF, "--target-grammar", "legal.txt", "--keep-going", "--dev", "dev.tsv")
+    words = (*BRIEF, "--target-grammar", "legal.txt", "--set", "types.skip_illegal=true", "--dev", "dev.tsv")
     write_examples(Path("dev.tsv"), [Example("walk", "I_WALK"), Example("run", "I_RUN")])
     result = nqg("train.tsv", "-o", "mine", *words)
     assert Parser.load("mine", "cpu").model.target_grammar == TargetGrammar.read("legal.txt")
@@ -153,9 +155,6 @@ def test_an_encoder_can_be_a_folder() -> None:
     assert parser.parse("walk twice").target == "I_WALK I_WALK"
     first = json.loads(Path("mine/training.jsonl").read_text().splitlines()[0])
     assert first["learning_rate"] == pytest.approx(1e-4 / 100)
-
-
-TRIALS = ("--dev", "dev.tsv", "--evaluate-every", "2", "--patience", "2", "--learning-rate", "0.001", "--warm-up", "2")
 
 
 KILLED = """
@@ -193,7 +192,7 @@ def killed(moment: str, count: int, *words: str) -> None:
 def test_a_training_that_is_killed_twice_ends_with_the_same_bytes() -> None:
     write_examples(Path("dev.tsv"), EXAMPLES[:5])
     nqg("train.tsv", "-o", "whole", *BRIEF, *TRIALS)
-    words = ("train.tsv", "-o", "killed", *BRIEF, *TRIALS, "--save-every", "2")
+    words = ("train.tsv", "-o", "killed", *BRIEF, *TRIALS, "--set", "run.save_every=2")
     killed("step", 3, *words)
     assert [path.name for path in Path("killed.training").iterdir()] == ["state.safetensors"]
     killed("replace", 2, *words)  # it has saved step 4, and is about to put step 6 in its place
@@ -220,7 +219,7 @@ def stop_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ctrl_c_keeps_the_state_and_the_induced_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("train.tsv", "-o", "mine", "--like", "scan", "--save-every", "1", *BRIEF[2:])
+    words = ("train.tsv", "-o", "mine", "--preset", "scan", "--set", "run.save_every=1", *BRIEF[2:])
     stop_after(2, monkeypatch)
     result = nqg(*words)
     assert result.exit_code == STOPPED
@@ -234,7 +233,7 @@ def test_ctrl_c_keeps_the_state_and_the_induced_grammar(monkeypatch: pytest.Monk
 
 def test_an_unfinished_training_with_other_settings_is_refused_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     stop_after(2, monkeypatch)
-    nqg("train.tsv", "-o", "mine", *BRIEF, "--save-every", "1")
+    nqg("train.tsv", "-o", "mine", *BRIEF, "--set", "run.save_every=1")
     before = files("mine.training")
     with pytest.raises(
         NqgError, match=r"cannot be continued, seed was 0 there and is 1 here; .* delete mine\.training"
@@ -252,18 +251,18 @@ def test_examples_that_are_not_learned_from_are_counted() -> None:
     assert nqg("train.tsv", "-o", "mine", *BRIEF).stdout.startswith("1 example, 5 rules, ")
 
 
-@pytest.mark.parametrize("verb", ["train", "induce", "check"])
+@pytest.mark.parametrize("verb", ["train", "induce", "check-data"])
 def test_a_file_without_examples_is_named(verb: str) -> None:
     Path("empty.tsv").write_text("")
     with pytest.raises(NqgError, match=r"empty\.tsv: expected at least one example, found none"):
-        typed(verb, "empty.tsv", *(() if verb == "check" else ("-o", "mine")))
+        typed(verb, "empty.tsv", *(() if verb == "check-data" else ("-o", "mine")))
 
 
 def test_a_grammar_that_was_induced_from_other_examples_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     stop_after(0, monkeypatch)
-    nqg("train.tsv", "-o", "mine", "--like", "scan", *BRIEF[2:])
+    nqg("train.tsv", "-o", "mine", "--preset", "scan", *BRIEF[2:])
     write_examples(Path("train.tsv"), EXAMPLES[:8])
-    result = nqg("train.tsv", "-o", "mine", "--like", "scan", *BRIEF[2:])
+    result = nqg("train.tsv", "-o", "mine", "--preset", "scan", *BRIEF[2:])
     assert " rules induced from 8 examples\n" in result.stderr
     assert Grammar.read("mine/grammar.txt") == induce(EXAMPLES[:8], InductionSettings.named("scan"))
 
@@ -283,7 +282,7 @@ def test_a_model_is_replaced_but_nothing_else_is() -> None:
 def test_a_terminal_sees_a_bar_with_loss_speed_and_dev_score(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=150)
     monkeypatch.setattr(terminal, "err", screen)
-    nqg("train.tsv", "-o", "mine", *BRIEF, "--dev", "train.tsv", "--evaluate-every", "2")
+    nqg("train.tsv", "-o", "mine", *BRIEF, "--dev", "train.tsv", "--set", "training.evaluate_every=2")
     assert isinstance(screen.file, io.StringIO)
     shown = screen.file.getvalue()
     assert "training" in shown
@@ -306,8 +305,12 @@ def test_a_terminal_sees_a_bar_with_loss_speed_and_dev_score(monkeypatch: pytest
         ),
         (("train.tsv", "-o", "."), NqgError, "expected a folder of the model's own, found the current one"),
         (("train.tsv", "-o", "m", "--grammar", "train.tsv"), FormatError, "train.tsv:1: expected 'source ### target'"),
-        (("train.tsv", "-o", "m", "--like", "scam"), UnknownName, "did you mean 'scan'?"),
-        (("train.tsv", "-o", "m", *BRIEF, "--learning-rate", "0"), NqgError, "learning_rate is 0.0; expected more"),
+        (("train.tsv", "-o", "m", "--preset", "scam"), UnknownName, "did you mean 'scan'?"),
+        (
+            ("train.tsv", "-o", "m", *BRIEF, "--set", "training.learning_rate=0"),
+            NqgError,
+            "learning_rate is 0.0; expected more",
+        ),
         (("train.tsv", "-o", "m", *BRIEF, "--encoder", "./none"), NqgError, "the encoder './none' could not be loaded"),
         (("train.tsv", "-o", "m", "--grammar", "hop.txt"), NqgError, "the grammar derives none of the training pairs"),
     ],
@@ -335,7 +338,7 @@ def test_a_gpu_that_is_not_there_is_said_to_be_missing() -> None:
     [
         (("train.tsv",), "Missing option"),
         (("train.tsv", "-o", "m", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
-        (("train.tsv", "-o", "m", "--grammar", "rules.txt", "--like", "scan"), "--like is for inducing a grammar"),
+        (("train.tsv", "-o", "m", "--grammar", "rules.txt", "--preset", "scan"), "is for inducing a grammar"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -363,5 +366,5 @@ def test_where_no_held_out_example_was_answered_rightly_it_is_said(
         return replace(fitted_calibrator(*arguments), trials=trials, right=right)
 
     monkeypatch.setattr(train, "fitted_calibrator", found)
-    result = nqg("train.tsv", "-o", "mine", "--like", "scan", "--steps", "2", "--folds", "2")
+    result = nqg("train.tsv", "-o", "mine", "--preset", "scan", "--steps", "2", "--set", "confidence.folds=2")
     assert ("none of these was right" in result.stderr) == is_said

@@ -11,13 +11,15 @@ from typer.testing import CliRunner
 
 from nqg.answers import Answer
 from nqg.cli.main import app
-from nqg.data.examples import read_examples
+from nqg.data.example_files import read_examples
 from nqg.errors import FormatError, SettingsError
 from nqg.evaluation.calibration import known_contexts, right_derivations
+from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
-from nqg.inference.parser import DecodeOptions, Parser
+from nqg.inference.parser import Parser
 from nqg.model.confidence import LEAST_CONFIDENCE, Calibrator, RulePairs, Weights
-from nqg.text.preprocessing import TextSettings
+from nqg.preprocessing.preprocessor import TextSettings
+from typed_commands import changed
 
 ROOMS = ("kitchen", "bedroom", "office")
 PAIRS = [
@@ -29,7 +31,7 @@ PAIRS = [
     *(f"Set the {room} to {level} degrees\theat(room='{room}', level={level})" for room in ROOMS for level in (18, 21)),
 ]
 GREETINGS = [f"Fly to {city}\tfly(to='{city}')" for city in ("Rome", "Oslo", "New York", "Lima", "Quito")]
-QUICK = ("--steps", "40", "--folds", "0", "--batch-size", "16")
+QUICK = ("--steps", "40", "--set", "confidence.folds=0", "--set", "training.batch_size=16")
 
 
 def trained(folder: Path, lines: list[str], settings: str = "") -> Parser:
@@ -205,7 +207,8 @@ def test_rules_are_induced_as_in_training(tmp_path: Path) -> None:
 def test_a_fallback_may_write_any_value_where_a_slot_is(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("".join(f"{line}\n" for line in [*PAIRS, *GREETINGS]))
     words = ["train", str(tmp_path / "train.tsv"), "-o", str(tmp_path / "model"), *QUICK, "--seq2seq", "embedded"]
-    result = CliRunner().invoke(app, [*words, "--seq2seq-steps", "2"])
+    tiny = changed("fine_tuning.steps=2", "seq2seq.longest_target=24", "seq2seq.embedded.width=16")
+    result = CliRunner().invoke(app, [*words, *tiny])
     assert result.exit_code == 0, result.output
     hybrid, model = Hybrid.load(tmp_path / "model", device="cpu"), Parser.load(tmp_path / "model").model
     legal = model.legal_programs

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nqg.cli.types import legal_examples
-from nqg.data.examples import Example, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import write_examples
 from nqg.errors import FormatError, NqgError
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.evaluation.legality import legal_examples
+from nqg.types.target_grammar import TargetGrammar
 from typed_commands import typed
 
 TRAIN = [
@@ -109,26 +110,28 @@ def test_training_with_a_grammar_that_rejects_programs_is_refused() -> None:
     assert str(refusal.value) == (
         f"train.tsv:3: the target grammar rejects 'on ( attic , fan )': {REASON}; 2 of 4 programs are rejected. "
         "Correct one or the other (`nqg types train.tsv --check GRAMMAR` helps), "
-        "or leave such pairs out with --keep-going"
+        "or leave such pairs out with --set types.skip_illegal=true"
     )
 
 
-def test_rejected_pairs_can_be_left_out_unless_that_leaves_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejected_pairs_can_be_left_out_unless_that_leaves_none() -> None:
     grammar = TargetGrammar.read("hall.grammar")
-    assert legal_examples(grammar, TRAIN, Path("train.tsv"), keep_going=True) == TRAIN[:2]
-    assert legal_examples(grammar, TRAIN[:2], Path("train.tsv"), keep_going=False) == TRAIN[:2]
+    path, notes = Path("train.tsv"), list[str]()
+    assert legal_examples(grammar, TRAIN, path, skips_illegal=True, note=notes.append) == TRAIN[:2]
+    assert notes[0].endswith("2 of 4 programs are left out")
+    assert legal_examples(grammar, TRAIN[:2], path, skips_illegal=False, note=notes.append) == TRAIN[:2]
     with pytest.raises(NqgError, match="2 of 2 programs are rejected"):
-        legal_examples(grammar, TRAIN[2:], Path("train.tsv"), keep_going=True)
+        legal_examples(grammar, TRAIN[2:], path, skips_illegal=True, note=notes.append)
 
 
 @pytest.mark.parametrize(
     ("words", "legal", "is_typed"),
     [
         ([], GRAMMAR, True),
-        (["--target-grammar", "inferred", "--untyped"], GRAMMAR, False),
+        (["--target-grammar", "inferred", "--set", "model.typed=false"], GRAMMAR, False),
         (["--target-grammar", "none"], None, True),
         (
-            ["--target-grammar", "hall.grammar", "--keep-going"],
+            ["--target-grammar", "hall.grammar", "--set", "types.skip_illegal=true"],
             "<program> ::= <switch> ( hall , <.> )\n<switch> ::= on | off\n",
             True,
         ),
@@ -136,7 +139,17 @@ def test_rejected_pairs_can_be_left_out_unless_that_leaves_none(capsys: pytest.C
 )
 def test_a_model_keeps_its_types(words: list[str], legal: str | None, is_typed: bool) -> None:
     typed(
-        "train", "train.tsv", "-o", "model", "--steps", "2", "--batch-size", "2", "--folds", "0", "--no-cache", *words
+        "train",
+        "train.tsv",
+        "-o",
+        "model",
+        "--steps",
+        "2",
+        "--set",
+        "training.batch_size=2",
+        "--set",
+        "confidence.folds=0",
+        *words,
     )
     written = Path("model/target.grammar")
     assert (written.read_text() if written.exists() else None) == legal

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from nqg.data.dataset import Dataset, Split
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError, UnknownName
 
 EXAMPLES = tuple(Example(word, word.upper(), id=word) for word in ("walk", "look", "run", "jump"))

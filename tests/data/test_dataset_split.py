@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nqg.data.dataset import Parts, Split
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError
 
 EXAMPLES = [Example(word, word.upper()) for word in ("walk", "look", "run", "jump")]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example, read_examples, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples, streamed_examples, write_examples
 from nqg.errors import FormatError
 
 JUMP = Example("jump twice", "I_JUMP I_JUMP")
@@ -174,3 +175,13 @@ def test_repeated_ids_are_refused_where_ids_are_kept_and_harmless_where_they_are
         write_examples(tmp_path / "a.jsonl", twice)
     write_examples(tmp_path / "a.tsv", twice)
     assert len(read_examples(tmp_path / "a.tsv")) == 2
+
+
+def test_a_stream_is_as_strict_as_a_list_but_for_ids(tmp_path: Path) -> None:
+    (path := tmp_path / "examples.jsonl").write_text('{"id": "a", "source": "s", "target": "t"}\n' * 2)
+    assert [example.id for example in streamed_examples(path)] == ["a", "a"]
+    with pytest.raises(FormatError, match="the id 'a' is already that of line 1"):
+        read_examples(path)
+    (empty := tmp_path / "empty.tsv").write_text("jump\t \n")
+    with pytest.raises(FormatError, match=r"empty.tsv:1: the target is empty"):
+        list(streamed_examples(empty))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.examples import Example, read_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples
 
 FOLDER = Path(__file__).parents[2] / "examples" / "home_assistant"
 OPEN = "artist|city|date|degrees|duration|item|percent|song|text|time|title|to"  # arguments with values of any kind

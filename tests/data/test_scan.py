@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nqg.data.dataset import Parts
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.data.scan import RULES, mcd_split, read_scan_file, scan_examples, simple_split
 from nqg.errors import FormatError
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from conftest import PROJECT
-from nqg.data.examples import read_examples
-from nqg.data.schema import read_database
-from nqg.data.sql_programs import SqlPrograms
+from nqg.data.example_files import read_examples
+from nqg.sql.programs import SqlPrograms
+from nqg.sql.schema import read_database
 from pages import BLOCK, COMMAND, Terminal, assert_same, blocks, conversations, trimmed
 from typed_commands import one_thread
 
@@ -27,6 +27,7 @@ EXAMPLES = PROJECT / "examples"
 SHOP = EXAMPLES / "shop"
 NOTEBOOK = EXAMPLES / "tour.ipynb"
 LEAST = {"home_assistant/en": 80, "home_assistant/de": 85, "robot": 95, "shop": 95}  # per cent, right answers
+WITH_CONFIDENCE = "home_assistant/en"  # where folds are held out, as in all examples; elsewhere that is left out here
 MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", flags=re.DOTALL)
 CONFIDENCE = re.compile(r"^confidence .*\n", flags=re.MULTILINE)
 
@@ -37,6 +38,9 @@ def test_one_command_does_what_the_page_shows(name: str, tmp_path: Path) -> None
     shutil.copytree(EXAMPLES / name, tmp_path / name)
     shutil.copy(EXAMPLES / "run.sh", tmp_path)
     page = (EXAMPLES / name / "README.md").read_text()
+    if name != WITH_CONFIDENCE and not os.environ.get("NQG_REWRITE_GOLDEN"):
+        quick = re.sub(r"^\$ nqg train .*", r"\g<0> --set confidence.folds=0", page, flags=re.MULTILINE)
+        (tmp_path / name / "README.md").write_text(quick)
     printed = Terminal(tmp_path, ExitStack()).typed(f"sh run.sh {name}\n")
     for command in COMMAND.findall(page):
         printed = printed.replace(command.removeprefix("$ "), command, 1)

@@ -18,13 +18,14 @@ from typing import Any
 import pytest
 
 from conftest import PROJECT
-from nqg.data.examples import Example, read_examples, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples, write_examples
 from nqg.data.scan import scan_examples
 from pages import BLOCK, PAGES, QuickTerminal, Terminal, assert_same, conversations, page_name
 from typed_commands import one_thread, typed
 
 OWN_TESTS = {"docs/tutorial.md", "docs/induction.md", *map(page_name, (PROJECT / "examples").rglob("*.md"))}
-BRIEF = " --settings brief.toml --folds 0\n"
+BRIEF = " --settings brief.toml --set confidence.folds=0\n"
 SHORTENED = re.compile(r"^nqg train (?!.*--settings)")
 BRIEF_SETTINGS = "[training]\nsteps = 2\n[fine_tuning]\nsteps = 2\n"
 PERCENT = 2.5  # that a confidence may differ

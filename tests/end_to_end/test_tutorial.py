@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import PROJECT
-from pages import BLOCK, COMMAND, Terminal, assert_same, blocks, conversations, is_same, trimmed
+from pages import BLOCK, COMMAND, QuickTerminal, Terminal, assert_same, blocks, conversations, is_same, trimmed
 
 PAGE = PROJECT / "docs" / "tutorial.md"
 
@@ -34,10 +34,13 @@ def done(page: str, terminal: Terminal) -> str:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the page is written for POSIX shells")
-def test_the_tutorial_works_as_written_and_prints_what_it_shows(tmp_path: Path) -> None:
+def test_the_tutorial_works_as_written_and_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     page = PAGE.read_text()
     with ExitStack() as servers:
-        now = done(page, Terminal(tmp_path, servers))
+        now = done(page, QuickTerminal(tmp_path, servers))
     if os.environ.get("NQG_REWRITE_GOLDEN"):
         PAGE.write_text(now)
     else:

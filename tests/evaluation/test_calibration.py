@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nqg.answers import Answer
 from nqg.data.dataset import Split
-from nqg.data.examples import Example, distinct_pairs
+from nqg.data.example import Example, distinct_pairs
 from nqg.errors import SettingsError
 from nqg.evaluation.calibration import (
     GateTrial,
@@ -24,9 +24,9 @@ from nqg.evaluation.calibration import (
     used_rules,
 )
 from nqg.grammar.grammar import Grammar
-from nqg.inference.parser import Parser
 from nqg.model.confidence import LEAST_CONFIDENCE, Evidence
 from nqg.model.settings import TrainingSettings
+from nqg.pipeline.parser import fit_parser
 from nqg.splits.compounds import likely_language
 from strategies import program_examples
 
@@ -147,13 +147,13 @@ def test_both_parts_are_fitted_to_what_is_not_held_out_and_judged_on_what_is() -
     assert shown == [EXAMPLES[:2], EXAMPLES[:2], EXAMPLES[2:4], EXAMPLES[2:4]]
     assert gate.calibration is not None
     assert (gate.calibration.trials, gate.calibration.grammar_first, gate.calibration.gated) == (4, 0, 4)
-    assert not gate.lets_pass(0.6)
+    assert not gate.accepts(0.6)
 
 
 def test_what_a_parser_knows_of_pairs_does_not_depend_on_how_often_an_example_is_repeated() -> None:
     examples = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
     grammar = Grammar.parse("NT_1 twice ### NT_1 NT_1\njump ### J\nwalk ### W")
-    parser = Parser.train(grammar, examples, training=TrainingSettings(steps=1), device="cpu")
+    parser = fit_parser(grammar, examples, training=TrainingSettings(steps=1), device="cpu")
     once, often = (known_pairs(parser, [*examples[:2], *examples[2:] * times]) for times in (1, 9))
     assert once == often
     assert once.rows == ((-1, 0, 0, 1), (-1, 0, 1, 1), (-1, 0, 2, 1), (0, 0, 1, 1))

@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import PROJECT
-from nqg.data.examples import Example, fit_text, read_examples, tokenized, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples, write_examples
 from nqg.errors import FormatError
-from nqg.evaluation.data_checks import expected_derivability, flaws, imbalance, thin_places
-from nqg.text.preprocessing import Preprocessor
+from nqg.evaluation.data_checks import expected_derivability, flaws, thin_places
+from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.training_text import fit_text, tokenized
+from nqg.text.brackets import CODE_QUOTES, bracket_error
 from typed_commands import typed
 
 HOME = PROJECT / "examples" / "home_assistant" / "en" / "train.tsv"
@@ -44,7 +47,7 @@ def test_brackets_are_balanced_where_crossing_them_out_leaves_none(program: list
     left = "".join(token for token in program if token not in "ab")
     while (shorter := left.replace("()", "").replace("[]", "").replace("{}", "")) != left:
         left = shorter
-    assert bool(imbalance(program)) == bool(left)
+    assert bool(bracket_error(program, CODE_QUOTES)) == bool(left)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["x", "y", "x z"]), st.sampled_from(["p", "q", "p ( q )"])), max_size=8))
@@ -90,13 +93,13 @@ def test_what_a_grammar_of_the_others_derives_is_expected() -> None:
 def test_the_command_prints_faults_and_fails(tmp_path: Path) -> None:
     path = tmp_path / "train.tsv"
     write_examples(path, [*read_examples(HOME)[:12], Example("cancel the alarm", "stop_timer()")])
-    result = typed("check", str(path), "--folds", "0")
+    result = typed("check-data", str(path), "--folds", "0")
     assert result.exit_code == 1
     assert f"{path}:13: contradiction: 'cancel the alarm' has another program on line 12" in result.stdout
-    facts = json.loads(typed("check", str(path), "--json").stdout)
+    facts = json.loads(typed("check-data", str(path), "--json").stdout)
     assert [flaw["line"] for flaw in facts["flaws"]] == [13]
     assert 0 <= facts["derivable"] <= 1
-    assert typed("check", str(HOME), "--folds", "2").exit_code == 0
+    assert typed("check-data", str(HOME), "--folds", "2").exit_code == 0
 
 
 def test_a_comma_separated_file_is_named_as_one(tmp_path: Path) -> None:

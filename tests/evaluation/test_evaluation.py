@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from nqg.answers import Answer
-from nqg.data.catalogue import load_dataset
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError, UnknownName
-from nqg.evaluation.evaluation import Evaluation, ExactJudge, SpiderJudge, judge_named
+from nqg.evaluation.evaluation import Evaluation, ExactJudge, judge_named
 from nqg.evaluation.metrics import Scores
-from nqg.evaluation.spider_match import ComponentScores, SpiderReport
 from nqg.inference.hybrid import combine
+from nqg.paper.datasets import load_dataset
+from nqg.paper.judges import SpiderJudge
+from nqg.paper.spider_match import ComponentScores, SpiderReport
 from strategies import PET_SCHEMA
 
 EXAMPLES = [Example("walk", "W", "a"), Example("jump", "J"), Example("hop", "H"), Example("walk twice", "W W")]
@@ -35,7 +36,7 @@ SPIDER = SpiderJudge({"pets_1": PET_SCHEMA})
 def test_a_system_alone_has_one_row() -> None:
     found = Evaluation(ExactJudge(), EXAMPLES, OWN)
     assert found.systems == {"grammar": Scores(examples=4, answered=2, right=1)}
-    assert (found.gain, found.spider) == (None, None)
+    assert (found.gain, found.report) == (None, None)
     assert list(found.to_dict()) == ["systems", "gain_95"]
 
 
@@ -84,8 +85,8 @@ def test_spiders_judge_reads_sql_and_the_tokens_of_a_grammar() -> None:
 
 def test_spiders_tables_come_with_its_judge() -> None:
     answers = [Answer("x", "select age from student where age > 7"), Answer("y", "nonsense")]
-    report = Evaluation(SPIDER, SQL, answers).spider
-    assert report is not None
+    report = Evaluation(SPIDER, SQL, answers).report
+    assert isinstance(report, SpiderReport)
     assert {str(level): scores for level, scores in report.levels.items()} == {"easy": Scores(2, 1, 0)}
     by_name = {each.name: each for each in report.components}
     assert by_name["where"] == ComponentScores("where", predicted=1, gold=1, right=1)

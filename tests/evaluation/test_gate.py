@@ -40,7 +40,7 @@ def test_no_gate_gets_more_trials_right_than_the_calibrated_one(trials: list[Gat
 def test_of_gates_that_do_as_well_the_calibrated_one_lets_most_pass(trials: list[GateTrial]) -> None:
     found, best = calibrated_gate(trials), best_gate(trials)
     asked = [trial.probability for trial in trials if trial.probability is not None]
-    assert list(map(found.lets_pass, asked)) == list(map(best.lets_pass, asked))
+    assert list(map(found.accepts, asked)) == list(map(best.accepts, asked))
 
 
 @given(trials())
@@ -85,10 +85,10 @@ def test_extremes(trials: list[GateTrial], gate: Gate, words: str) -> None:
 
 
 def test_rounding_errors_do_not_close_the_gate() -> None:
-    assert Gate(1.0).lets_pass(1 - 1e-12)
-    assert not Gate(1.0).lets_pass(0.999)
-    assert not Gate(NEVER).lets_pass(1.0)
-    assert Gate().lets_pass(0.0)
+    assert Gate(1.0).accepts(1 - 1e-12)
+    assert not Gate(1.0).accepts(0.999)
+    assert not Gate(NEVER).accepts(1.0)
+    assert Gate().accepts(0.0)
 
 
 def test_a_gate_without_trials_is_refused() -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.evaluation.breakdown import END, START, Difference, TargetStatistics, first_difference, trigrams
+from nqg.evaluation.error_analysis import (
+    TARGET_END,
+    TARGET_START,
+    Difference,
+    TargetStatistics,
+    first_difference,
+    trigrams,
+)
 
 symbols = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6).map(" ".join)
 
@@ -16,7 +23,7 @@ def test_the_first_difference_is_the_first() -> None:
 
 def test_a_prediction_that_stops_early_or_late_differs_at_the_end() -> None:
     early, late = first_difference("a", "a b"), first_difference("a b", "a")
-    assert (early, late) == (Difference(1, END, "b"), Difference(1, "b", END))
+    assert (early, late) == (Difference(1, TARGET_END, "b"), Difference(1, "b", TARGET_END))
     assert str(early) == "symbol 2 is the end, expected 'b'"
     assert str(late) == "symbol 2 is 'b', expected the end"
 
@@ -26,7 +33,8 @@ def test_white_space_makes_no_difference() -> None:
 
 
 def test_trigrams_begin_before_the_first_symbol_and_end_with_the_end() -> None:
-    assert list(trigrams("a b")) == [(START, START, "a"), (START, "a", "b"), ("a", "b", END)]
+    first = (TARGET_START, TARGET_START, "a")
+    assert list(trigrams("a b")) == [first, (TARGET_START, "a", "b"), ("a", "b", TARGET_END)]
 
 
 def test_a_trigram_is_known_if_some_training_target_has_it_anywhere() -> None:
@@ -62,8 +70,8 @@ def test_up_to_the_difference_both_programs_are_the_same(prediction: str, gold: 
         assert left == right
     else:
         assert left[: found.place] == right[: found.place]
-        assert [*left, END][found.place : found.place + 1] == [found.found]
-        assert [*right, END][found.place : found.place + 1] == [found.expected] != [found.found]
+        assert [*left, TARGET_END][found.place : found.place + 1] == [found.found]
+        assert [*right, TARGET_END][found.place : found.place + 1] == [found.expected] != [found.found]
 
 
 @given(st.lists(symbols, min_size=1, max_size=5))

@@ -27,22 +27,18 @@ CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.trun
 SAID, COUNT = "said", "changes"  # where a command's words and the number of its changes go
 SMALL = 150  # bytes that a file may have in `small_files_alone`
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+PAPER_COMMANDS = ("nqg.paper.data_command", "nqg.paper.reproduce_command")
 Words = tuple[str, ...]
 Results = dict[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A command, the files that it needs, the command that follows a kill, and what is left of a result to compare."""
+    """A command, which a user repeats after a kill, the files that it needs, and what of a result is compared."""
 
     words: Words
     prepare: Callable[[Path], object]
-    after_a_kill: Callable[[Path], Words] | None = None
     compared: Callable[[str, bytes], bytes] = field(default=lambda name, raw: raw)
-
-    def next_words(self, folder: Path) -> Words:
-        """What a user types after a kill: the same command, unless it says otherwise."""
-        return self.after_a_kill(folder) if self.after_a_kill else self.words
 
     def results(self, folder: Path) -> Results:
         """Every file that is no input and not hidden, as it is compared."""
@@ -98,7 +94,7 @@ def started(
 ) -> BaseProcess:
     """A command of nqg that is under way, forked from a process that has loaded PyTorch and runs no thread."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nqg.cli.main", "nqg.inference.parser", "nqg.induction.induce"])
+    context.set_forkserver_preload(["nqg.cli.main", "nqg.cli.train", "nqg.cli.split", *PAPER_COMMANDS])
     process = context.Process(target=_become, args=(words, folder, notes, change, plight, dict(os.environ)))
     process.start()
     return process
@@ -180,16 +176,15 @@ def killed_again_and_again(work: Work, folder: Path, moments: Sequence[Moment]) 
     """The command killed at each moment and then run to its end: how many kills struck, and its results."""
     folder.mkdir()
     work.prepare(folder)
-    kills, words = 0, work.words
+    kills = 0
     for moment in moments:
-        ended = run(words, folder, moment)
+        ended = run(work.words, folder, moment)
         if ended.code not in (0, -signal.SIGKILL):
-            raise RuntimeError(f"nqg {' '.join(words)} failed after {kills} kills: {ended.said}")
+            raise RuntimeError(f"nqg {' '.join(work.words)} failed after {kills} kills: {ended.said}")
         kills += ended.code == -signal.SIGKILL
-        words = work.next_words(folder)
-    ended = run(words, folder)
+    ended = run(work.words, folder)
     if ended.code:
-        raise RuntimeError(f"nqg {' '.join(words)} failed after {kills} kills: {ended.said}")
+        raise RuntimeError(f"nqg {' '.join(work.words)} failed after {kills} kills: {ended.said}")
     return kills, work.results(folder)
 
 

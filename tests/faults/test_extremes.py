@@ -12,14 +12,17 @@ from typer.testing import CliRunner
 from faults.kills import run
 from nqg.answers import LONG_TARGET, NO_DERIVATION, TOO_LONG
 from nqg.cli.main import app
-from nqg.data.examples import Example, read_examples, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples, write_examples
 from nqg.errors import NqgError
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.induce import induce
-from nqg.inference.parser import DecodeOptions, Parser
+from nqg.inference.decoding import DecodeOptions
+from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
 
 TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
 BRIEF = TrainingSettings(steps=2, batch_size=4)
@@ -44,7 +47,7 @@ def _one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trained(grammar: Grammar, *examples: Example) -> Parser:
-    return Parser.train(grammar, examples, model=TINY, training=BRIEF, device="cpu")
+    return fit_parser(grammar, examples, model=TINY, training=BRIEF, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -117,11 +120,12 @@ def test_a_target_too_long_to_write_is_a_miss_with_a_cause_when_a_model_is_evalu
 def test_readings_of_more_tokens_than_allowed_are_left_out() -> None:
     grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 twice ### NT_1 !")
     parser = trained(grammar, Example("walk twice", "W W"))
-    lengths = {len(each.target) for each in parser.parse("walk" + " twice" * 3, readings=10).readings}
+    lengths = {len(each.target.split()) for each in parser.parse("walk" + " twice" * 3, readings=10).readings}
     for most in range(1, 9):
         options = DecodeOptions(readings=10, most_tokens=most)
         (answer,) = parser.with_options(options).answers(["walk" + " twice" * 3])
-        assert {len(each.target) for each in answer.readings} == {length for length in lengths if length <= most}
+        found = {len(each.target.split()) for each in answer.readings}
+        assert found == {length for length in lengths if length <= most}
         assert answer.reason == ("" if answer.target else LONG_TARGET)
         assert answer.target is None or len(answer.target.split()) <= most
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.catalogue import _SPIDER_TABLES, CATALOGUE
-from nqg.data.download import RemoteFile
+from nqg.paper.datasets import _SPIDER_TABLES, CATALOGUE
+from nqg.paper.download import RemoteFile
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "nqg"
-ENGINES = {"engines.py"}  # pickle goes between a process and workers it started
+ENGINES = {"parallel.py"}  # pickle goes between a process and workers it started
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).as_posix() not in ENGINES)
 
 BANNED_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "xml.etree", "xml.sax"}

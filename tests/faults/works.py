@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from faults.kills import Words, Work, without
-from nqg.data.catalogue import load_dataset
-from nqg.data.examples import write_examples
+from faults.kills import Work, without
+from nqg.data.example_files import write_examples
+from nqg.paper.datasets import load_dataset
 
 MIRROR = Path(os.environ.get("NQG_DATA_MIRROR") or Path(__file__).resolve().parents[3] / "shared" / "data")
 RECIPE = """\
@@ -35,27 +35,31 @@ def write_recipe(folder: Path) -> None:
     (folder / "mine.toml").write_text(RECIPE)
 
 
-INDUCE: Words = ("induce", "train.tsv", "-o", "grammar.txt", "--like", "scan")
-
-
-def resumed_induction(folder: Path) -> Words:
-    """What goes on with a trace, if the search came so far as to begin one."""
-    trace = folder / "trace.jsonl"
-    has_begun = trace.exists() and b"\n" in trace.read_bytes()
-    return (*INDUCE, "--resume" if has_begun else "--trace", "trace.jsonl")
-
-
 def works(cache: Path) -> Mapping[str, Work]:
     """All commands by name; what they keep for later goes to `cache`."""
     os.environ["NQG_DATA_CACHE"] = str(cache)
+    induce = ("induce", "train.tsv", "-o", "grammar.txt", "--preset", "scan")
     prepare = ("data", "prepare", "geoquery", "--split", "tmcd", "--mirror", str(MIRROR), "-o", "geo")
-    train = ("train", "train.tsv", "-o", "model", "--like", "scan", "--device", "cpu", "--batch-size", "8")
+    train = (
+        "train",
+        "train.tsv",
+        "-o",
+        "model",
+        "--preset",
+        "scan",
+        "--device",
+        "cpu",
+        "--set",
+        "training.batch_size=8",
+    )
     reproduce = ("reproduce", "mine.toml", "--mirror", str(MIRROR), "--device", "cpu")
-    split = ("split", "tmcd", "train.tsv", "-o", "parts", "--moves", "2000", "--dev-size", "5")
+    split = ("split", "tmcd", "train.tsv", "-o", "parts", "--set", "moves=2000", "--dev-size", "5")
     return {
-        "induce": Work((*INDUCE, "--trace", "trace.jsonl"), write_train, resumed_induction, without("seconds")),
+        "induce": Work(induce, write_train),
         "split": Work(split, write_train),
         "prepare": Work(prepare, lambda folder: None),
-        "train": Work((*train, "--steps", "6", "--save-every", "1", "--folds", "2"), write_train),
+        "train": Work(
+            (*train, "--steps", "6", "--set", "run.save_every=1", "--set", "confidence.folds=2"), write_train
+        ),
         "reproduce": Work(reproduce, write_recipe, compared=without("seconds", "date", "commit")),
     }

@@ -148,7 +148,7 @@ async def _answered(posted: Posted) -> Answered:
 
 def checked(posted: Posted, answered: Answered) -> object:
     """What a client may make of an answer; one that the documentation does not promise fails."""
-    from nqg.web.app import ERRORS, STATIC
+    from nqg.web.app import ERROR_STATUS, STATIC
     from nqg.web.messages import BatchResponse, ErrorResponse, Message, ParseResponse
 
     if posted.head.method in (b"GET", b"HEAD"):  # a page, say, whose shape is not looked at here
@@ -161,7 +161,7 @@ def checked(posted: Posted, answered: Answered) -> object:
         assert answered.body.replace(said, b"") == (STATIC / "login.html").read_bytes()
         assert said in answered.body
         return answered.status
-    if answered.status in (*ERRORS, *UNROUTED):
+    if answered.status in (*ERROR_STATUS, *UNROUTED):
         raise HTTPError(answered.status, ErrorResponse.model_validate_json(answered.body).error)
     assert answered.status == 200, answered
     shapes: dict[str, type[Message]] = {"/api/parse": ParseResponse, "/api/batch": BatchResponse}

@@ -17,12 +17,14 @@ from typing import Any
 
 from fuzz.readers import Reader
 from fuzz.seeds import EXAMPLES
-from nqg.data.examples import fit_text
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model_folder import INDEX
+from nqg.pipeline.parser import fit_parser
+from nqg.preprocessing.training_text import fit_text
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from nqg.training.parser_training import ParserTraining
+from nqg.types.target_grammar import TargetGrammar
 
 GRAMMAR = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
 LEGAL = TargetGrammar.parse("<q> ::= J | R | J J | R R")
@@ -37,10 +39,9 @@ WEIGHTS, RECORDS, RULES, STATE = "model.safetensors", "training.jsonl", "rules.t
 
 def write_model(folder: Path) -> None:
     """A small parser as a model folder."""
-    from nqg.inference.parser import Parser
 
     text = fit_text(EXAMPLES)
-    parser = Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu", text=text)
+    parser = fit_parser(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu", text=text)
     parser.save(folder / "model")
 
 
@@ -64,7 +65,7 @@ def write_seq2seq(folder: Path) -> None:
 def _training() -> Any:
     from nqg.inference.parser import Parser
 
-    return Parser.training(GRAMMAR, EXAMPLES, model=TINY, training=BRIEF, device="cpu")
+    return ParserTraining(GRAMMAR, EXAMPLES, Parser, model=TINY, training=BRIEF, device="cpu")
 
 
 @cache
@@ -99,9 +100,8 @@ def _load_model(path: Path) -> object:
 
 @cache
 def _parser() -> Any:
-    from nqg.inference.parser import Parser
 
-    return Parser.train(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu")
+    return fit_parser(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu")
 
 
 def _add_rules(path: Path) -> object:

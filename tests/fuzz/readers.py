@@ -11,42 +11,44 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fuzz import seeds
-from nqg.answers import PredictionFile
-from nqg.cli.settings import read_settings
-from nqg.data.catalogue import load_snips
-from nqg.data.database import Database
 from nqg.data.dataset import read_split, split_text
-from nqg.data.download import Cache, RemoteFile
-from nqg.data.examples import MappedExamples, read_examples, write_examples
-from nqg.data.funql import expanded, original_text, parse_funql, spaced_text
-from nqg.data.geobase import read_geobase
-from nqg.data.geoquery import load_geoquery
+from nqg.data.example_files import read_examples, write_examples
 from nqg.data.scan import read_scan_file
-from nqg.data.schema import Schema, Table, read_database, read_schemas
-from nqg.data.spider import load_spider_xsp, nqg_examples
-from nqg.data.sql import sql_text, sql_tokens
-from nqg.data.sql_names import named_aliases, numbered_aliases, sql_problem
-from nqg.data.sql_programs import SqlPrograms
-from nqg.evaluation.spider_parser import parse_query
-from nqg.evaluation.suggestions import logged
-from nqg.experiments.recipe import read_recipe
-from nqg.experiments.records import read_record
-from nqg.experiments.task import read_answers
+from nqg.evaluation.active_learning import logged
+from nqg.evaluation.prediction_file import PredictionFile
 from nqg.files import read_json
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.induction.search_log import read_search_log, settings_in_comments
 from nqg.induction.settings import InductionSettings
-from nqg.induction.trace import read_trace, recorded_settings
 from nqg.inference.hybrid import Gate
 from nqg.model.confidence import Calibrator, RulePair
-from nqg.model.forests import ForestFiles
 from nqg.model.settings import TrainingSettings
+from nqg.paper.datasets import load_snips
+from nqg.paper.download import Cache, RemoteFile
+from nqg.paper.funql import expanded, original_text, parse_funql, spaced_text
+from nqg.paper.geobase import read_geobase
+from nqg.paper.geoquery import load_geoquery
+from nqg.paper.recipe import read_recipe
+from nqg.paper.records import records
+from nqg.paper.spider import load_spider_xsp, nqg_examples
+from nqg.paper.spider_parser import parse_query
+from nqg.paper.spider_schemas import read_schemas
+from nqg.paper.sql_tree import sql_compounds
+from nqg.paper.systems import read_answers
+from nqg.pipeline.settings import TrainSettings
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.settings_reader import read_toml
-from nqg.splits.compounds import sql_compounds
-from nqg.text.gazetteer import column_values, read_gazetteer
-from nqg.text.slots import Slots, read_slots
+from nqg.slots.fit import fit_slots
+from nqg.slots.gazetteer import column_values, read_gazetteer
+from nqg.slots.matcher import SlotMatcher
+from nqg.slots.slot import read_slots
+from nqg.sql.database import Database
+from nqg.sql.names import named_aliases, numbered_aliases, sql_problem
+from nqg.sql.programs import SqlPrograms
+from nqg.sql.schema import Schema, Table, read_database
+from nqg.sql.tokens import sql_text, sql_tokens
 from nqg.training.records import read_steps
+from nqg.types.target_grammar import TargetGrammar
 
 
 @dataclass(frozen=True)
@@ -75,14 +77,9 @@ def _examples(path: Path) -> object:
     return examples
 
 
-def _forests(path: Path) -> object:
-    files = ForestFiles(path.parent, "forests")
-    return files.mapped(files.read_header())
-
-
 def _grammar(path: Path) -> object:
     grammar = Grammar.read(path, max_non_terminals=9)
-    return grammar.rules and grammar.encoded, str(grammar), recorded_settings(path)
+    return grammar.rules and grammar.encoded, str(grammar), settings_in_comments(path)
 
 
 def _target_grammar(path: Path) -> object:
@@ -96,7 +93,7 @@ def _split(path: Path) -> object:
 
 def _gate(path: Path) -> object:
     gate = Gate.read(path)
-    return str(gate), gate.lets_pass(0.5), f"{gate.threshold:g}", str(gate.calibration)
+    return str(gate), gate.accepts(0.5), f"{gate.threshold:g}", str(gate.calibration)
 
 
 def _calibrator(path: Path) -> object:
@@ -107,8 +104,7 @@ def _calibrator(path: Path) -> object:
 
 
 def _record(path: Path) -> object:
-    record = read_record(path)
-    return record.cell.file, record.is_stand_in, hash(record.cell)
+    return [(record.cell.key, record.is_stand_in, hash(record.cell)) for record in records(path.parent)]
 
 
 def _recipe(path: Path) -> object:
@@ -179,12 +175,12 @@ def _gazetteer(path: Path) -> object:
 
 
 def _slots(path: Path) -> object:
-    slots = Slots.fit([(SAID, ["fly", "(", "LH401", ")"])], read_slots(read_toml(path), path))
+    slots = fit_slots([(SAID, ["fly", "(", "LH401", ")"])], read_slots(read_toml(path), path))
     return slots.mentions(SAID), slots.to_dict()
 
 
 def _stored_slots(path: Path) -> object:
-    slots = Slots.from_dict(read_json(path), path.parent)
+    slots = SlotMatcher.from_dict(read_json(path), path.parent)
     return slots.mentions(SAID), slots.to_dict(), [slots.text_value(SAID, name, 0, 2) for name in slots.free_text]
 
 
@@ -203,27 +199,20 @@ def _texts(*texts: str) -> Callable[[], tuple[bytes, ...]]:
 
 READERS: Mapping[str, Reader] = {
     "tsv": Reader("examples.tsv", _examples, _texts(seeds.TSV, seeds.SCRIPTS)),
-    "mapped tsv": Reader("mapped.tsv", lambda path: MappedExamples.of(path)[:], _texts(seeds.TSV, seeds.SCRIPTS)),
     "tsv.gz": Reader("examples.tsv.gz", _examples, lambda: (gzip.compress(seeds.TSV.encode(), mtime=0),)),
     "jsonl": Reader("examples.jsonl", _examples, _texts(seeds.JSONL)),
     "grammar": Reader("grammar.txt", _grammar, _texts(seeds.GRAMMAR)),
     "target grammar": Reader("target.grammar", _target_grammar, _texts(seeds.TARGET_GRAMMAR)),
     "split": Reader("split.json", _split, _texts(*seeds.SPLITS)),
-    "settings": Reader("nqg.toml", read_settings, _texts(seeds.SETTINGS)),
+    "settings": Reader("nqg.toml", TrainSettings.read, _texts(seeds.SETTINGS)),
     "recipe": Reader("mine.toml", _recipe, _texts(seeds.RECIPE)),
-    "record": Reader("record.json", _record, _texts(seeds.RECORD)),
+    "record": Reader("records.jsonl", _record, _texts(seeds.RECORD)),
     "predictions.tsv": Reader("predictions.tsv", PredictionFile.read, _texts(seeds.TSV)),
     "predictions.jsonl": Reader("predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)),
     "log": Reader("log.jsonl", lambda path: list(logged(path)), _texts(seeds.LOG)),
-    "trace": Reader("trace.jsonl", read_trace, lambda: (seeds.trace().encode(),)),
+    "search log": Reader("steps.jsonl", read_search_log, lambda: (seeds.search_log().encode(),)),
     "training steps": Reader("training.jsonl", read_steps, _texts(seeds.TRAINING_STEPS)),
     "answers": Reader("0.jsonl", lambda path: read_answers(path, seeds.EXAMPLES[:2]), _texts(seeds.ANSWERS)),
-    "forests": Reader(
-        "forests.json",
-        _forests,
-        lambda: (seeds.forests("json"),),
-        lambda folder: (folder / "forests.arrays").write_bytes(seeds.forests("arrays")),
-    ),
     "confidence": Reader("confidence.json", _calibrator, _texts(seeds.CALIBRATOR)),
     "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),
     "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),

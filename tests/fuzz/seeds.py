@@ -12,7 +12,7 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
 
 EXAMPLES = [Example("jump twice", "J J"), Example("run", "R"), Example("run twice", "R R"), Example("jump", "J")]
@@ -84,8 +84,7 @@ RECORD = json.dumps(
         "commit": "unknown",
         "hardware": "unknown",
         "date": "2025-01-01",
-    },
-    indent=1,
+    }
 )
 TRAINING_STEPS = """\
 {"step": 1, "loss": 2.5, "learning_rate": 0.001}
@@ -191,35 +190,23 @@ TABLES = json.dumps(
 
 
 @cache
-def trace() -> str:
-    """The trace of a small search."""
+def search_log() -> str:
+    """The log of a small search."""
     from nqg.induction.induce import Induction
+    from nqg.induction.search_log import StepRecord
     from nqg.induction.settings import InductionSettings
-    from nqg.induction.trace import Header, TracedStep, induction_config
 
-    settings = InductionSettings.named("scan")
-    induction = Induction(EXAMPLES, settings)
-    header = Header.of(induction_config(EXAMPLES, settings), induction.searched_rules, induction.length)
-    steps = [TracedStep(number, step, 0.5) for number, step in enumerate(induction.steps(), start=1)]
-    return header.line() + "".join(step.line() for step in steps)
-
-
-@cache
-def forests(ending: str) -> bytes:
-    """One of the two files of forests."""
-    from nqg.model.forests import ForestFiles, build_forests
-
-    grammar = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
-    with tempfile.TemporaryDirectory() as folder:
-        ForestFiles(Path(folder), "forests").write(build_forests(grammar, EXAMPLES), "f" * 64)
-        return (Path(folder) / f"forests.{ending}").read_bytes()
+    induction = Induction(EXAMPLES, InductionSettings.named("scan"))
+    beginning = StepRecord.of_beginning(induction)
+    steps = [StepRecord.of_step(number, step, 0.5) for number, step in enumerate(induction.steps(), start=1)]
+    return "".join(record.line() for record in (beginning, *steps))
 
 
 @cache
 def sql_programs() -> bytes:
     """How queries over a schema are spelled."""
-    from nqg.data.schema import Schema, Table
-    from nqg.data.sql_programs import SqlPrograms
+    from nqg.sql.programs import SqlPrograms
+    from nqg.sql.schema import Schema, Table
 
     schema = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
     queries = ["SELECT T1.age FROM student AS T1;", 'SELECT weight FROM pets WHERE petid = "a"']

@@ -29,18 +29,17 @@ class Command:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "induce": Command("a.tsv", seeds.TSV, ("induce", "a.tsv", "-o", "out/grammar.txt", "--trace", "out/trace.jsonl")),
+    "induce": Command("a.tsv", seeds.TSV, ("induce", "a.tsv", "-o", "out/grammar.txt", "--log", "out/steps.jsonl")),
     "split": Command("a.tsv", seeds.TSV, ("split", "random", "a.tsv", "-o", "out/parts")),
     "template split": Command("a.jsonl", seeds.JSONL, ("split", "template", "a.jsonl", "-o", "out/parts")),
-    "audit": Command("split.json", seeds.SPLITS[0], ("audit", "--dataset", "whole.tsv", "--split", "split.json")),
-    "inspect": Command("grammar.txt", seeds.GRAMMAR, ("inspect", "grammar.txt", "--data", "whole.tsv", "--json")),
-    "inspect a trace": Command("trace.jsonl", seeds.trace(), ("inspect", "rules.txt", "--trace", "trace.jsonl")),
+    "audit": Command("split.json", seeds.SPLITS[0], ("check-split", "--data", "whole.tsv", "--split", "split.json")),
+    "inspect": Command("grammar.txt", seeds.GRAMMAR, ("show-grammar", "grammar.txt", "--data", "whole.tsv", "--json")),
     "evaluate": Command(
         "said.tsv",
         seeds.TSV,
-        ("evaluate", "whole.tsv", "--predictions-from", "said.tsv", "--predictions", "out/predictions.jsonl"),
+        ("evaluate", "whole.tsv", "--score", "said.tsv", "--write-predictions", "out/predictions.jsonl"),
     ),
-    "report": Command("results/a/b.json", seeds.RECORD, ("report", "--results", "results", "--json")),
+    "report": Command("results/a/b.json", seeds.RECORD, ("report", "results", "--json")),
     "reproduce": Command("mine.toml", 'dataset = "nowhere"\nsplit = "x"\n', ("reproduce", "mine.toml")),
     "train": Command(
         "rules.grammar", "a ### ###\n", ("train", "whole.tsv", "-o", "out/m", "--grammar", "rules.grammar")

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.download import Cache, RemoteFile
-from nqg.data.examples import read_examples
-from nqg.data.geoquery import read_corpus
-from nqg.data.schema import read_database
+from nqg.data.example_files import read_examples
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import LONGEST_LINE, strict_json
-from nqg.induction.trace import SETTINGS_MARK, recorded_settings
-from nqg.text.gazetteer import column_values, read_gazetteer
+from nqg.induction.search_log import SETTINGS_MARK, settings_in_comments
+from nqg.paper.download import Cache, RemoteFile
+from nqg.paper.geoquery import read_corpus
+from nqg.slots.gazetteer import column_values, read_gazetteer
+from nqg.sql.schema import read_database
 
 NO_NAMES = {"NUL": "geo\0.sqlite", "too long": "x" * 300}
 
@@ -104,7 +104,7 @@ def test_paths_links_and_devices_of_an_archive_are_never_made(tmp_path: Path) ->
 def test_a_member_of_an_archive_that_is_too_large_is_refused_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nqg.data.download.LARGEST_MEMBER", 1)
+    monkeypatch.setattr("nqg.paper.download.LARGEST_MEMBER", 1)
     monkeypatch.setattr(tarfile.TarFile, "extractfile", lambda *_: pytest.fail("it was opened"))
     with pytest.raises(FormatError, match=r"evil\.tar\.gz: split\.json claims 2 bytes, more than 1"):
         Cache(tmp_path).path_of(archive(tmp_path / "evil.tar.gz", member("split.json")))
@@ -134,4 +134,4 @@ def test_a_json_object_with_many_keys_and_one_twice_is_refused_soon() -> None:
 def test_a_bottomless_comment_on_a_grammar_is_no_settings(tmp_path: Path) -> None:
     path = tmp_path / "grammar.txt"
     path.write_text(f"{SETTINGS_MARK}{'[' * 100_000}\njump ### J\n")
-    assert recorded_settings(path) == {}
+    assert settings_in_comments(path) == {}

@@ -84,7 +84,7 @@ def test_what_was_refused_before_is_read_or_refused(name: str, folder: Path) -> 
 def test_a_reader_gives_a_value_or_our_own_error_whatever_it_reads(name: str, folder: Path) -> None:
     reader, before = ALL[name], files_in(folder)
 
-    @settings(max_examples=60 if name.startswith(SLOW) else 400, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30 if name.startswith(SLOW) else 200, database=None, suppress_health_check=list(HealthCheck))
     @given(bad_files(name, reader))
     def check(case: bytes) -> None:
         with time_limit(), warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Rules and symbols: what they may be, and how they are spelled."""
+"""Rules and symbols: what they may be, and how they are format_symbol."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.grammar.grammar import NonTerminal, Rule, read_symbol, spelled
+from nqg.grammar.grammar import NonTerminal, Rule, format_symbol, read_symbol
 from strategies import rules, tokens
 
 
@@ -24,7 +24,7 @@ def test_a_rule_survives_a_round_trip_through_its_text(rule: Rule) -> None:
 
 @given(tokens())
 def test_every_token_survives_a_round_trip_as_a_terminal(token: str) -> None:
-    assert read_symbol(spelled(token)) == token
+    assert read_symbol(format_symbol(token)) == token
     assert Rule.parse(str(Rule((token,), (token, token)))) == Rule((token,), (token, token))
 
 
@@ -48,7 +48,7 @@ def test_every_token_survives_a_round_trip_as_a_terminal(token: str) -> None:
 def test_symbols_are_spelled_so_that_only_what_would_be_misread_is_escaped(
     symbol: str | NonTerminal, text: str
 ) -> None:
-    assert spelled(symbol) == text
+    assert format_symbol(symbol) == text
     assert read_symbol(text) == symbol
 
 

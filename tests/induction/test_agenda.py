@@ -36,13 +36,13 @@ class Sorted:
             self.replaces[rule][replaced] = bits
             self.data.pop(rule, None)
 
-    def leave(self, replaced: LabelRule) -> None:
+    def withdraw(self, replaced: LabelRule) -> None:
         for rule in [rule for rule, found in self.replaces.items() if found.pop(replaced, None) is not None]:
             self.data.pop(rule, None)
             if not self.replaces[rule]:
                 del self.replaces[rule]
 
-    def disturb(self, examples: Mask) -> None:
+    def invalidate(self, examples: Mask) -> None:
         self.data = {rule: found for rule, found in self.data.items() if not np.any(found[1] & examples)}
 
     def saving(self, rule: LabelRule) -> float:
@@ -90,15 +90,15 @@ def make(change: tuple[object, ...], grammar: set[LabelRule], agenda: Agenda, tw
             if (candidate := agenda.first()) is not None:
                 numbers = np.flatnonzero(examples)
                 candidate.outcome = DataTerm(numbers, np.ones_like(numbers, dtype=np.bool_), np.zeros(len(numbers)))
-                agenda.settle(candidate, data_bits)
+                agenda.record_data_term(candidate, data_bits)
                 twin.data[candidate.rule] = data_bits, examples
         case ("disturb", np.ndarray() as examples):
-            agenda.disturb(examples)
-            twin.disturb(examples)
+            agenda.invalidate(examples)
+            twin.invalidate(examples)
         case ("leave", LabelRule() as rule):
             grammar.discard(rule)
-            agenda.leave(rule)
-            twin.leave(rule)
+            agenda.withdraw(rule)
+            twin.withdraw(rule)
         case ("add", LabelRule() as rule):
             grammar.add(rule)
 
@@ -112,20 +112,20 @@ def agenda_of(*proposals: tuple[LabelRule, LabelRule, Replacement]) -> Agenda:
 
 def test_an_empty_agenda_has_no_first_candidate() -> None:
     assert agenda_of().first() is None
-    assert agenda_of().foremost(3) == []
+    assert agenda_of().top(3) == []
 
 
 def test_a_gain_in_the_data_does_not_count_and_a_loss_does() -> None:
     agenda = agenda_of((A, RULES[4], Replacement(20.0)), (B, RULES[5], Replacement(19.0)))
     first = agenda.first()
     assert first is not None
-    agenda.settle(first, 100.0)
+    agenda.record_data_term(first, 100.0)
     agenda.propose(C, D, Replacement(21.0))
     assert (better := agenda.first()) is not None
     assert better.rule == C
-    agenda.leave(D)
+    agenda.withdraw(D)
     assert agenda.first() is first
-    agenda.settle(first, -2.0)
+    agenda.record_data_term(first, -2.0)
     second = agenda.first()
     assert second is not None
     assert (second.rule, second.data_bits) == (B, None)
@@ -153,8 +153,8 @@ def test_companions_are_added_with_the_candidate_each_once_and_in_order() -> Non
 
 def test_the_foremost_candidates_include_the_first() -> None:
     agenda = agenda_of(*((rule, RULES[0], Replacement(17.0 + 3 * rule.source[0])) for rule in RULES[1:]))
-    assert [candidate.rule for candidate in agenda.foremost(2)] == [RULES[5], RULES[4]]
-    assert len(agenda.foremost(50)) == 5
+    assert [candidate.rule for candidate in agenda.top(2)] == [RULES[5], RULES[4]]
+    assert len(agenda.top(50)) == 5
 
 
 @pytest.mark.parametrize(("examples", "matters"), [((0,), True), ((2,), False), ((), False)])

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.grammar.chart import EncodedBatch
-from nqg.grammar.encoding import firsts_of, flat
 from nqg.grammar.grammar import Rule
+from nqg.grammar.ragged import Ragged
 from nqg.induction.description_length import LabelRule, TerminalVocabulary, data_bits
-from nqg.induction.search import CandidateGrammar, superfluous
+from nqg.induction.search import CandidateGrammar, derivable_rules
 from oracles import superfluous_by_definition
 from strategies import related_rules
 
@@ -23,7 +22,7 @@ def label(text: str) -> LabelRule:
 
 def found_superfluous(rules: list[Rule]) -> set[Rule]:
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
-    return {VOCABULARY.rule(rule) for rule in superfluous(labels, CandidateGrammar(labels).arrays)}
+    return {VOCABULARY.rule(rule) for rule in derivable_rules(labels, CandidateGrammar(labels).arrays)}
 
 
 @given(related_rules())
@@ -34,15 +33,15 @@ def test_superfluous_rules_are_those_that_the_others_derive(rules: list[Rule]) -
 @given(related_rules())
 def test_all_superfluous_rules_can_go_at_once(rules: list[Rule]) -> None:
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
-    found = superfluous(labels, CandidateGrammar(labels).arrays)
+    found = derivable_rules(labels, CandidateGrammar(labels).arrays)
     left = [rule for rule in labels if rule not in found]
     for rule in found:
-        assert superfluous([rule], CandidateGrammar([*left, rule]).arrays) == [rule]
+        assert derivable_rules([rule], CandidateGrammar([*left, rule]).arrays) == [rule]
 
 
 def test_no_rules_are_superfluous_among_none() -> None:
-    assert superfluous([], CandidateGrammar([]).arrays) == []
-    assert superfluous([], CandidateGrammar([label("a ### x")]).arrays) == []
+    assert derivable_rules([], CandidateGrammar([]).arrays) == []
+    assert derivable_rules([], CandidateGrammar([label("a ### x")]).arrays) == []
 
 
 A, B, BOTH, PAIR = label("a ### x"), label("b ### y"), label("a b ### x y"), label("NT_1 NT_2 ### NT_1 NT_2")
@@ -50,7 +49,7 @@ A, B, BOTH, PAIR = label("a ### x"), label("b ### y"), label("a b ### x y"), lab
 
 def derives(grammar: CandidateGrammar, rule: LabelRule) -> bool:
     """Whether the words of a rule have a derivation, told by their data bits."""
-    batches = (EncodedBatch(firsts_of([side]), flat([side])) for side in rule)
+    batches = (Ragged.of([side]) for side in rule)
     return bool(data_bits(grammar.arrays, *batches)[0] == 0.0)
 
 
@@ -81,8 +80,10 @@ def test_a_bench_with_rules_out_of_force_is_as_good_as_one_without_them(rules: l
     off = data.draw(st.lists(st.sampled_from(labels), unique=True))
     on = [rule for rule in labels if rule not in off]
     grammar = CandidateGrammar(labels)
-    assert superfluous(on, grammar.switched([], off)) == superfluous(on, CandidateGrammar(on).arrays)
-    assert superfluous(on, CandidateGrammar(on, tried=off).arrays) == superfluous(on, CandidateGrammar(on).arrays)
+    assert derivable_rules(on, grammar.switched([], off)) == derivable_rules(on, CandidateGrammar(on).arrays)
+    assert derivable_rules(on, CandidateGrammar(on, tried=off).arrays) == derivable_rules(
+        on, CandidateGrammar(on).arrays
+    )
 
 
 def test_a_rule_that_is_not_on_the_bench_cannot_be_switched() -> None:

@@ -71,11 +71,11 @@ def splits(rule: Rule, settings: SplitSettings) -> list[tuple[Rule, Rule]]:
     """The outer and the inner rules of all splits, whose bits are checked."""
     labels, pairs = VOCABULARY.label_rule(rule), []
     for found in all_splits(labels, settings, side_bits):
-        for cut, kind in found.cuts(labels, np.ones_like(found.buckets, dtype=np.bool_)):
-            outer, inner = cut.outer(), cut.inner()
+        for pair, kind in found.pairs(labels, np.ones_like(found.buckets, dtype=np.bool_)):
+            outer, inner = pair.outer(), pair.inner()
             assert outer is not None
             assert inner is not None
-            at = found.spans.index((cut.start, cut.end)), found.parts.index((cut.place, cut.length))
+            at = found.spans.index((pair.start, pair.end)), found.substrings.index((pair.position, pair.length))
             assert found.bits()[(kind, *at)] == rule_bits((outer, inner)[kind])
             pairs.append((VOCABULARY.rule(outer), VOCABULARY.rule(inner)))
     return pairs
@@ -108,18 +108,18 @@ def test_the_two_parts_of_a_split_make_the_rule_again(rules: list[Rule], repeate
 def test_splits_are_handed_out_in_time(rules: list[Rule], repeated: bool, most: int, changes: list[int | None]) -> None:
     """What was handed out has all splits with a part that saves as much as the level, whatever came and went."""
     settings, labels = split_settings(repeated, most, ()), label_rules(rules)
-    pool, in_force, handed_out = SplitPool(settings, side_bits, 0.0), set[LabelRule](), set[tuple[LabelRule, ...]]()
+    pool, in_force, released = SplitPool(settings, side_bits, 0.0), set[LabelRule](), set[tuple[LabelRule, ...]]()
     for change in (*range(len(rules)), *changes, None, None, None):
         if change is None:
-            pool.sink()
+            pool.lower_threshold()
         elif (rule := labels[change % len(labels)]) in in_force:
             pool.remove(rule)
             in_force.remove(rule)
-            handed_out = {each for each in handed_out if each[2] != rule}
+            released = {each for each in released if each[2] != rule}
         else:
             pool.add(rule)
             in_force.add(rule)
-        handed_out.update(pool.handed_out())
+        released.update(pool.released())
         everything = {
             (*parts, rule)
             for rule in in_force
@@ -128,14 +128,14 @@ def test_splits_are_handed_out_in_time(rules: list[Rule], repeated: bool, most: 
             )
             for parts in (label_rules([*pair]), label_rules([*pair[::-1]]))
         }
-        assert handed_out <= everything
+        assert released <= everything
         for part in {each[0] for each in everything}:
             with_part = {each for each in everything if each[0] == part}
             best = {rule: 0.0 for _, _, rule in with_part}
             for _, companion, rule in with_part:
                 best[rule] = max(best[rule], rule_bits(rule) - rule_bits(companion))
-            is_due = sum(best.values()) - rule_bits(part) >= pool.level
-            assert not is_due or with_part <= handed_out
+            is_due = sum(best.values()) - rule_bits(part) >= pool.threshold
+            assert not is_due or with_part <= released
 
 
 @given(st.lists(related_rules(), min_size=1, max_size=3))
@@ -144,8 +144,8 @@ def test_too_little_room_at_first_changes_nothing(sets: list[list[Rule]]) -> Non
     rules = list(dict.fromkeys(rule for one in sets for rule in one))
     expected = found_candidates(rules, repeated_targets=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "FIRST_ROOM", 1)
-        patch.setattr(module, "OUTPUT_ROOM", 1)
+        patch.setattr(module, "INITIAL_CAPACITY", 1)
+        patch.setattr(module, "OUTPUT_CAPACITY", 1)
         assert found_candidates(rules, repeated_targets=True) == expected
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar, Rule
@@ -59,11 +59,11 @@ def test_non_terminals_stand_for_at_least_one_word_each(source: str, is_touched:
 def test_examples_are_selected_with_their_targets() -> None:
     pairs = [LabelRule((1, 2), (3,)), LabelRule((2,), (4, 3)), LabelRule((1,), (4,))]
     corpus = EncodedExamples.of(pairs)
-    sources, targets = corpus.select(np.array([2, 0]))
-    assert (sources.first_token.tolist(), sources.tokens.tolist()) == ([0, 1, 3], [1, 1, 2])
-    assert (targets.first_token.tolist(), targets.tokens.tolist()) == ([0, 1, 2], [4, 3])
+    chosen = corpus.select(np.array([2, 0]))
+    assert (chosen.sources.offsets.tolist(), chosen.sources.values.tolist()) == ([0, 1, 3], [1, 1, 2])
+    assert (chosen.targets.offsets.tolist(), chosen.targets.values.tolist()) == ([0, 1, 2], [4, 3])
     assert len(corpus) == 3
-    assert len(corpus.select(np.array([], dtype=np.int64))[0]) == 0
+    assert len(corpus.select(np.array([], dtype=np.int64))) == 0
 
 
 def test_an_example_that_is_too_long_to_search_is_refused_by_its_beginning() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import (
     DescriptionLength,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
-from nqg.errors import NqgError
+from nqg.data.example import Example
 from nqg.grammar.grammar import Rule
-from nqg.grammar.type_inference import is_balanced
-from nqg.induction.choice import trials
-from nqg.induction.corpus import Frame, underivable
+from nqg.induction.corpus import CommonAffix, underivable
 from nqg.induction.induce import Induction, induce
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
+from nqg.induction.tuning import trials
+from nqg.text.brackets import is_balanced
 from strategies import corpora
 
 FRAMED = InductionSettings(repeated_targets=True, data_weight=0.25, frame=True)
@@ -56,16 +53,16 @@ def brute_force(targets: list[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[
 def test_the_frame_is_the_longest_that_all_targets_share(inner: list[list[str]], opening: str) -> None:
     closing = [")"] * opening.count("(")
     targets = [(*opening, *tokens, *closing) for tokens in inner]
-    frame = Frame.of([Example("x", " ".join(target)) for target in targets])
+    frame = CommonAffix.of([Example("x", " ".join(target)) for target in targets])
     assert (frame and (frame.opening, frame.closing)) == brute_force(targets)
 
 
 @given(corpora())
 def test_what_is_taken_off_is_put_back(corpus: list[Example]) -> None:
-    if frame := Frame.of(corpus):
-        inner = [frame.taken_off(example) for example in corpus]
+    if frame := CommonAffix.of(corpus):
+        inner = [frame.strip(example) for example in corpus]
         assert all(example.target for example in inner)
-        assert [frame.put_on(example).target_tokens for example in inner] == [each.target_tokens for each in corpus]
+        assert [frame.restore(example).target_tokens for example in inner] == [each.target_tokens for each in corpus]
 
 
 def test_rules_for_what_is_inside_come_first() -> None:
@@ -84,25 +81,9 @@ def test_the_grammar_is_valid_before_targets_are_whole() -> None:
         assert not underivable(induction.grammar, PAIRS)
 
 
-@hypothesis_settings(max_examples=25)
-@given(st.integers(0, 40))
-def test_a_search_in_a_frame_is_taken_up_after_any_step(stop: int) -> None:
-    induction = Induction(PAIRS, FRAMED)
-    steps = list(induction.steps())
-    again = Induction(PAIRS, FRAMED)
-    again.replay(steps[:stop])
-    assert (list(again.steps()), str(again.grammar)) == (steps[stop:], str(induction.grammar))
-
-
-def test_steps_of_other_examples_are_refused() -> None:
-    steps = list(Induction(PAIRS, FRAMED).steps())
-    with pytest.raises(NqgError, match="not from these examples and settings: another sample was searched"):
-        Induction(PAIRS, FRAMED.changed(frame=False)).replay([step for step in steps if step.phase is Phase.FRAMING])
-
-
 def test_trials_leave_the_frame_out_where_there_is_none() -> None:
     assert {"frame": False} in [trial.changed for trial in trials(PAIRS)]
-    bare = [Frame(("answer", "("), (")",)).taken_off(example) for example in PAIRS]
+    bare = [CommonAffix(("answer", "("), (")",)).strip(example) for example in PAIRS]
     found = list(trials(bare))
     assert not any("frame" in trial.changed for trial in found)
     best = [trial for trial in found if trial.is_best][-1]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError, SettingsError
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.induction.probabilities import ROOT_SLOT
+from nqg.induction.probabilities import ROOT_ARGUMENT
 from nqg.induction.sampling import GrammarSampler, SamplingTable, Texts, TypedSpace, normalised, smoothed, written
 from nqg.induction.settings import SamplingSettings
+from nqg.types.target_grammar import TargetGrammar
 
 RULES = Grammar.parse("""
 lights ### light
@@ -45,20 +45,20 @@ EXAMPLES = [
 def trees(grammar: Grammar, space: TypedSpace, depth: int) -> list[list[tuple[int, ...]]]:
     """Every derivation of at most this depth below each slot, as rules in pre-order: the obvious way."""
     if not depth:
-        return [[] for _ in space.slot_classes]
+        return [[] for _ in space.argument_classes]
     below, found = trees(grammar, space, depth - 1), list[tuple[int, ...]]()
     for number, rule in enumerate(grammar):
-        slots = [int(space.first_slot[number]) + at for at in range(rule.arity)]
+        slots = [int(space.first_argument[number]) + at for at in range(rule.arity)]
         found += [(number, *sum(parts, ())) for parts in product(*(below[slot] for slot in slots))]
-    return [found for _ in space.slot_classes]
+    return [found for _ in space.argument_classes]
 
 
 def placed(grammar: Grammar, space: TypedSpace, rules: tuple[int, ...]) -> list[tuple[int, int]]:
     """A derivation in pre-order as slots and rules."""
-    pending, found = [ROOT_SLOT], list[tuple[int, int]]()
+    pending, found = [ROOT_ARGUMENT], list[tuple[int, int]]()
     for rule in rules:
         found.append((pending.pop(), rule))
-        first = int(space.first_slot[rule])
+        first = int(space.first_argument[rule])
         pending += [first + at for at in reversed(range(grammar[rule].arity))]
     return found
 
@@ -70,7 +70,7 @@ def test_sums_are_those_of_all_legal_derivations(grammar: Grammar, seed: int, de
     space, texts = TypedSpace.of(grammar), [Texts.of(rule) for rule in grammar]
     weights = np.random.default_rng(seed).random(space.legal.shape) * space.legal
     total = 0.0
-    for rules in trees(grammar, space, depth)[ROOT_SLOT]:
+    for rules in trees(grammar, space, depth)[ROOT_ARGUMENT]:
         derivation = placed(grammar, space, rules)
         _, target = written(derivation, texts)
         if grammar.target_grammar is None or LEGAL.accepts(target.split()):

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from pathlib import Path
 from statistics import median_low
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
-from nqg.errors import MissingExtra, NqgError
+from nqg.data.example import Example
+from nqg.errors import NqgError
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import description_length, grammar_bits
 from nqg.induction.induce import Induction, induce
-from nqg.induction.inspection import PART_SIZE, Report, coverage, longest_rules, rules_by_arity, write_plot
+from nqg.induction.inspection import CHARTED_AT_ONCE, GrammarReport, coverage, longest_rules, rules_by_arity
+from nqg.induction.search_log import StepRecord
 from nqg.induction.settings import InductionSettings
-from nqg.induction.trace import Header, Trace, TracedStep, induction_config
 from oracles import all_derivations
 from strategies import corpora, grammars
 
@@ -92,9 +90,9 @@ def test_figures_of_a_grammar_that_fits_only_some_examples() -> None:
 
 
 def test_more_examples_than_fit_in_one_part_are_counted_together() -> None:
-    times = PART_SIZE // len(EXAMPLES) + 7
+    times = CHARTED_AT_ONCE // len(EXAMPLES) + 7
     once, many = coverage(GRAMMAR, EXAMPLES), coverage(GRAMMAR, EXAMPLES * times)
-    assert many.examples == times * once.examples > PART_SIZE
+    assert many.examples == times * once.examples > CHARTED_AT_ONCE
     assert many.with_derivation == times * once.with_derivation
     assert [use.examples for use in many.uses] == [times * use.examples for use in once.uses]
     assert many.data_bits == once.data_bits  # repetitions count once in the objective
@@ -124,15 +122,14 @@ def test_rules_are_sorted_by_arity_and_by_length() -> None:
     assert longest_rules(GRAMMAR, 0) == []
 
 
-def trace_of(examples: list[Example], chosen: InductionSettings) -> Trace:
+def log_of(examples: list[Example], chosen: InductionSettings) -> list[StepRecord]:
     induction = Induction(examples, chosen)
-    header = Header.of(induction_config(examples, chosen), induction.searched_rules, induction.length)
-    return Trace(header, tuple(TracedStep(n, step, n / 4) for n, step in enumerate(induction.steps(), 1)), 0)
+    beginning = StepRecord.of_beginning(induction)
+    return [beginning, *(StepRecord.of_step(n, step, n / 4) for n, step in enumerate(induction.steps(), 1))]
 
 
 def test_the_report_says_everything_in_words() -> None:
-    trace = trace_of([Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")], SCAN)
-    text = str(Report(GRAMMAR, SCAN, 1, coverage(GRAMMAR, EXAMPLES), trace))
+    text = str(GrammarReport(GRAMMAR, SCAN, 1, coverage(GRAMMAR, EXAMPLES)))
     for part in (
         "5 rules: 2 with no non-terminal, 2 with one, 1 with two",
         "233.0 bits to write them down (32 a terminal, 1 a non-terminal)",
@@ -141,80 +138,32 @@ def test_the_report_says_everything_in_words() -> None:
         " 83.3 % (5)  sources with a derivation",
         " 66.7 % (4)  examples whose target is among the derivations",
         "derivations of a source: 1 in the median, at most 8: jump twice and run twice",
-        " 75.0 %  run ### R\n  rules that none of them uses: 1\n",
-        "search: 2 steps (2 splitting) in 0.5 s, from 3 rules to 3, from 320 bits to 163",
+        " 75.0 %  run ### R\n  rules that none of them uses: 1",
     ):
         assert part in text
 
 
 def test_the_report_of_a_grammar_alone_is_short() -> None:
-    assert str(Report(Grammar(()), SCAN)) == "0 rules\n0.0 bits to write them down (32 a terminal, 1 a non-terminal)"
-    none = Report(GRAMMAR, SCAN, 3, coverage(GRAMMAR, [Example("hop", "H")]))
+    assert (
+        str(GrammarReport(Grammar(()), SCAN))
+        == "0 rules\n0.0 bits to write them down (32 a terminal, 1 a non-terminal)"
+    )
+    none = GrammarReport(GRAMMAR, SCAN, 3, coverage(GRAMMAR, [Example("hop", "H")]))
     assert "most used" not in str(none)
     assert "bits together" not in str(none)
 
 
 def test_json_holds_the_same_figures_and_only_plain_values() -> None:
-    trace = trace_of(EXAMPLES[:3], SCAN)
-    facts = json.loads(json.dumps(Report(GRAMMAR, SCAN, 2, coverage(GRAMMAR, EXAMPLES), trace).to_dict()))
+    facts = json.loads(json.dumps(GrammarReport(GRAMMAR, SCAN, 2, coverage(GRAMMAR, EXAMPLES)).to_dict()))
     assert facts["rules_by_arity"] == {"0": 2, "1": 2, "2": 1}
     assert facts["data"]["with_target"] == 4
     assert facts["data"]["uses"][0] == {"rule": "run ### R", "examples": 3}
     assert facts["data"]["largest"] == {"source": "jump twice and run twice", "derivations": 8}
-    assert facts["search"]["start"]["rules"] == 3
-    assert facts["search"]["steps_by_phase"] == {"splitting": len(trace.steps)}
-    assert {"data", "search"}.isdisjoint(Report(GRAMMAR, SCAN).to_dict())
+    assert "data" not in GrammarReport(GRAMMAR, SCAN).to_dict()
 
 
 @pytest.fixture
-def pruned() -> Trace:
-    """A trace with more than one phase."""
+def pruned() -> list[StepRecord]:
+    """A log with more than one phase."""
     words = [Example(f"{verb} {times}", f"{verb.upper()} {times.upper()}") for verb in "abc" for times in "xyz"]
-    return trace_of([*words, Example("a", "A")], InductionSettings(factoring=True, identity_rules=False))
-
-
-def test_a_plot_is_a_png_or_an_svg_and_always_the_same_bytes(tmp_path: Path, pruned: Trace) -> None:
-    write_plot(tmp_path / "steps.png", pruned)
-    assert (tmp_path / "steps.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    for name in ("first.svg", "again.svg"):
-        write_plot(tmp_path / name, pruned)
-    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
-
-
-def test_a_plot_names_the_parts_the_phases_and_the_end(
-    tmp_path: Path, pruned: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import matplotlib
-
-    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")
-    write_plot(tmp_path / "steps.svg", pruned)
-    text = (tmp_path / "steps.svg").read_text()
-    for label in ("total", "grammar", "data", "description length, bits", "rules"):
-        assert f">{label}<" in text
-    phases = {traced.step.phase.value for traced in pruned.steps}
-    assert "factoring" in phases
-    assert "yellow: factoring" in text
-    assert (
-        f"{pruned.rules} rules, {pruned.length.total:,.0f} bits after {len(pruned.steps)} steps on 10 examples" in text
-    )
-
-
-def test_a_search_on_some_examples_says_so_and_one_without_steps_can_be_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import matplotlib
-
-    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")
-    write_plot(tmp_path / "steps.svg", trace_of(EXAMPLES[:3], SCAN.changed(shortest=1)))
-    assert "after 0 steps on the 1 shortest of 3 examples" in (tmp_path / "steps.svg").read_text()
-
-
-def test_other_formats_and_a_missing_matplotlib_are_refused(
-    tmp_path: Path, pruned: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(NqgError, match=r"steps\.pdf: a plot is written as \.png or \.svg, found '\.pdf'"):
-        write_plot(tmp_path / "steps.pdf", pruned)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"drawing a plot needs .* pip install -c constraints.txt -e '.\[plots\]'"):
-        write_plot(tmp_path / "steps.png", pruned)
-    assert not list(tmp_path.iterdir())
+    return log_of([*words, Example("a", "A")], InductionSettings(factoring=True, identity_rules=False))

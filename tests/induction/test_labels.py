@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.encoding import LEAF, NT
 from nqg.grammar.grammar import NonTerminal, Rule, Symbol
 from nqg.induction.description_length import LabelRule, TerminalVocabulary, rule_of_leaves

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nqg.data.catalogue import load_dataset
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.induction.corpus import lexical_rules, underivable
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
+from nqg.paper.datasets import load_dataset
 
 
 def paired(*pairs: tuple[str, str]) -> list[str]:

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
-from nqg.grammar.chart import EncodedBatch
+from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
 from nqg.induction import probabilities
 from nqg.induction.description_length import description_length
@@ -39,9 +38,9 @@ def test_the_bits_are_those_of_a_fit_that_lists_all_derivations(
     drawn: tuple[Grammar, list[tuple[tuple[str, ...], tuple[str, ...]]]], part_size: int
 ) -> None:
     grammar, pairs = drawn
-    sides = [EncodedBatch.of(grammar.encoded, [pair[side] for pair in pairs]) for side in (0, 1)]
+    sides = [grammar.encoded.encode([pair[side] for pair in pairs]) for side in (0, 1)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probabilities, "PART_SIZE", part_size)
+        patch.setattr(probabilities, "BATCH_SIZE", part_size)
         found = fitted_data_bits(grammar.encoded.arrays, *sides)
     expected = fitted_bits_by_definition(grammar, pairs, random_folds(len(pairs)), ITERATIONS, SMOOTHING)
     assert found.tolist() == pytest.approx(expected, abs=1e-9)

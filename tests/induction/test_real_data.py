@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqg.data.catalogue import load_dataset
 from nqg.data.dataset import Dataset
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
 from nqg.induction.corpus import underivable
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce
 from nqg.induction.settings import InductionSettings
 from nqg.model.forests import build_forests
+from nqg.paper.datasets import load_dataset
 
 SCAN = InductionSettings.named("scan")
 GEOQUERY = InductionSettings.named("geoquery")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from nqg.data.catalogue import load_dataset
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.induction.corpus import underivable
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
+from nqg.paper.datasets import load_dataset
 
 SETTINGS = InductionSettings.automatic()
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.catalogue import load_dataset
-from nqg.data.examples import Example, MappedExamples, write_examples
+from nqg.data.example import Example
 from nqg.data.scan import scan_examples
 from nqg.errors import NqgError, SettingsError
 from nqg.induction import induce as module
@@ -18,6 +17,7 @@ from nqg.induction.corpus import shortest_first, underivable
 from nqg.induction.induce import Induction, InductionStep, induce
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
+from nqg.paper.datasets import load_dataset
 from strategies import corpora, induction_settings
 
 SCAN = InductionSettings.named("scan")
@@ -49,7 +49,7 @@ def test_a_pair_with_an_empty_side_is_refused_however_long_the_others_are(pair: 
 def test_examples_are_checked_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = SCAN.changed(shortest=2)
     expected = induce(CORPUS * 3, settings)
-    monkeypatch.setattr(module, "PART_SIZE", 3)
+    monkeypatch.setattr(module, "CHECKED_AT_ONCE", 3)
     assert induce(CORPUS * 3, settings) == expected
 
 
@@ -86,26 +86,9 @@ def test_without_a_bound_on_the_sample_there_are_no_stages() -> None:
     assert list(Induction(CORPUS, settings.changed(stages=3)).steps()) == list(Induction(CORPUS, settings).steps())
 
 
-def test_a_staged_search_can_be_taken_up_only_with_its_own_examples() -> None:
-    settings = SCAN.changed(shortest=1, stages=2)
-    steps = list(Induction(CORPUS, settings).steps())
-    assert [step.phase for step in steps].count(Phase.SAMPLING) == 2
-    with pytest.raises(NqgError, match="not from these examples and settings: another sample was searched"):
-        Induction([CORPUS[0], *(Example(f"{each} twice", f"{each} {each}") for each in "abc")], settings).replay(steps)
-    with pytest.raises(NqgError, match="not from these examples and settings: another sample was searched"):
-        Induction(CORPUS[:1], settings).replay(steps)
-
-
 def test_a_negative_number_of_stages_is_refused() -> None:
     with pytest.raises(SettingsError, match="stages is -1; expected 0 or more"):
         InductionSettings(stages=-1)
-
-
-def test_examples_on_disk_give_the_grammar_of_a_list(tmp_path: Path) -> None:
-    settings = SCAN.changed(shortest=20, stages=2)
-    write_examples(tmp_path / "train.tsv", jump_examples())
-    mapped = MappedExamples.of(tmp_path / "train.tsv")
-    assert induce(mapped, settings) == induce(jump_examples(), settings)
 
 
 @pytest.mark.parametrize("split", ["jump", "length"])

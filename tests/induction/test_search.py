@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.grammar.slots import slot_of
 from nqg.induction.corpus import underivable
 from nqg.induction.description_length import description_length
 from nqg.induction.induce import Induction, induce
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
 from nqg.model.forests import build_forests
+from nqg.slots.delexicalize import slot_of
 from oracles import is_allowed
 from strategies import corpora, induction_settings
 

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.grammar.types import Signatures
+from nqg.data.example import Example
 from nqg.induction.corpus import underivable
 from nqg.induction.induce import Induction, induce
 from nqg.induction.search import Phase
 from nqg.induction.settings import InductionSettings
+from nqg.types.target_grammar import TargetGrammar
+from nqg.types.tree_automaton import Signatures
 from strategies import corpora, induction_settings
 
 LISTS = TargetGrammar.parse("""

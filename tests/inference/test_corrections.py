@@ -13,26 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.answers import Answer, Correction
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError
 from nqg.evaluation.calibration import fitted_calibrator
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.slots import unknown_places
 from nqg.inference.corrections import (
-    TWO_EDITS,
+    MIN_LETTERS_FOR_TWO_EDITS,
     Corrector,
     correction_trials,
     corrector_of,
     misspelt,
     similar_words,
 )
+from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
-from nqg.inference.parser import DecodeOptions, Parser
+from nqg.inference.parser import Parser
 from nqg.model.confidence import DOUBTED, Calibrator, CorrectionTrials, RulePairs, Weights, WordPairs
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.text.gazetteer import Gazetteer
+from nqg.pipeline.parser import fit_parser
+from nqg.slots.gazetteer import Gazetteer
+from nqg.slots.instantiate import unknown_places
+from nqg.slots.matcher import SlotMatcher
+from nqg.slots.slot import Slot
 from nqg.text.sentences import AS_IS, TokenizedSentence
-from nqg.text.slots import Slot, Slots
 from oracles import edit_distance
 from typed_commands import typed
 
@@ -56,9 +59,7 @@ words = st.text("abn", min_size=1, max_size=4)
 
 @pytest.fixture(scope="module")
 def parser() -> Parser:
-    trained = Parser.train(
-        GRAMMAR, EXAMPLES, model=TINY, training=TrainingSettings(steps=2, batch_size=2), device="cpu"
-    )
+    trained = fit_parser(GRAMMAR, EXAMPLES, model=TINY, training=TrainingSettings(steps=2, batch_size=2), device="cpu")
     return Parser(replace(trained.model, calibrator=CALIBRATOR))
 
 
@@ -125,7 +126,7 @@ def test_confidence_falls_with_every_correction(parser: Parser) -> None:
 
 
 def test_a_hybrid_takes_the_corrected_answer(parser: Parser) -> None:
-    answer = Hybrid(parser, parser).answer("tunr on lamp")
+    answer = Hybrid(parser, parser).parse("tunr on lamp")
     assert [str(each) for each in answer.corrections] == ["read `tunr` as `turn`"]
 
 
@@ -159,7 +160,7 @@ def test_a_typo_that_is_a_known_word_is_not_sure(parser: Parser) -> None:
 
 def test_long_words_may_have_two_typos() -> None:
     corrector = Corrector(frozenset(["temperature", "sonntag"]))
-    assert len("temprature") > TWO_EDITS
+    assert len("temprature") > MIN_LETTERS_FOR_TWO_EDITS
     assert corrector.neighbours("temprtaure") == ("temperature",)
     assert corrector.neighbours("montag") == ()
 
@@ -174,13 +175,13 @@ def test_a_misspelt_word_is_one_edit_away(word: str, seed: int) -> None:
 
 def test_what_a_slot_reads_is_not_unknown() -> None:
     names = Gazetteer.of([("sevn", "7"), ("noon", "12")])
-    grammar = replace(GRAMMAR, slots=Slots("en", (Slot("time", "gazetteer", ("{value}",), names=names),)))
+    grammar = replace(GRAMMAR, slots=SlotMatcher("en", (Slot("time", "gazetteer", ("{value}",), names=names),)))
     assert unknown_places(grammar, ("turn", "noon", "sevn", "lmap")) == [3]
 
 
 def test_names_that_slots_read_are_known_words_and_slots_are_not() -> None:
     names = Gazetteer.of([("New York", "nyc"), ("Boston", "bos")])
-    slots: Any = Slots("en", (Slot("city", "gazetteer", ("{value}",), names=names),))
+    slots: Any = SlotMatcher("en", (Slot("city", "gazetteer", ("{value}",), names=names),))
     corrector = corrector_of(replace(Grammar.parse("@city ### @city\nfly to NT_1 ### fly ( NT_1 )"), slots=slots))
     assert corrector.known == {"fly", "to", "new", "york", "boston"}
     assert corrector.neighbours("bostn") == ("boston",)
@@ -212,7 +213,9 @@ def test_the_command_line_says_what_was_read(parser: Parser, tmp_path: Path) -> 
     parser.save(model)
     file.write_text("tunr on lamp\nturn on lamp\n")
     assert typed("parse", model, "tunr on lamp").stdout.split("\n")[:2] == ["on ( lamp )", "read `tunr` as `turn`"]
-    assert typed("parse", model, "tunr on lamp", "--exact").stdout.startswith("abstained: no derivation: no rule knows")
+    assert typed("parse", model, "tunr on lamp", "--no-spell-correction").stdout.startswith(
+        "abstained: no derivation: no rule knows"
+    )
     first, second, _ = typed("parse", model, str(file)).stdout.split("\n")
     assert first.split("\t")[::3] == ["tunr on lamp", "read `tunr` as `turn`"]
     assert len(second.split("\t")) == 3
@@ -221,6 +224,6 @@ def test_the_command_line_says_what_was_read(parser: Parser, tmp_path: Path) -> 
     (tmp_path / "test.tsv").write_text("tunr on lamp\ton ( lamp )\n")
     accuracies = [
         json.loads(typed("evaluate", model, str(tmp_path / "test.tsv"), "--json", *words).stdout)
-        for words in ([], ["--exact"])
+        for words in ([], ["--no-spell-correction"])
     ]
     assert [str(each).count("'accuracy': 1.0") > 0 for each in accuracies] == [True, False]

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from nqg.data.catalogue import load_dataset
 from nqg.errors import LimitExceeded
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.gaps import Gaps, gaps
+from nqg.paper.datasets import load_dataset
+from nqg.types.target_grammar import TargetGrammar
 from oracles import all_derivations, best_islands
 from strategies import grammars, sentences
 

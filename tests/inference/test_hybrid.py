@@ -10,19 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.answers import Answer, PredictionFile, Reading
-from nqg.data.examples import Example
+import nqg
+from nqg.answers import Answer, Reading, System
+from nqg.data.example import Example
 from nqg.errors import NqgError
+from nqg.evaluation.prediction_file import PredictionFile
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.inference import hybrid as hybrid_module
-from nqg.inference.hybrid import NEVER, Gate, Hybrid, has_fallback
+from nqg.inference import parser as parser_module
+from nqg.inference.hybrid import NEVER, Gate, Hybrid, TokenSystem, has_fallback
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
+from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from nqg.types.target_grammar import TargetGrammar
 
 DERIVATION = Derivation.parse("[0:1] a ### b")
 TINY = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
@@ -43,7 +47,7 @@ class FakeParser:
         if sentence not in self.probabilities:
             return Answer(sentence, system="grammar", reason="no derivation")
         target, probability = sentence.upper(), self.probabilities[sentence]
-        reading = Reading(tuple(target.split()), probability, DERIVATION)
+        reading = Reading(target, probability, DERIVATION)
         return Answer(sentence, target, probability, "grammar", reading=reading)
 
 
@@ -93,16 +97,16 @@ def test_without_a_gate_the_grammar_is_first_and_the_fallback_answers_the_rest(p
 
 def test_a_gate_hands_over_where_the_grammar_is_not_sure(parser: FakeParser) -> None:
     fallback = FakeFallback({"run": "RUN RUN"})
-    answer = Hybrid(parser, fallback, Gate(0.5)).answer("run")
+    answer = Hybrid(parser, fallback, Gate(0.5)).parse("run")
     assert (answer.target, answer.system) == ("RUN RUN", "fallback")
     held_back, said = answer.parts
-    assert (held_back.target, held_back.reading and held_back.reading.target) == (None, ("RUN",))
+    assert (held_back.target, held_back.reading and held_back.reading.target) == (None, "RUN")
     assert (held_back.reason, said.target) == (answer.reason, "RUN RUN")
     assert answer.reason == "probability 0.4 is below 0.5"
 
 
 def test_where_the_fallback_has_nothing_to_say_the_grammars_doubtful_answer_stands(parser: FakeParser) -> None:
-    answer = Hybrid(parser, FakeFallback({"run": " "}), Gate(0.5)).answer("run")
+    answer = Hybrid(parser, FakeFallback({"run": " "}), Gate(0.5)).parse("run")
     assert (answer.target, answer.system) == ("RUN", "grammar")
     assert answer.reason == "probability 0.4 is below 0.5, and the fallback has no answer"
 
@@ -110,7 +114,7 @@ def test_where_the_fallback_has_nothing_to_say_the_grammars_doubtful_answer_stan
 def test_a_gate_may_distrust_answers_that_are_the_only_reading(parser: FakeParser) -> None:
     answers = Hybrid(parser, FakeFallback({"walk": "STROLL"}), Gate(0.2, trusts_only_readings=False))
     assert told(answers.answers(["walk", "run"])) == [("STROLL", "fallback"), ("RUN", "grammar")]
-    assert answers.answer("walk").reason == "the only reading, which the gate does not trust"
+    assert answers.parse("walk").reason == "the only reading, which the gate does not trust"
 
 
 @pytest.mark.parametrize(("gate", "asked"), [(Gate(), []), (Gate(NEVER), [["walk", "run"]])], ids=["always", "never"])
@@ -128,7 +132,7 @@ def test_the_fallback_is_asked_once_about_sentences_that_repeat(parser: FakePars
 
 
 def test_a_stream_is_answered_window_by_window(parser: FakeParser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hybrid_module, "WINDOW", 2)
+    monkeypatch.setattr(parser_module, "WINDOW", 2)
     fallback = FakeFallback({})
     answers = Hybrid(parser, fallback).answers(f"word{number}" for number in range(3))
     assert next(answers).source == "word0"
@@ -164,7 +168,7 @@ def test_every_answer_follows_the_rule(
     gate = Gate(threshold)
     for answer in Hybrid(FakeParser(probabilities), FakeFallback(said), gate).answers(sentences):
         probability = probabilities.get(answer.source)
-        is_sure = probability is not None and gate.lets_pass(probability)
+        is_sure = probability is not None and gate.accepts(probability)
         by_grammar = answer.source.upper() if probability is not None else None
         expected = by_grammar if is_sure else said.get(answer.source, by_grammar)
         assert answer.target == expected
@@ -198,7 +202,7 @@ def test_an_answer_that_the_gate_holds_back_is_an_abstention_of_the_grammar(pars
 
 
 def test_it_stands_where_the_fallback_has_no_answer(parser: FakeParser) -> None:
-    answer = Hybrid(parser, FakeFallback({}), Gate(0.5), asks_both=True).answer("run")
+    answer = Hybrid(parser, FakeFallback({}), Gate(0.5), asks_both=True).parse("run")
     assert (answer.target, answer.first.target, answer.first.reason) == ("RUN", "RUN", "")
 
 
@@ -217,7 +221,7 @@ def real_parser() -> Parser:
     grammar = Grammar.parse("walk ### WALK\nNT_1 twice ### NT_1 NT_1")
     legal = TargetGrammar.parse("<s> ::= WALK | WALK WALK")
     training = TrainingSettings(steps=1, batch_size=2)
-    return Parser.train(grammar, WALKS, target_grammar=legal, model=TINY, training=training, device="cpu")
+    return fit_parser(grammar, WALKS, target_grammar=legal, model=TINY, training=training, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -272,3 +276,35 @@ def test_a_changed_gate_is_noticed(real_parser: Parser, real_fallback: Seq2seq, 
     Gate(0.0).write(tmp_path / "model" / "gate.json")
     with pytest.raises(NqgError, match=r"gate\.json is damaged"):
         Hybrid.load(tmp_path / "model", "cpu")
+
+
+class Echo:
+    def answers(self, sentences: Iterable[str]) -> list[Answer]:
+        return [Answer(sentence, sentence) for sentence in sentences]
+
+
+@pytest.mark.parametrize("name", ["parser", "hybrid", "tokens"])
+def test_a_sentence_instead_of_a_list_is_refused_before_anything_is_answered(name: str, real_parser: Parser) -> None:
+    systems: dict[str, System] = {
+        "parser": real_parser,
+        "hybrid": Hybrid(real_parser, Echo()),
+        "tokens": TokenSystem(Echo(), Preprocessor()),
+    }
+    with pytest.raises(NqgError, match=r"found the string 'walk twice'; use parse\(sentence\) for one"):
+        systems[name].answers("walk twice")
+
+
+def test_a_parser_and_a_hybrid_parse_alike(real_parser: Parser) -> None:
+    hybrid = Hybrid(real_parser, FakeFallback({}))
+    for sentence in ("walk", "walk twice", "swim"):
+        alone, first = real_parser.parse(sentence, readings=2), hybrid.parse(sentence, readings=2)
+        assert bool(alone) == bool(first) == (sentence != "swim")
+        assert (alone.target, alone.reading, alone.readings) == (first.target, first.reading, first.first.readings)
+    assert real_parser.parse("swim").reason == "no derivation: no rule knows 'swim'"
+    assert hybrid.parse("swim").reason == "no derivation, and the fallback has no answer: no rule knows 'swim'"
+
+
+def test_a_model_folder_is_loaded_as_what_it_holds(real_parser: Parser, tmp_path: Path) -> None:
+    real_parser.save(tmp_path / "parser")
+    assert nqg.load(tmp_path / "parser", "cpu").parse("walk twice").target == real_parser.parse("walk twice").target
+    assert isinstance(nqg.load(tmp_path / "parser", "cpu"), Parser)

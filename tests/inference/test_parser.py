@@ -14,21 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.answers import Answer
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.data.scan import scan_examples
 from nqg.grammar.arrays import FloatArray
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
 from nqg.inference import parser as parser_module
-from nqg.inference.parser import DecodeOptions, Parser
+from nqg.inference.decoding import DecodeOptions
+from nqg.inference.parser import Parser
 from nqg.model.confidence import Calibrator, RulePairs, Weights, rule_pairs
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.model.spans import anchors
 from nqg.model.subwords import Subwords, collate, tokenize
+from nqg.pipeline.parser import fit_parser
+from nqg.types.target_grammar import TargetGrammar
 from oracles import all_derivations
 
 TINY = ModelSettings(dimension=32, embedded=EncoderSettings(hidden_size=32, layers=1, heads=2))
@@ -49,7 +51,7 @@ TEST = [example for example in SHORT if is_held_out(example)]
 def trained() -> Parser:
     grammar = induce(TRAIN, InductionSettings.named("scan"))
     training = TrainingSettings(steps=60, batch_size=64, warm_up=10, learning_rate=3e-3)
-    return Parser.train(grammar, TRAIN, model=TINY, training=training, device="cpu")
+    return fit_parser(grammar, TRAIN, model=TINY, training=training, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def ambiguous() -> Parser:
     """)
     examples = [Example("walk and jump twice", "W J J")]
     training = TrainingSettings(steps=1, batch_size=1)
-    return Parser.train(grammar, examples, model=TINY, training=training, device="cpu")
+    return fit_parser(grammar, examples, model=TINY, training=training, device="cpu")
 
 
 def limited(parser: Parser, target_grammar: TargetGrammar) -> Parser:
@@ -102,7 +104,8 @@ def test_a_derivation_yields_the_target_and_reads_the_sentence(trained: Parser) 
     parse = trained.parse("jump twice and walk")
     assert parse.reading is not None
     assert parse.reading.derivation.source == parse.source_tokens == ("jump", "twice", "and", "walk")
-    assert parse.reading.derivation.target == parse.reading.target == ("I_JUMP", "I_JUMP", "I_WALK")
+    assert parse.reading.derivation.target == parse.reading.tokens == ("I_JUMP", "I_JUMP", "I_WALK")
+    assert parse.reading.target == parse.target == "I_JUMP I_JUMP I_WALK"
     assert parse.reason == ""
     assert parse.readings == ()
 
@@ -116,20 +119,20 @@ def test_the_probability_is_that_of_all_derivations_of_the_target(ambiguous: Par
     assert parse.reading is not None
     assert parse.probability is not None
     assert 0 < parse.probability <= 1
-    assert parse.probability == pytest.approx(enumerated_chances(ambiguous, source)[parse.reading.target], rel=1e-5)
+    assert parse.probability == pytest.approx(enumerated_chances(ambiguous, source)[parse.reading.tokens], rel=1e-5)
 
 
 @pytest.mark.parametrize("source", AMBIGUOUS)
 def test_readings_are_the_targets_by_falling_probability(ambiguous: Parser, source: str) -> None:
     readings = ambiguous.parse(source, readings=50).readings
     expected = enumerated_chances(ambiguous, source)
-    found = {reading.target: reading.probability for reading in readings}
+    found = {reading.tokens: reading.probability for reading in readings}
     assert found == pytest.approx(expected, rel=1e-5)
     assert len(found) == len(readings)
     chances = [reading.probability for reading in readings]
     assert chances == sorted(chances, reverse=True)
     assert sum(chances) == pytest.approx(1)
-    assert all(reading.derivation.target == reading.target for reading in readings)
+    assert all(" ".join(reading.derivation.target) == reading.target for reading in readings)
 
 
 def test_as_many_readings_as_asked_for_with_their_whole_probability(ambiguous: Parser) -> None:
@@ -137,7 +140,7 @@ def test_as_many_readings_as_asked_for_with_their_whole_probability(ambiguous: P
     two = ambiguous.parse(source, readings=2).readings
     expected = enumerated_chances(ambiguous, source)
     assert len(two) == 2
-    assert [each.probability for each in two] == pytest.approx([expected[each.target] for each in two], rel=1e-5)
+    assert [each.probability for each in two] == pytest.approx([expected[each.tokens] for each in two], rel=1e-5)
     assert sum(each.probability for each in two) < 1
 
 
@@ -153,7 +156,7 @@ def test_where_no_grammar_can_be_right_every_sentence_is_an_abstention(word: str
     train = [example for example in SHORT if word not in example.source_tokens]
     test = [example for example in SHORT if word in example.source_tokens]
     training = TrainingSettings(steps=20, batch_size=64, warm_up=5, learning_rate=3e-3)
-    parser = Parser.train(induce(train), train, model=TINY, training=training, device="cpu")
+    parser = fit_parser(induce(train), train, model=TINY, training=training, device="cpu")
     answers = list(parser.answers(example.source for example in test))
     assert len(answers) > 10
     assert {answer.target for answer in answers} == {None}
@@ -194,9 +197,10 @@ def test_a_typed_parser_has_legal_readings_only(trained: Parser) -> None:
 
 def test_types_share_the_probability_among_the_legal_readings(ambiguous: Parser) -> None:
     source = "walk and jump twice"
-    _, *others = ambiguous.parse(source, readings=50).readings
+    answer = ambiguous.parse(source, readings=50)
+    others = [reading for reading in answer.readings if reading.target != answer.target]
     legal = [others[1], others[-1]]
-    programs = "\n".join(f"<program> ::= {' '.join(each.target)}" for each in legal)
+    programs = "\n".join(f"<program> ::= {each.target}" for each in legal)
     parser = limited(ambiguous, TargetGrammar.parse(programs))
     untyped = next(parser.with_options(DecodeOptions(typed=False)).answers([source]))
     assert (untyped.target, untyped.reason) == (None, "illegal target")
@@ -219,7 +223,7 @@ def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
     sentences = ["run", "walk and jump twice", "", "fly", "walk and walk", "jump twice twice", "run"]
     together = list(ambiguous.with_options(DecodeOptions(3)).answers(sentences))
     assert [answer.source for answer in together] == sentences
-    monkeypatch.setattr(parser_module, "BATCH", 2)
+    monkeypatch.setattr(parser_module, "ENCODER_BATCH", 2)
     for other in (
         list(ambiguous.with_options(DecodeOptions(3)).answers(sentences)),
         [ambiguous.parse(each, readings=3) for each in sentences],
@@ -246,11 +250,11 @@ def test_a_model_that_knows_the_pairs_of_training_prefers_the_reading_with_the_f
     expected = sorted(chances, key=lambda target: (news[target], -chances[target], target))
     knowing = Parser(replace(ambiguous.model, calibrator=Calibrator(Weights(), seen, trials=0, right=0)))
     answer = knowing.parse(source, readings=len(chances))
-    assert [reading.target for reading in answer.readings] == expected
+    assert [reading.tokens for reading in answer.readings] == expected
     first = ambiguous.parse(source).reading
     assert first is not None
     is_least = seen.unseen(rule_pairs(first.derivation, numbers)) == news[expected[0]]
-    assert answer.target == " ".join(first.target if is_least else expected[0])
+    assert answer.target == " ".join(first.tokens if is_least else expected[0])
 
 
 def test_the_same_word_further_behind_than_training_has_any_is_not_the_same() -> None:
@@ -258,7 +262,7 @@ def test_the_same_word_further_behind_than_training_has_any_is_not_the_same() ->
     grammar = Grammar.parse("walk ### W\nrun ### R\nNT_1 and NT_2 ### NT_1 NT_2")
     training = TrainingSettings(steps=1, batch_size=2)
     examples = [Example("walk", "W"), Example("run", "R")]
-    parser = Parser.train(grammar, examples, model=TINY, training=training, device="cpu")
+    parser = fit_parser(grammar, examples, model=TINY, training=training, device="cpu")
     reading = parser.parse("run and walk and walk").reading
     assert reading is not None
     *_, first, second = (
@@ -269,7 +273,7 @@ def test_the_same_word_further_behind_than_training_has_any_is_not_the_same() ->
     assert abs(first - second) > 1e-5
 
 
-@pytest.mark.parametrize(("name", "value"), [("TABLE", 1), ("WINDOW", 3), ("BATCH", 1)])
+@pytest.mark.parametrize(("name", "value"), [("MAX_SCORE_TABLE", 1), ("WINDOW", 3), ("ENCODER_BATCH", 1)])
 def test_how_the_work_is_cut_into_pieces_does_not_show(
     ambiguous: Parser, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
@@ -311,8 +315,8 @@ def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeyp
 
 @pytest.mark.parametrize("source", AMBIGUOUS)
 def test_every_hyperedge_has_its_score_and_if_asked_for_its_marginal(ambiguous: Parser, source: str) -> None:
-    plain = ambiguous.parse(source, readings=2)
-    asked = ambiguous.parse(source, readings=2, marginals=True)
+    (plain,) = ambiguous.with_options(DecodeOptions(readings=2)).answers([source])
+    asked = ambiguous.parse(source, readings=2)
     for before, reading in zip((plain.reading, *plain.readings), (asked.reading, *asked.readings), strict=True):
         assert before is not None
         assert reading is not None

@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError, NqgError
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.inference.rules_by_hand import read_rules, tokenized_rule, with_rules
 from nqg.model.checkpoint import load_model, save_rules
 from nqg.model.confidence import Calibrator, Evidence, RulePair, RulePairs, Weights
 from nqg.model.scorer import WORD_BONUS, Scorer, untrained_bonuses
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
-from nqg.text.preprocessing import Preprocessor
+from nqg.pipeline.parser import fit_parser
+from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.text.programs import fit_programs
 from nqg.text.sentences import SentenceTokenizer
+from nqg.types.target_grammar import TargetGrammar
 
 GRAMMAR = Grammar.parse("""
 turn on the NT_1 ### on ( NT_1 )
@@ -53,7 +54,7 @@ DARK = "no light in the NT_1 ### off ( NT_1 . lamp )"
 @pytest.fixture(scope="module")
 def parser() -> Parser:
     training = TrainingSettings(steps=2, batch_size=2)
-    return Parser.train(GRAMMAR, EXAMPLES, target_grammar=TYPES, model=TINY, training=training, device="cpu")
+    return fit_parser(GRAMMAR, EXAMPLES, target_grammar=TYPES, model=TINY, training=training, device="cpu")
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import NodeId
 from nqg.grammar.semirings import marginals
-from nqg.inference.parser import ScoredCharts
+from nqg.inference.decoding import ScoredCharts
+from nqg.slots.instantiate import instantiate_slots
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""
@@ -36,7 +37,7 @@ def scored(sources: list[str], seed: int) -> ScoredCharts:
     """Charts whose scores depend on span and rule alone, as the model's do."""
     full = charts(GRAMMAR, [source.split() for source in sources])
     table = np.random.default_rng(seed).normal(0, 2, (full.nodes, len(GRAMMAR)))
-    return ScoredCharts(GRAMMAR, full, table[full.owners(), full.rules])
+    return ScoredCharts(instantiate_slots(GRAMMAR, []), full, table[full.owners(), full.rules])
 
 
 def score(charted: ScoredCharts, sentence: int, hyperedge: Hyperedge) -> float:

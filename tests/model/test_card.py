@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.model.checkpoint import Measurement, Provenance, SavedModel, model_card
+from nqg.model.checkpoint import Measurement, Provenance, SavedModel
 from nqg.model.encoder import new_encoder
+from nqg.model.model_card import model_card
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.run_config import DataFingerprint
+from nqg.types.target_grammar import TargetGrammar
 
 PRINT = DataFingerprint(1234, "abc123", "dev.tsv")
 PROVENANCE = Provenance(

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from nqg.errors import FormatError, SettingsError
 from nqg.grammar.derivation import Derivation, Hyperedge
-from nqg.grammar.grammar import Grammar, Rule, ValueRule
+from nqg.grammar.grammar import Grammar, Rule, SlotInstance
 from nqg.grammar.hypergraph import Span
 from nqg.model.confidence import (
     PRIOR_PRECISION,
     REACH,
-    ROOT,
+    ROOT_PARENT,
     Calibrator,
     Evidence,
     KnownContexts,
@@ -35,7 +35,7 @@ from nqg.model.confidence import (
     said_words,
     value_contexts,
 )
-from nqg.text.mentions import Mention
+from nqg.slots.mention import Mention
 from oracles import expected_by_walks
 
 GRAMMAR = Grammar.parse("""
@@ -68,7 +68,7 @@ def observations() -> st.SearchStrategy[list[Observation]]:
 
 def test_the_pairs_of_a_derivation_begin_with_its_root() -> None:
     assert list(rule_pairs(JUMP_TWICE_AND_RUN, GRAMMAR.numbers)) == [
-        RulePair(ROOT, 0, AND),
+        RulePair(ROOT_PARENT, 0, AND),
         RulePair(AND, 0, TWICE),
         RulePair(AND, 1, RUN),
         RulePair(TWICE, 0, JUMP),
@@ -77,7 +77,7 @@ def test_the_pairs_of_a_derivation_begin_with_its_root() -> None:
 
 def test_pairs_are_counted_over_derivations() -> None:
     pairs = RulePairs.of([JUMP_TWICE_AND_RUN, JUMP_TWICE_AND_RUN], GRAMMAR.numbers)
-    assert pairs.rows == ((ROOT, 0, AND, 2), (AND, 0, TWICE, 2), (AND, 1, RUN, 2), (TWICE, 0, JUMP, 2))
+    assert pairs.rows == ((ROOT_PARENT, 0, AND, 2), (AND, 0, TWICE, 2), (AND, 1, RUN, 2), (TWICE, 0, JUMP, 2))
     assert (pairs.count(RulePair(TWICE, 0, JUMP)), pairs.count(RulePair(TWICE, 0, RUN))) == (2, 0)
 
 
@@ -89,29 +89,31 @@ def test_how_often_a_pair_is_expected_is_the_sum_over_all_walks(pairs: list[tupl
 
 
 def test_a_rule_that_was_rare_surprises_less_than_one_that_was_everywhere_but_here() -> None:
-    slots = [(ROOT, 0), (AND, 0), (AND, 1)]
-    pairs = known(*((*slot, verb) for slot in slots for verb in (RUN, WALK)), (TWICE, 0, RUN), (ROOT, 0, JUMP))
+    slots = [(ROOT_PARENT, 0), (AND, 0), (AND, 1)]
+    pairs = known(*((*slot, verb) for slot in slots for verb in (RUN, WALK)), (TWICE, 0, RUN), (ROOT_PARENT, 0, JUMP))
     rare, common = (Evidence.of(1.0, [RulePair(TWICE, 0, verb)], pairs) for verb in (JUMP, WALK))
     assert (rare.unseen, rare.foreign, common.unseen, common.foreign) == (1, False, 1, False)
     assert 0 < rare.surprise < common.surprise < 1
 
 
 def test_a_rule_of_another_kind_is_foreign() -> None:
-    pairs = known((ROOT, 0, RUN), (ROOT, 0, WALK), (TWICE, 0, RUN), (AT, 0, SEVEN))
+    pairs = known((ROOT_PARENT, 0, RUN), (ROOT_PARENT, 0, WALK), (TWICE, 0, RUN), (AT, 0, SEVEN))
     assert Evidence.of(1.0, [RulePair(AT, 0, WALK)], pairs) == Evidence(1.0, 0, unseen=1, foreign=True)
-    assert Evidence.of(1.0, [RulePair(ROOT, 0, RUN)], pairs) == Evidence(1.0, support=1)
+    assert Evidence.of(1.0, [RulePair(ROOT_PARENT, 0, RUN)], pairs) == Evidence(1.0, support=1)
 
 
 def test_pairs_of_rules_by_hand_are_not_unseen_since_training_could_have_none() -> None:
-    known = RulePairs(((ROOT, 0, 1, 3), (1, 0, 2, 1)))
-    pairs = [RulePair(ROOT, 0, 1), RulePair(1, 0, 3), RulePair(1, 0, 3), RulePair(4, 0, 2), RulePair(2, 1, 5)]
+    known = RulePairs(((ROOT_PARENT, 0, 1, 3), (1, 0, 2, 1)))
+    pairs = [RulePair(ROOT_PARENT, 0, 1), RulePair(1, 0, 3), RulePair(1, 0, 3), RulePair(4, 0, 2), RulePair(2, 1, 5)]
     assert known.unseen(pairs) == 3
     assert known.unseen(pairs, trained=4) == 1
 
 
 def test_support_is_how_often_the_rarest_pair_was_seen() -> None:
-    pairs = known((ROOT, 0, TWICE), (ROOT, 0, TWICE), (ROOT, 0, TWICE), (TWICE, 0, RUN), (TWICE, 0, RUN))
-    assert Evidence.of(0.5, [RulePair(ROOT, 0, TWICE), RulePair(TWICE, 0, RUN)], pairs).support == 2
+    pairs = known(
+        (ROOT_PARENT, 0, TWICE), (ROOT_PARENT, 0, TWICE), (ROOT_PARENT, 0, TWICE), (TWICE, 0, RUN), (TWICE, 0, RUN)
+    )
+    assert Evidence.of(0.5, [RulePair(ROOT_PARENT, 0, TWICE), RulePair(TWICE, 0, RUN)], pairs).support == 2
 
 
 @given(observations(), evidences(), st.floats(0, 1))
@@ -163,8 +165,8 @@ def test_weights_of_the_wrong_sign_are_refused() -> None:
         Weights(known_log_odds=-1.0)
 
 
-def value(source: str, target: str, slot: str) -> ValueRule:
-    return ValueRule(tuple(source.split()), tuple(target.split()), Rule.parse(f"@{slot} ### @{slot}"))
+def value(source: str, target: str, slot: str) -> SlotInstance:
+    return SlotInstance(tuple(source.split()), tuple(target.split()), Rule.parse(f"@{slot} ### @{slot}"))
 
 
 MENTIONS = [Mention(0, 1, "number", ("1",)), Mention(4, 5, "number", ("2",)), Mention(3, 5, "time", ("2:00",))]
@@ -185,7 +187,7 @@ MENTIONS = [Mention(0, 1, "number", ("1",)), Mention(4, 5, "number", ("2",)), Me
     ],
     ids=["a value", "the first word", "text with both", "text that begins with one", "text that cuts one in two"],
 )
-def test_values_are_known_by_the_word_before_them(rule: ValueRule, start: int, expected: list[ValueContext]) -> None:
+def test_values_are_known_by_the_word_before_them(rule: SlotInstance, start: int, expected: list[ValueContext]) -> None:
     words, end = ["one", "direction", "at", "two", "two"], start + len(rule.source)
     outer = Rule.parse(" ".join([*words[:start], "NT_1", *words[end:], "### play ( NT_1 )"]))
     derivation = Derivation((Hyperedge(outer, Span(0, 5)), Hyperedge(rule, Span(start, end))))
@@ -212,7 +214,7 @@ WAKE = Rule.parse("wake me at NT_1 ### wake ( NT_1 )")
     ],
 )
 def test_of_values_their_slots_are_said(value: tuple[str, ...], slot: str, expected: tuple[str, str | None]) -> None:
-    rule = ValueRule(value, ("6",), Rule((f"@{slot}",), (f"@{slot}",)))
+    rule = SlotInstance(value, ("6",), Rule((f"@{slot}",), (f"@{slot}",)))
     derivation = Derivation((Hyperedge(WAKE, Span(0, 3 + len(value))), Hyperedge(rule, Span(3, 3 + len(value)))))
     words = [SaidWord(word, word) for word in ("wake", "me", "at")]
     assert said_words(derivation, {"song"}) == [("", None), *words, expected, ("", None)]
@@ -277,9 +279,9 @@ def test_a_calibrator_survives_the_round_trip_through_its_file(tmp_path: Path) -
         ({"pairs": {"rows": [[0, 0, 1]]}}, "expected [an integer, an integer, an integer, an integer] as entry 0"),
         ({"pairs": {"rows": [[7, 0, 1, 1]]}}, "expected a slot of one of 7 rules, a rule that fills it, and how often"),
         ({"pairs": {"rows": [[TWICE, 1, 1, 1]]}}, f"found [{TWICE}, 1, 1, 1]"),
-        ({"pairs": {"rows": [[ROOT, 0, 7, 1]]}}, "found [-1, 0, 7, 1]"),
-        ({"pairs": {"rows": [[ROOT, 0, 1, 0]]}}, "found [-1, 0, 1, 0]"),
-        ({"pairs": {"rows": [[ROOT, 0, 1, 10**400]]}}, "found [-1, 0, 1, 1000000"),
+        ({"pairs": {"rows": [[ROOT_PARENT, 0, 7, 1]]}}, "found [-1, 0, 7, 1]"),
+        ({"pairs": {"rows": [[ROOT_PARENT, 0, 1, 0]]}}, "found [-1, 0, 1, 0]"),
+        ({"pairs": {"rows": [[ROOT_PARENT, 0, 1, 10**400]]}}, "found [-1, 0, 1, 1000000"),
         ({"contexts": {"rows": [["at", "time"]]}}, "expected [a string, a string, an integer] as entry 0"),
         ({"contexts": {"rows": [["at", "time", 0]]}}, "expected how often a value was seen, found ['at', 'time', 0]"),
         ({"words": {"rows": [["jump", "twice"]]}}, "expected [a string, a string, an integer] as entry 0"),

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from nqg import model_folder as folders
 from nqg.errors import NqgError
-from nqg.model_folder import bring_back, folder_written_atomically, held
+from nqg.model_folder import folder_written_atomically, held, index_bytes
 
 HEAD = "import os, signal, sys\nfrom pathlib import Path\nfrom nqg import model_folder as folders\n"
 WRITE = """
@@ -43,23 +42,11 @@ def killed(program: str, folder: Path) -> None:
     assert started(program, folder).wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("in_one_step", [True, False], ids=["exchange", "two renames"])
-def test_a_new_folder_takes_the_place_of_an_old_one(
-    tmp_path: Path, in_one_step: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not in_one_step:
-        monkeypatch.setattr(folders, "exchange", lambda *_: False)
+def test_a_new_folder_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
     for text in ("one", "two", "three"):
         write(tmp_path / "model", text)
         assert texts(tmp_path / "model") == {text}
         assert os.listdir(tmp_path) == ["model"]
-
-
-def test_folders_change_places_in_one_step_on_this_system(tmp_path: Path) -> None:
-    write(tmp_path / "a", "a")
-    write(tmp_path / "b", "b")
-    assert folders.exchange(tmp_path / "a", tmp_path / "b") is (sys.platform in ("linux", "darwin"))
-    assert not folders.exchange(tmp_path / "a", tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002], ids=oct)
@@ -107,20 +94,28 @@ rename = os.rename
 def rename_once(old, new):
     rename(old, new)
     os.kill(os.getpid(), 9)
-folders.exchange = lambda *_: False
 os.rename = rename_once
 write("two")
 """
 
 
-def test_after_a_kill_between_the_two_renames_the_old_folder_comes_back(tmp_path: Path) -> None:
+def test_after_a_kill_between_the_two_renames_the_loader_names_the_old_folder(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     write(folder, "one")
     killed(BETWEEN, folder)
     assert not folder.exists()
-    bring_back(tmp_path / "mode")  # of another name: nothing of its own is there
-    assert not (tmp_path / "mode").exists()
-    bring_back(folder)
+    with pytest.raises(NqgError, match="killed while it replaced it; put it back: mv ") as error:
+        index_bytes(folder)
+    old, place = str(error.value).split()[-2:]
+    assert (texts(Path(old)), place) == ({"one"}, str(folder))
+
+
+def test_when_a_save_fails_after_such_a_kill_the_old_folder_is_back(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    write(folder, "one")
+    killed(BETWEEN, folder)
+    with pytest.raises(RuntimeError), folder_written_atomically(folder):
+        raise RuntimeError
     assert texts(folder) == {"one"}
     assert os.listdir(tmp_path) == ["model"]
 
@@ -134,29 +129,9 @@ def test_after_a_kill_between_the_two_renames_the_next_writer_goes_on(tmp_path: 
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_a_folder_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
-    with folder_written_atomically(tmp_path / "model") as new:
-        (new / "first").write_text("slow")
-        write(tmp_path / "model", "quick")
-        bring_back(tmp_path / "model")
-        assert (new / "first").read_text() == "slow"
-    assert texts(tmp_path / "model") == {"slow"}
-    assert os.listdir(tmp_path) == ["model"]
-
-
-def test_folders_whose_names_begin_alike_are_not_confused(tmp_path: Path) -> None:
-    write(tmp_path / "a.b", "one")
-    killed(BETWEEN, tmp_path / "a.b")
-    write(tmp_path / "a", "two")
-    bring_back(tmp_path / "a.b")
-    assert (texts(tmp_path / "a"), texts(tmp_path / "a.b")) == ({"two"}, {"one"})
-
-
-@pytest.mark.parametrize("in_one_step", [True, False], ids=["exchange", "two renames"])
-def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path: Path, in_one_step: bool) -> None:
+def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    clumsy = "" if in_one_step else "folders.exchange = lambda *_: False\n"
-    program = f"{clumsy}for turn in range(40):\n    write(sys.argv[2] + str(turn))"
+    program = "for turn in range(40):\n    write(sys.argv[2] + str(turn))"
     writers = [started(program, folder, name) for name in ("a", "b", "c")]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert len(texts(folder)) == 1

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
-from nqg.errors import LimitExceeded, NqgError, SettingsError
+from nqg.data.example import Example
+from nqg.errors import LimitExceeded, SettingsError
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import derivation_counts
 from nqg.model import forests as build
-from nqg.model.forests import ForestFiles, Forests, build_forests, forest_parts
+from nqg.model.forests import Forests, build_forests, forest_parts
 from oracles import all_derivations, forest_derivations
 from strategies import grammars, sentences
 
@@ -38,8 +36,8 @@ EXAMPLES = [
 def same(left: Forests, right: Forests) -> bool:
     pairs = zip((left.full, left.goal), (right.full, right.goal), strict=True)
     return all(
-        ours.arrays().keys() == theirs.arrays().keys()
-        and all(np.array_equal(array, theirs.arrays()[name]) for name, array in ours.arrays().items())
+        ours._asdict().keys() == theirs._asdict().keys()
+        and all(np.array_equal(array, theirs._asdict()[name]) for name, array in ours._asdict().items())
         for ours, theirs in pairs
     )
 
@@ -90,24 +88,3 @@ def test_no_examples_have_no_forests_and_no_workers_is_a_mistake() -> None:
 def test_a_limit_given_by_the_caller_reaches_the_chart() -> None:
     with pytest.raises(LimitExceeded, match="needs more than 2 entries"):
         build_forests(GRAMMAR, EXAMPLES, limit=2)
-
-
-def test_forests_survive_a_round_trip_through_files(tmp_path: Path) -> None:
-    forests, files = build_forests(GRAMMAR, EXAMPLES), ForestFiles(tmp_path, "train")
-    files.write(forests, "a fingerprint")
-    assert same(files.mapped(files.read_header()), forests)
-    assert files.find("another") is None
-    assert {path.name for path in tmp_path.iterdir()} == {"train.arrays", "train.json"}
-
-
-def test_the_same_forests_are_the_same_bytes(tmp_path: Path) -> None:
-    one, two = ForestFiles(tmp_path, "one"), ForestFiles(tmp_path, "two")
-    for files in (one, two):
-        files.write(build_forests(GRAMMAR, EXAMPLES), "a fingerprint")
-    assert one.arrays.read_bytes() == two.arrays.read_bytes()
-    assert one.header.read_bytes() == two.header.read_bytes()
-
-
-def test_missing_forests_are_named(tmp_path: Path) -> None:
-    with pytest.raises(NqgError, match=r"nowhere\.json: no such file"):
-        ForestFiles(tmp_path, "nowhere").read_header()

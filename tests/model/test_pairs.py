@@ -10,15 +10,15 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import derivation_counts
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.forest_crf import forest_loss, losses_and_gradient
 from nqg.model.forests import Forests, build_forests
 from nqg.model.spans import PairTable, SpanTable, sentence_numbers
+from nqg.types.target_grammar import TargetGrammar
 from oracles import all_derivations, derivations_as_hyperedges
 from strategies import perhaps_typed, sentences
 
@@ -64,13 +64,15 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
     known = [
         (sentence, f"{spans.starts[first + span]}:{spans.ends[first + span]}", int(rule))
         for sentence, first in enumerate(spans.first[:-1])
-        for span, rule in zip(*(each.select(np.array([sentence])) for each in (table.spans, table.rules)), strict=True)
+        for span, rule in zip(
+            *(each.select(np.array([sentence])).values for each in (table.spans, table.rules)), strict=True
+        )
     ]
     assert sorted(known) == sorted(set(span_and_rule(full)))
     for name, graph in forests.graphs().items():
         named = span_and_rule(graph)
         pairs = zip(named, table.of_hyperedges[name], strict=True)
-        assert [known[table.rules.first[each[0]] + pair] for each, pair in pairs] == named
+        assert [known[table.rules.offsets[each[0]] + pair] for each, pair in pairs] == named
 
 
 @given(perhaps_typed(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.integers(0, 99), st.data())
@@ -80,7 +82,7 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
     forests = forests_of(grammar, sources, data)
     table = PairTable.of(forests)
     batch = np.array(data.draw(st.lists(st.integers(0, len(sources) - 1), min_size=1, max_size=4)))
-    scores = np.random.default_rng(seed).normal(size=int(table.rules.sizes(batch).sum()))
+    scores = np.random.default_rng(seed).normal(size=int(table.rules.lengths_of(batch).sum()))
     with np.errstate(invalid="ignore"):
         losses, gradient = losses_and_gradient(scores, forests, table, batch)
     expected, first = np.zeros_like(scores), 0
@@ -98,7 +100,7 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
             assert losses[row] == pytest.approx(wanted, abs=1e-9)
         else:
             assert not math.isfinite(losses[row])
-        first += int(table.rules.sizes(batch[row : row + 1])[0])
+        first += int(table.rules.lengths_of(batch[row : row + 1])[0])
     np.testing.assert_allclose(gradient, expected, atol=1e-9)
 
 
@@ -106,7 +108,7 @@ def test_the_gradient_of_typed_forests_is_the_slope_of_the_loss() -> None:
     typed = AMBIGUOUS.typed_by(TargetGrammar.parse("<s> ::= <p> | <p> <s>\n<p> ::= x y | y x | x x"))
     forests = build_forests(typed, [Example("a b a a", "x y y x")], workers=1)
     table, batch = PairTable.of(forests), np.array([0])
-    scores = np.random.default_rng(1).normal(size=int(table.rules.sizes(batch).sum()))
+    scores = np.random.default_rng(1).normal(size=int(table.rules.lengths_of(batch).sum()))
     assert forests.legal is not None
     counts = [derivation_counts(graph)[0] for graph in (forests.goal, forests.legal, forests.full)]
     assert 1 < counts[0] < counts[1] < counts[2]
@@ -122,10 +124,10 @@ def test_the_gradient_of_typed_forests_is_the_slope_of_the_loss() -> None:
 def test_threads_share_the_sentences_of_a_batch(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     forests, table = ambiguous()
     batch = np.array([0, 1, 1, 0, 1] * 20)
-    scores = np.random.default_rng(0).normal(size=int(table.rules.sizes(batch).sum()))
+    scores = np.random.default_rng(0).normal(size=int(table.rules.lengths_of(batch).sum()))
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     losses, gradient = losses_and_gradient(scores, forests, table, batch)
-    first = np.append(0, table.rules.sizes(batch).cumsum())
+    first = np.append(0, table.rules.lengths_of(batch).cumsum())
     for row in range(len(batch)):
         own = slice(first[row], first[row + 1])
         loss, marginals = losses_and_gradient(scores[own], forests, table, batch[row : row + 1])
@@ -142,14 +144,14 @@ def ambiguous() -> tuple[Forests, PairTable]:
 def test_the_gradient_of_the_mean_passes_a_numerical_check() -> None:
     forests, table = ambiguous()
     batch = np.array([1, 0, 1])
-    scores = torch.randn(int(table.rules.sizes(batch).sum()), dtype=torch.float64, generator=torch.manual_seed(0))
+    scores = torch.randn(int(table.rules.lengths_of(batch).sum()), dtype=torch.float64, generator=torch.manual_seed(0))
     assert torch.autograd.gradcheck(lambda each: forest_loss(each, forests, table, batch), scores.requires_grad_())
 
 
 def test_very_large_and_very_small_scores_neither_overflow_nor_lose_the_gradient() -> None:
     forests, table = ambiguous()
     batch = np.array([0, 1])
-    scores = 1e4 * torch.randn(int(table.rules.sizes(batch).sum()), generator=torch.manual_seed(0))
+    scores = 1e4 * torch.randn(int(table.rules.lengths_of(batch).sum()), generator=torch.manual_seed(0))
     loss = forest_loss(scores.requires_grad_(), forests, table, batch)
     loss.backward()  # type: ignore[no-untyped-call]
     assert torch.isfinite(loss)
@@ -161,7 +163,7 @@ def test_very_large_and_very_small_scores_neither_overflow_nor_lose_the_gradient
 def test_a_score_of_minus_infinity_forbids_a_rule_and_gets_no_gradient() -> None:
     forests, table = ambiguous()
     batch = np.array([1])
-    rules = table.rules.select(batch)
+    rules = table.rules.select(batch).values
     scores = np.where(rules == 3, -np.inf, 0.0)  # NT_1 NT_2 ### NT_1 NT_2
     losses, gradient = losses_and_gradient(scores, forests, table, batch)
     assert losses[0] == pytest.approx(math.log(4))  # of x x, x y, y x and y y, by the other rule

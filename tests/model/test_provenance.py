@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError
-from nqg.model.checkpoint import LONGEST_SENTENCE, SENTENCES, Measurement, Provenance, read_records, record_lines
+from nqg.model.checkpoint import (
+    KEPT_SENTENCES,
+    LONGEST_KEPT_SENTENCE,
+    Measurement,
+    Provenance,
+    read_records,
+    record_lines,
+)
 from nqg.model.settings import TrainingSettings
 from nqg.run_config import DataFingerprint
 from nqg.settings_reader import read_dataclass
@@ -98,7 +105,7 @@ def test_records_are_lines_of_json(tmp_path: Path) -> None:
 def test_a_model_keeps_a_few_short_sentences_each_once(sources: list[str]) -> None:
     examples = [Example(source, "X") for source in sources]
     kept = Provenance.of(examples, TrainingSettings()).sentences
-    short = {each for each in sources if len(each) <= LONGEST_SENTENCE}
-    assert len(kept) == len(set(kept)) == min(SENTENCES, len(short))
+    short = {each for each in sources if len(each) <= LONGEST_KEPT_SENTENCE}
+    assert len(kept) == len(set(kept)) == min(KEPT_SENTENCES, len(short))
     assert set(kept) <= set(sources)
     assert [len(each.split()) for each in kept] == sorted(len(each.split()) for each in kept)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn.functional import gelu
 
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
 from nqg.model.encoder import new_encoder
-from nqg.model.scorer import PairProducts, Scorer, SpanNetwork
+from nqg.model.scorer import Scorer, SpanNetwork
 from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.model.spans import Anchors, Pairs, anchors, sentence_numbers
 from nqg.model.subwords import SubwordBatch, collate, tokenize
@@ -77,23 +75,3 @@ def test_scores_are_of_full_precision_where_the_encoder_runs_in_half() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert scorer(sentences, spans).dtype == torch.float32
         assert scores_of(scorer, sentences, spans, pairs).dtype == torch.float32
-
-
-@given(st.integers(1, 5), st.integers(1, 4), st.data())
-def test_the_gradients_of_products_of_pairs_are_those_of_autograd(spans: int, rules: int, data: st.DataObject) -> None:
-    generator = torch.Generator().manual_seed(0)
-    hidden, vectors = (
-        torch.randn(size, 3, dtype=torch.float64, generator=generator, requires_grad=True) for size in (spans, rules)
-    )
-    places = torch.tensor(sorted(data.draw(st.sets(st.integers(0, spans * rules - 1)))), dtype=torch.int64)
-    of_spans, of_rules = places // rules, places % rules
-    ours = PairProducts.apply(hidden, vectors, of_spans, of_rules)  # type: ignore[no-untyped-call]
-    theirs = (hidden[of_spans] * vectors[of_rules]).sum(dim=1)
-    torch.testing.assert_close(ours, theirs)
-    grad_output = torch.randn(len(places), dtype=torch.float64, generator=generator)
-    for one, other in zip(
-        torch.autograd.grad(ours, [hidden, vectors], grad_output),
-        torch.autograd.grad(theirs, [hidden, vectors], grad_output),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, other)

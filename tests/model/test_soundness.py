@@ -19,6 +19,7 @@ from nqg.inference.parser import Parser
 from nqg.model.settings import ModelSettings
 from nqg.model.subwords import word_tokenizer
 from nqg.model_folder import INDEX, RUST_PANIC, checksums, refused_with
+from nqg.pipeline.parser import fit_parser
 from nqg.seq2seq.seq2seq import Seq2seq
 
 
@@ -35,7 +36,7 @@ def relu(tmp_path: Path) -> Path:
     tiny_bert(tokenizer.get_vocab_size(), hidden_act="relu").save_pretrained(tmp_path / "encoder")
     wrapped(tokenizer).save_pretrained(tmp_path / "encoder")
     settings = ModelSettings(encoder=str(tmp_path / "encoder"), dimension=4)
-    Parser.train(GRAMMAR, EXAMPLES, model=settings, training=BRIEF, device="cpu").save(tmp_path / "model")
+    fit_parser(GRAMMAR, EXAMPLES, model=settings, training=BRIEF, device="cpu").save(tmp_path / "model")
     return tmp_path / "model"
 
 

@@ -1,4 +1,4 @@
-"""Adafactor in stacks does what Adafactor weight by weight does."""
+"""Optimizers have the hyper-parameters that settings name, and make the steps of the libraries."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import Adafactor as TheirAdafactor
+from transformers import Adafactor
 
-from nqg.seq2seq import fine_tuning
-from nqg.seq2seq.fine_tuning import Adafactor, new_optimizer, stacks
+from nqg.seq2seq.adafactor import StackedAdafactor
+from nqg.seq2seq.fine_tuning import new_optimizer
 from nqg.seq2seq.settings import FineTuningSettings
 
-one_by_one: Any = TheirAdafactor
-SHAPES = [(3, 4), (4,), (3, 4), (2, 3, 4), (4,), (5, 2), ()]
+SHAPES = [(3, 4), (4,), (2, 3, 4), (5, 2)]
 
 
 def weights() -> list[nn.Parameter]:
@@ -23,64 +22,53 @@ def weights() -> list[nn.Parameter]:
     return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in SHAPES]
 
 
-def gradients(step: int) -> list[Tensor]:
-    generator = torch.Generator().manual_seed(step + 1)
-    return [10 ** (index - 3) * torch.randn(shape, generator=generator) for index, shape in enumerate(SHAPES)]
+def set_gradients(parameters: list[nn.Parameter]) -> None:
+    generator = torch.Generator().manual_seed(1)
+    for weight in parameters:
+        weight.grad = torch.randn(weight.shape, generator=generator)
 
 
-def trajectory(optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], steps: int = 5) -> list[Tensor]:
-    for step in range(steps):
-        for weight, gradient in zip(parameters, gradients(step), strict=True):
-            weight.grad = gradient
-        optimizer.step()
-    return [weight.detach() for weight in parameters]
-
-
-@pytest.mark.parametrize(("scaled", "decay"), [(False, 0.0), (False, 0.1), (True, 0.0)])
-@pytest.mark.parametrize("together", [1, 2**24])
-def test_stacks_take_the_steps_that_single_weights_take(
-    monkeypatch: pytest.MonkeyPatch, scaled: bool, decay: float, together: int
-) -> None:
-    monkeypatch.setattr(fine_tuning, "MAX_STACKED", together)
-    ours, theirs = weights(), weights()
-    expected = trajectory(
-        one_by_one(theirs, lr=0.01, scale_parameter=scaled, relative_step=False, weight_decay=decay), theirs
-    )
-    found = trajectory(Adafactor(ours, 0.01, scale_by_weights=scaled, decay=decay), ours)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
-
-
-def test_a_weight_without_a_gradient_stays_as_it_is() -> None:
-    learning, resting = nn.Parameter(torch.ones(2, 2)), nn.Parameter(torch.ones(2, 2))
-    learning.grad = torch.ones(2, 2)
-    Adafactor([learning, resting], 0.1).step()
-    assert resting.tolist() == [[1.0, 1.0], [1.0, 1.0]]
-    assert learning.tolist() != resting.tolist()
-
-
-def test_an_optimizer_goes_on_from_its_saved_state() -> None:
-    whole, parted = weights(), weights()
-    expected = trajectory(Adafactor(whole, 0.01), whole, steps=2)
-    first = Adafactor(parted, 0.01)
-    trajectory(first, parted, steps=1)
-    second = Adafactor(parted, 0.01)
-    second.load_state_dict(first.state_dict())
-    for weight, gradient in zip(parted, gradients(1), strict=True):
-        weight.grad = gradient
-    second.step()
-    assert all(torch.equal(one, other) for one, other in zip(parted, expected, strict=True))
-
-
-def test_weights_of_one_shape_are_stacked_and_stacks_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fine_tuning, "MAX_STACKED", 24)
-    alike = [torch.zeros(3, 4) for _ in range(5)]
-    assert [len(stack) for stack in stacks([*alike, torch.zeros(100), torch.zeros(100)])] == [2, 2, 1, 1, 1]
+def size(update: Tensor) -> float:
+    return float(update.square().mean().sqrt())
 
 
 def test_the_settings_name_the_optimizer() -> None:
     settings = FineTuningSettings(weight_decay=0.3)
-    assert isinstance(new_optimizer(weights(), settings, 0.1), Adafactor)
+    adafactor = new_optimizer(weights(), settings, 0.1)
+    assert isinstance(adafactor, Adafactor)
     adamw = new_optimizer(weights(), replace(settings, optimizer="adamw"), 0.1)
     assert isinstance(adamw, torch.optim.AdamW)
-    assert (adamw.defaults["lr"], adamw.defaults["weight_decay"]) == (0.1, 0.3)
+    for optimizer in (adafactor, adamw):
+        assert (optimizer.defaults["lr"], optimizer.defaults["weight_decay"]) == (0.1, 0.3)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_step_of_adafactor_is_as_large_as_the_rate_or_relative_to_the_weights(scaled: bool) -> None:
+    before, after = weights(), weights()
+    optimizer = new_optimizer(after, FineTuningSettings(scale_by_weights=scaled), 0.0)
+    optimizer.param_groups[0]["lr"] = 0.01  # as the schedule of a training sets it
+    set_gradients(after)
+    optimizer.step()
+    for old, new in zip(before, after, strict=True):
+        expected = 0.01 * size(old.detach()) if scaled else 0.01
+        assert 0.5 * expected < size(new.detach() - old.detach()) <= 1.001 * expected
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_stacked_steps_are_those_of_transformers(scaled: bool, decay: float) -> None:
+    shapes = [(4, 3), (4, 3), (5,), (2, 4, 3), (5,), (1,)]
+    options: dict[str, Any] = {"lr": 0.05, "scale_parameter": scaled, "relative_step": False, "weight_decay": decay}
+    torch.manual_seed(0)
+    ours = [torch.nn.Parameter(torch.randn(shape)) for shape in shapes]
+    theirs = [torch.nn.Parameter(weight.detach().clone()) for weight in ours]
+    kinds: list[Any] = [StackedAdafactor, Adafactor]
+    optimizers = [kind(weights, **options) for kind, weights in zip(kinds, (ours, theirs), strict=True)]
+    for step in range(5):
+        for one, other in zip(ours, theirs, strict=True):
+            one.grad = torch.randn(one.shape) * 10 ** (step - 2)
+            other.grad = one.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+        for one, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import SettingsError
 from nqg.grammar.grammar import Grammar
 from nqg.seq2seq.augmentation import Augmentation, likeliest, mixed
@@ -19,6 +19,12 @@ GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 
 EXAMPLES = [Example("jump twice", "J J"), Example("walk", "W"), Example("walk and jump", "W J")]
 SMALL = Seq2seqSettings(embedded=SmallT5Settings(width=16, layers=1, heads=2, dropout=0.0))
 BRIEF = FineTuningSettings(steps=30, learning_rate=0.01, batch_size=8)
+
+
+@pytest.fixture(scope="module")
+def greedy() -> Seq2seq:
+    """A model that has learned the examples, and answers without a beam search."""
+    return Seq2seq.train(EXAMPLES, SMALL, BRIEF, device="cpu")
 
 
 @given(st.integers(1, 9), st.integers(1, 200), st.floats(0.1, 0.9))
@@ -42,17 +48,15 @@ def test_the_reverse_model_keeps_the_sentences_that_it_finds_likeliest() -> None
     assert likeliest(samples, reverse, 0.5) == [samples[1], samples[3]]
 
 
-def test_losses_are_those_of_the_probabilities_that_answers_have() -> None:
-    seq2seq = Seq2seq.train(EXAMPLES, SMALL, BRIEF, device="cpu")
-    answers = seq2seq.answers(["jump twice", "walk"])
+def test_losses_are_those_of_the_probabilities_that_answers_have(greedy: Seq2seq) -> None:
+    answers = greedy.answers(["jump twice", "walk"])
     pairs = [Example(answer.source, answer.target or "") for answer in answers]
     lengths = [len(pair.target_tokens) + 1 for pair in pairs]
-    found = [2.718281828 ** (-loss * length) for loss, length in zip(seq2seq.losses(pairs), lengths, strict=True)]
+    found = [2.718281828 ** (-loss * length) for loss, length in zip(greedy.losses(pairs), lengths, strict=True)]
     assert found == pytest.approx([answer.probability for answer in answers], rel=1e-4)
 
 
-def test_probabilities_of_a_beam_search_do_not_count_what_fills_up_short_targets() -> None:
-    greedy = Seq2seq.train(EXAMPLES, SMALL, BRIEF, device="cpu")
+def test_probabilities_of_a_beam_search_do_not_count_what_fills_up_short_targets(greedy: Seq2seq) -> None:
     beams = replace(greedy, settings=replace(greedy.settings, beams=3))
     answers = beams.answers(["walk", "walk and jump", "jump twice"])  # in one batch, of different lengths
     pairs = [Example(answer.source, answer.target or "") for answer in answers]

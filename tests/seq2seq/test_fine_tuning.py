@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from nqg.errors import NqgError
+from nqg.seq2seq.batches import IGNORED, SubwordCorpus
 from nqg.seq2seq.fine_tuning import FineTuning
-from nqg.seq2seq.objective import IGNORED, SubwordCorpus
 from nqg.seq2seq.seq2seq import Seq2seq, load_pretrained
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings
 from nqg.training.processes import Processes

@@ -21,14 +21,14 @@ from transformers import (
 )
 
 from nqg.answers import Answer
-from nqg.data.examples import Example
-from nqg.data.funql import funql_target_grammar
+from nqg.data.example import Example
 from nqg.errors import NqgError
-from nqg.grammar.target_grammar import TargetGrammar, Wildcard
+from nqg.paper.funql import funql_target_grammar
 from nqg.seq2seq.legal_decoding import DecodingState, LegalContinuations, LegalSeq2seq, LegalTargets, restricted
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling
+from nqg.types.target_grammar import TargetGrammar, Wildcard
 from oracles import is_legal_beginning, target_languages
 from strategies import random_target, target_grammars
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from nqg.answers import exact_match
-from nqg.data.examples import Example
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.data.example import Example
 from nqg.seq2seq import quantized
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.quantized import QuantizedSeq2seq, convert
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from nqg.types.target_grammar import TargetGrammar
 
 VERBS, OBJECTS = ("open", "close", "lock", "find"), ("door", "window", "gate", "box", "safe")
 EXAMPLES = [Example(f"{verb} the {thing}", f"{verb} ( {thing} )") for verb in VERBS for thing in OBJECTS]
@@ -86,7 +86,7 @@ def test_what_is_illegal_is_decoded_again_under_the_grammar(folder: Path) -> Non
 
 
 def test_a_folder_is_converted_once_and_few_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantized, "KEPT", 2)
+    monkeypatch.setattr(quantized, "MAX_CONVERTED", 2)
     free = Seq2seq.load(folder, "cpu")
     first = convert(free, "a")
     before = (first / "model.bin").stat().st_ino
@@ -102,7 +102,7 @@ def test_what_another_process_writes_or_removes_is_let_be(folder: Path, monkeypa
     home = convert(free, "a").parent
     (home / ".x.1234.part").mkdir()
     (home / "gone").symlink_to("nowhere")  # whose age nobody can tell
-    monkeypatch.setattr(quantized, "KEPT", 1)
+    monkeypatch.setattr(quantized, "MAX_CONVERTED", 1)
     assert convert(free, "b").is_dir()
     (home / "gone").unlink()
     assert convert(free, "c").is_dir()

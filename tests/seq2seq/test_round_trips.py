@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.program_trees import read_term
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.sampling import GrammarSampler
 from nqg.seq2seq.augmentation import Augmentation, ProgramSampler, round_trips, rules_of
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from nqg.types.program_trees import read_term
+from nqg.types.target_grammar import TargetGrammar
 
 LEGAL = TargetGrammar.parse("<s> ::= f ( <t> ) | g ( <t> , <t> )\n<t> ::= a | b | c | h ( <t> )")
 KNOWN = ["f ( a )", "f ( b )", "g ( a , c )", "f ( h ( b ) )"]

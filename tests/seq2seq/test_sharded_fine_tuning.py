@@ -1,9 +1,11 @@
-"""Two processes that have a part of the weights each make the steps and the model of one that has them all."""
+"""Two processes, with all weights or a part of them each, make the steps and the model of one that has them all."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ import torch
 import seq2seq_sharded
 from launched_processes import launched
 from nqg.errors import SettingsError
-from nqg.seq2seq.fine_tuning import check_divisible, with_weights
+from nqg.seq2seq.fine_tuning import FineTuning
 from nqg.seq2seq.seq2seq import Seq2seq, small_t5
 from nqg.seq2seq.settings import SmallT5Settings
+from nqg.seq2seq.sharding import check_divisible, with_weights
 from nqg.training.processes import Processes
 from seq2seq_examples import EXAMPLES
 from seq2seq_sharded import CASES, KILLED, SAVED, UNEVEN, gradient_size, new_fitting, own_numbers
@@ -54,18 +57,37 @@ def outcomes(folder: Path, case: str) -> list[dict[str, Any]]:
     return [json.loads((folder / f"{case}.{rank}.json").read_text()) for rank in (0, 1)]
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What one process made of a case; the counts are from before adapters are merged into the weights."""
+
+    fitting: FineTuning
+    losses: dict[int, float]
+    weights: int
+    learned: int
+    gradient: float
+
+
+@cache
+def trained_alone(case: str, pretrained: str) -> Alone:
+    fitting = new_fitting(case, pretrained, shard=False)
+    losses = {step.number: step.loss for step in fitting.steps()}
+    weights, learned = own_numbers(fitting.model.parameters()), own_numbers(fitting.trainer.weights.values())
+    return Alone(fitting, losses, weights, learned, gradient_size(fitting))
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_sharded_training_has_the_losses_and_ends_with_the_weights_of_one_process(
+def test_two_processes_have_the_losses_and_end_with_the_weights_of_one(
     together: Path, calm_folder: str, case: str
 ) -> None:
-    alone = new_fitting(case, calm_folder, shard=False)
-    expected = {step.number: step.loss for step in alone.steps()}
-    made = range(SAVED + 1 if case in KILLED else 1, len(expected) + 1)
-    finished, loaded = alone.seq2seq, Seq2seq.load(together / case, "cpu")
+    alone = trained_alone(case, calm_folder)
+    made = range(SAVED + 1 if case in KILLED else 1, len(alone.losses) + 1)
+    finished, loaded = alone.fitting.seq2seq, Seq2seq.load(together / case, "cpu")
     for found in outcomes(together, case):
         numbers, losses = zip(*found["steps"], strict=True)
+        assert found["processes"] == 2
         assert numbers == tuple(made)
-        assert losses == pytest.approx([expected[number] for number in made], rel=ROUNDING.get(case, 1e-5))
+        assert losses == pytest.approx([alone.losses[number] for number in made], rel=ROUNDING.get(case, 1e-5))
         assert found["predicted"] == loaded.predict([example.source for example in EXAMPLES])
     if case not in ROUNDING:
         weights = dict(loaded.model.named_parameters())
@@ -81,22 +103,19 @@ def test_bf16_is_not_float32(together: Path) -> None:
 
 @pytest.mark.parametrize("case", ["in parts, recomputed", "lora"])
 def test_gradients_are_added_up_and_not_averaged(together: Path, calm_folder: str, case: str) -> None:
-    alone = new_fitting(case, calm_folder, shard=False)
-    list(alone.steps())
+    alone = trained_alone(case, calm_folder)
     for found in outcomes(together, case):
-        assert found["gradient"] == pytest.approx(gradient_size(alone), rel=1e-3)
+        assert found["gradient"] == pytest.approx(alone.gradient, rel=1e-3)
 
 
 @pytest.mark.parametrize("case", ["adafactor", "adamw, clipped", "lora"])
 def test_each_process_holds_half_of_everything(together: Path, calm_folder: str, case: str) -> None:
-    alone = new_fitting(case, calm_folder, shard=False)
-    list(alone.steps())
-    learned = own_numbers(alone.trainer.weights.values())
-    whole = {"weights": own_numbers(alone.model.parameters()), "gradients": learned, "moments": 2 * learned}
+    alone = trained_alone(case, calm_folder)
+    whole = {"weights": alone.weights, "gradients": alone.learned, "moments": 2 * alone.learned}
     for found in outcomes(together, case):
         held = found["held"]
         if case == "adafactor":
-            assert held.pop("moments") < 0.15 * learned
+            assert held.pop("moments") < 0.15 * alone.learned
         assert held == {name: pytest.approx(whole[name] / 2, rel=0.1) for name in held}
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
 
-from nqg.data.examples import read_examples
-from nqg.data.spider import load_spider_ssp, nqg_examples
+from nqg.data.example_files import read_examples
 from nqg.errors import NqgError, SettingsError
+from nqg.paper.spider import load_spider_ssp, nqg_examples
 from nqg.seq2seq.seq2seq import word_tokenizer
 from nqg.seq2seq.spelling import Spelling, lost, normalised, round_trips, spelling_for
 

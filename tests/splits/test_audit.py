@@ -12,22 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.dataset import Split, read_split
-from nqg.data.examples import Example, read_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples
 from nqg.errors import FormatError, SettingsError
 from nqg.splits.audit import Audit, audit, audits
-from nqg.splits.compounds import LANGUAGES
-from nqg.splits.divergence import ATOM_ALPHA, COMPOUND_ALPHA
+from nqg.splits.compounds import load_language
 from nqg.splits.partition import Side
+from nqg.splits.swap_search import ATOM_ALPHA, COMPOUND_ALPHA
 from oracles import defined_divergence
 from strategies import program_examples
 
-FUNQL, SQL = LANGUAGES["funql"], LANGUAGES["sql"]
+FUNQL, SQL = load_language("funql"), load_language("sql")
 
 
 def published_audits(folder: Path, language: str) -> dict[str, Audit]:
     examples = read_examples(folder / "expected_dataset.tsv")
     splits = {path.stem: read_split(path, len(examples)) for path in sorted((folder / "splits").iterdir())}
-    return {each.name: each for each in audits(examples, splits, LANGUAGES[language])}
+    return {each.name: each for each in audits(examples, splits, load_language(language))}
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.dataset import Split
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.splits.audit import BARS, BINS, audit_text, audits, bars, mean_length
-from nqg.splits.compounds import LANGUAGES
+from nqg.splits.compounds import load_language
 
 EXAMPLES = [
     Example("the longest river", "longest ( river )"),
@@ -36,7 +36,7 @@ b: target tokens, test   mean   4.0, at most   4  |   █|"""
 
 def test_a_table_with_a_row_for_each_split_and_lengths_below() -> None:
     splits = {"first": Split((0, 1), (2, 3)), "b": Split((0, 1), (3,), (2,))}
-    assert audit_text(audits(EXAMPLES, splits, LANGUAGES["funql"])) == REPORT
+    assert audit_text(audits(EXAMPLES, splits, load_language("funql"))) == REPORT
 
 
 HISTOGRAMS = st.dictionaries(st.integers(1, 200), st.integers(1, 1000), min_size=1)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError
-from nqg.splits.compounds import BRACKETS
+from nqg.splits.compounds import BRACKET_TREES
 from nqg.splits.divergence import bags, decomposed
 
 COUNTERS = st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)).map(Counter), max_size=8)
@@ -45,10 +45,10 @@ def test_a_target_is_taken_apart_once_however_often_it_occurs() -> None:
 
     def atoms(target: str) -> Counter[str]:
         asked.append(target)
-        return BRACKETS.atoms(target)
+        return BRACKET_TREES.atoms(target)
 
     examples = [Example("a", "f ( x )")] * 5 + [Example("b", "g ( x )")]
-    data = decomposed(examples, BRACKETS._replace(atoms=atoms))
+    data = decomposed(examples, BRACKET_TREES._replace(atoms=atoms))
     assert asked == ["f ( x )", "g ( x )"]
     assert data.atoms.sizes.tolist() == [2] * 6
     assert data.compounds.width == 2
@@ -57,5 +57,5 @@ def test_a_target_is_taken_apart_once_however_often_it_occurs() -> None:
 def test_a_target_that_cannot_be_taken_apart_is_named() -> None:
     examples = [Example("a", "f ( x )"), Example("b", "f ( x")]
     with pytest.raises(FormatError) as caught:
-        decomposed(examples, BRACKETS)
+        decomposed(examples, BRACKET_TREES)
     assert str(caught.value) == "the target of example 2, 'f ( x': the target ends, expected ')' for 'f('"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nqg.data.examples import Example, read_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples
 from nqg.errors import SettingsError, UnknownName
-from nqg.splits.compounds import LANGUAGES, language_of, likely_language
+from nqg.splits.compounds import COMPOUND_LANGUAGES, language_of, likely_language
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_real_data_is_recognised(real_data: Path, folder: str, name: str) -> Non
 
 
 def test_languages_are_found_by_name() -> None:
-    assert [language_of([], name).name for name in LANGUAGES] == ["funql", "sql", "brackets", "tokens"]
+    assert [language_of([], name).name for name in COMPOUND_LANGUAGES] == ["funql", "sql", "brackets", "tokens"]
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.dataset import read_split
-from nqg.data.examples import Example, read_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples
 from nqg.splits.partition import Side, Sizes, length_split, sizes_for, spaced_length
 
 WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=6).map(" ".join)

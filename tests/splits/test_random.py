@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import SettingsError
 from nqg.splits.partition import Sizes, random_split, sizes_for
 

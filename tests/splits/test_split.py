@@ -7,15 +7,15 @@ import random
 import pytest
 
 from nqg import TmcdSettings, audit, split
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import SettingsError, UnknownName
-from nqg.splits.compounds import LANGUAGES
+from nqg.splits.compounds import load_language
 from nqg.splits.partition import Side, length_split, random_split, sizes_for, template_split
 from nqg.splits.tmcd import tmcd_split
 
 EXAMPLES = [Example(f"{f} of {g} {x}", f"answer ( {f} ( {g} ( {x} ) ) )") for f in "abc" for g in "abcd" for x in "xy"]
 SIZES = sizes_for(24, test=8, dev=2)
-FUNQL = LANGUAGES["funql"]
+FUNQL = load_language("funql")
 QUICK = TmcdSettings(moves=500, restarts=1)
 
 
@@ -65,4 +65,4 @@ def test_an_audit_finds_the_language_by_itself_and_takes_another() -> None:
     measured = audit(EXAMPLES, found)
     assert measured.language == "funql"
     assert measured.compound_divergence == pytest.approx(float(found.made_by["compound_divergence"] or 0), abs=1e-6)
-    assert audit(EXAMPLES, found, "tokens") == audit(EXAMPLES, found, LANGUAGES["tokens"])
+    assert audit(EXAMPLES, found, "tokens") == audit(EXAMPLES, found, load_language("tokens"))

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import SettingsError
-from nqg.splits.compounds import BRACKETS
+from nqg.splits.compounds import BRACKET_TREES
 from nqg.splits.divergence import Decomposed, decomposed
-from nqg.splits.tmcd import greedy_cover, random_start
+from nqg.splits.swap_search import greedy_cover, random_start
 from strategies import program_examples
 
 
 def data_of(*targets: str) -> Decomposed:
-    return decomposed([Example("s", target) for target in targets], BRACKETS)
+    return decomposed([Example("s", target) for target in targets], BRACKET_TREES)
 
 
 @given(program_examples(), st.integers(), st.data())
 def test_every_atom_occurs_in_train(examples: list[Example], seed: int, data: st.DataObject) -> None:
-    held = decomposed(examples, BRACKETS)
+    held = decomposed(examples, BRACKET_TREES)
     train_size = data.draw(st.integers(1, len(examples) - 1))
     cover = greedy_cover(held.atoms, np.arange(len(examples)))
     assume(len(cover) <= train_size)
@@ -67,7 +67,7 @@ def test_the_seed_alone_decides() -> None:
 
 @given(program_examples())
 def test_a_greedy_cover_holds_all_atoms_and_no_idle_example(examples: list[Example]) -> None:
-    atoms = decomposed(examples, BRACKETS).atoms
+    atoms = decomposed(examples, BRACKET_TREES).atoms
     cover = greedy_cover(atoms, np.arange(len(examples))).tolist()
     held: set[int] = set()
     gains = []

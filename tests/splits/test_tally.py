@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.splits.divergence import Tally, bags, outcome_of_swap, refresh, swap, tallied_divergence, tally, would_starve
+from nqg.splits.divergence import bags
+from nqg.splits.swap_search import Tally, outcome_of_swap, refresh, removes_last_atom, swap, tallied_divergence, tally
 from oracles import defined_divergence
 
 COUNTERS = st.lists(
@@ -72,7 +73,7 @@ def test_weighing_a_swap_changes_nothing(counters: list[Counter[str]], data: st.
     before = [column.tolist() for column in sides.tally[1:5]]
     leaving, entering = data.draw(st.sampled_from(sides.train)), data.draw(st.sampled_from(sides.test))
     outcome_of_swap(sides.tally, leaving, entering)
-    would_starve(sides.tally, leaving, entering)
+    removes_last_atom(sides.tally, leaving, entering)
     assert [column.tolist() for column in sides.tally[1:5]] == before
 
 
@@ -84,7 +85,7 @@ def test_a_swap_starves_train_exactly_if_a_feature_of_train_is_gone_afterwards(
     at, other = (data.draw(st.integers(0, len(side) - 1)) for side in (sides.train, sides.test))
     held = set().union(*(counters[position] for position in sides.train))
     left = set().union(*(counters[position] for position in sides.swapped(at, other).train))
-    assert would_starve(sides.tally, sides.train[at], sides.test[other]) == (not held <= left)
+    assert removes_last_atom(sides.tally, sides.train[at], sides.test[other]) == (not held <= left)
 
 
 @given(COUNTERS)

@@ -9,18 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example, read_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples
 from nqg.errors import SettingsError
-from nqg.splits.compounds import LANGUAGES
-from nqg.splits.partition import (
-    Sizes,
-    constants_template,
-    funql_template,
-    nearest_subset,
-    regex_template,
-    sizes_for,
-    template_split,
-)
+from nqg.paper.split_languages import funql_template
+from nqg.splits.compounds import constants_template, load_language, regex_template
+from nqg.splits.partition import Sizes, nearest_subset, sizes_for, template_split
 from oracles import nearest_sum
 
 
@@ -59,7 +53,7 @@ def test_sizes_are_met_exactly_where_groups_allow_it() -> None:
 @pytest.mark.parametrize("name", ["geoquery", "spider"])
 def test_real_datasets_are_divided_exactly_without_a_shared_template(real_data: Path, name: str) -> None:
     examples = read_examples(real_data / name / "expected_dataset.tsv")
-    template = LANGUAGES["funql" if name == "geoquery" else "sql"].template
+    template = load_language("funql" if name == "geoquery" else "sql").template
     asked = sizes_for(len(examples), test=0.25, dev=0.1)
     split = template_split(examples, asked, template, random.Random(5))
     assert (len(split.train), len(split.dev), len(split.test)) == (asked.train, asked.dev, asked.test)

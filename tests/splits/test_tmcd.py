@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 from nqg.data.dataset import Split
-from nqg.data.examples import Example, read_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples
 from nqg.errors import NqgError, SettingsError
 from nqg.splits.audit import audit
-from nqg.splits.compounds import LANGUAGES
+from nqg.splits.compounds import load_language
 from nqg.splits.divergence import decomposed
 from nqg.splits.partition import Sizes
-from nqg.splits.tmcd import Budget, Method, TmcdSettings, tmcd_search, tmcd_split, usual_budget
+from nqg.splits.swap_search import Budget, tmcd_search, usual_budget
+from nqg.splits.tmcd import Method, TmcdSettings, tmcd_split
 
-FUNQL = LANGUAGES["funql"]
+FUNQL = load_language("funql")
 SMALL = [Example("s", f"answer ( {f} ( {g} ( {x} ) ) )") for f in "abcd" for g in "abcd" for x in ("m0", "m1", "all")]
 QUICK = TmcdSettings(moves=5000, restarts=2)
 USUAL = Sizes(30, 18)
@@ -46,7 +48,7 @@ def test_a_tenth_of_the_default_search_reaches_0_45_on_geoquery(geoquery: Sequen
 
 
 def test_a_fiftieth_of_the_default_search_reaches_0_35_on_spider(real_data: Path) -> None:
-    examples, sql = read_examples(real_data / "spider" / "expected_dataset.tsv"), LANGUAGES["sql"]
+    examples, sql = read_examples(real_data / "spider" / "expected_dataset.tsv"), load_language("sql")
     settings = TmcdSettings(moves=400_000, restarts=1)
     split = tmcd_split(examples, Sizes(3282, 1094), sql.decomposition, random.Random(0), settings)
     measured = audit(examples, split, sql)
@@ -127,7 +129,7 @@ def test_sizes_of_another_dataset_are_refused() -> None:
 
 def test_targets_without_compounds_can_still_be_divided() -> None:
     examples = [Example("s", letter) for letter in "aabb"]
-    split = tmcd_split(examples, Sizes(2, 2), LANGUAGES["tokens"].decomposition, random.Random(0), QUICK)
+    split = tmcd_split(examples, Sizes(2, 2), load_language("tokens").decomposition, random.Random(0), QUICK)
     assert {examples[at].target for at in split.train} == {"a", "b"}
     assert split.made_by["compound_divergence"] == 0
 

@@ -11,16 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import SettingsError
-from nqg.splits.compounds import BRACKETS
-from nqg.splits.divergence import Decomposed, decomposed, outcome_of_swap, tallied_divergence, would_starve
-from nqg.splits.tmcd import (
-    STEPS,
+from nqg.splits.compounds import BRACKET_TREES
+from nqg.splits.divergence import Decomposed, decomposed
+from nqg.splits.swap_search import (
+    TEMPERATURE_STEPS,
     Arrangement,
     ArrangementSearch,
     Budget,
-    Goal,
     Problem,
     SearchStep,
     anneal,
@@ -29,11 +28,15 @@ from nqg.splits.tmcd import (
     gap,
     greedy_search,
     hill_climb,
+    lower_atom_divergence,
+    outcome_of_swap,
     random_start,
-    settle,
+    removes_last_atom,
     swap_if_legal,
+    tallied_divergence,
     typical_change,
 )
+from nqg.splits.tmcd import Goal
 from oracles import largest_divergence
 from strategies import program_examples
 
@@ -41,7 +44,7 @@ PROGRAMS = [f"answer ( {f} ( {g} ( {x} ) ) )" for f in "abcd" for g in "abcd" fo
 
 
 def programs() -> Decomposed:
-    return decomposed([Example("s", target) for target in PROGRAMS], BRACKETS)
+    return decomposed([Example("s", target) for target in PROGRAMS], BRACKET_TREES)
 
 
 def run(search: ArrangementSearch) -> tuple[list[SearchStep], Arrangement]:
@@ -60,13 +63,15 @@ def recounted(data: Decomposed, found: Arrangement) -> Arrangement:
 @settings(max_examples=25)
 @given(program_examples(5, 8), st.integers(0, 2**32))
 def test_annealing_finds_next_to_the_largest_divergence_of_small_datasets(examples: list[Example], seed: int) -> None:
-    data = decomposed(examples, BRACKETS)
+    data = decomposed(examples, BRACKET_TREES)
     train_size = len(examples) // 2 + 1
     try:
         _, found = run(annealing_search(Problem(data, train_size, Goal()), Budget(3000, 3), random.Random(seed)))
     except SettingsError:
         assume(False)
-    compounds, atoms = ([read(each.target) for each in examples] for read in (BRACKETS.compounds, BRACKETS.atoms))
+    compounds, atoms = (
+        [read(each.target) for each in examples] for read in (BRACKET_TREES.compounds, BRACKET_TREES.atoms)
+    )
     best = largest_divergence(compounds, atoms, train_size)
     assert 0.99 * best <= tallied_divergence(recounted(data, found).compounds) <= best + 1e-9
 
@@ -89,7 +94,7 @@ def test_the_greedy_search_ends_where_no_legal_swap_helps() -> None:
     here = tallied_divergence(found.compounds)
     for leaving, entering in itertools.product(found.train, found.test):
         helps = outcome_of_swap(found.compounds, leaving, entering).divergence > here + 1e-9
-        assert not helps or would_starve(found.atoms, leaving, entering)
+        assert not helps or removes_last_atom(found.atoms, leaving, entering)
 
 
 def test_climbing_goes_on_where_it_stopped() -> None:
@@ -149,7 +154,7 @@ def test_the_typical_change_is_the_mean_over_swaps() -> None:
 
 
 def test_an_illegal_swap_is_not_made() -> None:
-    data = decomposed([Example("s", target) for target in ("f ( a )", "f ( b )", "f ( b )")], BRACKETS)
+    data = decomposed([Example("s", target) for target in ("f ( a )", "f ( b )", "f ( b )")], BRACKET_TREES)
     found = arrangement(data, np.array([0, 1]), np.array([2]))
     assert not swap_if_legal(found, Goal(), 0, 0)
     assert swap_if_legal(found, Goal(), 1, 0)
@@ -158,7 +163,7 @@ def test_an_illegal_swap_is_not_made() -> None:
 
 def test_above_the_bound_only_swaps_that_lower_the_atom_divergence_are_made() -> None:
     targets = ["f ( a )"] * 4 + ["f ( b )"] * 4
-    data = decomposed([Example("s", target) for target in targets], BRACKETS)
+    data = decomposed([Example("s", target) for target in targets], BRACKET_TREES)
     found = arrangement(data, np.array([0, 1, 2, 4]), np.array([3, 5, 6, 7]))
     bound = Goal(atom_bound=0.0)
     assert not swap_if_legal(found, bound, 3, 0)  # b for a: further apart
@@ -172,7 +177,7 @@ def test_settling_brings_atoms_under_their_bound_first() -> None:
     start = random_start(data, 30, random.Random(8))
     before = tallied_divergence(start.atoms)
     bound = Goal(atom_bound=before / 4)
-    settle(start, bound, 100_000, np.random.default_rng(0))
+    lower_atom_divergence(start, bound, 100_000, np.random.default_rng(0))
     assert tallied_divergence(start.atoms) <= before / 4
 
 
@@ -199,8 +204,8 @@ def test_steps_say_how_far_the_search_is() -> None:
     shares = [step.done for step in steps]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
-    assert [step.start for step in steps[::STEPS][:3]] == [1, 2, 3]
-    assert Counter(step.start for step in steps)[1] == STEPS
+    assert [step.start for step in steps[::TEMPERATURE_STEPS][:3]] == [1, 2, 3]
+    assert Counter(step.start for step in steps)[1] == TEMPERATURE_STEPS
     assert steps[-1].divergence == tallied_divergence(found.compounds)
 
 

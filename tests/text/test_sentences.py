@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -113,3 +114,12 @@ def test_one_odd_annotation_among_many_is_no_difference() -> None:
 def test_a_long_sentence_takes_no_more_than_its_length() -> None:
     for piece in ("a.", "1", "a-", "'", "x@", "https://", "a.b@c."):
         assert WORDS.tokenize(piece * 50_000)
+
+
+@given(st.text(max_size=40), st.sampled_from(["lower", "keep"]), st.sampled_from(["drop", "keep"]))
+def test_tokens_with_casing_and_marks_tell_all_others(
+    text: str, casing: Literal["lower", "keep"], punctuation: Literal["drop", "keep"]
+) -> None:
+    tokenizer = SentenceTokenizer("words", casing, punctuation)
+    rich = SentenceTokenizer("words", "keep", "keep")
+    assert tokenizer.reduced(rich.tokens(text)) == tokenizer.tokens(text)

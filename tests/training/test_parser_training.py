@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.inference.parser import Parser
 from nqg.model.forest_crf import batch_loss
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
@@ -18,6 +17,7 @@ from nqg.training import parser_training
 from nqg.training.parser_training import DevSet, ParserTraining, batches
 from nqg.training.records import DevScores
 from nqg.training.trainer import LEARNED_STEPS
+from nqg.types.target_grammar import TargetGrammar
 
 GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\njump ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
 EXAMPLES = [
@@ -35,8 +35,8 @@ def fitting(
     dev: list[Example], target_grammar: TargetGrammar | None = None, learned: float = SETTINGS.learned
 ) -> ParserTraining:
     training = replace(SETTINGS, learned=learned)
-    return Parser.training(
-        GRAMMAR, EXAMPLES, dev=dev, target_grammar=target_grammar, model=MODEL, training=training, device="cpu"
+    return ParserTraining(
+        GRAMMAR, EXAMPLES, Parser, dev=dev, target_grammar=target_grammar, model=MODEL, training=training, device="cpu"
     )
 
 
@@ -74,7 +74,7 @@ def test_training_does_not_end_before_every_example_was_seen(count: int, made: i
     examples = [Example(f"w{number}", f"T{number}") for number in range(count)]
     grammar = Grammar.parse("\n".join(f"{each.source} ### {each.target}" for each in examples))
     settings = replace(SETTINGS, batch_size=1, learned=1e6)  # which every loss is below
-    training = Parser.training(grammar, examples, model=MODEL, training=settings, device="cpu")
+    training = ParserTraining(grammar, examples, Parser, model=MODEL, training=settings, device="cpu")
     assert len(list(training.steps())) == made
 
 
@@ -94,8 +94,7 @@ def test_dev_scores_count_right_answers_and_average_the_losses_of_what_is_derive
     scores = dev_set(model, [*EXAMPLES, wrong, unknown, long]).scores()
     assert scores.exact_match == 4 / 7
     model.model.scorer.eval()
-    data, rows = model.data.rows([0, 1, 2, 3])
-    expected = batch_loss(model.model.scorer, data.collate(rows, CPU)).item()
+    expected = batch_loss(model.model.scorer, model.data.collate([0, 1, 2, 3], CPU)).item()
     assert scores.loss == pytest.approx(expected, rel=1e-5)
 
 
@@ -122,7 +121,8 @@ def test_everything_that_decides_the_course_is_part_of_the_configuration() -> No
 
 
 def test_an_error_names_sentences_by_their_place_among_those_that_are_learned_from() -> None:
-    model = Parser.training(GRAMMAR, [Example("hop", "H"), EXAMPLES[1]], model=MODEL, training=SETTINGS, device="cpu")
+    examples = [Example("hop", "H"), EXAMPLES[1]]
+    model = ParserTraining(GRAMMAR, examples, Parser, model=MODEL, training=SETTINGS, device="cpu")
     with torch.no_grad():
         model.model.scorer.rules.fill_(math.nan)
     with pytest.raises(Exception, match=r"for a batch of 1 example \('walk twice'\);"):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
@@ -51,7 +51,7 @@ def training(processes: Processes) -> ParserTraining:
     grammar, once = Grammar.parse("jump ### J\njump ### K"), TrainingSettings(steps=1)
     model = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
     examples = [Example("jump", "J")]
-    return Parser.training(grammar, examples, model=model, training=once, device="cpu", processes=processes)
+    return ParserTraining(grammar, examples, Parser, model=model, training=once, device="cpu", processes=processes)
 
 
 def plus(other: list[float]) -> Callable[[Tensor], None]:

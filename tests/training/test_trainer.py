@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError, SettingsError, UnknownName
 from nqg.grammar.chart import charts
 from nqg.grammar.grammar import Grammar
@@ -25,7 +25,7 @@ from nqg.model.spans import anchors
 from nqg.model.subwords import collate, tokenize
 from nqg.training.parser_training import ParserTraining, batches
 from nqg.training.records import DevScores
-from nqg.training.trainer import Diverged, Trainer, autocast, copied, scheduled
+from nqg.training.trainer import Diverged, LearningRate, Trainer, autocast, copied
 from oracles import all_derivations
 
 GRAMMAR = Grammar.parse("""
@@ -49,7 +49,7 @@ TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layer
 
 def fitting(steps: int = 4, seed: int = 0, examples: list[Example] = EXAMPLES) -> ParserTraining:
     training = TrainingSettings(steps=steps, batch_size=2, warm_up=2, seed=seed)
-    return Parser.training(GRAMMAR, examples, model=TINY, training=training, device="cpu")
+    return ParserTraining(GRAMMAR, examples, Parser, model=TINY, training=training, device="cpu")
 
 
 def exact() -> ParserTraining:
@@ -60,9 +60,7 @@ def exact() -> ParserTraining:
 
 
 def loss(model: ParserTraining, batch: list[int]) -> torch.Tensor:
-    saved = model.model
-    data, rows = model.data.rows(batch)
-    return batch_loss(saved.scorer, data.collate(rows, CPU))
+    return batch_loss(model.model.scorer, model.data.collate(batch, CPU))
 
 
 def enumerated_loss(model: ParserTraining, example: Example) -> float:
@@ -140,7 +138,7 @@ def test_epochs_come_in_new_orders() -> None:
 
 
 def test_the_learning_rate_rises_to_its_highest_and_falls_to_nothing() -> None:
-    shares = [scheduled("linear", step, 20, 5) for step in range(21)]
+    shares = [LearningRate(1.0, 20, 5).at(step) for step in range(21)]
     assert shares[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert shares[5] == 1.0
     falls = [before - after for before, after in pairwise(shares[5:])]
@@ -149,13 +147,13 @@ def test_the_learning_rate_rises_to_its_highest_and_falls_to_nothing() -> None:
 
 
 def test_a_linear_schedule_rises_and_falls_and_a_constant_one_stays() -> None:
-    assert [scheduled("linear", step, 6, 2) for step in range(7)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0]
-    assert [scheduled("constant", step, 6, 2) for step in range(4)] == [0.5, 1.0, 1.0, 1.0]
+    assert [LearningRate(1.0, 6, 2).at(step) for step in range(7)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0]
+    assert [LearningRate(1.0, 6, 2, "constant").at(step) for step in range(4)] == [0.5, 1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("warm_up", [0, 20, 50])
 def test_the_schedule_bears_a_warm_up_of_nothing_and_one_longer_than_training(warm_up: int) -> None:
-    assert all(0 < scheduled("linear", step, 20, warm_up) <= 1 for step in range(20))
+    assert all(0 < LearningRate(1.0, 20, warm_up).at(step) <= 1 for step in range(20))
 
 
 def weights(model: ParserTraining) -> dict[str, torch.Tensor]:
@@ -235,7 +233,7 @@ def test_a_gradient_that_is_no_number_stops_training_too() -> None:
 
 def test_an_error_names_a_few_sentences_of_a_large_batch_only() -> None:
     training = TrainingSettings(batch_size=5)
-    model = Parser.training(GRAMMAR, EXAMPLES, model=TINY, training=training, device="cpu")
+    model = ParserTraining(GRAMMAR, EXAMPLES, Parser, model=TINY, training=training, device="cpu")
     with torch.no_grad():
         model.model.scorer.rules.fill_(math.nan)
     with pytest.raises(Diverged) as caught:
@@ -248,7 +246,7 @@ def test_a_setting_decides_about_half_precision_and_weights_stay_in_full() -> No
     losses = {}
     for name in ("float32", "auto", "bf16"):
         training = TrainingSettings(steps=3, batch_size=5, precision=name)
-        model = Parser.training(GRAMMAR, EXAMPLES, model=TINY, training=training, device="cpu")
+        model = ParserTraining(GRAMMAR, EXAMPLES, Parser, model=TINY, training=training, device="cpu")
         losses[name] = [step.loss for step in model.steps()]
         assert all(weight.dtype == torch.float32 for weight in model.model.scorer.state_dict().values())
     assert losses["auto"] == losses["float32"] != losses["bf16"]
@@ -270,7 +268,7 @@ def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_i
 def tried(scores: list[DevScores], steps: int = 20) -> Trainer:
     """A training whose evaluations on dev examples come out as `scores` say."""
     settings, answers = TrainingSettings(steps, batch_size=2, evaluate_every=2, patience=2), iter(scores)
-    trainer = Parser.training(GRAMMAR, EXAMPLES, model=TINY, training=settings, device="cpu").trainer
+    trainer = ParserTraining(GRAMMAR, EXAMPLES, Parser, model=TINY, training=settings, device="cpu").trainer
     trainer.evaluate = lambda: next(answers)
     return trainer
 
@@ -316,14 +314,14 @@ def test_the_last_step_is_tried_wherever_it_falls() -> None:
 def test_trials_do_not_change_the_course_of_training() -> None:
     plain = [step.loss for step in fitting(steps=6).steps()]
     settings = TrainingSettings(steps=6, batch_size=2, warm_up=2, evaluate_every=1)
-    watched = Parser.training(GRAMMAR, EXAMPLES, dev=EXAMPLES, model=TINY, training=settings, device="cpu")
+    watched = ParserTraining(GRAMMAR, EXAMPLES, Parser, dev=EXAMPLES, model=TINY, training=settings, device="cpu")
     assert [step.loss for step in watched.steps()] == plain
 
 
 def test_pairs_that_the_grammar_does_not_derive_are_left_out() -> None:
     extended = [Example("fly", "F"), *EXAMPLES, Example("walk", "J")]
-    assert len(fitting(examples=extended).data) == len(EXAMPLES)
-    (data, _), (plain, _) = (each.data.rows([0]) for each in (fitting(examples=extended), fitting()))
+    data, plain = fitting(examples=extended).data, fitting().data
+    assert len(data) == len(EXAMPLES)
     assert [len(each.ids) for each in data.sentences] == [len(each.ids) for each in plain.sentences]
 
 
@@ -347,7 +345,7 @@ def test_forests_of_other_examples_are_refused() -> None:
 def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
     short = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=6))
     with pytest.raises(NqgError, match="a training sentence has 8 subwords; the encoder reads at most 6"):
-        Parser.training(GRAMMAR, EXAMPLES, model=short, device="cpu")
+        ParserTraining(GRAMMAR, EXAMPLES, Parser, model=short, device="cpu")
 
 
 @pytest.mark.parametrize(

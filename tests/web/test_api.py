@@ -55,7 +55,7 @@ def test_a_sentence_gets_the_parsers_program_and_probability(client: TestClient,
 def test_readings_come_in_the_parsers_order(client: TestClient, parser: Parser) -> None:
     answer = client.post("/api/parse", json={"sentence": "walk and jump", "readings": 4}).json()
     expected = parser.parse("walk and jump", readings=4).readings
-    assert [each["target"] for each in answer["readings"]] == [" ".join(each.target) for each in expected]
+    assert [each["target"] for each in answer["readings"]] == [each.target for each in expected]
     assert len(expected) > 1
 
 
@@ -109,12 +109,6 @@ def test_an_abstention_says_the_same_in_the_api_in_a_batch_and_in_python(
         assert client.post("/api/parse", json={"sentence": sentence, **more}).json()["reason"] == expected
     (row,) = client.post("/api/batch", json={"sentences": [sentence]}).json()["rows"]
     assert row["reason"] == expected
-
-
-def test_a_reason_whose_chart_would_be_too_large_stays_short(parser: Parser) -> None:
-    sentence = " and ".join(["run"] * 8) + " fly"
-    with served(parser, limits=Limits(chart_entries=40)) as client:
-        assert client.post("/api/parse", json={"sentence": sentence}).json()["reason"] == "no derivation"
 
 
 @pytest.mark.parametrize("sentence", ["", "   "])

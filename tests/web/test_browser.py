@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from conftest import PROJECT
 from nqg.cli.main import app
-from nqg.data.database import Database, Rows
-from nqg.data.schema import Schema
-from nqg.inference.hybrid import load_model
+from nqg.inference.hybrid import load_with_grammar
 from nqg.inference.parser import Parser
+from nqg.sql.database import Database, Rows
+from nqg.sql.schema import Schema
 from nqg.web.middleware import Access
 from web_service import HOSTILE, HOSTILE_TARGET, running
 
@@ -309,7 +309,8 @@ LARGEST = """(names) => Math.max(...[...document.querySelectorAll(names)].filter
 @pytest.fixture(scope="module")
 def whole_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A model with slots, rules by hand, a confidence and a fallback."""
-    model, folder = load_model(PROJECT / "tests" / "models" / "v4-whole", "cpu"), tmp_path_factory.mktemp("whole")
+    model = load_with_grammar(PROJECT / "tests" / "models" / "v4-whole", "cpu")
+    folder = tmp_path_factory.mktemp("whole")
     with running(model, log=folder / "log.jsonl", review=folder / "train.tsv") as server:
         yield server.address
 
@@ -511,7 +512,7 @@ def test_the_pictures_of_the_docs_are_taken(browser: Browser, tmp_path: Path) ->
     train = tmp_path / "train.tsv"
     shutil.copy(starter / "train.tsv", train)
     with running(
-        load_model(starter / "model", "cpu"), examples=(), log=tmp_path / "log.jsonl", review=train, name="mine"
+        load_with_grammar(starter / "model", "cpu"), examples=(), log=tmp_path / "log.jsonl", review=train, name="mine"
     ) as server:
         for name, width, height in (("page", 1280, 800), ("page-phone", 390, 844)):
             scheme: Literal["light", "dark"] = "light" if name == "page" else "dark"

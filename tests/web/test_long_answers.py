@@ -11,10 +11,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from nqg.answers import LONG_TARGET, Answer
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
 from nqg.web.messages import BatchLine, BatchResponse
 from nqg.web.middleware import BodyLimitMiddleware, Busy, Limits
 from nqg.web.service import LONG_BATCH, Service
@@ -28,7 +29,7 @@ def copying() -> Parser:
     tiny = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2))
     grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1")
     training = TrainingSettings(steps=1, batch_size=1)
-    return Parser.train(grammar, [Example("walk twice", "W W")], model=tiny, training=training, device="cpu")
+    return fit_parser(grammar, [Example("walk twice", "W W")], model=tiny, training=training, device="cpu")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import re
 from fastapi.routing import APIRoute
 
 from conftest import PROJECT
-from nqg.evaluation.suggestions import LINES_A_SENTENCE
+from nqg.evaluation.active_learning import LINES_PER_SENTENCE
 from nqg.web.app import api
 from nqg.web.messages import MOST_READINGS
 from nqg.web.middleware import SHORTEST_TOKEN, Limits
@@ -18,7 +18,7 @@ PAGE = (PROJECT / "docs" / "serving.md").read_text(encoding="utf-8")
 def test_the_table_of_limits_is_true() -> None:
     rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \|", PAGE, flags=re.MULTILINE)
     limits = Limits()
-    most_read = LINES_A_SENTENCE * limits.reviewed
+    most_read = LINES_PER_SENTENCE * limits.reviewed
     assert {name: int(value.replace(",", "")) for name, value in rows} == {
         "bytes of a body": limits.body_bytes,
         "tokens of a sentence": limits.tokens,

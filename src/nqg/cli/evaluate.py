@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from nqg.answers import PredictionFile, System
-from nqg.cli.terminal import (
-    DATABASE,
-    DEVICE,
-    EXACT,
-    JSON,
-    LEAST_CONFIDENCE,
-    MIRROR,
-    TODAY,
-    checked_device,
-    out,
-    progress_bar,
-    report_written,
-    tracked,
-)
-from nqg.data.database import Database
-from nqg.data.examples import read_examples, required_examples
+from nqg.answers import System
+from nqg.cli.options import DatabasePlace, Device, MinConfidence, NoSpellCorrection, Today, command
+from nqg.cli.terminal import checked_device, out, output, progress_bar, report_written, tracked
+from nqg.data.example_files import read_examples, required_examples
 from nqg.errors import counted
-from nqg.evaluation.breakdown import Breakdown, breakdown, write_plot
-from nqg.evaluation.evaluation import Evaluation, ExecutionJudge, judge_named
+from nqg.evaluation.error_analysis import Breakdown, breakdown
+from nqg.evaluation.evaluation import Evaluation, Judge, judge_named
 from nqg.evaluation.metrics import Scores, expected_calibration_error, percent
+from nqg.evaluation.prediction_file import PredictionFile
+from nqg.extensions import load_extension
 from nqg.files import write_text
-from nqg.inference.execution import Executed
-from nqg.text.preprocessing import Preprocessor
+from nqg.preprocessing.preprocessor import Preprocessor
 
 if TYPE_CHECKING:
     from nqg.inference.parser import Parser
@@ -45,44 +31,80 @@ LACKS_SHOWN = 10
 MOST_ROWS = 100_000  # of a result, when results are compared
 SHOWN = ("accuracy", "coverage", "precision")
 
-PATHS = typer.Argument(
-    metavar="[MODEL] TEST", help="A folder that `nqg train` wrote, and examples to try it on.", show_default=False
-)
-METRIC = typer.Option("exact", "--metric", metavar="NAME", help="What counts as correct: exact, spider or denotation.")
-UNTYPED = typer.Option(False, "--untyped", metavar="", help="Parse without types, as the paper does.")
-other_system = partial(typer.Option, None, metavar="FILE", rich_help_panel="Other systems")
-FROM = other_system("--predictions-from", help="Score these predictions, .tsv or .jsonl, instead of a model's.")
-FALLBACK = other_system("--fallback", help="Predictions of another system, used where the first one abstains.")
+PATHS_METAVAR = "[MODEL] TEST"
+OTHER_SYSTEMS = "Other systems"
 DETAILS = "Single predictions and causes of errors"
-detail_option = partial(typer.Option, None, metavar="FILE", rich_help_panel=DETAILS)
-PREDICTIONS = detail_option("--predictions", help="Write every prediction to this file, one line of JSON each.")
-BREAKDOWN = typer.Option(
-    False, "--breakdown", metavar="", help="Explain why predictions are wrong or missing.", rich_help_panel=DETAILS
-)
-TRAIN = detail_option("--train", help="Training examples, to explain errors of systems without a grammar.")
-ERRORS = detail_option("--errors", help="Write wrong and missing predictions with their causes, one line of JSON each.")
-PLOT = detail_option("--plot", help="Draw the causes as bars, .png or .svg.")
 
 
-def evaluate(
-    paths: list[Path] = PATHS,
-    predictions_from: Path | None = FROM,
-    fallback: Path | None = FALLBACK,
-    metric: str = METRIC,
-    database: str | None = DATABASE,
-    untyped: bool = UNTYPED,
-    exact: bool = EXACT,
-    least_confidence: float | None = LEAST_CONFIDENCE,
-    today: datetime | None = TODAY,
-    device: str | None = DEVICE,
-    predictions: Path | None = PREDICTIONS,
-    show_causes: bool = BREAKDOWN,
-    train: Path | None = TRAIN,
-    errors: Path | None = ERRORS,
-    plot: Path | None = PLOT,
-    mirror: Path | None = MIRROR,
-    as_json: bool = JSON,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions:
+    """What is measured, on which examples, and what is told of it."""
+
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar=PATHS_METAVAR,
+            help="A folder that `nqg train` wrote, and examples to try it on.",
+            show_default=False,
+        ),
+    ]
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME", help="What counts as correct: exact, spider or denotation.")
+    ] = "exact"
+    database: DatabasePlace = None
+    no_spell_correction: NoSpellCorrection = False
+    min_confidence: MinConfidence = None
+    today: Today = None
+    device: Device = None
+    score: Annotated[
+        Path | None,
+        typer.Option(
+            "--score",
+            metavar="FILE",
+            help="Score these predictions, .tsv or .jsonl, instead of a model's.",
+            rich_help_panel=OTHER_SYSTEMS,
+        ),
+    ] = None
+    fallback: Annotated[
+        Path | None,
+        typer.Option(
+            "--fallback",
+            metavar="FILE",
+            help="Predictions of another system, used where the first one abstains.",
+            rich_help_panel=OTHER_SYSTEMS,
+        ),
+    ] = None
+    breakdown: Annotated[
+        bool,
+        typer.Option(
+            "--breakdown",
+            metavar="",
+            help="Explain why predictions are wrong or missing.",
+            rich_help_panel=DETAILS,
+        ),
+    ] = False
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Training examples, to explain errors of systems without a grammar.",
+            rich_help_panel=DETAILS,
+        ),
+    ] = None
+    write_predictions: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-predictions",
+            metavar="FILE",
+            help="Write every prediction to this file, one line of JSON each; with --breakdown, causes of errors, too.",
+            rich_help_panel=DETAILS,
+        ),
+    ] = None
+
+
+@command(EvaluateOptions)
+def evaluate(options: EvaluateOptions) -> None:
     """Measure how many examples a model answers, and how many correctly.
 
     Example: nqg evaluate models/mine test.tsv --breakdown
@@ -95,71 +117,84 @@ def evaluate(
     `denotation` need files of Spider and GeoQuery. With --database, another table
     shows execution accuracy: queries that give the rows of the reference.
     """
-    *models, test = paths
-    if len(models) != (predictions_from is None):
-        expected = "TEST alone beside --predictions-from" if predictions_from else "MODEL and TEST"
-        raise typer.BadParameter(f"expected {expected}, found {len(paths)} paths", param_hint="[MODEL] TEST")
-    needs_causes = show_causes or errors is not None or plot is not None
+    model, test = _model_and_test(options)
     with progress_bar() as progress:
-        judge = judge_named(metric, mirror, progress)
+        judge = judge_named(options.metric, progress=progress)
     examples = required_examples(test)
-    files = [path for path in (predictions_from, fallback) if path]
-    options = {
-        "typed": False if untyped else None,
-        "exact": exact,
-        "least_confidence": least_confidence,
-        "today": today and today.date(),
-    }
-    system, parser = _system(models[0] if models else None, files, checked_device(device), options)
-    if needs_causes and train is None and system is not parser:
+    system, parser = _system(model, options)
+    if options.breakdown and options.data is None and system is not parser:
         reason = "errors of a system without a grammar are explained by what its training data lacked"
-        raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--train")
-    run_on = Database.open(database, most_rows=MOST_ROWS) if database else None
-    system = Executed(system, run_on) if run_on else system
+        raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--data")
+    database = None
+    if options.database:
+        database = load_extension("nqg.sql.database:Database").open(options.database, most_rows=MOST_ROWS)
+        system = load_extension("nqg.sql.execution:Executed")(system, database)
+
+    # Ask the system, and judge what it answers.
     answers = tracked(system.answers(example.source for example in examples), "answering", len(examples))
-    found = Evaluation(judge, examples, list(answers))
-    known, causes = read_examples(train) if train else [], None
-    if needs_causes:
+    evaluation = Evaluation(judge, examples, list(answers))
+    by_rows = None
+    if database:
+        same_rows: Judge = load_extension("nqg.sql.execution:ExecutionJudge")(database)
+        by_rows = Evaluation(same_rows, examples, evaluation.answers)
+    causes = None
+    if options.breakdown:
+        train = read_examples(options.data) if options.data else []
         grammar, text = (parser.grammar, parser.model.text) if parser else (None, Preprocessor())
-        causes = breakdown(examples, found.answers, train=known, grammar=grammar, judge=judge, text=text)
-    by_rows = Evaluation(ExecutionJudge(run_on), examples, found.answers) if run_on else None
-    if as_json:
-        more = {"execution": by_rows.to_dict()["systems"]} if by_rows else {}
-        more |= _causes_to_dict(causes) if causes else {}
-        out.print_json(data={"metric": metric, **found.to_dict(), **more})
+        causes = breakdown(examples, evaluation.answers, train=train, grammar=grammar, judge=judge, text=text)
+
+    # Tell what came of it.
+    if output.as_json:
+        values = {"metric": options.metric, **evaluation.to_dict()}
+        if by_rows:
+            values["execution"] = by_rows.to_dict()["systems"]
+        if causes:
+            values |= _causes_to_dict(causes)
+        out.print_json(data=values)
     else:
-        _print_scores(found)
+        _print_scores(evaluation)
         if by_rows:
             out.print("\nright if the rows are the same:")
             out.print(_table(by_rows))
-        if causes and show_causes:
+        if causes:
             _print_causes(causes)
-    for path, lines in (
-        (errors, (each.to_dict() for each in causes.findings) if causes else ()),
-        (predictions, found.lines()),
-    ):
-        if path:
-            write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
-            report_written(path)
-    if causes and plot:
-        write_plot(plot, {"": causes})
-        report_written(plot)
+    if options.write_predictions:
+        _write_predictions(options.write_predictions, evaluation, causes)
 
 
-def _system(
-    model: Path | None, files: Sequence[Path], device: str | None, options: Mapping[str, Any]
-) -> tuple[System, Parser | None]:
+def _model_and_test(options: EvaluateOptions) -> tuple[Path | None, Path]:
+    """The folder of the model, unless predictions of a file are scored, and the file of examples."""
+    paths = options.paths
+    if options.score:
+        if len(paths) != 1:
+            reason = f"expected TEST alone beside --score, found {counted(len(paths), 'path')}"
+            raise typer.BadParameter(reason, param_hint=PATHS_METAVAR)
+        return None, paths[0]
+    if len(paths) != 2:
+        reason = f"expected MODEL and TEST, found {counted(len(paths), 'path')}"
+        raise typer.BadParameter(reason, param_hint=PATHS_METAVAR)
+    return paths[0], paths[1]
+
+
+def _system(model: Path | None, options: EvaluateOptions) -> tuple[System, Parser | None]:
     """A model or a file of predictions, perhaps with a fallback; its parser, which may be all that it is."""
+    device = checked_device(options.device)
+    files = [path for path in (options.score, options.fallback) if path]
     predictions = [PredictionFile.read(path, refuses_unknown=True) for path in files]
     if model is None and len(files) == 1:
         return predictions[0], None
-    from nqg.inference.hybrid import Hybrid, load_system  # which load PyTorch
-    from nqg.inference.parser import DecodeOptions, Parser
+    from nqg.inference.decoding import DecodeOptions
+    from nqg.inference.hybrid import Hybrid, load  # which load PyTorch
+    from nqg.inference.parser import Parser
 
-    decoding = DecodeOptions(**options)
+    decoding = DecodeOptions(
+        exact=options.no_spell_correction,
+        least_confidence=options.min_confidence,
+        today=options.today.date() if options.today else None,
+    )
     system: System
     if model and not files:
-        loaded = load_system(model, device)
+        loaded = load(model, device)
         first = loaded.parser if isinstance(loaded, Hybrid) else loaded
         if isinstance(first, Parser):
             decoding = replace(decoding, today=decoding.today or first.model.text.slots.today)
@@ -171,6 +206,17 @@ def _system(
         system = Hybrid(first, predictions[-1], asks_both=True, fallback_name=files[-1].name)
     parser = system.parser if isinstance(system, Hybrid) else system
     return system, parser if isinstance(parser, Parser) else None
+
+
+def _write_predictions(path: Path, evaluation: Evaluation, causes: Breakdown | None) -> None:
+    """Write a line of JSON for every prediction; that of an error has its causes, where they are known."""
+    findings = {id(finding.example): finding.to_dict() for finding in causes.findings} if causes else {}
+    lines = []
+    for example, values in zip(evaluation.examples, evaluation.lines(), strict=True):
+        line = json.dumps(values | findings.get(id(example), {}), ensure_ascii=False)
+        lines.append(f"{line}\n")
+    write_text(path, "".join(lines))
+    report_written(path)
 
 
 def _table(found: Evaluation) -> Table:
@@ -192,14 +238,11 @@ def _print_scores(found: Evaluation) -> None:
         out.print()
         out.print(shown)
         out.print("expected calibration error {:.3f}, with bins of equal size {:.3f}".format(*errors))
-    if found.spider:
-        levels = Table("hardness", "examples", "accuracy", box=None, pad_edge=False)
-        for level, scores in found.spider.levels.items():
-            levels.add_row(level, f"{scores.examples:,}", next(_cells(scores)))
-        parts = Table("component", "precision", "recall", "F1", box=None, pad_edge=False)
-        for each in found.spider.components:
-            parts.add_row(each.name, percent(each.precision), percent(each.recall), percent(each.f1))
-        for table in (levels, parts):
+    if found.report:
+        for header, rows in found.report.tables():
+            table = Table(*header, box=None, pad_edge=False)
+            for row in rows:
+                table.add_row(*row)
             out.print()
             out.print(table)
 
@@ -227,4 +270,8 @@ def _causes_to_dict(causes: Breakdown) -> dict[str, Any]:
         {"by": line.by, "cause": line.cause.name.lower(), "errors": line.errors, "holds_for": line.holds}
         for line in causes.table()
     ]
-    return {"causes": lines, "lacks": {each.what: each.sentences for each in causes.lacks()}}
+    return {
+        "asked": dict(causes.asked),
+        "causes": lines,
+        "lacks": {each.what: each.sentences for each in causes.lacks()},
+    }

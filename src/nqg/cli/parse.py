@@ -1,8 +1,4 @@
-"""`nqg parse`: the programs that a trained model gives for a sentence, or for every line of a file, with their drawing.
-
-A derivation is drawn as the sentence and, for each hyperedge, its span, score, rule and yield. Spans are brackets under
-the words of the sentence; a sentence too long for that is drawn as a tree of rules, whose words are the sentence's.
-"""
+"""`nqg parse`: the programs that a trained model gives for a sentence, or for every line of a file."""
 
 from __future__ import annotations
 
@@ -10,77 +6,84 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import import_module
-from itertools import accumulate, count
 from pathlib import Path
 from queue import Queue
 from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
-from rich.cells import cell_len
-from rich.text import Text
 
-from nqg.answers import Answer, Reading, System, in_percent
-from nqg.cli.terminal import DATABASE, DEVICE, ENGINE, EXACT, LEAST_CONFIDENCE, MODEL, TODAY, WORKERS, Workforce, out
-from nqg.data.examples import streamed_examples
-from nqg.engines import Here, in_parts, keep_large_blocks_apart, release_holes
+from nqg.answers import Answer, Reading, System
+from nqg.cli.options import (
+    DatabasePlace,
+    Device,
+    MinConfidence,
+    Model,
+    NoSpellCorrection,
+    ParallelEngine,
+    Today,
+    WorkerCount,
+    command,
+)
+from nqg.cli.terminal import Workforce, out, output
+from nqg.data.example_files import streamed_examples
 from nqg.errors import NqgError, Place
+from nqg.extensions import load_extension
 from nqg.files import decoded, is_url, numbered_lines
 from nqg.grammar.derivation import target_spans
-from nqg.grammar.grammar import NonTerminal, Symbol, spelled
+from nqg.inference.decoding import DecodeOptions
+from nqg.inference.explanation import described, drawn
 from nqg.inference.gaps import explained
-from nqg.inference.hybrid import Hybrid, grammar_of, level, load_system
-from nqg.inference.parser import WINDOW, DecodeOptions
+from nqg.inference.hybrid import Hybrid, gate_score, load
+from nqg.inference.parser import WINDOW
+from nqg.parallel import in_chunks
 
 Item = TypeVar("Item")
 
 STDIN = "-"
-TIDY_EVERY = 4  # parts; more often costs time
 EXAMPLES = (".tsv", ".jsonl")  # files of examples, whose sources are parsed
-LEAST_FOR_RULES = 40  # columns; with fewer beside the brackets, a tree is drawn
-DEEPEST = 12  # levels of a tree that are indented; those below are numbered
-COLOURS = ("cyan", "green", "magenta", "yellow", "blue")
-
-INPUT = typer.Argument(
-    None,
-    metavar="SENTENCE|FILE|-",
-    help="A sentence, a file with one on each line or examples (.tsv, .jsonl), or - for stdin.",
-    show_default="a prompt",
-)
-EXPLAIN = typer.Option(False, "--explain", metavar="", help="Draw the derivation: spans, scores, rules, yields.")
-READINGS = typer.Option(0, "--readings", metavar="K", min=0, help="Also show the K most probable programs.")
-UNTYPED = typer.Option(
-    False,
-    "--untyped",
-    metavar="",
-    help="Parse without types, as the paper does: abstain where the best program is illegal.",
-)
-EXECUTE = typer.Option(False, "--execute", metavar="", help="Show the rows that queries give; needs --database.")
-LOG = typer.Option(None, "--log", metavar="FILE", help="Add sentences and answers to this file: see `nqg suggest`.")
-JSON = typer.Option(False, "--json", metavar="", help="Print a line of JSON for each sentence.")
 
 
-def parse(
-    model: Path = MODEL,
-    sentences: str | None = INPUT,
-    explain: bool = EXPLAIN,
-    readings: int = READINGS,
-    untyped: bool = UNTYPED,
-    exact: bool = EXACT,
-    least_confidence: float | None = LEAST_CONFIDENCE,
-    today: datetime | None = TODAY,
-    database: str | None = DATABASE,
-    execute: bool = EXECUTE,
-    log: Path | None = LOG,
-    engine: str = ENGINE,
-    workers: int | None = WORKERS,
-    device: str | None = DEVICE,
-    as_json: bool = JSON,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ParseOptions:
+    """Which sentences are parsed, and what is told of them."""
+
+    model: Model
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SENTENCE|FILE|-",
+            help="A sentence, a file with one on each line or examples (.tsv, .jsonl), or - for stdin.",
+            show_default="a prompt",
+        ),
+    ] = None
+    explain: Annotated[
+        bool, typer.Option("--explain", metavar="", help="Draw the derivation: spans, scores, rules, yields.")
+    ] = False
+    readings: Annotated[
+        int, typer.Option("--readings", metavar="K", min=0, help="Also show the K most probable programs.")
+    ] = 0
+    no_spell_correction: NoSpellCorrection = False
+    min_confidence: MinConfidence = None
+    today: Today = None
+    database: DatabasePlace = None
+    execute: Annotated[
+        bool, typer.Option("--execute", metavar="", help="Show the rows that queries give; needs --database.")
+    ] = False
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="Add sentences and answers to this file: see `nqg suggest`."),
+    ] = None
+    engine: ParallelEngine = "local"
+    workers: WorkerCount = None
+    device: Device = None
+
+
+@command(ParseOptions)
+def parse(options: ParseOptions) -> None:
     """Turn sentences into programs with a trained model.
 
     Example: nqg parse models/mine "walk twice" --explain
@@ -94,18 +97,29 @@ def parse(
     and that resembles a known one is read as that one, which is said, too.
     Without a sentence there is a prompt, which Ctrl-D ends.
     """
+    sentences = _sentence_or_file(options)
+    if options.execute and not options.database:
+        raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
     is_file = sentences is not None and names_file(sentences)
     is_piped = sentences == STDIN or (sentences is None and not sys.stdin.isatty())
-    if execute and not database:
-        raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
-    is_single, place = not (is_file or is_piped), database
-    if database and not is_url(database):
-        place = str(Path(database).resolve())  # workers may begin elsewhere
-    typed, day = False if untyped else None, today and today.date()
-    options = DecodeOptions(readings, typed, explain, exact=exact, least_confidence=least_confidence, today=day)
-    style = Style(options, explain, as_json, is_single, place, execute, log)
-    work = Workforce.chosen(engine, workers, device)
-    if explain and not as_json and not isinstance(work.engine, Here):
+    style = AnswerFormat(
+        DecodeOptions(
+            readings=options.readings,
+            marginals=options.explain,
+            gaps=True,
+            exact=options.no_spell_correction,
+            least_confidence=options.min_confidence,
+            today=options.today.date() if options.today else None,
+        ),
+        explain=options.explain,
+        as_json=output.as_json,
+        is_single=not (is_file or is_piped),
+        database=_absolute(options.database),
+        execute=options.execute,
+        log=options.log,
+    )
+    work = Workforce.chosen(options.engine, options.workers, options.device)
+    if options.explain and not output.as_json and not work.engine.is_serial:
         raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
     parts: Iterable[Sequence[Sentence]]
     if is_piped:
@@ -113,11 +127,27 @@ def parse(
     elif sentences is None:
         parts = prompted()
     else:
-        parts = in_parts(from_file(Path(sentences)) if is_file else [Sentence(sentences)], WINDOW)
-    for texts in work.engine.map(partial(answering, model.resolve(), work.device, style), parts):
+        parts = in_chunks(from_file(Path(sentences)) if is_file else [Sentence(sentences)], WINDOW)
+    for texts in work.engine.map(partial(answering, options.model.resolve(), work.device, style), parts):
         for text in texts:
             print(text)
         sys.stdout.flush()
+
+
+def _sentence_or_file(options: ParseOptions) -> str | None:
+    words = options.words or []
+    if len(words) > 1:
+        sentence = " ".join(words)
+        reason = f'expected one sentence or file, found {len(words)}; put a sentence in quotes: "{sentence}"'
+        raise typer.BadParameter(reason, param_hint="SENTENCE|FILE|-")
+    return words[0] if words else None
+
+
+def _absolute(database: str | None) -> str | None:
+    """The place of a database for workers, which may begin in another folder."""
+    if database is None or is_url(database):
+        return database
+    return str(Path(database).resolve())
 
 
 class Sentence(NamedTuple):
@@ -194,7 +224,7 @@ def as_they_come(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class AnswerFormat:
     """What is asked of a model, and how its answers are written."""
 
     options: DecodeOptions = DecodeOptions()  # noqa: RUF009 (frozen)
@@ -206,23 +236,20 @@ class Style:
     log: Path | None = None  # where sentences and answers are added
 
 
-def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequence[Sentence]], list[str]]:
+def answering(model: Path, device: str | None, style: AnswerFormat) -> Callable[[Sequence[Sentence]], list[str]]:
     """Load a model; the result turns sentences into texts to print."""
-    keep_large_blocks_apart()
-    loaded = load_system(model, device).with_options(style.options)
-    is_hybrid, grammar, parts = isinstance(loaded, Hybrid), grammar_of(loaded), count(1)
+    loaded = load(model, device).with_options(style.options)
+    is_hybrid = isinstance(loaded, Hybrid)
     system: System = loaded
     if style.database:
-        from nqg.data.database import Database
-        from nqg.inference.execution import Executed
-
-        system = Executed(loaded, Database.open(style.database))
+        database = load_extension("nqg.sql.database:Database").open(style.database)
+        system = load_extension("nqg.sql.execution:Executed")(loaded, database)
 
     def texts(part: Sequence[Sentence]) -> list[str]:
-        if next(parts) % TIDY_EVERY == 0:
-            release_holes()
         answers = system.answers(sentence.text for sentence in part)
-        found = [explained(answer, grammar) if grammar else answer for answer in answers]
+        found = [explained(answer) for answer in answers]
+        if not style.execute:
+            found = [replace(answer, rows=None) for answer in found]
         if style.log:
             for answer in found:
                 answer.log_to(style.log)
@@ -234,10 +261,11 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
             by = {"by": answer.answered_by} if is_hybrid else {}
             return json.dumps(named | _to_dict(answer, style) | by, ensure_ascii=False)
         if style.is_single or style.explain:
-            return "\n".join(_described(answer, style, is_hybrid))
+            drawing = drawn_for_terminal(answer.reading) if style.explain and answer.reading else ""
+            return described(answer, drawing) + ("\n" if style.explain else "")
         said = answer.reason if answer.answered_by else f"abstained: {answer.reason}"
         is_sure = answer.reading or (answer.target is not None and not is_hybrid)
-        sure = f"{level(answer):.6g}" if is_sure else said
+        sure = f"{gate_score(answer):.6g}" if is_sure else said
         row = [" ".join(answer.source.split()), answer.target or "", sure]
         row += [answer.answered_by or ""] if is_hybrid else []
         return "\t".join([*row, *([", ".join(map(str, answer.corrections))] if answer.corrections else [])])
@@ -245,30 +273,14 @@ def answering(model: Path, device: str | None, style: Style) -> Callable[[Sequen
     return texts
 
 
-def _described(answer: Answer, style: Style, is_hybrid: bool) -> Iterator[str]:
-    """An answer for reading: the drawing, the program or the abstention, who answered, the readings."""
-    best = answer.reading if style.explain else None
-    if best:
-        with out.capture() as drawing:
-            out.print(drawn(best, out.width if out.is_terminal else None), end="\n\n")
-        yield drawing.get().removesuffix("\n")
-    yield answer.target or "" if answer.answered_by else f"abstained: {answer.reason}"
-    if is_hybrid and answer.answered_by:
-        yield f"by the {answer.answered_by}" + (f": {answer.reason}" if answer.reason else "")
-    yield from map(str, answer.corrections)
-    if answer.confidence is not None:
-        yield f"confidence {in_percent(answer.confidence)}"
-    if best:
-        yield f"probability within the grammar {best.probability:.6g}"
-    if style.execute and answer.rows:
-        yield from answer.rows.lines()
-    for reading in answer.first.readings:
-        yield f"{reading.probability:.6g}\t{reading.program}" + ("" if reading.is_legal else "\tillegal")
-    if style.explain:
-        yield ""
+def drawn_for_terminal(reading: Reading) -> str:
+    """The drawing of a reading, in colours and no wider than the terminal where there is one."""
+    with out.capture() as drawing:
+        out.print(drawn(reading, out.width if out.is_terminal else None), end="")
+    return drawing.get()
 
 
-def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
+def _to_dict(answer: Answer, style: AnswerFormat) -> dict[str, Any]:
     best = answer.reading
     values: dict[str, Any] = {
         "source": " ".join(answer.source.split()),
@@ -280,7 +292,7 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
         values["reason"] = answer.reason
     if answer.corrections:
         values["corrections"] = [asdict(each) for each in answer.corrections]
-    if style.execute and answer.rows:
+    if answer.rows:
         values["rows"] = answer.rows.to_dict()
     if style.explain and best:
         values["derivation"] = str(best.derivation)
@@ -291,7 +303,7 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
                 "rule": str(hyperedge.rule),
                 "score": score,
                 "marginal": marginal,
-                "yields": " ".join(best.target[span.start : span.end]),
+                "yields": " ".join(best.tokens[span.start : span.end]),
             }
             for span, hyperedge, depth, score, marginal in zip(
                 target_spans(best.derivation),
@@ -304,94 +316,7 @@ def _to_dict(answer: Answer, style: Style) -> dict[str, Any]:
         ]
     if style.options.readings:
         values["readings"] = [
-            {"target": each.program, "probability": each.probability, "is_legal": each.is_legal}
+            {"target": each.target, "probability": each.probability, "is_legal": each.is_legal}
             for each in answer.first.readings
         ]
     return values
-
-
-def drawn(reading: Reading, width: int | None = None) -> Text:
-    """The reading as aligned text, cut to `width` columns; without a width, nothing is left out.
-
-    >>> from nqg.grammar.derivation import Derivation
-    >>> derivation = Derivation.parse('''
-    ... [0:2] NT_1 twice ### NT_1 NT_1
-    ...   [0:1] jump ### I_JUMP
-    ... ''')
-    >>> print(drawn(Reading(derivation.target, 1.0, derivation, scores=(0.5, -1.25), marginals=(1.0, 0.75))).plain)
-    jump twice    score     p  rule
-    ╰────────╯     0.50  1.00  NT_1 twice → NT_1 NT_1  ⇒ I_JUMP I_JUMP
-    ╰──╯          -1.25  0.75  jump → I_JUMP
-    """
-    words = [_visible(word) for word in reading.derivation.source]
-    hyperedges, depths = reading.derivation.hyperedges, list(reading.derivation.depths())
-    title = Text(f"{'  score' * bool(reading.scores)}{'     p' * bool(reading.marginals)}  ", "dim")
-    room = cell_len(" ".join(words)) + cell_len(title.plain) + 2
-    is_tree = width is not None and width - room < LEAST_FOR_RULES
-    if is_tree:
-        lines = [title.append("rule", "dim")]
-        lefts = [Text(guide, "dim") for guide in tree_guides(depths)]
-    else:
-        lines = [Text.assemble((" ".join(words), "bold"), "  ", title, ("rule", "dim"))]
-        lefts = _brackets(reading, words)
-    for number, (hyperedge, span) in enumerate(zip(hyperedges, target_spans(reading.derivation), strict=True)):
-        figures = Text(f"{reading.scores[number]:7.2f}" if reading.scores else "")
-        if reading.marginals:
-            chance = reading.marginals[number]
-            figures.append(f"{chance:6.2f}", "green" if chance >= 0.9 else "yellow" if chance >= 0.5 else "red")
-        rule = Text.assemble(_side(hyperedge.rule.source), (" → ", "dim"), _side(hyperedge.rule.target))
-        if hyperedge.rule.arity:
-            rule.append(f"  ⇒ {' '.join(map(_visible, reading.target[span.start : span.end]))}", "dim")
-        figures.append("  ")
-        left = lefts[number]
-        lines.append(Text.assemble(figures, left, rule) if is_tree else Text.assemble(left, "  ", figures, rule))
-    for line in lines:
-        line.rstrip()
-        if width is not None:
-            line.truncate(width, overflow="ellipsis")
-    sentence = [Text(" ".join(words), "bold")] if is_tree else []  # as long as it is: the terminal wraps it
-    return Text("\n").join([*sentence, *lines])
-
-
-def _brackets(reading: Reading, words: Sequence[str]) -> list[Text]:
-    """A bracket for each hyperedge, under the words of its span."""
-    columns = [0, *accumulate(cell_len(word) + 1 for word in words)]  # where each word begins
-    found = []
-    for hyperedge, depth in zip(reading.derivation.hyperedges, reading.derivation.depths(), strict=True):
-        left, right = columns[hyperedge.span.start], columns[hyperedge.span.end] - 1
-        bracket = "│" if right - left == 1 else f"╰{'─' * (right - left - 2)}╯"
-        found.append(Text((" " * left + bracket).ljust(columns[-1] - 1), COLOURS[depth % len(COLOURS)]))
-    return found
-
-
-def tree_guides(depths: Sequence[int]) -> list[str]:
-    """The lines that lead from a rule to those under it.
-
-    >>> tree_guides([0, 1, 2, 1])
-    ['', '├─ ', '│  └─ ', '└─ ']
-    """
-    guides: list[str] = []
-    goes_on: dict[int, bool] = {}  # whether a sister follows at a depth, as seen from below
-    for depth in reversed(depths):
-        shown = range(1, min(depth, DEEPEST))
-        stem = "".join("│  " if goes_on.get(level) else "   " for level in shown)
-        branch = "├─ " if goes_on.get(depth) else "└─ "
-        number = f"[{depth}] " if depth > DEEPEST else ""
-        guides.append(f"{stem}{branch}{number}" if depth else "")
-        goes_on = {level: each for level, each in goes_on.items() if level < depth} | {depth: True}
-    return guides[::-1]
-
-
-def _side(symbols: Iterable[Symbol]) -> Text:
-    """One side of a rule; words stand out from non-terminals."""
-    parts = (Text(_visible(spelled(each)), "" if isinstance(each, NonTerminal) else "bold") for each in symbols)
-    return Text(" ").join(parts)
-
-
-def _visible(word: str) -> str:
-    r"""A word without characters that would do something to a terminal.
-
-    >>> _visible("caf\u00e9\x1b[2J")
-    'café�[2J'
-    """
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in word)

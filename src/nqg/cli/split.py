@@ -1,175 +1,173 @@
-"""`nqg split` and `nqg audit`: divide a dataset into train, test and perhaps dev; measure such a division."""
+"""`nqg split` and `nqg check-split`: divide a dataset into train, test and perhaps dev; measure such a division."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import typer
 
-from nqg.cli.terminal import JSON, make_folder, out, progress_bar, report_written
+from nqg.cli.options import Setting, changes_option, chosen_settings, command
+from nqg.cli.terminal import make_folder, out, output, progress_bar, report_written
 from nqg.data.dataset import Dataset, Split, read_split, write_split
-from nqg.data.examples import Example, fit_text, read_examples, required_examples, tokenized, write_examples
+from nqg.data.example import Example
+from nqg.data.example_files import read_examples, required_examples, write_examples
 from nqg.errors import NqgError
-from nqg.splits.audit import audit_text, audits, write_plot
-from nqg.splits.compounds import LANGUAGES, language_of
-from nqg.splits.partition import Side
-from nqg.splits.split import split as divide
-from nqg.splits.tmcd import Method, TmcdSettings
-from nqg.text.preprocessing import TextSettings
+from nqg.preprocessing.preprocessor import TextSettings
+from nqg.preprocessing.training_text import fit_text, tokenized
+from nqg.splits.audit import audit_text, audits
+from nqg.splits.compounds import COMPOUND_LANGUAGES, language_of
+from nqg.splits.partition import Amount, Side
+from nqg.splits.partition import split as divide
+from nqg.splits.tmcd import TmcdSettings
 from nqg.text.programs import fit_programs
 
-HELP = """Divide a dataset into train and test: random, length, template or tmcd.
 
-Example: nqg split tmcd geoquery.tsv --test-size 440
-"""
-split = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode="rich", subcommand_metavar="METHOD ...", help=HELP
-)
+class SplitMethod(StrEnum):
+    RANDOM = "random"
+    LENGTH = "length"
+    TEMPLATE = "template"
+    TMCD = "tmcd"
 
-DATA = typer.Argument(metavar="DATA", help="Examples: a .tsv or .jsonl file, plain or .gz.")
-FOLDER = typer.Option(
-    None, "-o", "--output", metavar="FOLDER", help="Where to write.", show_default="DATA-METHOD, here"
-)
-SEED = typer.Option(0, "--seed", metavar="S", help="Seed of the random numbers.")
 
+# Which methods an option is for; the others are for all.
+METHODS_OF = {
+    "seed": (SplitMethod.RANDOM, SplitMethod.TEMPLATE, SplitMethod.TMCD),
+    "by": (SplitMethod.LENGTH,),
+    "language": (SplitMethod.TEMPLATE, SplitMethod.TMCD),
+    "blank": (SplitMethod.TEMPLATE,),
+    "target_divergence": (SplitMethod.TMCD,),
+    "changes": (SplitMethod.TMCD,),
+}
+
+PARTS = "TRAIN TEST [DEV]"
+SEARCH_PANEL = "Search, for tmcd"
+PROGRAMS_PANEL = "How programs are read, for template and tmcd"
 size_option = partial(typer.Option, metavar="N", rich_help_panel="Sizes")
-TRAIN = size_option(None, "--train-size", help="Examples in train, or their share.", show_default="the rest")
-TEST = size_option(None, "--test-size", help="Examples in test, or their share.", show_default="0.25")
-DEV = size_option("0", "--dev-size", help="Examples in dev, or their share.")
-
-target_option = partial(typer.Option, None, rich_help_panel="How targets are read")
-LANGUAGE = target_option(
-    "--language", metavar="NAME", help=f"One of: {', '.join(LANGUAGES)}.", show_default="guessed from the targets"
-)
-BLANK = target_option(
-    "--blank", metavar="REGEX", help="A template is the target without what this matches.", show_default="by language"
-)
-
-search_option = partial(typer.Option, rich_help_panel="Search")
-METHOD = search_option(Method.ANNEALING, "--method", metavar="annealing|greedy", help="Our search, or the paper's.")
-TARGET_DIVERGENCE = search_option(
-    None, "--target-divergence", metavar="D", help="Compound divergence to approach.", show_default="the largest"
-)
-TOLERANCE = search_option(0.001, "--tolerance", metavar="D", help="How close to --target-divergence is close enough.")
-MAX_ATOM_DIVERGENCE = search_option(
-    None, "--max-atom-divergence", metavar="D", help="Upper bound, 0.02 in Keysers et al.", show_default="none"
-)
-MOVES = search_option(None, "--moves", metavar="N", help="Swaps tried in one start.", show_default="1000 an example")
-RESTARTS = search_option(None, "--restarts", metavar="N", help="Random starts.", show_default="1 to 15, by data size")
-SECONDS = search_option(
-    None, "--seconds", metavar="S", help="Start again until this time is up; the result then depends on the machine."
-)
+Language = Annotated[
+    str | None,
+    typer.Option(
+        "--language",
+        metavar="NAME",
+        help=f"One of: {', '.join(COMPOUND_LANGUAGES)}.",
+        show_default="guessed from the targets",
+        rich_help_panel=PROGRAMS_PANEL,
+    ),
+]
+Blank = Annotated[
+    str | None,
+    typer.Option(
+        "--blank",
+        metavar="REGEX",
+        help="A template is the target without what this matches.",
+        show_default="by language",
+        rich_help_panel=PROGRAMS_PANEL,
+    ),
+]
 
 
-@split.command("random")
-def by_chance(
-    context: typer.Context,
-    data: Path = DATA,
-    folder: Path | None = FOLDER,
-    seed: int = SEED,
-    train: str | None = TRAIN,
-    test: str | None = TEST,
-    dev: str = DEV,
-    as_json: bool = JSON,
-) -> None:
-    """Shuffle and cut.
+@dataclass(frozen=True, kw_only=True)
+class SplitOptions:
+    """Which examples go where."""
 
-    Example: nqg split random pairs.tsv --test-size 0.2 --dev-size 0.1
-    """
-    _divide_file(context.params, "random")
-
-
-@split.command("length")
-def by_length(
-    context: typer.Context,
-    data: Path = DATA,
-    folder: Path | None = FOLDER,
-    by: Side = typer.Option(Side.SOURCE, "--by", metavar="source|target", help="The side whose length counts."),
-    train: str | None = TRAIN,
-    test: str | None = TEST,
-    dev: str = DEV,
-    as_json: bool = JSON,
-) -> None:
-    """Train on the shortest examples, test on the longest.
-
-    Example: nqg split length pairs.tsv --by target
-    """
-    _divide_file(context.params, "length")
-
-
-@split.command("template")
-def by_template(
-    context: typer.Context,
-    data: Path = DATA,
-    folder: Path | None = FOLDER,
-    seed: int = SEED,
-    train: str | None = TRAIN,
-    test: str | None = TEST,
-    dev: str = DEV,
-    language: str | None = LANGUAGE,
-    blank: str | None = BLANK,
-    as_json: bool = JSON,
-) -> None:
-    """Keep programs that differ only in names and numbers on one side.
-
-    Example: nqg split template pairs.tsv --language sql
-    """
-    _divide_file(context.params, "template")
+    method: Annotated[SplitMethod, typer.Argument(metavar="METHOD", help="random, length, template or tmcd.")]
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Examples: a .tsv or .jsonl file, plain or .gz.")]
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="Where to write.", show_default="DATA-METHOD, here"),
+    ] = None
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="S", help="Seed of the random numbers.", show_default="0")
+    ] = None
+    train: Annotated[
+        str | None, size_option("--train-size", help="Examples in train, or their share.", show_default="the rest")
+    ] = None
+    test: Annotated[
+        str | None, size_option("--test-size", help="Examples in test, or their share.", show_default="0.25")
+    ] = None
+    dev: Annotated[str, size_option("--dev-size", help="Examples in dev, or their share.")] = "0"
+    by: Annotated[
+        Side | None,
+        typer.Option(
+            "--by",
+            metavar="source|target",
+            help="For length: the side whose length counts.",
+            show_default="source",
+        ),
+    ] = None
+    language: Language = None
+    blank: Blank = None
+    target_divergence: Annotated[
+        float | None,
+        Setting(
+            "target_divergence", "D", "Compound divergence to approach.", default="the largest", panel=SEARCH_PANEL
+        ),
+    ] = None
+    changes: Annotated[
+        list[str], changes_option("method=greedy, max_atom_divergence=0.02, seconds=60", panel=SEARCH_PANEL)
+    ] = field(default_factory=list)
 
 
-@split.command("tmcd")
-def by_compounds(
-    context: typer.Context,
-    data: Path = DATA,
-    folder: Path | None = FOLDER,
-    seed: int = SEED,
-    train: str | None = TRAIN,
-    test: str | None = TEST,
-    dev: str = DEV,
-    language: str | None = LANGUAGE,
-    method: Method = METHOD,
-    target_divergence: float | None = TARGET_DIVERGENCE,
-    tolerance: float = TOLERANCE,
-    max_atom_divergence: float | None = MAX_ATOM_DIVERGENCE,
-    moves: int | None = MOVES,
-    restarts: int | None = RESTARTS,
-    seconds: float | None = SECONDS,
-    as_json: bool = JSON,
-) -> None:
-    """Maximise compound divergence between train and test, with every atom in train.
+@command(SplitOptions, TmcdSettings())
+def split(options: SplitOptions) -> None:
+    """Divide a dataset into train and test: random, length, template or tmcd.
 
     Example: nqg split tmcd geoquery.tsv --test-size 440 -o geoquery-tmcd
 
-    Atoms are the symbols of programs; compounds are the ways in which they are
-    combined (section 3 of the paper).
+    random shuffles. length trains on the shortest examples and tests on the
+    longest. template keeps programs that differ only in names and numbers on one
+    side. tmcd maximises compound divergence between train and test, with every
+    atom in train: atoms are the symbols of programs, compounds the ways in which
+    they are combined (section 3 of the paper).
     """
-    given = context.params | {"method": method}  # which older versions of Typer leave a string there
-    settings = TmcdSettings(**{each.name: given.pop(each.name) for each in fields(TmcdSettings)})
-    with progress_bar() as progress:
-        _divide_file({**given, "settings": settings, "progress": progress}, "tmcd")
-
-
-def _divide_file(given: Mapping[str, Any], method: str) -> None:
-    """Write the split file and its parts, in the format of the data, and report them."""
-    options = dict(given)
-    data, folder, as_json = (options.pop(name) for name in ("data", "folder", "as_json"))
-    for part in ("train", "test", "dev"):
-        try:
-            if (text := options[part]) is not None:
-                options[part] = float(text) if "." in text else int(text)
-        except ValueError as error:
-            reason = f"'{text}' is neither a number of examples nor a share such as 0.25"
-            raise typer.BadParameter(reason, param_hint=f"--{part}-size") from error
+    _check_fits_method(options)
+    data = options.data
     examples = required_examples(data)
-    made = divide(_with_tokenized_programs(examples), method, **options)
+    with progress_bar() as progress:
+        made = divide(
+            _with_tokenized_programs(examples),
+            options.method,
+            train=_amount(options.train, "train"),
+            test=_amount(options.test, "test"),
+            dev=_amount(options.dev, "dev") or 0,
+            seed=options.seed or 0,
+            by=options.by or Side.SOURCE,
+            language=options.language,
+            blank=options.blank,
+            settings=chosen_settings(TmcdSettings(), options, options.changes),
+            progress=progress,
+        )
     source = {"data": data.name, "data_sha256": Dataset(data.name, examples).fingerprint}
-    made = replace(made, made_by={**made.made_by, **source})
+    _write_parts(options, replace(made, made_by={**made.made_by, **source}), examples)
+
+
+def _check_fits_method(options: SplitOptions) -> None:
+    for name, methods in METHODS_OF.items():
+        if getattr(options, name) not in (None, []) and options.method not in methods:
+            flag = "--set" if name == "changes" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"is for {' and '.join(methods)}; omit it with {options.method}", param_hint=flag)
+
+
+def _amount(text: str | None, part: str) -> Amount | None:
+    """A number of examples, or a share of them."""
+    if text is None:
+        return None
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError as error:
+        reason = f"'{text}' is neither a number of examples nor a share such as 0.25"
+        raise typer.BadParameter(reason, param_hint=f"--{part}-size") from error
+
+
+def _write_parts(options: SplitOptions, made: Split, examples: Sequence[Example]) -> None:
+    """Write the split file and its parts, in the format of the data, and report them."""
+    data = options.data
     extension = "".join(data.suffixes[-2:] if data.suffix == ".gz" else data.suffixes[-1:])
-    folder = folder or Path(f"{data.name.removesuffix(extension)}-{made.made_by['method']}")
+    folder = options.output or Path(f"{data.name.removesuffix(extension)}-{made.made_by['method']}")
     chosen = made.parts(examples)
     parts = {"train": chosen.train} | ({"dev": chosen.dev} if chosen.dev else {}) | {"test": chosen.test}
     files = {part: folder / f"{part}{extension}" for part in parts}
@@ -180,7 +178,7 @@ def _divide_file(given: Mapping[str, Any], method: str) -> None:
         write_examples(path, parts[part])
     write_split(folder / "split.json", made)
     sizes = {part: len(held) for part, held in parts.items()}
-    if as_json:
+    if output.as_json:
         written = [str(path) for path in files.values()]
         out.print_json(data={"sizes": sizes, "made_by": dict(made.made_by), "files": written})
     else:
@@ -191,60 +189,69 @@ def _divide_file(given: Mapping[str, Any], method: str) -> None:
 
 
 def _with_tokenized_programs(examples: Sequence[Example]) -> Sequence[Example]:
-    """Examples with programs as `audit` sees them; sentences, and programs that are tokenised already, stay."""
+    """Examples with programs as `check-split` sees them; sentences, and programs that are tokenised already, stay."""
     programs = fit_programs(example.target for example in examples)
     if programs.scheme == "spaces":
         return examples
     return [replace(example, target=" ".join(programs.normalized(example.target))) for example in examples]
 
 
-def audit(
-    files: list[Path] = typer.Argument(None, metavar="TRAIN TEST", help="The examples of each part."),
-    dataset: Path | None = typer.Option(None, "--dataset", metavar="FILE", help="All examples, for --split."),
-    split_files: list[Path] = typer.Option(
-        [], "--split", metavar="FILE", help="A split file of --dataset; may be repeated."
-    ),
-    dev: Path | None = typer.Option(None, "--dev", metavar="FILE", help="Dev examples, beside TRAIN and TEST."),
-    language: str | None = LANGUAGE,
-    blank: str | None = BLANK,
-    plot: Path | None = typer.Option(None, "--plot", metavar="FILE", help="Draw a plot, .png or .svg."),
-    as_json: bool = JSON,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class CheckSplitOptions:
+    """Which splits are measured: two files, or split files of a dataset."""
+
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar=PARTS, help="The examples of each part.", show_default=False),
+    ] = None
+    data: Annotated[Path | None, typer.Option("--data", metavar="FILE", help="All examples, for --split.")] = None
+    split_files: Annotated[
+        list[Path], typer.Option("--split", metavar="FILE", help="A split file of --data; may be repeated.")
+    ] = field(default_factory=list)
+    language: Language = None
+    blank: Blank = None
+
+
+@command(CheckSplitOptions)
+def check_split(options: CheckSplitOptions) -> None:
     """Measure splits: sizes, unseen atoms, divergences, shared templates, lengths.
 
-    Example: nqg audit train.tsv test.tsv --plot split.png
+    Example: nqg check-split train.tsv test.tsv
 
     To compare several splits of one dataset:
-    nqg audit --dataset pairs.tsv --split a/split.json --split b/split.json
+    nqg check-split --data pairs.tsv --split a/split.json --split b/split.json
     """
-    if dataset is None and split_files:
-        raise typer.BadParameter("a split file holds only positions; give --dataset with it", param_hint="--split")
-    if dataset and (files or dev):
+    examples, splits = _splits_to_check(options)
+    examples = list(tokenized(examples, fit_text(examples, TextSettings(slots="given"))))
+    found = audits(examples, splits, language_of(examples, options.language, options.blank))
+    if output.as_json:
+        out.print_json(data=[each.to_dict() for each in found])
+    else:
+        out.print(audit_text(found))
+
+
+def _splits_to_check(options: CheckSplitOptions) -> tuple[Sequence[Example], dict[str, Split]]:
+    """All examples, and the splits of them by name."""
+    files, data, split_files = options.files or [], options.data, options.split_files
+    if data is None and split_files:
+        raise typer.BadParameter("a split file holds only positions; give --data with it", param_hint="--split")
+    if data and files:
         raise typer.BadParameter("give the files of the parts, or a dataset and its splits, not both")
-    if dataset and not split_files:
+    if data and not split_files:
         raise typer.BadParameter("give at least one split file of the dataset", param_hint="--split")
-    if dataset:
-        examples = required_examples(dataset)
+    if data:
+        examples = required_examples(data)
         # A split is named after its file, or its folder if `nqg split` wrote it, or its whole path.
         names = [path.resolve().parent.name if path.name == "split.json" else path.stem for path in split_files]
         if len(set(names)) < len(names):
             names = [str(path.with_suffix("")) for path in split_files]
-        splits = {name: read_split(path, len(examples)) for name, path in zip(names, split_files, strict=True)}
-    elif files and len(files) == 2:
-        train, test = map(required_examples, files)
-        held_out = read_examples(dev) if dev else []
-        examples = [*train, *held_out, *test]
-        ends = len(train), len(train) + len(held_out), len(examples)
-        made = Split(tuple(range(ends[0])), tuple(range(ends[1], ends[2])), tuple(range(ends[0], ends[1])))
-        splits = {f"{files[0].stem} / {files[1].stem}": made}
-    else:
-        raise typer.BadParameter("give the files of train and test, or --dataset and --split", param_hint="TRAIN TEST")
-    examples = list(tokenized(examples, fit_text(examples, TextSettings(slots="given"))))
-    found = audits(examples, splits, language_of(examples, language, blank))
-    if as_json:
-        out.print_json(data=[each.to_dict() for each in found])
-    else:
-        out.print(audit_text(found))
-    if plot:
-        write_plot(plot, found)
-        report_written(plot)
+        return examples, {name: read_split(path, len(examples)) for name, path in zip(names, split_files, strict=True)}
+    if len(files) not in (2, 3):
+        raise typer.BadParameter("give the files of train and test, or --data and --split", param_hint=PARTS)
+    train, test = map(required_examples, files[:2])
+    dev = read_examples(files[2]) if len(files) == 3 else []
+    dev_start = len(train)
+    test_start = len(train) + len(dev)
+    total = test_start + len(test)
+    made = Split(tuple(range(dev_start)), tuple(range(test_start, total)), tuple(range(dev_start, test_start)))
+    return [*train, *dev, *test], {f"{files[0].stem} / {files[1].stem}": made}

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn, track
 from rich.progress import Progress as Bars
 
-from nqg.engines import Engine, engine_named
 from nqg.errors import NqgError
+from nqg.parallel import Engine
 from nqg.progress import Progress
 
 T = TypeVar("T")
@@ -27,6 +27,16 @@ out = Console(highlight=False, markup=False, soft_wrap=True, width=None if sys.s
 err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 details = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=True)  # until --verbose
 alarm = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)  # which is never quiet
+
+
+@dataclass(slots=True)
+class OutputFormat:
+    """How results are printed, as the options before the command say."""
+
+    as_json: bool = False
+
+
+output = OutputFormat()
 
 
 def detail(message: str) -> None:
@@ -79,58 +89,6 @@ def progress_bar() -> Iterator[Progress]:
         yield draw
 
 
-JSON = typer.Option(False, "--json", metavar="", help="Print JSON.")
-MIRROR = typer.Option(
-    None, "--mirror", metavar="FOLDER", envvar="NQG_DATA_MIRROR", help="Read files from this folder; download nothing."
-)
-EXAMPLES = typer.Argument(metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False)
-MODEL = typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)
-DATABASE = typer.Option(
-    None,
-    "--database",
-    metavar="FILE|URL",
-    help="Run queries on this database, SQLite or a URL of SQLAlchemy's, read-only: what fails is no answer.",
-)
-DEVICE = typer.Option(
-    None, "--device", metavar="cpu|cuda", help="Where to compute.", show_default="cuda if there is a GPU"
-)
-ENGINE = typer.Option(
-    "local",
-    "--engine",
-    metavar="local|ray|ray://…",
-    help="Run workers as local processes, on a Ray started here, or on the cluster at ray://HOST:PORT.",
-    rich_help_panel="Parallel work",
-)
-WORKERS = typer.Option(
-    None,
-    "--workers",
-    metavar="N",
-    help="How many workers to use.",
-    rich_help_panel="Parallel work",
-    show_default="1; on Ray, as many as fit",
-)
-
-
-LEAST_CONFIDENCE = typer.Option(
-    None,
-    "--least-confidence",
-    metavar="P",
-    min=0.0,
-    max=1.0,
-    help="Abstain where the confidence is lower.",
-    show_default="learned where there is free text, else 0",
-)
-TODAY = typer.Option(
-    None,
-    "--today",
-    metavar="DATE",
-    formats=["%Y-%m-%d"],
-    help="The day that relative dates refer to, 2026-11-16; for models that have learned to write them as dates.",
-    show_default="the current one; of `nqg evaluate` that of TRAIN",
-)
-EXACT = typer.Option(False, "--exact", metavar="", help="Do not correct typos: abstain at words that no rule knows.")
-
-
 def checked_device(name: str | None) -> str | None:
     """The device that the user named, which must exist."""
     if name not in (None, "cpu", "cuda"):
@@ -157,8 +115,8 @@ class Workforce:
     def chosen(cls, engine: str, workers: int | None, device: str | None) -> Workforce:
         """What the options ask for; on Ray every worker gets a GPU of its own, or none."""
         if engine == "local":
-            return cls(engine_named(engine, workers=workers), checked_device(device))
+            return cls(Engine(engine, workers), checked_device(device))
         is_remote = engine.startswith("ray://")  # whose GPUs are not those of this machine
         device = device if is_remote else checked_device(device)
         on_gpu = device == "cuda" or (device is None and has_gpu())
-        return cls(engine_named(engine, workers=workers, gpus=int(on_gpu)), "cuda" if on_gpu else "cpu")
+        return cls(Engine(engine, workers, int(on_gpu)), "cuda" if on_gpu else "cpu")

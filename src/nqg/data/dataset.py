@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError, UnknownName
 from nqg.files import read_json, write_text
 from nqg.settings_reader import read_dataclass, read_value

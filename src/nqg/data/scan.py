@@ -19,13 +19,13 @@ from itertools import product
 from pathlib import Path
 
 from nqg.data.dataset import Provenance, Split, read_split
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
 
 _VERBS = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
 _TURNS = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
-_LINE = re.compile(r"IN: (\S.*?) OUT: (\S.*)")
+_TASK_LINE = re.compile(r"IN: (\S.*?) OUT: (\S.*)")
 
 LONGEST_TRAINING_ACTIONS = 22
 SIMPLE_TRAINING_SHARE = 0.8
@@ -59,7 +59,7 @@ def read_scan_file(path: Path) -> list[Example]:
     """The examples of a published SCAN file, lines of the form `IN: jump OUT: I_JUMP`."""
     examples = []
     for place, text in numbered_lines(path):
-        if (line := _LINE.fullmatch(text)) is None:
+        if (line := _TASK_LINE.fullmatch(text)) is None:
             raise FormatError(f"expected 'IN: command OUT: actions', found '{text}'", place)
         examples.append(Example(line[1], line[2]))
     return examples

@@ -23,14 +23,13 @@ import numpy as np
 
 from nqg.answers import Answer, System, exact_match
 from nqg.data.dataset import Split
-from nqg.data.examples import Example, distinct_pairs
+from nqg.data.example import Example, distinct_pairs
 from nqg.errors import NqgError, SettingsError
 from nqg.evaluation.metrics import Match
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.slots import columns, mentions_of, of_sentences
-from nqg.inference.hybrid import DECIMALS, NEVER, Calibration, Gate, Hybrid, grammar_of, level
+from nqg.inference.hybrid import DECIMALS, NEVER, Calibration, Gate, Hybrid, gate_score, grammar_of
 from nqg.inference.parser import Parser
 from nqg.model.confidence import (
     LEAST_CONFIDENCE,
@@ -45,15 +44,15 @@ from nqg.model.confidence import (
     said_words,
     value_contexts,
 )
+from nqg.slots.instantiate import instantiate_slots, mentions_of
 from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
-from nqg.training.parser_training import distinct
 
 FEW, MANY = 200, 2000  # examples
 MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach a few weights nothing new
 SHARE = 0.25  # of the examples are held out
 LEAST_PRECISION = 0.8  # of answers to held-out examples, which are harder than most: their templates are new
-PARTS = 5  # of trials, each judged by what the others teach
+TRIAL_PARTS = 5  # of trials, each judged by what the others teach
 
 Wanted = TypeVar("Wanted")
 
@@ -133,10 +132,10 @@ class GateTrial:
         """What came of asking both; where the fallback has no answer, the hybrid stays with the grammar's."""
         handed_over = own.target if other.target is None else other.target
         by_grammar, by_other = (target is not None and is_right(target, wanted) for target in (own.target, handed_over))
-        return cls(None if own.target is None else level(own), by_grammar, by_other)
+        return cls(None if own.target is None else gate_score(own), by_grammar, by_other)
 
     def is_right(self, gate: Gate) -> bool:
-        by_grammar = self.probability is not None and gate.lets_pass(self.probability)
+        by_grammar = self.probability is not None and gate.accepts(self.probability)
         return self.grammar_is_right if by_grammar else self.fallback_is_right
 
 
@@ -222,7 +221,7 @@ def known_pairs(parser: Parser, examples: Sequence[Example]) -> RulePairs:
 
 def right_derivations(parser: Parser, examples: Sequence[Example]) -> Iterator[Derivation]:
     """The parser's derivations of those different examples that it gets right."""
-    examples = distinct(examples)
+    examples = distinct_pairs(examples)
     for answer, example in zip(parser.answers(each.source for each in examples), examples, strict=True):
         if answer.reading and exact_match(answer.target, example.target):
             yield answer.reading.derivation
@@ -240,9 +239,9 @@ def known_contexts(grammar: Grammar, derivations: Sequence[Derivation]) -> Known
 def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
     """The rules in derivations of the examples: what of a grammar could have been learned from them."""
     sources = [example.source_tokens for example in examples]
-    own = of_sentences(grammar, sources)
+    own = instantiate_slots(grammar, sources)
     goal = goal_charts(own, charts(own, sources), [example.target_tokens for example in examples])
-    used = np.unique(columns(own, goal.rules)).tolist()
+    used = np.unique(own.model_rule_ids(goal.rules)).tolist()
     return replace(grammar, rules=tuple(grammar[rule] for rule in used))
 
 
@@ -258,7 +257,7 @@ def least_confidence(trials: Sequence[GateTrial], precision: float = LEAST_PRECI
     were keep a few lucky answers from deciding.
     """
     answered = [each for each in trials if each.evidence]
-    parts = [answered[part::PARTS] for part in range(PARTS)]
+    parts = [answered[part::TRIAL_PARTS] for part in range(TRIAL_PARTS)]
     ranked: list[tuple[float, bool]] = []
     for number, part in enumerate(parts):
         weights = fitted_weights([each for other in (*parts[:number], *parts[number + 1 :]) for each in other])
@@ -284,7 +283,7 @@ def fitted_calibrator(
         RulePairs.of(derivations, parser.grammar.numbers),
         len(answered),
         right,
-        correction_trials(parser, distinct(examples)),
+        correction_trials(parser, distinct_pairs(examples)),
         least_confidence(trials, precision),
         known_contexts(parser.grammar, derivations),
         WordPairs.of(map(said_words, derivations)),

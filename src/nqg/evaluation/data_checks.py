@@ -11,24 +11,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nqg.data.examples import Example, Values, distinct_pairs, tokenized
+from nqg.data.example import Example, distinct_pairs
 from nqg.evaluation.calibration import HeldOut, folds
-from nqg.grammar.grammar import Rule
-from nqg.grammar.slots import unnumbered
 from nqg.induction.corpus import underivable
 from nqg.induction.induce import induce
 from nqg.induction.settings import InductionSettings
+from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.training_text import TrainingText
+from nqg.slots.delexicalize import strip_indices
 from nqg.splits.compounds import likely_language
-from nqg.text.preprocessing import Preprocessor
+from nqg.text.brackets import CODE_QUOTES, bracket_error
 
 # Words that people write above columns of sentences and of programs.
 HEADERS = (
     {"source", "sentence", "utterance", "input", "text", "question", "query", "command", "x"},
     {"target", "program", "output", "logical form", "logical_form", "sql", "label", "y", "parse"},
 )
-CLOSING = {")": "(", "]": "[", "}": "{"}
 SERIOUS = ("header", "unbalanced", "contradiction")  # what teaches something wrong
-QUOTES = "\"'`"
 
 
 class Flaw(NamedTuple):
@@ -59,7 +58,7 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
             for side, names in zip((example.source, example.target), HEADERS, strict=True)
         ):
             yield Flaw(line, "header", "this is a heading, not a pair", "delete the line")
-        if fault := imbalance(cut.target_tokens):
+        if fault := bracket_error(cut.target_tokens, CODE_QUOTES):
             yield Flaw(line, "unbalanced", fault, "mend the program, or leave the pair out")
         earlier = first[cut.source]
         if cut.target in earlier:
@@ -69,31 +68,6 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
             found = f"'{example.source}' has another program on line {min(earlier.values())}"
             yield Flaw(line, "contradiction", found, "keep the right one, or say more in the sentence")
         earlier.setdefault(cut.target, line)
-
-
-def imbalance(program: Sequence[str]) -> str:
-    """What is wrong with the brackets of a program; those inside quotes, where quotes come in pairs, do not count.
-
-    >>> imbalance("f ( a , ' :) ' )".split()), imbalance("f ( a ] )".split())
-    ('', "']' closes '('")
-    """
-    opened: list[str] = []
-    quote = ""
-    quotes = {each for each in QUOTES if program.count(each) % 2 == 0}
-    for token in program:
-        if token in quotes and quote in ("", token):
-            quote = "" if quote else token
-        elif quote:
-            continue
-        elif token in CLOSING.values():
-            opened.append(token)
-        elif token in CLOSING:
-            if not opened:
-                return f"'{token}' closes nothing"
-            if opened[-1] != CLOSING[token]:
-                return f"'{token}' closes '{opened[-1]}'"
-            opened.pop()
-    return f"'{opened[-1]}' is never closed" if opened else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +81,14 @@ class ThinPlaces:
 
 def thin_places(raw: Sequence[Example], text: Preprocessor) -> ThinPlaces:
     """What a parser can learn from one line alone; values of slots do not count, for it need not know them."""
-    examples, values = tokenized(raw, text), Values.of(raw, text)
-    marked = values.mark(examples) if values else examples
+    training_text = TrainingText.of(raw, text)
+    examples = training_text.examples
+    marked = training_text.delexicalize(examples)
     template = likely_language(distinct_pairs(examples)).template
     sides = (
-        [unnumbered(example.source_tokens) for example in marked],
-        [unnumbered(example.target_tokens) for example in marked],
-        [(str(template(" ".join(unnumbered(example.target_tokens)))),) for example in marked],
+        [strip_indices(example.source_tokens) for example in marked],
+        [strip_indices(example.target_tokens) for example in marked],
+        [(str(template(" ".join(strip_indices(example.target_tokens)))),) for example in marked],
     )
     pairs = [(example.source, example.target) for example in examples]
     return ThinPlaces(*(_once(side, pairs) for side in sides))
@@ -130,10 +105,9 @@ def _once(sides: Sequence[Sequence[str]], pairs: Sequence[tuple[str, str]]) -> d
 
 def expected_derivability(raw: Sequence[Example], text: Preprocessor, count: int = 4, seed: int = 0) -> Iterator[float]:
     """Fold by fold, the share of held-out examples that a grammar of the others derives."""
-    examples, values = distinct_pairs(tokenized(raw, text)), Values.of(raw, text)
-    settings, seeds = InductionSettings.for_slots() if values else InductionSettings(), list[Rule]()
-    if values:
-        examples, seeds, _ = values.searched(examples, None)
+    training_text = TrainingText.of(raw, text)
+    examples, seeds, _ = training_text.searched(distinct_pairs(training_text.examples), None)
+    settings = InductionSettings.for_slots() if training_text.has_slots else InductionSettings()
     for split in folds(examples, HeldOut.RANDOM, count, seed=seed):
         train, test = ([examples[place] for place in part] for part in (split.train, split.test))
         yield 1 - len(underivable(induce(train, settings, seeds), test)) / len(test)

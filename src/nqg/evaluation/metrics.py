@@ -16,7 +16,7 @@ import numpy as np
 from nqg.answers import exact_match
 from nqg.errors import NqgError
 
-BINS = 10
+RELIABILITY_BINS = 10
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 
@@ -167,7 +167,7 @@ class ReliabilityBin:
 
 
 def reliability(
-    confidences: Sequence[float], verdicts: Sequence[bool], *, bins: int = BINS, adaptive: bool = False
+    confidences: Sequence[float], verdicts: Sequence[bool], *, bins: int = RELIABILITY_BINS, adaptive: bool = False
 ) -> list[ReliabilityBin]:
     """Answers in bins of their confidence, equally wide or, if `adaptive`, equally full; empty bins are left out.
 

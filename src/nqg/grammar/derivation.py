@@ -13,7 +13,9 @@ from nqg.grammar.grammar import NonTerminal, Rule, Symbols
 from nqg.grammar.hypergraph import Span
 
 Tokens = tuple[str, ...]
-MOST_TOKENS = 1_000_000  # repeated non-terminals double a target at every level: 200 levels would fill the universe
+MAX_TARGET_TOKENS = (
+    1_000_000  # repeated non-terminals double a target at every level: 200 levels would fill the universe
+)
 _LINE = re.compile(r"(?P<indent>(?:  )*)\[(?P<start>\d+):(?P<end>\d+)\] (?P<rule>.+)")
 
 
@@ -77,8 +79,8 @@ class Derivation:
     @property
     def target(self) -> Tokens:
         """The tokens that it yields."""
-        if (length := self.target_length) > MOST_TOKENS:
-            raise LimitExceeded(f"the derivation yields a target of {length:,} tokens, more than {MOST_TOKENS:,}")
+        if (length := self.target_length) > MAX_TARGET_TOKENS:
+            raise LimitExceeded(f"the derivation yields a target of {length:,} tokens, more than {MAX_TARGET_TOKENS:,}")
         return self.substituted([each.rule.target for each in self.hyperedges])
 
     @property
@@ -135,7 +137,7 @@ class Derivation:
 
     def _repr_html_(self) -> str:
         """The derivation as a notebook shows it."""
-        from nqg.grammar.pictures import derivation_picture, in_notebook
+        from nqg.grammar.render import derivation_picture, in_notebook
 
         return in_notebook(derivation_picture(self))
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, repeat
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
-from nqg.grammar.grammar import Rule
+from nqg.grammar.grammar import FreeTextRule, Rule
+from nqg.grammar.ragged import Ragged, offsets_from_lengths
 
-ROOT = 0
+TRIE_ROOT = 0
 NOWHERE = -1
-_LABEL_SHIFT = 1 << 31  # labels may be negative
-_SCRAMBLE = 0x9E3779B97F4A7C1  # odd: multiplying by it spreads keys over the hash table
+EMPTY_BUCKET = -1
+# A key of the trie's hash table is a node in its upper 32 bits and a label in its lower ones; labels may be negative,
+# so they are raised before they are packed.
+_LABEL_SHIFT = 1 << 31
+# Fibonacci hashing multiplies by 2^64 / golden ratio. Without its last hexadecimal digit the factor stays a positive
+# 64-bit integer, which Numba needs, and it is odd, so that no two keys share a product.
+_FIBONACCI = 0x9E3779B97F4A7C1
 
 
 class TrieArrays(NamedTuple):
@@ -25,75 +31,70 @@ class TrieArrays(NamedTuple):
     Its items, likewise, are the numbers of the sequences that end there.
     """
 
-    first_edge: Int32Array
+    first_edge: Int64Array
     labels: Int32Array
     successors: Int32Array
-    first_item: Int32Array
+    first_item: Int64Array
     items: Int32Array
 
 
-def trie_of(firsts: Int32Array, labels: Int32Array) -> TrieArrays:
-    """The trie of sequences that lie end to end: the i-th one, labels[firsts[i]:firsts[i + 1]], is item i of its node.
+def trie_of(sequences: Ragged) -> TrieArrays:
+    """The trie of some sequences, of which the i-th one is item i of its node.
 
-    >>> trie = trie_of(np.array([0, 2, 4, 5]), np.array([5, 7, 5, 7, 5]))
-    >>> trie.first_item, trie.items, successor(trie, ROOT, 5), successor(trie, ROOT, 7)
-    (array([0, 0, 1, 3], dtype=int32), array([2, 0, 1], dtype=int32), 1, -1)
+    >>> trie = trie_of(Ragged.of([(5, 7), (5, 7), (5,)]))
+    >>> trie.first_item, trie.items, successor(trie, TRIE_ROOT, 5), successor(trie, TRIE_ROOT, 7)
+    (array([0, 0, 1, 3]), array([2, 0, 1], dtype=int32), 1, -1)
     """
-    keys, ends = _edges(firsts, labels)
+    keys, ends = _edges(sequences)
     order = np.argsort(keys).astype(np.int32)
-
-    def starts(owners: Int32Array | Int64Array) -> Int32Array:
-        sizes = np.bincount(owners, minlength=len(keys) + 1)
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-
+    nodes = len(keys) + 1
     return TrieArrays(
-        first_edge=starts(keys >> 32),
+        first_edge=offsets_from_lengths(np.bincount(keys >> 32, minlength=nodes)),
         labels=((keys[order] & 0xFFFFFFFF) - _LABEL_SHIFT).astype(np.int32),
         successors=order + np.int32(1),
-        first_item=starts(ends),
+        first_item=offsets_from_lengths(np.bincount(ends, minlength=nodes)),
         items=np.argsort(ends, kind="stable").astype(np.int32),
     )
 
 
-def firsts_of(sequences: Sequence[Sequence[object]]) -> Int32Array:
-    """Where each sequence begins when they lie end to end, and where the last one ends.
+@inlined
+def find_bucket(key: int | np.int64, keys: Int64Array, buckets: Int32Array) -> int:
+    """The bucket that holds the number of `key` among `keys`, or the empty one where it belongs (open addressing).
 
-    >>> firsts_of(["ab", "", "c"])
-    array([0, 2, 2, 3], dtype=int32)
+    The number of buckets is a power of two, and some are empty.
     """
-    return np.fromiter(accumulate(map(len, sequences), initial=0), dtype=np.int32, count=len(sequences) + 1)
-
-
-def flat(sequences: Iterable[Iterable[int]]) -> Int32Array:
-    return np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
+    last = len(buckets) - 1
+    bucket = (key * _FIBONACCI >> 20) & last
+    while buckets[bucket] != EMPTY_BUCKET and keys[buckets[bucket]] != key:
+        bucket = (bucket + 1) & last
+    return int(bucket)
 
 
 @kernel
-def _edges(firsts: Int32Array, labels: Int32Array) -> tuple[Int64Array, Int32Array]:
+def _edges(sequences: Ragged) -> tuple[Int64Array, Int32Array]:
     """The edges in the order in which they are first needed, edge e leading to node e + 1, and each sequence's node.
 
     An edge is one integer: its node in the upper and its label in the lower half, so that sorting puts the edges of a
     node side by side in the order of their labels.
     """
+    labels, offsets = sequences.values, sequences.offsets
     size = 8
     while size < 2 * len(labels):
         size *= 2
-    table = np.full(size, NOWHERE, dtype=np.int32)  # a hash table of edges, probed one by one
+    buckets = np.full(size, EMPTY_BUCKET, dtype=np.int32)
     keys = np.empty(len(labels), dtype=np.int64)
-    ends = np.empty(len(firsts) - 1, dtype=np.int32)
+    ends = np.empty(len(offsets) - 1, dtype=np.int32)
     count = 0
     for sequence in range(len(ends)):
-        node = ROOT
-        for label in labels[firsts[sequence] : firsts[sequence + 1]]:
+        node = TRIE_ROOT
+        for label in labels[offsets[sequence] : offsets[sequence + 1]]:
             key = (np.int64(node) << 32) + np.int64(label) + _LABEL_SHIFT
-            slot = (key * _SCRAMBLE >> 20) & (size - 1)
-            while table[slot] != NOWHERE and keys[table[slot]] != key:
-                slot = (slot + 1) & (size - 1)
-            if table[slot] == NOWHERE:
-                table[slot] = count
+            bucket = find_bucket(key, keys, buckets)
+            if buckets[bucket] == EMPTY_BUCKET:
+                buckets[bucket] = count
                 keys[count] = key
                 count += 1
-            node = table[slot] + 1
+            node = buckets[bucket] + 1
         ends[sequence] = node
     return keys[:count].copy(), ends
 
@@ -113,24 +114,58 @@ def successor(trie: TrieArrays, node: int, label: int) -> int:
     return NOWHERE
 
 
-LEAF = -16  # tokens from here downwards are leaves: they derive themselves (see `induction`)
+# Labels below zero: any number will do for LEAF that is below NT and UNKNOWN and below -K, the label of the last
+# non-terminal NT_K on target sides, where leaves stand too.
+LEAF = -16  # a token from here downwards is a leaf, which derives itself (see `induction`)
 NT = -1  # the one non-terminal's label on source sides; terminals are 0, 1, 2, …
-UNKNOWN = -2  # a token that no rule mentions: it matches no label
+UNKNOWN_WORD = -2  # a token that no rule mentions: it matches no label
+
+
+class FreeTextIds(NamedTuple):
+    """How rules of free text are numbered: each rule that reads free text is one over every span that it may read.
+
+    >>> ids = FreeTextIds(first=10, max_length=3, rules=2)
+    >>> free_text_id(ids, 4, 2, 1), free_text_span(ids, 37)
+    (37, (4, 2, 1))
+    """
+
+    first: int  # the number of the first
+    max_length: int  # of a text, in tokens
+    rules: int  # that read free text
+
+
+def free_text_id(ids: FreeTextIds, token: int, length: int, rule: int) -> int:
+    """The number of what a rule reads that begins with a token, counted through all sentences."""
+    return ids.first + (token * ids.max_length + length - 1) * ids.rules + rule
+
+
+def free_text_span(ids: FreeTextIds, number: int) -> tuple[int, int, int]:
+    """The first token, the length and the rule of a number."""
+    span = (number - ids.first) // ids.rules
+    return span // ids.max_length, span % ids.max_length + 1, (number - ids.first) % ids.rules
+
+
+def free_text_row(ids: FreeTextIds, groups: int, token: int, length: int, group: int) -> int:
+    """The row of what a group of rules reads over a span, in a table of all spans and groups."""
+    return (token * ids.max_length + length - 1) * groups + group
+
+
+inlined_free_text_id = inlined(free_text_id)
+inlined_free_text_span = inlined(free_text_span)
+inlined_free_text_row = inlined(free_text_row)
 
 
 class ValueArrays(NamedTuple):
     """The values of slots in some sentences, each a rule over one span, numbered behind those of a grammar.
 
-    First come those that were found, sentence by sentence in the order of charts, then all that free text can be: the
-    text of rule `text_rules[t]` over n tokens from token p of all sentences on is number (p * longest + n - 1) * T + t.
-    What values mean, their `tokens`, is there where targets are asked for; the texts of a group mean the same.
+    First come those that were found, sentence by sentence in the order of charts, then all that free text can be. What
+    values mean, their `tokens`, is there where targets are asked for; the texts of a group mean the same.
     """
 
     first: int  # the number of the first value
-    first_text: int
-    longest: int  # text, in tokens
+    texts: FreeTextIds
     groups: int  # of texts
-    first_value: Int32Array  # (B + 1,) per sentence
+    first_value: Int64Array  # (B + 1,) per sentence
     starts: Int32Array  # (V,)
     ends: Int32Array  # (V,)
     rules: Int32Array  # (V,) of the slots
@@ -145,14 +180,18 @@ class ValueArrays(NamedTuple):
     def slot_rules(self, rules: Int32Array) -> Int32Array:
         """For rules that may be values the slots' rules in their place."""
         found = rules.copy()
-        is_value, is_text = (rules >= self.first) & (rules < self.first_text), rules >= self.first_text
+        is_text = rules >= self.texts.first
+        is_value = (rules >= self.first) & ~is_text
         found[is_value] = self.rules[rules[is_value] - self.first]
-        found[is_text] = self.text_rules[(rules[is_text] - self.first_text) % max(len(self.text_rules), 1)]
+        if is_text.any():
+            *_, numbers = free_text_span(self.texts, rules[is_text])  # type: ignore[arg-type]  # of an array
+            found[is_text] = self.text_rules[numbers]
         return found
 
 
 MOST_RULES = (1 << 31) - 1
-NO_VALUES = ValueArrays(MOST_RULES, MOST_RULES, 0, 0, *[np.zeros(0, dtype=np.int32)] * 11)
+_NONE = np.zeros(0, dtype=np.int32)
+NO_VALUES = ValueArrays(MOST_RULES, FreeTextIds(MOST_RULES, 0, 0), 0, np.zeros(0, dtype=np.int64), *[_NONE] * 10)
 
 
 class GrammarArrays(NamedTuple):
@@ -162,8 +201,7 @@ class GrammarArrays(NamedTuple):
     over_nt: Int32Array  # (trie nodes,) the node behind the edge NT, or NOWHERE
     active: NDArray[np.bool_]  # (R,) rules that may be applied; the others are as if they were not there
     arities: Int32Array  # (R,)
-    first_target: Int32Array  # (R + 1,) target of rule r is targets[first_target[r]:first_target[r + 1]]
-    targets: Int32Array
+    targets: Ragged  # (R rows)
     values: ValueArrays = NO_VALUES
 
     @property
@@ -171,24 +209,43 @@ class GrammarArrays(NamedTuple):
         return int(self.arities.max(initial=0))
 
 
+NO_TYPE = -1
+
+
+class TypeArrays(NamedTuple):
+    """The types of rules as kernels see them.
+
+    The type of a rule over typed children: each child's type has a class for each place that it may take, and the
+    classes together are a place in `results`. NO_TYPE is in the place of what has none.
+    """
+
+    classes: Int32Array  # (places of all rules, types)
+    sizes: Int32Array  # (places of all rules,) how many classes there are
+    first_place: Int32Array  # (R + 1,)
+    first_result: Int32Array  # (R + 1,)
+    results: Int32Array
+    is_whole: NDArray[np.bool_]  # (types,) whether targets of the type are legal
+
+
 @inlined
 def slot_rule(rule: int, values: ValueArrays) -> int:
     """The rule of the slot for that of a value; any other rule itself."""
     if rule < values.first:
         return rule
-    if rule < values.first_text:
+    if rule < values.texts.first:
         return int(values.rules[rule - values.first])
-    return int(values.text_rules[(rule - values.first_text) % len(values.text_rules)])
+    _, _, text = inlined_free_text_span(values.texts, rule)
+    return int(values.text_rules[text])
 
 
 @inlined
-def meaning_of(rule: int, values: ValueArrays) -> int:
-    """The place of what the rule of a value means in `first_token` and `sizes`."""
-    if rule < values.first_text:
+def value_row(rule: int, values: ValueArrays) -> int:
+    """The row of a value's rule in `first_token` and `sizes`."""
+    if rule < values.texts.first:
         return rule - values.first
-    texts = len(values.text_rules)
-    span, text = (rule - values.first_text) // texts, (rule - values.first_text) % texts
-    return len(values.rules) + span * values.groups + int(values.text_groups[text])
+    token, length, text = inlined_free_text_span(values.texts, rule)
+    row = inlined_free_text_row(values.texts, values.groups, token, length, values.text_groups[text])
+    return len(values.rules) + int(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +260,7 @@ class EncodedGrammar:
         cls,
         rules: Sequence[Rule],
         slot_rules: Mapping[int, str] | None = None,
-        text_rules: Sequence[tuple[int, int, int]] = (),
+        text_rules: Sequence[FreeTextRule] = (),
     ) -> EncodedGrammar:
         """The encoding of rules, given the terminals of slots by the numbers of those that read nothing but values.
 
@@ -212,12 +269,13 @@ class EncodedGrammar:
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
         terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
         vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
-        sources = [[vocabulary[each] if isinstance(each, str) else NT for each in rule.source] for rule in rules]
-        targets = [
-            [vocabulary[each] if isinstance(each, str) else -each.index for each in rule.target] for rule in rules
-        ]
+        sources: list[list[int]] = []
+        targets: list[list[int]] = []
+        for rule in rules:
+            sources.append([vocabulary[symbol] if isinstance(symbol, str) else NT for symbol in rule.source])
+            targets.append([vocabulary[symbol] if isinstance(symbol, str) else -symbol.index for symbol in rule.target])
         arrays = grammar_arrays(sources, targets)
-        slots, read = np.full(len(rules), UNKNOWN, dtype=np.int32), slot_rules or {}
+        slots, read = np.full(len(rules), UNKNOWN_WORD, dtype=np.int32), slot_rules or {}
         slots[list(read)] = [vocabulary[terminal] for terminal in read.values()]
         arrays.active[list(read)] = False
         texts = np.array(text_rules, dtype=np.int32).reshape(-1, 3).T.copy()
@@ -227,27 +285,22 @@ class EncodedGrammar:
         )
         return cls(vocabulary, arrays._replace(values=values))
 
-    def collate(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
-        """Where each sentence begins when all lie end to end, and their tokens' numbers, UNKNOWN where unknown."""
-        firsts = firsts_of(sentences)
-        tokens = map(self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN))
-        return firsts, np.fromiter(tokens, dtype=np.int32, count=firsts[-1])
+    def encode(self, sentences: Sequence[Sequence[str]]) -> Ragged:
+        """The sentences' tokens by number, UNKNOWN where no rule mentions one."""
+        offsets = offsets_from_lengths([len(sentence) for sentence in sentences])
+        tokens = map(self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN_WORD))
+        return Ragged(offsets, np.fromiter(tokens, dtype=np.int32, count=int(offsets[-1])))
 
 
-def grammar_arrays(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> GrammarArrays:
+def grammar_arrays(sources: Iterable[Sequence[int]], targets: Iterable[Sequence[int]]) -> GrammarArrays:
     """The arrays of rules given by their labels: NT on source sides, -k for NT_k on target sides."""
-    return encoded_arrays(firsts_of(sources), flat(sources), firsts_of(targets), flat(targets))
-
-
-def encoded_arrays(
-    firsts: Int32Array, labels: Int32Array, first_target: Int32Array, targets: Int32Array
-) -> GrammarArrays:
-    """The arrays of rules whose sides lie end to end."""
-    trie = trie_of(firsts, labels)
+    labels = Ragged.of(sources)
+    trie = trie_of(labels)
+    # The edges of a node are sorted, and NT is the smallest label of a source side: its edge is the first one.
     over_nt = np.full(len(trie.first_edge) - 1, NOWHERE, dtype=np.int32)
     inner = np.flatnonzero(np.diff(trie.first_edge))
     first_edges = trie.first_edge[inner]
-    starts_with_nt = trie.labels[first_edges] == NT  # edges are sorted and NT is the smallest label
+    starts_with_nt = trie.labels[first_edges] == NT
     over_nt[inner[starts_with_nt]] = trie.successors[first_edges[starts_with_nt]]
-    arities = np.diff(np.concatenate([[0], np.cumsum(labels == NT)])[firsts]).astype(np.int32)
-    return GrammarArrays(trie, over_nt, np.ones(len(arities), np.bool_), arities, first_target, targets)
+    arities = np.diff(offsets_from_lengths(labels.values == NT)[labels.offsets]).astype(np.int32)
+    return GrammarArrays(trie, over_nt, np.ones(len(arities), np.bool_), arities, Ragged.of(targets))

@@ -10,22 +10,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines, write_text
+from nqg.text.escapes import escape, signs, unescape
 
 if TYPE_CHECKING:
     from nqg.grammar.encoding import EncodedGrammar
-    from nqg.grammar.target_grammar import TargetGrammar
-    from nqg.grammar.types import Typing
-    from nqg.text.mentions import Finder
+    from nqg.grammar.hypergraph import Hypergraph
+    from nqg.slots.matcher import SlotMatcher
+    from nqg.types.target_grammar import TargetGrammar
+    from nqg.types.tree_automaton import Typing
 
 SEPARATOR = "###"
 SLOT = "@"  # the first character of the terminals that stand for slots, in rules and target grammars
 MAX_NON_TERMINALS = 2  # the paper's bound; later work uses up to four
 _NON_TERMINAL = re.compile(r"NT_([1-9][0-9]{0,3})")
-_MISREAD = re.compile(r"\\*(NT_[1-9][0-9]{0,3}|#.*)", flags=re.DOTALL)
+_SIGNS = signs("NT_[1-9][0-9]{0,3}|#.*")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,15 +47,15 @@ class NonTerminal:
 Symbol = str | NonTerminal
 
 
-def spelled(symbol: Symbol) -> str:
+def format_symbol(symbol: Symbol) -> str:
     r"""`symbol` as it is written in a file.
 
-    >>> [spelled(symbol) for symbol in (NonTerminal(1), "NT_1", "jump", "###")]
+    >>> [format_symbol(symbol) for symbol in (NonTerminal(1), "NT_1", "jump", "###")]
     ['NT_1', '\\NT_1', 'jump', '\\###']
     """
     if isinstance(symbol, NonTerminal):
         return str(symbol)
-    return f"\\{symbol}" if _MISREAD.fullmatch(symbol) else symbol
+    return escape(symbol, _SIGNS)
 
 
 @lru_cache(maxsize=1 << 16)  # files repeat their tokens; the cache also makes equal tokens one object
@@ -63,9 +65,10 @@ def read_symbol(text: str) -> Symbol:
     >>> read_symbol("NT_2"), read_symbol(r"\NT_2"), read_symbol("NT_0"), read_symbol("\\")
     (NonTerminal(index=2), 'NT_2', 'NT_0', '\\')
     """
-    if match := _NON_TERMINAL.fullmatch(text):
+    match = _NON_TERMINAL.fullmatch(text)
+    if match:
         return NonTerminal(int(match[1]))
-    return text[1:] if text.startswith("\\") and _MISREAD.fullmatch(text) else text
+    return unescape(text, _SIGNS)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -129,7 +132,7 @@ class Rule:
         return cls(tuple(symbols[:middle]), tuple(symbols[middle + 1 :]))
 
     def __str__(self) -> str:
-        source, target = (" ".join(map(spelled, side)) for side in (self.source, self.target))
+        source, target = (" ".join(map(format_symbol, side)) for side in (self.source, self.target))
         return f"{source} {SEPARATOR} {target}"
 
 
@@ -138,8 +141,8 @@ def _listed(indices: list[int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueRule(Rule):
-    """What the rule of a slot says of a value in a sentence: `half past six ### 6:30` for `@time ### @time`."""
+class SlotInstance(Rule):
+    """A rule of a slot with a value found in a sentence: `half past six ### 6:30` for `@time ### @time`."""
 
     slot_rule: Rule
 
@@ -156,7 +159,7 @@ class ValueRule(Rule):
     def value(self) -> Symbols:
         """What the target has in the place of the slot's terminal.
 
-        >>> half_past = ValueRule(("half", "past"), ("at", "6:30", "pm"), Rule(("@time",), ("at", "@time")))
+        >>> half_past = SlotInstance(("half", "past"), ("at", "6:30", "pm"), Rule(("@time",), ("at", "@time")))
         >>> half_past.slot, half_past.value
         ('time', ('6:30', 'pm'))
         """
@@ -167,9 +170,17 @@ class ValueRule(Rule):
         return self.target[first : first + (len(self.target) - len(around)) // times + 1]
 
 
+class FreeTextRule(NamedTuple):
+    """The number of a rule that reads free text, the most words that it reads, and its place among `text_slots`."""
+
+    rule: int
+    max_length: int
+    group: int
+
+
 class RuleNumbers(dict[Rule, int]):
     def __missing__(self, rule: Rule) -> int:
-        if isinstance(rule, ValueRule):
+        if isinstance(rule, SlotInstance):
             return self[rule.slot_rule]
         raise KeyError(rule)
 
@@ -179,7 +190,7 @@ class Grammar:
     """Rules in a fixed order; the position of a rule is its number in charts, forests and models.
 
     With a `target_grammar` it is typed: it has only derivations whose targets are legal. With `slots`, rules such as
-    `@time ### @time` read whatever the slot finds in a sentence; `nqg.grammar.slots` makes them rules of that sentence.
+    `@time ### @time` read whatever the slot finds in a sentence; `nqg.slots.instantiate` makes them rules of it.
 
     >>> grammar = Grammar.parse('''
     ... # SCAN
@@ -193,7 +204,7 @@ class Grammar:
     rules: tuple[Rule, ...]
     max_non_terminals: int = MAX_NON_TERMINALS
     target_grammar: TargetGrammar | None = None
-    slots: Finder | None = field(default=None, compare=False)
+    slots: SlotMatcher | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(set(self.rules)) < len(self.rules):
@@ -231,14 +242,16 @@ class Grammar:
         return found
 
     @cached_property
-    def text_rules(self) -> Sequence[tuple[int, int, int]]:
-        """The rules that read free text, how many words of it at most, and which of `text_slots` means the same."""
-        lengths, same = (self.slots.free_text, self.slots.same_texts) if self.slots else ({}, {})
-        return [
-            (rule, length, self.text_slots.index(same[slot]))
-            for slot, length in lengths.items()
-            for rule in self.slot_readers.get(slot, ())
-        ]
+    def text_rules(self) -> Sequence[FreeTextRule]:
+        """The rules that read free text."""
+        if not self.slots:
+            return []
+        rules: list[FreeTextRule] = []
+        for slot, length in self.slots.free_text.items():
+            for rule in self.slot_readers.get(slot, ()):
+                group = self.text_slots.index(self.slots.same_texts[slot])
+                rules.append(FreeTextRule(rule, length, group))
+        return rules
 
     @cached_property
     def text_slots(self) -> Sequence[str]:
@@ -258,12 +271,14 @@ class Grammar:
 
         return EncodedGrammar.of(self.rules, self.slot_rules, self.text_rules)
 
+    def with_meanings(self, sources: Hypergraph, targets: Sequence[Sequence[str]]) -> EncodedGrammar:
+        """The encoded grammar, which knows what values in charts of sources mean that can be part of their targets."""
+        return self.encoded
+
     @cached_property
     def typing(self) -> Typing | None:
         """The types of its derivations, if it is typed; made on first use."""
-        from nqg.grammar.types import Typing
-
-        return None if self.target_grammar is None else Typing.of(self.rules, self.target_grammar)
+        return None if self.target_grammar is None else self.target_grammar.typing(self.rules)
 
     def typed_by(self, target_grammar: TargetGrammar | None) -> Grammar:
         """The same rules, typed by `target_grammar` or, with None, untyped."""
@@ -294,9 +309,23 @@ class Grammar:
 
     def _repr_html_(self) -> str:
         """The rules as a notebook shows them."""
-        from nqg.grammar.pictures import grammar_picture, in_notebook
+        from nqg.grammar.render import grammar_picture, in_notebook
 
         return in_notebook(grammar_picture(self))
+
+
+class ChartGrammar(Protocol):
+    """What charts and their derivations ask of a grammar: a `Grammar`, or one with the values of certain sentences."""
+
+    @property
+    def encoded(self) -> EncodedGrammar: ...
+
+    @property
+    def typing(self) -> Typing | None: ...
+
+    def with_meanings(self, graph: Hypergraph, targets: Sequence[Sequence[str]], /) -> EncodedGrammar: ...
+
+    def __getitem__(self, number: int, /) -> Rule: ...
 
 
 def check_arity(rule: Rule, bound: int) -> None:

@@ -6,39 +6,42 @@ already. So NEW is the union of all rules' candidates, and ELIM(g) is the set of
 Candidates come from one synchronous inside-outside pass over the rule's own two sides, which are charted like a
 sentence and its target, the non-terminals of f being leaves.
 
-*Inside*: the goals of the chart are the pairs (span of the source, part of the target) that the grammar derives. Cut
-such a pair out of f, put a non-terminal in its place, and what remains is a rule that derives f together with the rest
-of the grammar.
+*Inside*: the goals of the chart are the pairs (span of the source, substring of the target) that the grammar derives.
+Take such a pair out of f, put a non-terminal in its place, and what remains is a rule that derives f together with the
+rest of the grammar.
 
-*Outside*: a pair is needed if f could be derived, were that pair derivable. The pair (all of the source, all of the
-target) is needed. If a pair is needed, and a rule covers it with all of its non-terminals but one (the *hole*) over
-pairs that are derivable, then what is left for the hole is needed. Needed pairs are themselves rules that derive f
-together with the rest of the grammar.
+*Outside*: an outside pair is one with which f could be derived, were it derivable. The pair (all of the source, all of
+the target) is one. If a rule covers an outside pair with all of its non-terminals but one (the *hole*) over pairs that
+are derivable, then what is left for the hole is an outside pair. These are themselves rules that derive f together with
+the rest of the grammar.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.chart import FIRST_ROOM, MOST_ROOM, OUTPUT_ROOM, EncodedBatch, encoded_charts, more_room
-from nqg.grammar.chart_kernels import NOTHING, Graphs, ints
-from nqg.grammar.encoding import LEAF, NOWHERE, ROOT, GrammarArrays, firsts_of, flat, successor
-from nqg.grammar.goal_kernels import EncodedPairs, GoalWorkspace, find_goals, goal_workspace, pick_first, pick_next
+from nqg.grammar.chart import INITIAL_CAPACITY, MAX_CAPACITY, OUTPUT_CAPACITY, encoded_charts, grow
+from nqg.grammar.chart_kernels import NOTHING, ints
+from nqg.grammar.encoding import LEAF, NOWHERE, TRIE_ROOT, GrammarArrays, successor
+from nqg.grammar.goal_kernels import GOALS, GoalWorkspace, choose_first, choose_next, find_goals, goal_workspace
+from nqg.grammar.hypergraph import Hypergraph
+from nqg.grammar.ragged import Ragged
 from nqg.induction.corpus import Mask, find_run
 from nqg.induction.description_length import LabelRule, Labels, rule_of_leaves
 from nqg.induction.settings import ROUNDING
 
-MOST_KNOWN = 200_000  # cuts whose proposals are kept: about 100 MB
-BUCKET_BITS = 22  # of the hash of a part: 36 MB for all
-MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits all over: Fibonacci hashing
-NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of what is cut out
+MAX_CACHED_PROPOSALS = 200_000  # about 100 MB
+BUCKET_BITS = 22  # of the hash of a factor: 36 MB for all
+# Fibonacci hashing: 2^64 / golden ratio, which is odd and has bits all over.
+FIBONACCI_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+NEW_LEAF = LEAF - 1000  # the non-terminal that takes the place of an inner rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,15 @@ class SplitSettings:
     placeholders: frozenset[int] = frozenset()
     composes: Callable[[Labels, int, Labels], bool] | None = None
     tabu: LabelRule | None = None  # a rule that is never proposed
-    known: KnownProposals = field(default_factory=lambda: KnownProposals(), compare=False, repr=False)
 
     def is_balanced(self, labels: Labels) -> bool:
         for opening, closing in self.brackets:
             depth = 0
             for label in labels:
-                depth += (label == opening) - (label == closing)
+                if label == opening:
+                    depth += 1
+                elif label == closing:
+                    depth -= 1
                 if depth < 0:
                     return False
             if depth:
@@ -71,9 +76,10 @@ class SplitSettings:
         return True
 
     def allows(self, rule: LabelRule) -> bool:
+        is_lone_non_terminal = len(rule.source) == 1 and rule.arity == 1
         return (
             rule.arity <= self.max_non_terminals
-            and len(rule.source) > rule.arity * (len(rule.source) == 1)
+            and not is_lone_non_terminal
             and self.is_balanced(rule.source)
             and self.is_balanced(rule.target)
             and (self.bare_targets or len(rule.target) > 1 or rule.target[0] >= 0)
@@ -81,35 +87,30 @@ class SplitSettings:
         )
 
 
-class Cut(NamedTuple):
-    """A span of a rule's source and a part of its target, non-terminals as leaves."""
+class SpanPair(NamedTuple):
+    """A span of a rule's source and a substring of its target, non-terminals as leaves."""
 
     source: Labels
     target: Labels
     start: int
     end: int
-    place: int
+    position: int
     length: int
 
     def is_allowed(self, settings: SplitSettings) -> bool:
-        """A string that repeats in the source is never cut out, and in the target only where that is asked for."""
-        sides = [(self.source, self.start, self.end - self.start)]
-        if not settings.repeated_targets:
-            sides.append((self.target, self.place, self.length))
-        return not any(
-            side[at : at + length] == side[place : place + length]
-            for side, place, length in sides
-            for at in range(len(side) - length + 1)
-            if at != place
-        )
+        """A string that repeats in the source is never taken out, and in the target only where that is asked for."""
+        if _repeats(self.source, self.start, self.end - self.start):
+            return False
+        return settings.repeated_targets or not _repeats(self.target, self.position, self.length)
 
     def inner(self) -> LabelRule | None:
         """The pair itself as a rule."""
-        return rule_of_leaves(self.source[self.start : self.end], self.target[self.place : self.place + self.length])
+        target = self.target[self.position : self.position + self.length]
+        return rule_of_leaves(self.source[self.start : self.end], target)
 
     def outer(self) -> LabelRule | None:
-        """What is left of the rule: a new non-terminal in place of the span and of every occurrence of the part."""
-        target = replaced(self.target, self.place, self.length)
+        """What is left of the rule: a new non-terminal for the span and for every occurrence of the substring."""
+        target = replaced(self.target, self.position, self.length)
         return rule_of_leaves((*self.source[: self.start], NEW_LEAF, *self.source[self.end :]), target)
 
     def proposed(self, kind: int, settings: SplitSettings) -> LabelRule | None:
@@ -119,8 +120,11 @@ class Cut(NamedTuple):
         rule = self.outer() if kind == INSIDE else self.inner()
         if rule is None or not settings.allows(rule):
             return None
-        outer, inner = (rule, self.inner()) if kind == INSIDE else (self.outer(), rule)
-        return rule if outer and inner and self.composes(settings, outer, inner) else None
+        companion = self.inner() if kind == INSIDE else self.outer()
+        if companion is None:
+            return None
+        outer, inner = (rule, companion) if kind == INSIDE else (companion, rule)
+        return rule if self.composes(settings, outer, inner) else None
 
     def composes(self, settings: SplitSettings, outer: LabelRule, inner: LabelRule) -> bool:
         """Whether legal targets can have the inner rule's target where the outer one has its new non-terminal."""
@@ -128,71 +132,86 @@ class Cut(NamedTuple):
         return settings.composes is None or settings.composes(outer.target, hole, inner.target)
 
 
-def replaced(target: Labels, place: int, length: int) -> Labels:
-    """The target with the new non-terminal for every occurrence of a part of it, from left to right."""
-    part, labels, at = target[place : place + length], list[int](), 0
+def _repeats(side: Labels, position: int, length: int) -> bool:
+    """Whether the string of that length at a position of a side occurs elsewhere, too."""
+    string = side[position : position + length]
+    return any(side[at : at + length] == string for at in range(len(side) - length + 1) if at != position)
+
+
+def replaced(target: Labels, position: int, length: int) -> Labels:
+    """The target with the new non-terminal for every occurrence of a substring of it, from left to right."""
+    string, labels, at = target[position : position + length], list[int](), 0
     while at < len(target):
-        here = target[at : at + length] == part
-        labels.append(NEW_LEAF if here else target[at])
-        at += length if here else 1
+        if target[at : at + length] == string:
+            labels.append(NEW_LEAF)
+            at += length
+        else:
+            labels.append(target[at])
+            at += 1
     return tuple(labels)
 
 
-class KnownProposals:
-    """What the cuts of a rule propose, kept because a search looks at the same rules again and again."""
+class ProposalCache:
+    """What the pairs of a rule propose, kept because a search looks at the same rules again and again."""
 
     def __init__(self) -> None:
-        self._known: dict[LabelRule, dict[Labels, LabelRule | None]] = {}
+        self._proposals: dict[LabelRule, dict[Labels, LabelRule | None]] = {}
         self._count = 0
 
     def proposed(self, rule: LabelRule, rows: Iterable[Labels], settings: SplitSettings) -> Iterator[LabelRule | None]:
         """For each row of `fill_candidates` the rule that it proposes, whether tabu or not, or None."""
-        if self._count > MOST_KNOWN:
-            self._known, self._count = {}, 0
-        known = self._known.setdefault(rule, {})
-        before, source, target = len(known), rule.leaf_source(), rule.leaf_target()
+        if self._count > MAX_CACHED_PROPOSALS:
+            self._proposals, self._count = {}, 0
+        proposals = self._proposals.setdefault(rule, {})
+        before, source, target = len(proposals), rule.leaf_source(), rule.leaf_target()
         for row in rows:
-            if row not in known:
-                known[row] = Cut(source, target, *row[1:]).proposed(row[0], settings)
-            yield known[row]
-        self._count += len(known) - before
+            if row not in proposals:
+                proposals[row] = SpanPair(source, target, *row[1:]).proposed(row[0], settings)
+            yield proposals[row]
+        self._count += len(proposals) - before
 
 
-def candidates(rules: Sequence[LabelRule], grammar: GrammarArrays, settings: SplitSettings) -> list[set[LabelRule]]:
+def candidates(
+    rules: Sequence[LabelRule], grammar: GrammarArrays, settings: SplitSettings, cache: ProposalCache | None = None
+) -> list[set[LabelRule]]:
     """For each of `rules` the rules that would derive it, together with those of `grammar` other than itself."""
-    sources, targets = [rule.leaf_source() for rule in rules], [rule.leaf_target() for rule in rules]
-    sides = EncodedPairs(firsts_of(sources), flat(sources), firsts_of(targets), flat(targets))
-    charts = encoded_charts(grammar, EncodedBatch(sides.first_source, sides.sources), prune=False)
-    view, max_arity = Graphs.of(charts), grammar.max_arity
-    longest, longest_target = max(map(len, sources), default=0), max(map(len, targets), default=0)
+    cache = cache or ProposalCache()
+    sources = Ragged.of(rule.leaf_source() for rule in rules)
+    targets = Ragged.of(rule.leaf_target() for rule in rules)
+    charts = encoded_charts(grammar, sources, prune=False)
+    max_arity = grammar.max_arity
     most_nodes = int(np.diff(charts.first_node).max(initial=0))
-    found: list[set[LabelRule]] = []
-    room = FIRST_ROOM
-    while len(found) < len(rules):
-        begin = len(found)
-        goals = goal_workspace(most_nodes, longest_target, max_arity, room)
-        work = candidate_workspace(longest, max_arity, room)
-        first_found = np.zeros(len(sources) + 1, dtype=np.int64)
-        out = np.empty((max(room, OUTPUT_ROOM), 5), dtype=np.int32)
-        end = fill_candidates(begin, sides, grammar, view, goals, work, first_found, out)
+    proposed: list[set[LabelRule]] = []
+    capacity = INITIAL_CAPACITY
+    while len(proposed) < len(rules):
+        begin = len(proposed)
+        goals = goal_workspace(most_nodes, targets.longest, max_arity, capacity)
+        work = candidate_workspace(sources.longest, max_arity, capacity)
+        first_row = np.zeros(len(rules) + 1, dtype=np.int64)
+        out = np.empty((max(capacity, OUTPUT_CAPACITY), 5), dtype=np.int32)
+        end = fill_candidates(begin, sources, targets, grammar, charts, goals, work, first_row, out)
         for number in range(begin, end):
-            rows = out[first_found[number] : first_found[number + 1]].tolist()
-            proposed = settings.known.proposed(rules[number], map(tuple, rows), settings)
-            found.append({rule for rule in proposed if rule is not None and rule != settings.tabu})
+            rows = out[first_row[number] : first_row[number + 1]].tolist()
+            proposals = cache.proposed(rules[number], map(tuple, rows), settings)
+            proposed.append({rule for rule in proposals if rule is not None and rule != settings.tabu})
         if end == begin:
-            room = more_room(room, MOST_ROOM, f"rule {begin}")
-    return found
+            capacity = grow(capacity, MAX_CAPACITY, f"rule {begin}")
+    return proposed
+
+
+OUTER, INNER = range(2)  # the factors of a split
 
 
 @dataclass(frozen=True, slots=True)
-class Splits:
-    """SPLIT(f), as far as it cuts the same non-terminals out of f: each of some spans with each of some parts.
+class SplitTable:
+    """SPLIT(f), as far as it takes the same non-terminals out of f: each of some spans with each of some substrings.
 
-    The first axis of the arrays is for the outer and the inner rules, of which only bits and hashes are kept.
+    The first axis of the arrays is for the outer and the inner rules. There may be millions of them, so only their
+    bits and hashes are kept: the rules themselves would take gigabytes.
     """
 
     spans: tuple[tuple[int, int], ...]  # (S) start, end
-    parts: tuple[tuple[int, int], ...]  # (P) place, length
+    substrings: tuple[tuple[int, int], ...]  # (P) position, length
     source_bits: FloatArray  # (2, S)
     target_bits: FloatArray  # (2, P)
     buckets: Int32Array  # (2, S, P): equal for equal rules, seldom for others
@@ -201,150 +220,193 @@ class Splits:
         """What each rule costs: (2, S, P)."""
         return self.source_bits[:, :, None] + self.target_bits[:, None, :]
 
-    def cuts(self, rule: LabelRule, chosen: Mask) -> Iterator[tuple[Cut, int]]:
-        """The cuts of some of the rules, each with 0 for its outer and 1 for its inner one."""
+    def pairs(self, rule: LabelRule, chosen: Mask) -> Iterator[tuple[SpanPair, int]]:
+        """The pairs of some of the rules, each with OUTER or INNER."""
         source, target = rule.leaf_source(), rule.leaf_target()
-        for kind, span, part in np.argwhere(chosen).tolist():
-            yield Cut(source, target, *self.spans[span], *self.parts[part]), kind
+        for factor, span, substring in np.argwhere(chosen).tolist():
+            yield SpanPair(source, target, *self.spans[span], *self.substrings[substring]), factor
 
 
-def all_splits(rule: LabelRule, settings: SplitSettings, side_bits: Callable[[Labels], float]) -> Iterator[Splits]:
+class Sides(NamedTuple):
+    """The sources and the targets of the outer, or of the inner rules of a table, leaves numbered as in rules."""
+
+    sources: list[Labels]
+    targets: list[Labels]
+
+
+def outer_sides(
+    source: Labels,
+    spans: Sequence[tuple[int, int]],
+    targets: Iterable[Labels],
+    numbering: Mapping[int, int],
+) -> Sides:
+    """A new leaf stands for each of the spans; `targets` have it already."""
+    sources = [(*source[:start], NEW_LEAF, *source[end:]) for start, end in spans]
+    return Sides(_renumbered(sources, numbering), _renumbered(targets, numbering))
+
+
+def inner_sides(
+    rule_sides: tuple[Labels, Labels],
+    spans: Iterable[tuple[int, int]],
+    substrings: Iterable[tuple[int, int]],
+    numbering: Mapping[int, int],
+) -> Sides:
+    """The spans and the substrings themselves."""
+    source, target = rule_sides
+    sources = [source[start:end] for start, end in spans]
+    targets = [target[position : position + length] for position, length in substrings]
+    return Sides(_renumbered(sources, numbering), _renumbered(targets, numbering))
+
+
+def _renumbered(sides: Iterable[Labels], numbering: Mapping[int, int]) -> list[Labels]:
+    return [tuple(numbering.get(label, label) for label in side) for side in sides]
+
+
+def all_splits(rule: LabelRule, settings: SplitSettings, side_bits: Callable[[Labels], float]) -> Iterator[SplitTable]:
     """Every way to split a rule into an outer and an inner one that are both allowed, whether they compose or not."""
     source, target = rule.leaf_source(), rule.leaf_target()
     if not (settings.is_balanced(source) and settings.is_balanced(target)):
         return
-    parts = _parts(target, settings)
+    substrings_by_leaves = _substrings(target, settings)
     for (low, high), spans in _spans(source, settings).items():
-        leaves = range(LEAF - 1 - low, LEAF - 1 - high, -1)  # those that are cut out
-        left = {part: replaced(target, *part) for part in parts.get(tuple(leaves), ())}
-        fitting = [part for part, rest in left.items() if not any(leaf in rest for leaf in leaves)]
-        renumbered = {LEAF - 1 - number: LEAF - number + len(leaves) - 2 for number in range(high, rule.arity)}
-        renumbered[NEW_LEAF] = LEAF - 1 - low
-        outer = [[(*source[:start], NEW_LEAF, *source[end:]) for start, end in spans], [left[part] for part in fitting]]
-        inner = [[source[start:end] for start, end in spans], [target[at : at + length] for at, length in fitting]]
-        moved = {leaf: leaf + low for leaf in leaves}
-        sides = [
-            [[tuple(numbers.get(label, label) for label in side) for side in each] for each in kind]
-            for kind, numbers in ((outer, renumbered), (inner, moved))
-        ]
-        bits = [np.array([[*map(side_bits, kind[at])] for kind in sides]) for at in (0, 1)]
-        hashes = [np.array([[*map(hash, kind[at])] for kind in sides], dtype=np.int64) for at in (0, 1)]
-        buckets = bucket(hashes[0][:, :, None], hashes[1][:, None, :])
-        yield Splits(tuple(spans), tuple(fitting), bits[0], bits[1], buckets)
+        # The leaves inside of the spans. A substring fits that has the same ones, if none of them is left outside.
+        leaves = range(LEAF - 1 - low, LEAF - 1 - high, -1)
+        outer_targets: dict[tuple[int, int], Labels] = {}
+        for substring in substrings_by_leaves.get(tuple(leaves), ()):
+            rest = replaced(target, *substring)
+            if not any(leaf in rest for leaf in leaves):
+                outer_targets[substring] = rest
+        # As rules the two are numbered from the left: in the outer one, the new leaf takes the first one's number and
+        # those behind it move up; the inner one's begin at 1.
+        outer_numbering = {LEAF - 1 - number: LEAF - 2 - number + len(leaves) for number in range(high, rule.arity)}
+        outer_numbering[NEW_LEAF] = LEAF - 1 - low
+        inner_numbering = {leaf: leaf + low for leaf in leaves}
+        outer = outer_sides(source, spans, outer_targets.values(), outer_numbering)
+        inner = inner_sides((source, target), spans, outer_targets, inner_numbering)
+        source_hashes = np.array([list(map(hash, outer.sources)), list(map(hash, inner.sources))], dtype=np.int64)
+        target_hashes = np.array([list(map(hash, outer.targets)), list(map(hash, inner.targets))], dtype=np.int64)
+        yield SplitTable(
+            spans=tuple(spans),
+            substrings=tuple(outer_targets),
+            source_bits=np.array([list(map(side_bits, outer.sources)), list(map(side_bits, inner.sources))]),
+            target_bits=np.array([list(map(side_bits, outer.targets)), list(map(side_bits, inner.targets))]),
+            buckets=bucket(source_hashes[:, :, None], target_hashes[:, None, :]),
+        )
 
 
 def bucket(sources: Int64Array, targets: Int64Array) -> Int32Array:
     """A small number for the hashes of rules' sides."""
-    mixed = (sources.astype(np.uint64) * MIXER + targets.astype(np.uint64)) * MIXER
+    mixed = (sources.astype(np.uint64) * FIBONACCI_FACTOR + targets.astype(np.uint64)) * FIBONACCI_FACTOR
     return (mixed >> np.uint64(64 - BUCKET_BITS)).astype(np.int32)
 
 
 def _spans(source: Labels, settings: SplitSettings) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """The spans that may be cut out, by the numbers of non-terminals before their starts and ends."""
+    """The spans that may be taken out, by the numbers of non-terminals before their starts and ends."""
     before = [0, *accumulate(label <= LEAF for label in source)]
     repeated, _ = _longest_repeated(source)
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    spans: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for start, end in combinations(range(len(source) + 1), 2):
         inner_arity = before[end] - before[start]
         is_trivial = end - start == len(source) or (end - start == 1 and inner_arity == 1)
         is_allowed = max(inner_arity, before[-1] - inner_arity + 1) <= settings.max_non_terminals
         if is_allowed and not is_trivial and end - start > repeated[start] and settings.is_balanced(source[start:end]):
-            found.setdefault((before[start], before[end]), []).append((start, end))
-    return found
+            spans.setdefault((before[start], before[end]), []).append((start, end))
+    return spans
 
 
-def _parts(target: Labels, settings: SplitSettings) -> dict[tuple[int, ...], list[tuple[int, int]]]:
-    """The parts that may be cut out, each once, by the non-terminals in them in their order."""
+def _substrings(target: Labels, settings: SplitSettings) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+    """The substrings that may be taken out, each once, by the non-terminals in them in their order."""
     anywhere, before = _longest_repeated(target)
     repeated = before if settings.repeated_targets else anywhere
-    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for place, shortest in enumerate(repeated):
-        for length in range(shortest + 1, len(target) - place + 1):
-            part = target[place : place + length]
-            is_bare = length == len(target) or (length == 1 and part[0] <= LEAF)
-            if settings.is_balanced(part) and (settings.bare_targets or not is_bare):
-                leaves = sorted({label for label in part if label <= LEAF}, reverse=True)
-                found.setdefault(tuple(leaves), []).append((place, length))
-    return found
+    substrings: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for position, shortest in enumerate(repeated):
+        for length in range(shortest + 1, len(target) - position + 1):
+            string = target[position : position + length]
+            is_bare = length == len(target) or (length == 1 and string[0] <= LEAF)
+            if settings.is_balanced(string) and (settings.bare_targets or not is_bare):
+                leaves = sorted({label for label in string if label <= LEAF}, reverse=True)
+                substrings.setdefault(tuple(leaves), []).append((position, length))
+    return substrings
 
 
 def _longest_repeated(labels: Labels) -> tuple[list[int], list[int]]:
-    """For each place the length of the longest string from there that occurs at another place, and at an earlier one.
+    """For each position the length of the longest string from there that occurs elsewhere, and further left.
 
     >>> _longest_repeated((7, 8, 7, 8, 9))
     ([2, 1, 2, 1, 0], [0, 0, 2, 1, 0])
     """
     array, common = np.array(labels), np.zeros(len(labels) + 1, dtype=np.int64)
     anywhere, before = [0] * len(labels), [0] * len(labels)
-    for place in range(len(labels) - 1, -1, -1):
-        common[:-1] = np.where(array == labels[place], common[1:] + 1, 0)  # with the string from each place on
-        before[place] = int(common[:place].max(initial=0))
-        anywhere[place] = max(before[place], int(common[place + 1 : -1].max(initial=0)))
+    for position in range(len(labels) - 1, -1, -1):
+        common[:-1] = np.where(array == labels[position], common[1:] + 1, 0)  # with the string from each position on
+        before[position] = int(common[:position].max(initial=0))
+        anywhere[position] = max(before[position], int(common[position + 1 : -1].max(initial=0)))
     return anywhere, before
 
 
 class SplitPool:
     """The splits of rules, of which the most promising become candidates first.
 
-    There may be millions of them, and few pay: the two parts of a split cost more than the rule, unless other rules
-    share one. So what is kept of a part is a hash, and for each hash the bits that all splits with such a part would
-    save together, which is a bound. Parts whose bound reaches a level are handed out, and the level sinks.
+    There may be millions of them, and few pay: the two factors of a split cost more than the rule, unless other rules
+    share one. So what is kept of a factor is a hash, and for each hash the bits that all splits with such a factor
+    would save together, which is a bound. Factors whose bound reaches a threshold are released, and it is lowered.
     """
 
     def __init__(self, settings: SplitSettings, side_bits: Callable[[Labels], float], least: float) -> None:
-        self.level = math.inf
+        self.threshold = math.inf
         self._settings, self._side_bits, self._least = settings, side_bits, least
-        self._splits: dict[LabelRule, list[Splits]] = {}
+        self._tables: dict[LabelRule, list[SplitTable]] = {}
         self._new: set[LabelRule] = set()
         self._saved = np.zeros(1 << BUCKET_BITS)
-        self._is_open = np.zeros(1 << BUCKET_BITS, dtype=np.bool_)
-        self._next = math.inf  # the best bound of those that have not been handed out
+        self._is_released = np.zeros(1 << BUCKET_BITS, dtype=np.bool_)
+        self._next = math.inf  # the best bound of those that have not been released
 
     def add(self, rule: LabelRule) -> None:
-        if rule not in self._splits:
-            self._splits[rule] = list(all_splits(rule, self._settings, self._side_bits))
+        if rule not in self._tables:
+            self._tables[rule] = list(all_splits(rule, self._settings, self._side_bits))
             self._new.add(rule)
-            self._count(rule, self._splits[rule], np.add)
+            self._count(rule, self._tables[rule], np.add)
 
     def remove(self, rule: LabelRule) -> None:
-        self._count(rule, self._splits.pop(rule), np.subtract)
+        self._count(rule, self._tables.pop(rule), np.subtract)
 
-    def _count(self, rule: LabelRule, found: Iterable[Splits], how: np.ufunc) -> None:
+    def _count(self, rule: LabelRule, tables: Iterable[SplitTable], how: np.ufunc) -> None:
         bits = self._side_bits(rule.source) + self._side_bits(rule.target)
-        for splits in found:
-            how.at(self._saved, splits.buckets, bits - splits.bits()[::-1])  # less what the other part costs
+        for table in tables:
+            how.at(self._saved, table.buckets, bits - table.bits()[::-1])  # less what the other factor costs
 
-    def open(self, rules: Iterable[LabelRule]) -> None:
-        """Hand out next whatever has one of `rules` for a part."""
+    def release(self, rules: Iterable[LabelRule]) -> None:
+        """Release next whatever has one of `rules` for a factor."""
         hashes = np.array([(hash(rule.leaf_source()), hash(rule.leaf_target())) for rule in rules], dtype=np.int64)
         self._saved[bucket(*hashes.reshape(-1, 2).T)] = np.inf
 
-    def sink(self) -> None:
-        self.level = max(self._least, self._next / 2) if self._next > self._least else self._least
+    def lower_threshold(self) -> None:
+        self.threshold = max(self._least, self._next / 2) if self._next > self._least else self._least
 
-    def handed_out(self) -> Iterator[tuple[LabelRule, LabelRule, LabelRule]]:
-        """A part, its companion and the rule that both derive, for all that are above the level now."""
+    def released(self) -> Iterator[tuple[LabelRule, LabelRule, LabelRule]]:
+        """A factor, the other one and the rule that both derive, for all that are above the threshold now."""
         opened, self._next = [], -math.inf
-        for rule, found in self._splits.items():
-            cuts: list[tuple[Cut, int]] = []
-            for splits in found:
-                bounds, is_open = self._saved[splits.buckets] - splits.bits(), self._is_open[splits.buckets]
-                reached = (bounds >= self.level - ROUNDING) & ~is_open
-                self._next = max(self._next, bounds[~reached & ~is_open].max(initial=-math.inf))
-                opened.append(splits.buckets[reached])
-                cuts += splits.cuts(rule, reached | is_open if rule in self._new else reached)
-            for cut, kind in sorted(cuts):
-                outer, inner = cut.outer(), cut.inner()
+        for rule, tables in self._tables.items():
+            pairs: list[tuple[SpanPair, int]] = []
+            for table in tables:
+                bounds, was_released = self._saved[table.buckets] - table.bits(), self._is_released[table.buckets]
+                is_reached = (bounds >= self.threshold - ROUNDING) & ~was_released
+                self._next = max(self._next, bounds[~is_reached & ~was_released].max(initial=-math.inf))
+                opened.append(table.buckets[is_reached])
+                pairs += table.pairs(rule, is_reached | was_released if rule in self._new else is_reached)
+            for pair, factor in sorted(pairs):
+                outer, inner = pair.outer(), pair.inner()
                 assert outer is not None, "only splits into two rules are kept"
                 assert inner is not None, "only splits into two rules are kept"
-                has_slots = self._settings.allows(outer) and self._settings.allows(inner)  # all of each on both sides
-                if has_slots and cut.composes(self._settings, outer, inner):
-                    yield (outer, inner, rule) if kind == 0 else (inner, outer, rule)
-        self._is_open[np.concatenate([*opened, np.zeros(0, dtype=np.int32)])] = True
+                has_placeholders = self._settings.allows(outer) and self._settings.allows(inner)  # on both sides
+                if has_placeholders and pair.composes(self._settings, outer, inner):
+                    yield (outer, inner, rule) if factor == OUTER else (inner, outer, rule)
+        self._is_released[np.concatenate([*opened, np.zeros(0, dtype=np.int32)])] = True
         self._new.clear()
 
 
-PAIRS, STATES, FOUND, OUT_OF_ROOM = range(4)  # what CandidateWorkspace.used counts
+# The counters of a CandidateWorkspace.
+CANDIDATE_PAIRS, CANDIDATE_STATES, CANDIDATE_ROWS, CANDIDATES_FULL = range(4)
 INSIDE, OUTSIDE = range(2)
 
 
@@ -353,122 +415,125 @@ class CandidateWorkspace(NamedTuple):
 
     used: Int64Array
     cells: Int32Array  # (n + 1, n + 1): node of a span, or NOTHING
-    pairs: Int32Array  # (room, 4): needed pairs as start, end, place, length
+    pairs: Int32Array  # (capacity, 4): needed pairs as start, end, position, length
     newest_pair: Int32Array  # (n + 1, n + 1): newest needed pair over a span
     older_pair: Int32Array  # per needed pair: the one before it over the same span
     trie_nodes: Int32Array  # per state of a rule that is being laid over a span: its trie node
     positions: Int32Array  # per state: how far it has read
     counts: Int32Array  # per state: how many non-terminals it has passed
     holes: Int32Array  # per state: which of them is the hole, or NOTHING
-    bounds: Int32Array  # (room, 2 K): per state: start and end of each of its non-terminals
+    bounds: Int32Array  # (capacity, 2 K): per state: start and end of each of its non-terminals
     spans: Int32Array  # (2 K,): those of the state being solved
-    found: Int32Array  # (room, 5): INSIDE or OUTSIDE, start, end, place, length
+    rows: Int32Array  # (capacity, 5): INSIDE or OUTSIDE, start, end, position, length
 
 
-def candidate_workspace(longest: int, max_arity: int, room: int) -> CandidateWorkspace:
-    """Scratch arrays for rules with at most `longest` source symbols, with `room` for pairs, states and findings."""
+def candidate_workspace(longest: int, max_arity: int, capacity: int) -> CandidateWorkspace:
+    """Scratch arrays for rules with at most `longest` source symbols, for so many pairs, states and findings."""
     return CandidateWorkspace(
         used=np.zeros(4, dtype=np.int64),
         cells=ints(longest + 1, longest + 1),
-        pairs=ints(room, 4),
+        pairs=ints(capacity, 4),
         newest_pair=ints(longest + 1, longest + 1),
-        older_pair=ints(room),
-        trie_nodes=ints(room),
-        positions=ints(room),
-        counts=ints(room),
-        holes=ints(room),
-        bounds=ints(room, 2 * max_arity),
+        older_pair=ints(capacity),
+        trie_nodes=ints(capacity),
+        positions=ints(capacity),
+        counts=ints(capacity),
+        holes=ints(capacity),
+        bounds=ints(capacity, 2 * max_arity),
         spans=ints(2 * max_arity),
-        found=ints(room, 5),
+        rows=ints(capacity, 5),
     )
 
 
 @inlined
-def _find(kind: int, start: int, end: int, place: int, length: int, work: CandidateWorkspace) -> None:
-    at = work.used[FOUND]
-    if at == len(work.found):
-        work.used[OUT_OF_ROOM] = 1
+def _append_row(kind: int, start: int, end: int, position: int, length: int, work: CandidateWorkspace) -> None:
+    at = work.used[CANDIDATE_ROWS]
+    if at == len(work.rows):
+        work.used[CANDIDATES_FULL] = 1
         return
-    row = work.found[at]
-    row[0], row[1], row[2], row[3], row[4] = kind, start, end, place, length
-    work.used[FOUND] += 1
+    row = work.rows[at]
+    row[0], row[1], row[2], row[3], row[4] = kind, start, end, position, length
+    work.used[CANDIDATE_ROWS] += 1
 
 
 @inlined
-def _need(start: int, end: int, place: int, length: int, work: CandidateWorkspace) -> None:
+def _add_outside_pair(start: int, end: int, position: int, length: int, work: CandidateWorkspace) -> None:
     """Note that a pair is needed, if it was not yet."""
     pair = work.newest_pair[start, end]
     while pair != NOTHING:
-        if work.pairs[pair, 2] == place and work.pairs[pair, 3] == length:
+        if work.pairs[pair, 2] == position and work.pairs[pair, 3] == length:
             return
         pair = work.older_pair[pair]
-    pair = work.used[PAIRS]
+    pair = work.used[CANDIDATE_PAIRS]
     if pair == len(work.pairs):
-        work.used[OUT_OF_ROOM] = 1
+        work.used[CANDIDATES_FULL] = 1
         return
     row = work.pairs[pair]
-    row[0], row[1], row[2], row[3] = start, end, place, length
+    row[0], row[1], row[2], row[3] = start, end, position, length
     work.older_pair[pair] = work.newest_pair[start, end]
     work.newest_pair[start, end] = pair
-    work.used[PAIRS] += 1
+    work.used[CANDIDATE_PAIRS] += 1
 
 
 @inlined
 def _push(trie_node: int, position: int, count: int, hole: int, work: CandidateWorkspace) -> None:
     """A new state on the stack, whose non-terminals lie over `spans`."""
-    state = work.used[STATES]
+    state = work.used[CANDIDATE_STATES]
     if state == len(work.trie_nodes):
-        work.used[OUT_OF_ROOM] = 1
+        work.used[CANDIDATES_FULL] = 1
         return
     work.trie_nodes[state], work.positions[state] = trie_node, position
     work.counts[state], work.holes[state] = count, hole
     for at in range(2 * count):
         work.bounds[state, at] = work.spans[at]
-    work.used[STATES] += 1
+    work.used[CANDIDATE_STATES] += 1
 
 
 @inlined
 def _hole_length(rule: int, hole: int, length: int, grammar: GrammarArrays, goals: GoalWorkspace) -> int:
     """How long the hole's part must be for the rule to yield `length` tokens, or NOTHING if no length will do."""
     holes = 0
-    for at in range(grammar.first_target[rule], grammar.first_target[rule + 1]):
-        symbol = grammar.targets[at]
+    for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
+        symbol = grammar.targets.values[at]
         if symbol >= 0:
             length -= 1
         elif -symbol - 1 == hole:
             holes += 1
         else:
-            length -= goals.lengths[goals.picked[-symbol - 1]]
+            length -= goals.lengths[goals.chosen_goals[-symbol - 1]]
     return length // holes if length > 0 and length % holes == 0 else NOTHING
 
 
 @inlined
-def _hole_place(
-    rule: int, hole: int, size: int, place: int, target: Int32Array, grammar: GrammarArrays, goals: GoalWorkspace
+def _hole_position(
+    rule: int, hole: int, size: int, position: int, target: Int32Array, grammar: GrammarArrays, goals: GoalWorkspace
 ) -> int:
-    """Lay the rule over the target from `place` on; where the hole falls first, or NOTHING if it does not fit."""
+    """Lay the rule over the target from `position` on; where the hole falls first, or NOTHING if it does not fit."""
     found = NOTHING
-    for at in range(grammar.first_target[rule], grammar.first_target[rule + 1]):
-        symbol = grammar.targets[at]
+    for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
+        symbol = grammar.targets.values[at]
         if symbol >= 0:
-            if target[place] != symbol:
+            if target[position] != symbol:
                 return NOTHING
-            place += 1
+            position += 1
             continue
         part, length = found, size
         if -symbol - 1 != hole:
-            part, length = goals.places[goals.picked[-symbol - 1]], goals.lengths[goals.picked[-symbol - 1]]
+            part, length = (
+                goals.positions[goals.chosen_goals[-symbol - 1]],
+                goals.lengths[goals.chosen_goals[-symbol - 1]],
+            )
         elif found == NOTHING:
-            found = part = place
+            found = part = position
         for offset in range(length):
-            if target[part + offset] != target[place + offset]:
+            if target[part + offset] != target[position + offset]:
                 return NOTHING
-        place += length
+        position += length
     return found
 
 
 @inlined
-def _solve(
+def _solve_hole(
     rule: int,
     hole: int,
     pair: int,
@@ -481,19 +546,19 @@ def _solve(
     arity = grammar.arities[rule]
     for at in range(arity):
         goals.nodes[at] = NOTHING if at == hole else work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
-    more = pick_first(arity, goals)
-    while more and not work.used[OUT_OF_ROOM]:
+    more = choose_first(arity, goals)
+    while more and not work.used[CANDIDATES_FULL]:
         length = _hole_length(rule, hole, work.pairs[pair, 3], grammar, goals)
         if length != NOTHING:
-            place = _hole_place(rule, hole, length, work.pairs[pair, 2], target, grammar, goals)
-            if place != NOTHING:
-                first = find_run(target[place : place + length], target, 0) - length
-                _need(work.spans[2 * hole], work.spans[2 * hole + 1], first, length, work)
-        more = pick_next(arity, goals)
+            position = _hole_position(rule, hole, length, work.pairs[pair, 2], target, grammar, goals)
+            if position != NOTHING:
+                first = find_run(target[position : position + length], target, 0) - length
+                _add_outside_pair(work.spans[2 * hole], work.spans[2 * hole + 1], first, length, work)
+        more = choose_next(arity, goals)
 
 
 @inlined
-def _cover(
+def _expand_outside_pair(
     pair: int,
     source: Int32Array,
     target: Int32Array,
@@ -503,11 +568,11 @@ def _cover(
 ) -> None:
     """Lay every rule over a needed pair, one non-terminal left open."""
     start, end = work.pairs[pair, 0], work.pairs[pair, 1]
-    work.used[STATES] = 0
-    _push(ROOT, start, 0, NOTHING, work)
-    while work.used[STATES] > 0 and not work.used[OUT_OF_ROOM]:
-        state = work.used[STATES] - 1
-        work.used[STATES] = state
+    work.used[CANDIDATE_STATES] = 0
+    _push(TRIE_ROOT, start, 0, NOTHING, work)
+    while work.used[CANDIDATE_STATES] > 0 and not work.used[CANDIDATES_FULL]:
+        state = work.used[CANDIDATE_STATES] - 1
+        work.used[CANDIDATE_STATES] = state
         trie_node, position = work.trie_nodes[state], work.positions[state]
         count, hole = work.counts[state], work.holes[state]
         for at in range(2 * count):
@@ -516,7 +581,7 @@ def _cover(
             last = grammar.trie.first_item[trie_node + 1] if hole != NOTHING else 0
             for rule in grammar.trie.items[grammar.trie.first_item[trie_node] : last]:
                 if grammar.active[rule]:
-                    _solve(rule, hole, pair, target, grammar, goals, work)
+                    _solve_hole(rule, hole, pair, target, grammar, goals, work)
             continue
         behind = successor(grammar.trie, trie_node, source[position])
         if behind != NOWHERE:
@@ -536,21 +601,23 @@ def _cover(
 @unmanaged_kernel
 def fill_candidates(
     begin: int,
-    sides: EncodedPairs,
+    sources: Ragged,
+    targets: Ragged,
     grammar: GrammarArrays,
-    charts: Graphs,
+    charts: Hypergraph,
     goals: GoalWorkspace,
     work: CandidateWorkspace,
-    first_found: Int64Array,
+    first_row: Int64Array,
     out: Int32Array,
 ) -> int:
     """Pass over the rules from `begin` on; returns the first one that did not fit, or their number.
 
-    What is found for rule r lands in rows first_found[r]:first_found[r + 1] of `out`.
+    What is found for rule r lands in rows first_row[r]:first_row[r + 1] of `out`.
     """
-    for rule in range(begin, len(sides.first_source) - 1):
-        source = sides.sources[sides.first_source[rule] : sides.first_source[rule + 1]]
-        target = sides.targets[sides.first_target[rule] : sides.first_target[rule + 1]]
+    rules = len(sources.offsets) - 1
+    for rule in range(begin, rules):
+        source = sources.values[sources.offsets[rule] : sources.offsets[rule + 1]]
+        target = targets.values[targets.offsets[rule] : targets.offsets[rule + 1]]
         first, count = charts.first_node[rule], len(source)
         work.used[:] = 0
         if not find_goals(rule, target, False, grammar, charts, goals):
@@ -558,26 +625,26 @@ def fill_candidates(
         work.cells[: count + 1, : count + 1] = NOTHING
         for node in range(first, charts.first_node[rule + 1]):
             work.cells[charts.starts[node], charts.ends[node]] = node - first
-        for goal in range(goals.used[0]):  # inside: every derivable pair but the whole source and lone leaves
+        for goal in range(goals.used[GOALS]):  # inside: every derivable pair but the whole source and lone leaves
             node = first + goals.owners[goal]
             start, end = charts.starts[node], charts.ends[node]
             is_leaf = end == start + 1 and source[start] <= LEAF
             if end - start < count and not is_leaf:
-                _find(INSIDE, start, end, goals.places[goal], goals.lengths[goal], work)
+                _append_row(INSIDE, start, end, goals.positions[goal], goals.lengths[goal], work)
         work.newest_pair[: count + 1, : count + 1] = NOTHING
-        _need(0, count, 0, len(target), work)
+        _add_outside_pair(0, count, 0, len(target), work)
         pair = 0
-        while pair < work.used[PAIRS] and not work.used[OUT_OF_ROOM]:  # outside
-            _cover(pair, source, target, grammar, goals, work)
+        while pair < work.used[CANDIDATE_PAIRS] and not work.used[CANDIDATES_FULL]:  # outside
+            _expand_outside_pair(pair, source, target, grammar, goals, work)
             pair += 1
-        for pair in range(1, work.used[PAIRS]):
+        for pair in range(1, work.used[CANDIDATE_PAIRS]):
             needed = work.pairs[pair]
-            _find(OUTSIDE, needed[0], needed[1], needed[2], needed[3], work)
-        at = first_found[rule]
-        if work.used[OUT_OF_ROOM] or at + work.used[FOUND] > len(out):
+            _append_row(OUTSIDE, needed[0], needed[1], needed[2], needed[3], work)
+        at = first_row[rule]
+        if work.used[CANDIDATES_FULL] or at + work.used[CANDIDATE_ROWS] > len(out):
             return rule
-        for row in range(work.used[FOUND]):
+        for row in range(work.used[CANDIDATE_ROWS]):
             for column in range(5):
-                out[at + row, column] = work.found[row, column]
-        first_found[rule + 1] = at + work.used[FOUND]
-    return len(sides.first_source) - 1
+                out[at + row, column] = work.rows[row, column]
+        first_row[rule + 1] = at + work.used[CANDIDATE_ROWS]
+    return rules

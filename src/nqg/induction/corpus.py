@@ -12,18 +12,19 @@ from itertools import product, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.chart import SHOWN_TOKENS, EncodedBatch, charts, goal_charts
+from nqg.grammar.chart import SHOWN_TOKENS, charts, goal_charts
 from nqg.grammar.encoding import NT
 from nqg.grammar.grammar import Grammar, Rule
-from nqg.grammar.hypergraph import NO_ROOT, ranges
-from nqg.grammar.type_inference import is_balanced
+from nqg.grammar.hypergraph import NO_ROOT
+from nqg.grammar.ragged import Ragged
 from nqg.induction.description_length import LabelRule, Labels
+from nqg.text.brackets import is_balanced
 
 Mask = NDArray[np.bool_]
-MOST_TOKENS = 500  # on a side of an example: charts and candidates take time with its square and more
+MAX_TOKENS_A_SIDE = 500  # on a side of an example: charts and candidates take time with its square and more
 LEAST_GIVEN_WORD = 0.75  # a word that means a token rarely occurs without it
 LEAST_GIVEN_TOKEN = 0.25  # but several words, or forms of one, may mean it
 LEAST_ALIKE = 0.25  # of a word's examples have a token that begins like it: a word may mean several
@@ -43,9 +44,11 @@ def shortest_first(examples: Iterable[Example], count: int | None = None) -> lis
         rank = (-len(example.source_tokens), -position)
         if not all(pair):
             raise NqgError(f"{example} has an empty side; a rule needs words on both")
-        if (longest := max(map(len, pair))) > MOST_TOKENS:
+        if (longest := max(map(len, pair))) > MAX_TOKENS_A_SIDE:
             start = " ".join(example.source_tokens[:SHOWN_TOKENS])
-            raise NqgError(f"example '{start} …' has {longest:,} tokens on a side; expected at most {MOST_TOKENS:,}")
+            raise NqgError(
+                f"example '{start} …' has {longest:,} tokens on a side; expected at most {MAX_TOKENS_A_SIDE:,}"
+            )
         if pair in kept or (len(kept) >= most and rank < worst_first[0][0]):
             continue  # what was dropped before ranks below all that are kept, and its repetitions too
         kept[pair] = example
@@ -56,13 +59,14 @@ def shortest_first(examples: Iterable[Example], count: int | None = None) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class CommonAffix:
     """How all targets begin and end, brackets matched: `answer (` and `)`.
 
-    >>> frame = Frame.of([Example("a lake", "answer ( largest ( lake ) )"), Example("rivers", "answer ( river )")])
-    >>> frame
-    Frame(opening=('answer', '('), closing=(')',))
-    >>> frame.taken_off(Example("rivers", "answer ( river )")).target
+    >>> examples = [Example("a lake", "answer ( largest ( lake ) )"), Example("rivers", "answer ( river )")]
+    >>> affix = CommonAffix.of(examples)
+    >>> affix
+    CommonAffix(opening=('answer', '('), closing=(')',))
+    >>> affix.strip(Example("rivers", "answer ( river )")).target
     'river'
     """
 
@@ -70,10 +74,10 @@ class Frame:
     closing: tuple[str, ...]
 
     @classmethod
-    def of(cls, examples: Sequence[Example]) -> Frame | None:
+    def of(cls, examples: Sequence[Example]) -> CommonAffix | None:
         """The longest that leaves something of every target, of equally long ones that with the longer beginning."""
         ends: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = (set(), set())  # the first and the last in order
-        shortest = MOST_TOKENS
+        shortest = MAX_TOKENS_A_SIDE
         for example in examples:
             target = example.target_tokens
             shortest = min(shortest, len(target))
@@ -90,11 +94,11 @@ class Frame:
                 return cls(target[:left], target[len(target) - right :])
         return None
 
-    def taken_off(self, example: Example) -> Example:
+    def strip(self, example: Example) -> Example:
         inner = example.target_tokens[len(self.opening) : len(example.target_tokens) - len(self.closing)]
         return replace(example, target=" ".join(inner))
 
-    def put_on(self, example: Example) -> Example:
+    def restore(self, example: Example) -> Example:
         return replace(example, target=" ".join((*self.opening, *example.target_tokens, *self.closing)))
 
 
@@ -195,38 +199,29 @@ def _is_word(token: str) -> bool:
 class EncodedExamples:
     """Pairs in numbers, end to end."""
 
-    sources: EncodedBatch
-    targets: EncodedBatch
+    sources: Ragged
+    targets: Ragged
 
     @classmethod
     def of(cls, pairs: Sequence[LabelRule]) -> EncodedExamples:
-        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        return cls(EncodedBatch.of_labels(sources), EncodedBatch.of_labels(targets))
+        return cls(Ragged.of(pair.source for pair in pairs), Ragged.of(pair.target for pair in pairs))
 
     def __len__(self) -> int:
-        return len(self.sources)
+        return self.sources.rows
 
     def pair(self, number: int) -> LabelRule:
         """An example as a rule of its own."""
-        ends = (batch.tokens[slice(*batch.first_token[number : number + 2])] for batch in (self.sources, self.targets))
-        return LabelRule(*(tuple(tokens.tolist()) for tokens in ends))
+        return LabelRule(tuple(self.sources.row(number).tolist()), tuple(self.targets.row(number).tolist()))
 
     def touched_by(self, rules: Iterable[LabelRule]) -> Mask:
         """The examples in whose derivations one of `rules` could take part: its words stand there in that order."""
         touched = np.zeros(len(self), dtype=np.bool_)
         for rule in rules:
-            _mark_matches(np.array(rule.source, np.int32), self.sources.first_token, self.sources.tokens, touched)
+            _mark_matches(np.array(rule.source, np.int32), self.sources, touched)
         return touched
 
-    def select(self, numbers: Int64Array) -> tuple[EncodedBatch, EncodedBatch]:
-        return _select(self.sources, numbers), _select(self.targets, numbers)
-
-
-def _select(batch: EncodedBatch, numbers: Int64Array) -> EncodedBatch:
-    sizes = np.diff(batch.first_token)[numbers]
-    firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    tokens: Int32Array = batch.tokens[ranges(batch.first_token[numbers].astype(np.int64), sizes.astype(np.int64))]
-    return EncodedBatch(firsts, tokens)
+    def select(self, numbers: Int64Array) -> EncodedExamples:
+        return EncodedExamples(self.sources.select(numbers), self.targets.select(numbers))
 
 
 @inlined
@@ -261,7 +256,8 @@ def _matches(pattern: Int32Array, sentence: Int32Array) -> bool:
 
 
 @unmanaged_kernel
-def _mark_matches(pattern: Int32Array, first_token: Int32Array, tokens: Int32Array, touched: Mask) -> None:
+def _mark_matches(pattern: Int32Array, sentences: Ragged, touched: Mask) -> None:
     """Mark the sentences that hold the pattern, every non-terminal standing for at least one token."""
     for sentence in range(len(touched)):
-        touched[sentence] |= _matches(pattern, tokens[first_token[sentence] : first_token[sentence + 1]])
+        tokens = sentences.values[sentences.offsets[sentence] : sentences.offsets[sentence + 1]]
+        touched[sentence] |= _matches(pattern, tokens)

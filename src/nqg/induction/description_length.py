@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.arrays import FloatArray
-from nqg.grammar.chart import EncodedBatch, log_counts
+from nqg.grammar.chart import encoded_charts, encoded_goals
 from nqg.grammar.encoding import LEAF, NT, GrammarArrays
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols
+from nqg.grammar.ragged import Ragged
+from nqg.grammar.semirings import log_derivation_counts
 from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
@@ -78,6 +80,10 @@ class TerminalVocabulary:
     def labels(self, tokens: Iterable[str]) -> Labels:
         return tuple(self.numbers[token] for token in tokens)
 
+    def pair(self, example: Example) -> LabelRule:
+        """An example as a rule of its own."""
+        return LabelRule(self.labels(example.source_tokens), self.labels(example.target_tokens))
+
     def label_rule(self, rule: Rule) -> LabelRule:
         """`rule` in numbers; a terminal that the vocabulary does not have is a KeyError."""
         numbers = self.numbers
@@ -134,16 +140,19 @@ def grammar_bits(grammar: Grammar, settings: InductionSettings) -> float:
 def description_length(grammar: Grammar, examples: Sequence[Example], settings: InductionSettings) -> DescriptionLength:
     """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
     pairs = list(dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples))
-    sources, targets = (EncodedBatch.of(grammar.encoded, [pair[side] for pair in pairs]) for side in (0, 1))
-    term = fitted_data_bits if settings.fitted else data_bits
-    bits = term(grammar.encoded.arrays, sources, targets)
+    sources = grammar.encoded.encode([source for source, _ in pairs])
+    targets = grammar.encoded.encode([target for _, target in pairs])
+    data_term = fitted_data_bits if settings.fitted else data_bits
+    bits = data_term(grammar.encoded.arrays, sources, targets)
     return DescriptionLength(grammar_bits(grammar, settings), float(bits.sum()))
 
 
-def data_bits(grammar: GrammarArrays, sources: EncodedBatch, targets: EncodedBatch) -> FloatArray:
+def data_bits(grammar: GrammarArrays, sources: Ragged, targets: Ragged) -> FloatArray:
     """For each pair the bits that tell which of the source's derivations yield its target: log2 |Z_x*| / |Z_xy|."""
-    everything, right = log_counts(grammar, sources, targets)
-    some = np.isfinite(right)
-    bits = np.full(len(right), np.inf)
-    bits[some] = (everything[some] - right[some]) / np.log(2)
+    full = encoded_charts(grammar, sources)
+    log_full = log_derivation_counts(full)
+    log_goal = log_derivation_counts(encoded_goals(grammar, full, targets))
+    bits = np.full(len(log_goal), np.inf)
+    is_derivable = np.isfinite(log_goal)
+    bits[is_derivable] = (log_full[is_derivable] - log_goal[is_derivable]) / np.log(2)
     return bits

@@ -6,16 +6,13 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, check_arity
-from nqg.grammar.slots import slot_of
-from nqg.grammar.target_grammar import TargetGrammar
-from nqg.grammar.types import Signatures
 from nqg.induction.candidates import SplitSettings
 from nqg.induction.corpus import (
+    CommonAffix,
     EncodedExamples,
-    Frame,
     is_cognate,
     lexical_rules,
     shared_strings,
@@ -23,12 +20,14 @@ from nqg.induction.corpus import (
     underivable,
 )
 from nqg.induction.description_length import DescriptionLength, LabelRule, Labels, TerminalVocabulary
-from nqg.induction.search import Move, Phase, Search
+from nqg.induction.search import Phase, Search
 from nqg.induction.settings import InductionSettings
+from nqg.slots.delexicalize import slot_of
+from nqg.types.target_grammar import TargetGrammar
+from nqg.types.tree_automaton import Signatures
 
-BRACKETS = (("(", ")"),)
-PART_SIZE = 4096  # examples that are checked at once
-FOREIGN = "the steps are not from these examples and settings"
+BALANCED_BRACKETS = (("(", ")"),)
+CHECKED_AT_ONCE = 4096  # examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,9 @@ class InductionStep:
 
 
 class Induction:
-    """A search that can be watched, stopped at any step, and resumed from its steps.
+    """A search that can be watched, and stopped at any step.
 
-    Examples that are not searched stay where they are: a `MappedExamples` is never in memory as a whole. With a
-    `target_grammar`, the search proposes only rules whose targets can be a part of legal programs.
+    With a `target_grammar`, the search proposes only rules whose targets can be a part of legal programs.
     """
 
     def __init__(
@@ -62,66 +60,82 @@ class Induction:
         self._seeds = list(seed_rules)
         self._target_grammar = target_grammar
         self._types = Signatures.shared(target_grammar) if target_grammar else None
-        lexicon = lexical_rules(self._examples) if self.settings.lexical else []
-        fitting = (rule for rule in lexicon if self._types is None or self._types.fits(rule.target))
-        self._lexicon = [rule for rule in fitting if not any(map(slot_of, (*rule.source, *rule.target)))]
+        self._lexicon: list[Rule] = []
+        for rule in lexical_rules(self._examples) if self.settings.lexical else []:
+            is_fitting = self._types is None or self._types.fits(rule.target)
+            if is_fitting and not any(map(slot_of, (*rule.source, *rule.target))):
+                self._lexicon.append(rule)
         for rule in self._seeds:
             check_arity(rule, self.settings.max_non_terminals)
         self._sample: list[Example] = []
         self._stage = 0
         self._evaluations = 0  # of searches that were begun again
-        self._frame = Frame.of(self._examples) if self.settings.frame else None  # which targets are searched without
+        # What all targets begin and end with: they are searched without it first.
+        self._affix = CommonAffix.of(self._examples) if self.settings.frame else None
         sample = shortest_first(map(self._searched, self._examples), self.settings.shortest)
         if not sample:
             raise NqgError("there are no examples to learn from")
         known = Grammar.of(self._seeds, self.settings.max_non_terminals)
-        derived = {*sample}.difference(_underivable_parts(known, sample)) if self._seeds else set()
+        derived = {*sample}.difference(_underivable(known, sample)) if self._seeds else set()
         self._begin(sample, self._seeds, derived)
 
     def _begin(self, examples: Sequence[Example], rules: Iterable[Rule], derived: Container[Example] = ()) -> None:
         """Begin a search with `rules`, and one for each of `examples` not `derived`; all of them join the sample."""
-        settings = self.settings
         self._sample += examples
-        self._vocabulary = vocabulary = TerminalVocabulary.of(self._sample, [*self._seeds, *self._lexicon])
-        pairs = [
-            LabelRule(vocabulary.labels(example.source_tokens), vocabulary.labels(example.target_tokens))
-            for example in self._sample
-        ]
-        joined = zip(pairs[len(pairs) - len(examples) :], examples, strict=True)
-        new = [pair for pair, example in joined if example not in derived]
-        shared = (string for pair in new if settings.identity_rules for string in shared_strings(*pair))
-        types = self._types
-        identities = (each for each in shared if types is None or types.fits(vocabulary.symbols(each)))
-        lexicon = {
-            vocabulary.label_rule(rule): is_cognate(*map(str, (*rule.source, *rule.target))) for rule in self._lexicon
-        }
-        words = {word for pair in new for word in pair.source}
-        first_rules = [
-            *new,
-            *(LabelRule(string, string) for string in identities),
-            *(rule for rule in lexicon if words.issuperset(rule.source)),
-            *map(vocabulary.label_rule, rules),
-        ]
-        numbers, absent = vocabulary.numbers, len(vocabulary.numbers)  # neither a terminal's nor a non-terminal's
-        brackets = [pair for pair in BRACKETS if settings.balanced and numbers.keys() & set(pair)]
-        splits = SplitSettings(
-            settings.repeated_targets,
-            settings.max_non_terminals,
-            tuple((numbers.get(opening, absent), numbers.get(closing, absent)) for opening, closing in brackets),
-            settings.bare_targets,
-            frozenset(number for token, number in numbers.items() if slot_of(token)),
-            None if types is None else self._composes(types),
+        self._vocabulary = TerminalVocabulary.of(self._sample, [*self._seeds, *self._lexicon])
+        new = [self._vocabulary.pair(example) for example in examples if example not in derived]
+        # Lexical rules, and whether they stay although no example needs them.
+        lexicon: dict[LabelRule, bool] = {}
+        for rule in self._lexicon:
+            lexicon[self._vocabulary.label_rule(rule)] = is_cognate(str(rule.source[0]), str(rule.target[0]))
+        first_rules = dict.fromkeys(
+            [
+                *new,
+                *self._identity_rules(new),
+                *_lexical_rules_of(new, lexicon),
+                *(self._vocabulary.label_rule(rule) for rule in rules),
+            ]
         )
-        self._search = Search(EncodedExamples.of(pairs), dict.fromkeys(first_rules), settings, splits, lexicon)
+        corpus = EncodedExamples.of([self._vocabulary.pair(example) for example in self._sample])
+        self._search = Search(corpus, first_rules, self.settings, self._split_settings(), lexicon)
+
+    def _identity_rules(self, pairs: Iterable[LabelRule]) -> Iterator[LabelRule]:
+        """A rule for each string that a source and its target share, if it can be a part of legal programs."""
+        if not self.settings.identity_rules:
+            return
+        for source, target in pairs:
+            for string in shared_strings(source, target):
+                if self._types is None or self._types.fits(self._vocabulary.symbols(string)):
+                    yield LabelRule(string, string)
+
+    def _split_settings(self) -> SplitSettings:
+        """Which rules may be split off, in the numbers of the vocabulary."""
+        numbers, brackets = self._vocabulary.numbers, []
+        absent = len(numbers)  # neither a terminal's number nor a non-terminal's
+        if self.settings.balanced:
+            for opening, closing in BALANCED_BRACKETS:
+                if opening in numbers or closing in numbers:
+                    brackets.append((numbers.get(opening, absent), numbers.get(closing, absent)))
+        return SplitSettings(
+            repeated_targets=self.settings.repeated_targets,
+            max_non_terminals=self.settings.max_non_terminals,
+            brackets=tuple(brackets),
+            bare_targets=self.settings.bare_targets,
+            placeholders=frozenset(number for token, number in numbers.items() if slot_of(token)),
+            composes=None if self._types is None else self._composes(self._types),
+        )
 
     def _composes(self, types: Signatures) -> Callable[[Labels, int, Labels], bool]:
         """Whether a target in numbers can stand for a non-terminal of another one in legal programs."""
         symbols = self._vocabulary.symbols
-        parts = cache(lambda target: types.parts(symbols(target)))
-        parts_of = cache(lambda hole, target: types.parts_of(NonTerminal(hole), symbols(target)))
-        return lambda outer, hole, inner: (
-            bool(parts(inner)) and any(map(parts(inner).issuperset, parts_of(hole, outer)))
-        )
+        parts = cache(lambda target: types.fragments(symbols(target)))
+        parts_of = cache(lambda hole, target: types.argument_fragments(NonTerminal(hole), symbols(target)))
+
+        def composes(outer: Labels, hole: int, inner: Labels) -> bool:
+            inner_parts = parts(inner)
+            return bool(inner_parts) and any(inner_parts.issuperset(needed) for needed in parts_of(hole, outer))
+
+        return composes
 
     @property
     def length(self) -> DescriptionLength:
@@ -160,27 +174,28 @@ class Induction:
                     rules=self.searched_rules,
                     length=self.length,
                 )
-            if (widening := self._widen(self._examples) or self._put_in_frame()) is None:
+            widening = self._widen() or self._restore_affix()
+            if widening is None:
                 return
             yield widening
 
-    def _widen(self, examples: Sequence[Example]) -> InductionStep | None:
+    def _widen(self) -> InductionStep | None:
         """Take as many examples again into the sample, the shortest of those that the rules do not derive."""
         if self._stage == self.settings.stages or self.settings.shortest is None:
             return None
         grammar = Grammar.of(self._rules(), self.settings.max_non_terminals)
-        missing = shortest_first(_underivable_parts(grammar, examples, self._searched), len(self._sample))
+        missing = shortest_first(_underivable(grammar, self._examples, self._searched), len(self._sample))
         if not missing:
             return None
         self._stage += 1
         return self._begun_again(Phase.SAMPLING, missing)
 
-    def _put_in_frame(self) -> InductionStep | None:
+    def _restore_affix(self) -> InductionStep | None:
         """Go on with whole targets, and with the rules for what is inside them."""
-        if self._frame is None:
+        if self._affix is None:
             return None
-        whole = [self._frame.put_on(example) for example in self._sample]
-        self._sample, self._frame = [], None
+        whole = [self._affix.restore(example) for example in self._sample]
+        self._sample, self._affix = [], None
         return self._begun_again(Phase.FRAMING, whole)
 
     def _begun_again(self, phase: Phase, examples: Sequence[Example]) -> InductionStep:
@@ -198,41 +213,20 @@ class Induction:
             length=after,
         )
 
-    def replay(self, steps: Iterable[InductionStep]) -> None:
-        """Make the steps of an earlier run on the same examples, without searching for them."""
-        for step in steps:
-            if step.phase in (Phase.SAMPLING, Phase.FRAMING):
-                joined = {*step.added}
-                more = [each for each in self._examples if _own_rule(self._searched(each)) in joined]
-                widening = self._widen(more) if step.phase is Phase.SAMPLING else self._put_in_frame()
-                if widening is None or widening.added != step.added:
-                    raise NqgError(f"{FOREIGN}: another sample was searched")
-                continue
-            try:
-                added = tuple(map(self._vocabulary.label_rule, step.added))
-                removed = tuple(map(self._vocabulary.label_rule, step.removed))
-            except KeyError as error:
-                raise NqgError(f"{FOREIGN}: no example has the word {error}") from error
-            for rule in removed:
-                if rule not in self._search.rules:
-                    raise NqgError(f"{FOREIGN}: rule '{self._vocabulary.rule(rule)}' is removed but not there")
-            self._search.note(Move(step.phase, added, removed, step.saved.grammar_bits, step.saved.data_bits))
-        self._search.refresh()
-
     @property
     def grammar(self) -> Grammar:
         """The rules so far, and a rule for each example that they do not derive.
 
         Such an example was left out of the search or, with a target grammar, has lost its last well-typed derivation:
-        a step looks at the types of the rules that it cuts, not at all of the derivations that they take part in.
+        a step looks at the types of the rules that it splits, not at all of the derivations that they take part in.
         """
         rules = self._rules()
-        if self.settings.shortest is not None or self._frame is not None:
-            found = Grammar.of(rules, self.settings.max_non_terminals)
-            rules += map(_own_rule, _underivable_parts(found, self._examples))
+        if self.settings.shortest is not None or self._affix is not None:
+            grammar = Grammar.of(rules, self.settings.max_non_terminals)
+            rules += map(_own_rule, _underivable(grammar, self._examples))
         if self._target_grammar is not None:
             typed = Grammar.of(rules, self.settings.max_non_terminals).typed_by(self._target_grammar)
-            lost = _underivable_parts(typed, self._examples)
+            lost = _underivable(typed, self._examples)
             rules += [_own_rule(example) for example in lost if self._target_grammar.accepts(example.target_tokens)]
         return Grammar.of(rules, self.settings.max_non_terminals)
 
@@ -241,19 +235,25 @@ class Induction:
 
     def _searched(self, example: Example) -> Example:
         """An example as the search sees it now."""
-        return example if self._frame is None else self._frame.taken_off(example)
+        return example if self._affix is None else self._affix.strip(example)
+
+
+def _lexical_rules_of(pairs: Iterable[LabelRule], lexicon: Iterable[LabelRule]) -> list[LabelRule]:
+    """The lexical rules whose words some of the pairs have."""
+    words = {word for pair in pairs for word in pair.source}
+    return [rule for rule in lexicon if words.issuperset(rule.source)]
 
 
 def _own_rule(example: Example) -> Rule:
     return Rule(example.source_tokens, example.target_tokens)
 
 
-def _underivable_parts(
+def _underivable(
     grammar: Grammar, examples: Sequence[Example], seen: Callable[[Example], Example] = lambda example: example
 ) -> Iterator[Example]:
-    """`underivable` examples, as they are `seen`, never more than a part of all in memory."""
-    for start in range(0, len(examples), PART_SIZE):
-        yield from underivable(grammar, list(map(seen, examples[start : start + PART_SIZE])))
+    """`underivable` examples, as they are `seen`; few charts at a time are in memory."""
+    for start in range(0, len(examples), CHECKED_AT_ONCE):
+        yield from underivable(grammar, list(map(seen, examples[start : start + CHECKED_AT_ONCE])))
 
 
 def induce(
@@ -273,7 +273,7 @@ def induce(
     walk ### W
     """
     if settings is None:
-        from nqg.induction.choice import chosen_settings  # which searches, too
+        from nqg.induction.tuning import chosen_settings  # which searches, too
 
         examples = examples if isinstance(examples, Sequence) else list(examples)
         settings = chosen_settings(examples, target_grammar)

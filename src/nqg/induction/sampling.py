@@ -25,18 +25,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import charts, goal_charts
+from nqg.grammar.encoding import NO_TYPE
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols
-from nqg.grammar.hypergraph import Hypergraph
-from nqg.grammar.types import NO_TYPE
-from nqg.induction.probabilities import ITERATIONS, ROOT_SLOT, RuleProbabilities
+from nqg.induction.probabilities import ITERATIONS, ROOT_ARGUMENT, AnnotatedForests, RuleProbabilities
 from nqg.induction.settings import SamplingSettings
 
-LONGER = 1.5  # times the longest training target that sampled ones may be long
-LENT = 0.8  # of what is explored, the share of rules that similar slots have; any legal rule has the rest
+MAX_LENGTH_RATIO = 1.5  # times the longest training target that sampled ones may be long
+BACKOFF_WEIGHT = 0.8  # of what is explored, the share of rules that similar slots have; any legal rule has the rest
 DRAWS = 4  # for each pair that is asked for: what is likely comes again and again
 
 
@@ -76,14 +75,14 @@ class GrammarSampler:
         self.grammar, self.settings = grammar, settings
         self.space = TypedSpace.of(grammar)
         lengths = [len(example.target_tokens) for example in examples]
-        self.longest = settings.longest or (math.ceil(LONGER * max(lengths)) if lengths else None)
-        self.counts, self.favour = self._expected_counts(examples), self._favour(examples)
+        self.longest = settings.longest or (math.ceil(MAX_LENGTH_RATIO * max(lengths)) if lengths else None)
+        self.counts, self.rule_bonus = self._expected_counts(examples), self._rule_bonus(examples)
         self.probabilities = smoothed(self.counts, self.space.legal, settings)
 
     def samples(self, count: int, seed: int = 0) -> list[Example]:
         """Different pairs, so many or as many as a few draws for each have found; the same for the same seed."""
         found = PairCollection(self.grammar, self.settings, self.longest, random.Random(seed))
-        found.draw(self._table(self.probabilities * self.favour), count, DRAWS * count)
+        found.draw(self._table(self.probabilities * self.rule_bonus), count, DRAWS * count)
         return [Example(source, target) for source, target in found.pairs]
 
     def _table(self, weights: FloatArray) -> SamplingTable:
@@ -95,7 +94,7 @@ class GrammarSampler:
     def fit(self, examples: Sequence[Example]) -> Fit:
         """How well the model, as fitted, foresees other pairs."""
         forests = self._forests(examples)
-        model = RuleProbabilities(self.space.first_slot, self.probabilities)
+        model = RuleProbabilities(self.space.first_argument, self.probabilities)
         sums = model.log_sums(forests)
         table = SamplingTable(self.space, self.probabilities, self.settings.depth)
         some = np.isfinite(sums)
@@ -105,9 +104,10 @@ class GrammarSampler:
         bits = (derivable * math.log(table.total) - total) / known if known and table.total > 0 else None
         return Fit(len(examples), derivable, None if bits is None else math.exp(bits))
 
-    def _forests(self, examples: Sequence[Example]) -> Hypergraph:
+    def _forests(self, examples: Sequence[Example]) -> AnnotatedForests:
         full = charts(self.grammar, [example.source_tokens for example in examples])
-        return goal_charts(self.grammar, full, [example.target_tokens for example in examples])
+        goal = goal_charts(self.grammar, full, [example.target_tokens for example in examples])
+        return AnnotatedForests.of(goal, self.space.first_argument)
 
     def _expected_counts(self, examples: Sequence[Example]) -> FloatArray:
         """How often each rule is expected in each slot of the examples' derivations: (S, R)."""
@@ -117,11 +117,11 @@ class GrammarSampler:
         for _ in range(ITERATIONS if forests else 0):
             assert forests
             counts = model.expected_counts(forests)
-            model = RuleProbabilities(model.first_slot, counts + self.settings.smoothing / len(self.grammar))
+            model = RuleProbabilities(model.first_argument, counts + self.settings.smoothing / len(self.grammar))
             model.values[:] /= model.values.sum(1, keepdims=True)
         return counts
 
-    def _favour(self, examples: Sequence[Example]) -> FloatArray:
+    def _rule_bonus(self, examples: Sequence[Example]) -> FloatArray:
         """For every rule how much it is favoured for the rarest token in its target, and for their number: (R,)."""
         tokens = Counter(token for example in examples for token in set(example.target_tokens))
         usual = float(np.median(list(tokens.values()))) if tokens else 1.0
@@ -141,7 +141,7 @@ def smoothed(counts: FloatArray, legal: FloatArray, settings: SamplingSettings) 
     similarity = np.sqrt(seen) @ np.sqrt(seen).T  # of slots: 1 for the same distribution, 0 for no rule in common
     np.fill_diagonal(similarity, 0.0)
     lent = normalised(legal * (similarity @ seen))
-    others = np.where(lent.any(1, keepdims=True), LENT * lent + (1 - LENT) * uniform, uniform)
+    others = np.where(lent.any(1, keepdims=True), BACKOFF_WEIGHT * lent + (1 - BACKOFF_WEIGHT) * uniform, uniform)
     own = normalised(counts + settings.smoothing * uniform)
     return (1 - settings.explore) * own + settings.explore * others
 
@@ -189,8 +189,8 @@ class TypedSpace:
     one type.
     """
 
-    first_slot: Int64Array  # (R,)
-    slot_classes: Int64Array  # (S, T) the class of each type in each slot, or NO_TYPE
+    first_argument: Int64Array  # (R,)
+    argument_classes: Int64Array  # (S, T) the class of each type in each slot, or NO_TYPE
     rules: Int64Array  # (K,) of each entry
     types: Int64Array  # (K,) its result, never NO_TYPE
     children: Int64Array  # (K, A) the class of each child
@@ -198,16 +198,18 @@ class TypedSpace:
 
     @classmethod
     def of(cls, grammar: Grammar) -> TypedSpace:
-        first_slot, typing = RuleProbabilities.uniform(grammar.encoded.arrays).first_slot, grammar.typing
+        first_argument, typing = RuleProbabilities.uniform(grammar.encoded.arrays).first_argument, grammar.typing
         arities = np.array([rule.arity for rule in grammar], dtype=np.int64)
         slots, width = 1 + int(arities.sum()), max(1, int(arities.max()))
         if typing is None:
             one = np.zeros(len(grammar), dtype=np.int64)
             classes = np.zeros((slots, 1), dtype=np.int64)
-            return cls(first_slot, classes, np.arange(len(grammar)), one, np.zeros((len(grammar), width), int), arities)
+            return cls(
+                first_argument, classes, np.arange(len(grammar)), one, np.zeros((len(grammar), width), int), arities
+            )
         arrays = typing.arrays
         root = np.where(arrays.is_whole, 0, NO_TYPE)[None]
-        rules, types, children = list[int](), list[int](), list[list[int]]()
+        rules, types, rows = list[int](), list[int](), list[list[int]]()
         for rule in range(len(grammar)):
             sizes = arrays.sizes[arrays.first_place[rule] : arrays.first_place[rule + 1]].tolist()
             begin, end = int(arrays.first_result[rule]), int(arrays.first_result[rule + 1])
@@ -216,16 +218,16 @@ class TypedSpace:
                     place = np.unravel_index(at, sizes) if sizes else ()
                     rules.append(rule)
                     types.append(result)
-                    children.append([*map(int, place), *[0] * (width - len(sizes))])
-        slot_classes = np.concatenate([root, arrays.classes]).astype(np.int64)
-        entries = np.array(children, dtype=np.int64).reshape(len(rules), width)
-        return cls(first_slot, slot_classes, np.array(rules, int), np.array(types, int), entries, arities)
+                    rows.append([*map(int, place), *[0] * (width - len(sizes))])
+        argument_classes = np.concatenate([root, arrays.classes]).astype(np.int64)
+        entries = np.array(rows, dtype=np.int64).reshape(len(rules), width)
+        return cls(first_argument, argument_classes, np.array(rules, int), np.array(types, int), entries, arities)
 
     @cached_property
     def legal(self) -> FloatArray:
         """1 for every rule that some legal target may have in a slot, else 0: (S, R)."""
-        found = np.zeros((len(self.slot_classes), len(self.arities)))
-        for slot, classes in enumerate(self.slot_classes):
+        found = np.zeros((len(self.argument_classes), len(self.arities)))
+        for slot, classes in enumerate(self.argument_classes):
             found[slot, self.rules[classes[self.types] != NO_TYPE]] = 1.0
         return found
 
@@ -235,42 +237,42 @@ class SamplingTable:
 
     def __init__(self, space: TypedSpace, weights: FloatArray, depth: int) -> None:
         self.space, self.weights, self.depth = space, weights, depth
-        slots, types = space.slot_classes.shape
-        classes = int(space.slot_classes.max(initial=0)) + 1
+        slots, types = space.argument_classes.shape
+        classes = int(space.argument_classes.max(initial=0)) + 1
         sums = np.zeros((slots, classes))
         self.below: list[FloatArray] = []  # for each depth, of every entry the summed weights of its children: (K,)
-        rows, columns = np.nonzero(space.slot_classes != NO_TYPE)
+        rows, columns = np.nonzero(space.argument_classes != NO_TYPE)
         for _ in range(depth):
             below = np.ones(len(space.rules))
             for child in range(space.children.shape[1]):
                 has = space.arities[space.rules] > child
-                below[has] *= sums[space.first_slot[space.rules[has]] + child, space.children[has, child]]
+                below[has] *= sums[space.first_argument[space.rules[has]] + child, space.children[has, child]]
             by_type = np.zeros((len(space.arities), types))
             np.add.at(by_type, (space.rules, space.types), below)
             totals = weights @ by_type  # (S, T)
             sums = np.zeros((slots, classes))
-            np.add.at(sums, (rows, space.slot_classes[rows, columns]), totals[rows, columns])
+            np.add.at(sums, (rows, space.argument_classes[rows, columns]), totals[rows, columns])
             self.below.append(below)
-        self.total = float(sums[ROOT_SLOT, 0])
+        self.total = float(sums[ROOT_ARGUMENT, 0])
         self.choices: dict[tuple[int, int, int], Choices] = {}
 
     def derivation(self, rng: random.Random) -> tuple[tuple[int, int], ...]:
         """A derivation as slots and the rules in them, parents before children, left to right."""
         space, found = self.space, list[tuple[int, int]]()
-        pending = [(ROOT_SLOT, 0, self.depth)]
+        pending = [(ROOT_ARGUMENT, 0, self.depth)]
         while pending:
             state = pending.pop()
             choices = self.choices.get(state) or self._choices(*state)
             rule, children = choices.drawn(rng)
             found.append((state[0], rule))
             if children:
-                first, depth = int(space.first_slot[rule]), state[2] - 1
+                first, depth = int(space.first_argument[rule]), state[2] - 1
                 pending.extend([(first + at, children[at], depth) for at in range(len(children) - 1, -1, -1)])
         return tuple(found)
 
     def _choices(self, slot: int, kind: int, depth: int) -> Choices:
         space = self.space
-        fitting = np.flatnonzero(space.slot_classes[slot][space.types] == kind)
+        fitting = np.flatnonzero(space.argument_classes[slot][space.types] == kind)
         weights = self.weights[slot, space.rules[fitting]] * self.below[depth - 1][fitting]
         some = fitting[weights > 0]
         rules = space.rules[some].tolist()

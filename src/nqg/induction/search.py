@@ -2,9 +2,10 @@
 
 After every step the rules derive every example, so the grammar is valid at any time.
 
-Two things go beyond the paper. *Factoring*: NEW proposes a rule only where the grammar derives its counterpart; when
-that has run dry, rules are also split into two that are both new, which pays where several rules share one of the two.
-*Pruning*: a rule that no example needs any more is removed, if that saves bits, even if no other rules derive it.
+Two things go beyond the paper. *Factoring*: NEW proposes a rule only where the grammar derives its counterpart; once
+no such candidate is left, rules are also split into two that are both new, which pays where several rules share one of
+the two. *Pruning*: a rule that no example needs any more is removed, if that saves bits, even if no other rules derive
+it.
 
 What a search does next depends on its rules, its phase and the settings alone, never on how it came there.
 """
@@ -22,19 +23,20 @@ from enum import StrEnum
 import numpy as np
 
 from nqg.grammar.arrays import FloatArray, Int64Array
-from nqg.grammar.chart import EncodedBatch, encoded_charts, encoded_goals
+from nqg.grammar.chart import encoded_charts, encoded_goals
 from nqg.grammar.encoding import GrammarArrays, grammar_arrays
+from nqg.grammar.ragged import Ragged
 from nqg.grammar.semirings import log_derivation_counts
-from nqg.induction.candidates import SplitPool, SplitSettings, candidates
+from nqg.induction.candidates import ProposalCache, SplitPool, SplitSettings, candidates
 from nqg.induction.corpus import EncodedExamples, Mask
 from nqg.induction.description_length import LabelRule, Labels, data_bits, label_bits
 from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
 AHEAD, AHEAD_SHARE = 8, 16  # candidates encoded together: at least so many, or one for so many rules
-PUT_BACK = 100  # examples that come back as rules of their own when a rule is done without, the shortest ones
+MAX_REINSERTED = 100  # examples that come back as rules of their own when a rule is done without, the shortest ones
 FIRST_LOOK = 32  # examples that tell, in most cases, that a rule is needed
-AT_LEAST_TWO = np.log(1.5)  # a logarithm of a number of derivations that rounding cannot bring to either side
+BETWEEN_ONE_AND_TWO = np.log(1.5)  # of derivations: the logarithm lies between those of 1 and 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Agenda:
         self._proposed_for.setdefault(replaced, set()).add(rule)
         self._renew(candidate)
 
-    def leave(self, replaced: LabelRule) -> None:
+    def withdraw(self, replaced: LabelRule) -> None:
         """`replaced` is no longer in the grammar: no candidate replaces it, and it may be a candidate again."""
         for proposed in sorted(self._proposed_for.pop(replaced, ())):
             candidate = self._candidates[proposed]
@@ -121,13 +123,13 @@ class Agenda:
         if replaced in self._candidates:
             self._enqueue(self._candidates[replaced])
 
-    def settle(self, candidate: Candidate, data_bits: float) -> None:
+    def record_data_term(self, candidate: Candidate, data_bits: float) -> None:
         """Note what the candidate saves in the data term, and rank it by that."""
         candidate.data_bits = data_bits
         self._worked_out[candidate.rule] = candidate
         self._enqueue(candidate)
 
-    def disturb(self, examples: Mask) -> None:
+    def invalidate(self, examples: Mask) -> None:
         """The derivations of these examples have changed: whatever depends on them has to be worked out again."""
         for candidate in self._worked_out.values():
             if candidate.outcome is not None and candidate.outcome.forget(examples):
@@ -144,7 +146,7 @@ class Agenda:
             heapq.heappop(self._queue)
         return None
 
-    def foremost(self, count: int) -> list[Candidate]:
+    def top(self, count: int) -> list[Candidate]:
         """About as many of the first candidates: those that lie near the top of the heap."""
         ranked = (self._candidates.get(rule) for _, rule in sorted(self._queue[: 4 * count])[:count])
         return [candidate for candidate in ranked if candidate is not None]
@@ -187,15 +189,15 @@ class CandidateGrammar:
         return self.arrays._replace(active=active)
 
 
-def superfluous(rules: Sequence[LabelRule], grammar: GrammarArrays) -> list[LabelRule]:
+def derivable_rules(rules: Sequence[LabelRule], grammar: GrammarArrays) -> list[LabelRule]:
     """Of `rules`, all in force, those that the others derive too: their sides have a second derivation.
 
     All of them can go at once. A derivation of a rule's sides uses shorter rules, or one that is as long but has
     non-terminals where the rule has words, so no two rules can each need the other.
     """
-    full = encoded_charts(grammar, EncodedBatch.of_labels([rule.leaf_source() for rule in rules]))
-    goal = encoded_goals(grammar, full, EncodedBatch.of_labels([rule.leaf_target() for rule in rules]))
-    return [rule for rule, count in zip(rules, log_derivation_counts(goal), strict=True) if count > AT_LEAST_TWO]
+    full = encoded_charts(grammar, Ragged.of(rule.leaf_source() for rule in rules))
+    goal = encoded_goals(grammar, full, Ragged.of(rule.leaf_target() for rule in rules))
+    return [rule for rule, count in zip(rules, log_derivation_counts(goal), strict=True) if count > BETWEEN_ONE_AND_TWO]
 
 
 class RuleIndex:
@@ -270,16 +272,18 @@ class Search:
         settings: InductionSettings,
         splits: SplitSettings,
         lexicon: Mapping[LabelRule, bool] | None = None,
+        proposals: ProposalCache | None = None,
     ) -> None:
         self.corpus, self.settings, self.splits = corpus, settings, splits
+        self._proposals = proposals or ProposalCache()
         self.lexicon = lexicon or {}  # lexical rules, and whether they stay although no example needs them
         self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}  # with their bits
         self._index = RuleIndex(self.rules)
         self._phase, self._has_changed = Phase.SPLITTING, False
-        self._returned: LabelRule | None = None  # the last rule that was done without, while returning
         self._agenda = Agenda(self.rules, settings, settings.data_weight)
         self.evaluations = 0  # how often grammars were looked at, which takes most of the time
-        self.refresh()
+        self._grammar = CandidateGrammar(self.rules)
+        self.data_bits = self._data_bits(np.arange(len(self.corpus)), (), ())  # per example
 
     @property
     def grammar_bits(self) -> float:
@@ -300,29 +304,20 @@ class Search:
                 return
             else:
                 self._phase = NEXT_PHASE[self._phase]
-            self._has_changed, self._returned = False, None
+            self._has_changed = False
 
     def make(self, move: Move) -> None:
         self._encode(move.added)
         self._grammar.switch(move.added, move.removed)
-        self.note(move)
-        touched = np.flatnonzero(self.corpus.touched_by((*move.added, *move.removed)))
-        self.data_bits[touched] = self._data_bits(touched, (), ())
-
-    def note(self, move: Move) -> None:
-        """Change the rules alone, as a step does that is made again; after the last of them, `refresh`."""
-        self._phase, self._has_changed = move.phase, True
-        self._returned = move.removed[0] if move.phase is Phase.RETURNING else None
+        self._has_changed = True
         for rule in move.removed:
             del self.rules[rule]
             self._index.remove(rule)
         for rule in move.added:
             self.rules[rule] = label_bits(rule, self.settings)
             self._index.add(rule)
-
-    def refresh(self) -> None:
-        self._grammar = CandidateGrammar(self.rules)
-        self.data_bits = self._data_bits(np.arange(len(self.corpus)), (), ())  # per example
+        touched = np.flatnonzero(self.corpus.touched_by((*move.added, *move.removed)))
+        self.data_bits[touched] = self._data_bits(touched, (), ())
 
     def _splitting_moves(self, rules: Sequence[LabelRule]) -> Iterator[Move]:
         """Take the best candidate of `rules`, and of all that it has to do with, until none saves enough."""
@@ -332,15 +327,15 @@ class Search:
         self._propose(rules, pool)
         while (candidate := self._best(pool)) is not None:
             if candidate.data_bits is None:
-                self._agenda.settle(candidate, self._saved_data_bits(candidate))
+                self._agenda.record_data_term(candidate, self._saved_data_bits(candidate))
                 continue
             move = self._completed(candidate, candidate.data_bits)
             self.make(move)
             for rule in move.removed:
-                self._agenda.leave(rule)
+                self._agenda.withdraw(rule)
                 if pool:
                     pool.remove(rule)
-            self._agenda.disturb(self.corpus.touched_by((*move.added, *move.removed)))
+            self._agenda.invalidate(self.corpus.touched_by((*move.added, *move.removed)))
             self._propose(self._index.around(move.added), pool)
             yield move
 
@@ -350,13 +345,14 @@ class Search:
         When factoring, also the best parts of all splits, each with the other one as companion.
         """
         self.evaluations += 1
-        for rule, found in zip(rules, candidates(rules, self._grammar.arrays, self.splits), strict=True):
-            for proposed in sorted(found):
-                self._agenda.propose(proposed, rule, Replacement(self.rules[rule]))
+        proposals = candidates(rules, self._grammar.arrays, self.splits, self._proposals)
+        for rule, proposed in zip(rules, proposals, strict=True):
+            for candidate in sorted(proposed):
+                self._agenda.propose(candidate, rule, Replacement(self.rules[rule]))
             if pool:
                 pool.add(rule)
-                pool.open(found)
-        for part, companion, rule in pool.handed_out() if pool else ():
+                pool.release(proposed)
+        for part, companion, rule in pool.released() if pool else ():
             bits = self.rules[rule] - label_bits(companion, self.settings)
             self._agenda.propose(part, rule, Replacement(bits, companion))
 
@@ -365,9 +361,9 @@ class Search:
         while True:
             first = self._agenda.first()
             saving = self._agenda.saving(first) if first else self.settings.least_gain
-            if pool is None or pool.level <= saving:
+            if pool is None or pool.threshold <= saving:
                 return first
-            pool.sink()
+            pool.lower_threshold()
             self._propose((), pool)
 
     def _side_bits(self, side: Labels) -> float:
@@ -391,12 +387,13 @@ class Search:
     def _data_bits(self, examples: Int64Array, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> FloatArray:
         """The data bits of some examples if the grammar were changed."""
         self.evaluations += 1
-        return data_bits(self._grammar.switched(added, removed), *self.corpus.select(examples))
+        chosen = self.corpus.select(examples)
+        return data_bits(self._grammar.switched(added, removed), chosen.sources, chosen.targets)
 
     def _encode(self, rules: Sequence[LabelRule]) -> None:
         """See to it that the rules can be switched on, and those that are likely to be looked at next."""
         if not all(rule in self._grammar for rule in rules):
-            foremost = self._agenda.foremost(max(AHEAD, len(self.rules) // AHEAD_SHARE))
+            foremost = self._agenda.top(max(AHEAD, len(self.rules) // AHEAD_SHARE))
             ahead = [rule for candidate in foremost for rule in candidate.added]
             self._grammar = CandidateGrammar(self.rules, [*rules, *ahead])
 
@@ -406,7 +403,7 @@ class Search:
         added, removed = candidate.added, list(candidate.replaces)
         around = [rule for rule in self._index.around(added) if rule not in candidate.replaces]
         self._encode(added)
-        if also := superfluous(around, self._grammar.switched(added, removed)):
+        if also := derivable_rules(around, self._grammar.switched(added, removed)):
             examples = candidate.outcome.examples
             if self.settings.sample is None:  # those rules may touch examples that the candidate does not
                 examples = np.union1d(examples, np.flatnonzero(self.corpus.touched_by(also)))
@@ -463,9 +460,9 @@ class Search:
         """
         bits = self._total_bits()
         for rule in sorted(self.rules):
-            if rule not in self.rules or (self._returned is not None and rule <= self._returned):
+            if rule not in self.rules:
                 continue
-            other = self._without(rule)
+            other = self._remove_and_research(rule)
             if other is None or (after := other._total_bits(bits)) >= bits - self.settings.least_gain:
                 continue
             added, removed = sorted(other.rules.keys() - self.rules), self.rules.keys() - other.rules - {rule}
@@ -475,7 +472,7 @@ class Search:
             bits = after
             yield move
 
-    def _without(self, rule: LabelRule) -> Search | None:
+    def _remove_and_research(self, rule: LabelRule) -> Search | None:
         """What a search finds that begins without `rule`, with the examples that need it as rules of their own.
 
         None where there is nothing to find: one example alone needs the rule, or what replaces it leaves others out.
@@ -486,16 +483,16 @@ class Search:
         lost = touched[~np.isfinite(self._data_bits(touched, (), [rule]))]
         if len(lost) == 1:
             return None
-        back = [self.corpus.pair(number) for number in lost[:PUT_BACK]]
-        others = EncodedExamples(*self.corpus.select(np.setdiff1d(np.arange(len(self.corpus)), lost[PUT_BACK:])))
+        back = [self.corpus.pair(number) for number in lost[:MAX_REINSERTED]]
+        others = self.corpus.select(np.setdiff1d(np.arange(len(self.corpus)), lost[MAX_REINSERTED:]))
         rules = dict.fromkeys([*(each for each in self.rules if each != rule), *back])
         settings, splits = self.settings.changed(returning=False), replace(self.splits, tabu=rule)
-        search = Search(others, rules, settings, splits, self.lexicon)
+        search = Search(others, rules, settings, splits, self.lexicon, self._proposals)
         for _ in search._splitting_moves(back):
             pass
         self.evaluations += search.evaluations
-        if len(lost) > PUT_BACK:
-            search = Search(self.corpus, search.rules, settings, splits, self.lexicon)
+        if len(lost) > MAX_REINSERTED:
+            search = Search(self.corpus, search.rules, settings, splits, self.lexicon, self._proposals)
             self.evaluations += search.evaluations
         is_found = rule not in search.rules and bool(np.all(np.isfinite(search.data_bits)))  # it may be an example
         return search if is_found else None

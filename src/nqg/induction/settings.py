@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nqg.errors import SettingsError, UnknownName, check_above_zero, check_at_least
+from nqg.extensions import load_extension
 from nqg.grammar.grammar import MAX_NON_TERMINALS
 
 ROUNDING = 1e-6  # bits; sums of thousands of logarithms are exact to far less
@@ -46,24 +48,15 @@ class InductionSettings:
 
     @classmethod
     def named(cls, dataset: str) -> InductionSettings:
-        """Our settings for one of the paper's datasets: the paper's, but for an exact data term instead of a sample.
-
-        A sample of ten gives the data term less weight than it has. So does `data_weight`, without chance; a quarter
-        leads to shorter grammars that cover more, at the price of more readings a sentence (docs/performance.md).
-        """
-        presets = {
-            "geoquery": cls(data_weight=0.25, factoring=True),
-            "scan": cls(terminal_bits=32.0, identity_rules=False, repeated_targets=True, shortest=500),
-            "spider-ssp": cls(repeated_targets=True, shortest=1000),
-            "spider-xsp": cls(repeated_targets=True, shortest=1000),
-        }
+        """Our settings for one of the paper's datasets (`nqg.paper.presets`)."""
+        presets: Mapping[str, InductionSettings] = load_extension("nqg.paper.presets:INDUCTION")
         if dataset not in presets:
             raise UnknownName("settings for induction", dataset, presets)
         return presets[dataset]
 
     @classmethod
     def automatic(cls) -> InductionSettings:
-        """What a search begins with where nothing is known of the data; `choice.trials` goes on from here."""
+        """What a search begins with where nothing is known of the data; `tuning.trials` goes on from here."""
         sample = cls(data_weight=0.25, repeated_targets=True, shortest=500, stages=20)
         return replace(sample, frame=True, lexical=True, returning=True, fitted=True)
 

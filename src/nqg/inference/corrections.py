@@ -21,10 +21,10 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from nqg.answers import Answer, Correction, exact_match
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.grammar.grammar import SLOT, Grammar
-from nqg.grammar.slots import unknown_places
 from nqg.model.confidence import CorrectionTrials
+from nqg.slots.instantiate import unknown_places
 from nqg.text.sentences import TokenizedSentence
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 Corrected = tuple[TokenizedSentence, tuple[Correction, ...]]
 
-SHORTEST = 2  # letters of a word that may be misspelt; if it has no more, one word at least must have both
-TWO_EDITS = 9  # letters of a word that may be misspelt twice; `sonntag` is two edits from `montag`
-MOST_TYPOS = 3  # in a sentence
-MOST_READINGS = 8  # of a sentence that are tried
-MOST_WORDS = 1000  # that are misspelt in trials
+MIN_LETTERS = 2  # letters of a word that may be misspelt; if it has no more, one word at least must have both
+MIN_LETTERS_FOR_TWO_EDITS = 9  # letters of a word that may be misspelt twice; `sonntag` is two edits from `montag`
+MAX_TYPOS = 3  # in a sentence
+MAX_CORRECTIONS = 8  # of a sentence that are tried
+MAX_TRIAL_WORDS = 1000  # that are misspelt in trials
 
 
 def corrected_answers(parser: Parser, sentences: Mapping[int, Sequence[TokenizedSentence]]) -> dict[int, Answer]:
@@ -55,15 +55,20 @@ def clear_answers(parser: Parser, readings: Mapping[int, Sequence[Corrected]]) -
     """For sentences that may be read in several ways the answers, if all readings that have one have the same."""
     tried = [(number, *reading) for number, each in readings.items() for reading in each]
     answers = parser.tokenized_answers([sentence for _, sentence, _ in tried])
-    found: dict[int, list[Answer]] = defaultdict(list)
+    answered: dict[int, list[Answer]] = defaultdict(list)
     calibrator = parser.model.calibrator
     for (number, _, corrections), answer in zip(tried, answers, strict=True):
-        if answer.target is not None:
-            trust = calibrator.corrections.share ** len(corrections) if calibrator else 1.0
-            confidence = None if answer.confidence is None else trust * answer.confidence
-            found[number].append(replace(answer, corrections=corrections, confidence=confidence))
-    clear = {number: each for number, each in found.items() if len({answer.target for answer in each}) == 1}
-    return {number: max(each, key=lambda answer: answer.probability or 0.0) for number, each in clear.items()}
+        if not answer:
+            continue
+        confidence = answer.confidence
+        if confidence is not None and calibrator:
+            confidence *= calibrator.corrections.share ** len(corrections)
+        answered[number].append(replace(answer, corrections=corrections, confidence=confidence))
+    clear: dict[int, Answer] = {}
+    for number, same in answered.items():
+        if len({answer.target for answer in same}) == 1:
+            clear[number] = max(same, key=lambda answer: answer.probability or 0.0)
+    return clear
 
 
 def correction_trials(parser: Parser, examples: Iterable[Example], seed: int = 0) -> CorrectionTrials:
@@ -71,31 +76,39 @@ def correction_trials(parser: Parser, examples: Iterable[Example], seed: int = 0
 
     A word that no rule knows is taken to be a typo as often as a new word.
     """
-    rng, text, known = random.Random(seed), parser.model.text, parser.model.grammar.words
+    rng = random.Random(seed)
+    known = parser.model.grammar.words
     letters = sorted({letter for word in known for letter in word if letter.isalpha()})
-    pairs = [(text.tokenized(example.source)[0], example.target) for example in examples]
+    pairs = [(parser.model.text.tokenized(example.source)[0], example.target) for example in examples]
+    # Where each known word stands, and of those places one.
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, (sentence, _) in enumerate(pairs):
         for place, word in enumerate(sentence.words):
-            if word in known and len(word) >= SHORTEST and _is_word(word):
+            if word in known and len(word) >= MIN_LETTERS and _is_word(word):
                 places[word].append((number, place))
-    chosen = [(word, *rng.choice(places[word])) for word in rng.sample(sorted(places), min(len(places), MOST_WORDS))]
-    before = zip(chosen, parser.tokenized_answers([pairs[number][0] for _, number, _ in chosen]), strict=True)
-    readings, wanted, corrector = dict[int, Sequence[Corrected]](), list[str](), corrector_of(parser.grammar)
-    for (word, number, place), answer in before:
+    words = rng.sample(sorted(places), min(len(places), MAX_TRIAL_WORDS))
+    chosen = [(word, *rng.choice(places[word])) for word in words]
+    # What is right without a typo is tried with one, and as if its word were unknown.
+    answers = parser.tokenized_answers([pairs[number][0] for _, number, _ in chosen])
+    corrector = corrector_of(parser.grammar)
+    readings: dict[int, Sequence[Corrected]] = {}
+    targets: list[str] = []
+    for (word, number, place), answer in zip(chosen, answers, strict=True):
         sentence, target = pairs[number]
         typo = sentence.with_words({place: misspelt(word, letters, rng)})
         if exact_match(answer.target, target):
-            for each, unknown in ((typo, unknown_places(parser.grammar, typo.words)), (sentence, [place])):
-                readings[len(wanted)] = corrector.readings(each, unknown)
-                wanted.append(target)
-    answers = clear_answers(parser, readings)
-    return CorrectionTrials(len(answers), sum(exact_match(each.target, wanted[at]) for at, each in answers.items()))
+            unknown = unknown_places(parser.grammar, typo.words)
+            for read in (corrector.readings(typo, unknown), corrector.readings(sentence, [place])):
+                readings[len(targets)] = read
+                targets.append(target)
+    corrected = clear_answers(parser, readings)
+    right = sum(exact_match(answer.target, targets[number]) for number, answer in corrected.items())
+    return CorrectionTrials(len(corrected), right)
 
 
 def corrector_of(grammar: Grammar) -> Corrector:
     """The one that knows the words of a grammar's rules, and those of the names that its slots read."""
-    return _corrector(grammar.words, getattr(grammar.slots, "words", frozenset()))
+    return _corrector(grammar.words, grammar.slots.words if grammar.slots else frozenset())
 
 
 @lru_cache(maxsize=8)
@@ -120,26 +133,26 @@ class Corrector:
         >>> [corrector.neighbours(word) for word in ("tunr", "rivrs", "riverz", "no", "in", "8:00")]
         [('turn',), ('rivers',), ('river', 'rivers'), ('on',), (), ()]
         """
-        if len(word) < SHORTEST or not _is_word(word):
+        if len(word) < MIN_LETTERS or not _is_word(word):
             return ()
-        edits = 1 if len(word) < TWO_EDITS else 2
+        edits = 1 if len(word) < MIN_LETTERS_FOR_TWO_EDITS else 2
         close = process.extract(word, self._words, scorer=OSA.distance, score_cutoff=edits, limit=None)
         least = min((distance for _, distance, _ in close if distance), default=0)  # 0: of the word itself
         found = sorted(other for other, distance, _ in close if distance == least > 0)
-        is_changed = len(word) == SHORTEST and all(Counter(word) - Counter(other) for other in found)
+        is_changed = len(word) == MIN_LETTERS and all(Counter(word) - Counter(other) for other in found)
         return () if is_changed else tuple(found)
 
     def readings(self, sentence: TokenizedSentence, places: Sequence[int]) -> list[Corrected]:
         """What a sentence with unknown words at some places may be meant for; nothing if one is like no known word."""
         tokens, found = sentence.tokens, list[Corrected]()
-        if not 0 < len(places) <= MOST_TYPOS:
+        if not 0 < len(places) <= MAX_TYPOS:
             return found
         choices = product(*(self.neighbours(tokens[place].text) for place in places))
-        for words in islice(choices, MOST_READINGS + 1):
+        for words in islice(choices, MAX_CORRECTIONS + 1):
             read = dict(zip(places, words, strict=True))
             corrections = tuple(Correction(place, tokens[place].text, word) for place, word in read.items())
             found.append((sentence.with_words(read), corrections))
-        return found if len(found) <= MOST_READINGS else []
+        return found if len(found) <= MAX_CORRECTIONS else []
 
 
 @lru_cache(1 << 14)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
-from nqg.answers import ILLEGAL, NO_DERIVATION, Answer
-from nqg.errors import LimitExceeded
-from nqg.grammar.chart import charts
+from nqg.answers import Answer
 from nqg.grammar.derivation import Derivation, Tokens
-from nqg.grammar.grammar import Grammar, NonTerminal, spelled
+from nqg.grammar.encoding import NO_TYPE
+from nqg.grammar.grammar import Grammar, NonTerminal, format_symbol
 from nqg.grammar.hypergraph import Span
 from nqg.grammar.semirings import k_best_derivations
-from nqg.grammar.slots import of_sentences, unknown_places
-from nqg.grammar.target_grammar import spelled_all
-from nqg.grammar.types import NO_TYPE, Typing
+from nqg.inference.charts import BatchCharts
+from nqg.slots.instantiate import unknown_places
+from nqg.types.target_grammar import format_symbols
+from nqg.types.tree_automaton import Typing
 
-LOOKED_AT = 32  # derivations among which the one with the fewest misfits is looked for
-SHOWN = 3  # types that are named at once
+MISFIT_CANDIDATES = 32  # derivations among which the one with the fewest misfits is looked for
+SHOWN_TYPES = 3  # types that are named at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Misfit:
         words = f"'{' '.join(source[self.span.start : self.span.end])}'"
         if not self.wanted:
             return f"{words} is part of no legal program"
-        shown = [*self.wanted[:SHOWN], *(["…"] if len(self.wanted) > SHOWN else [])]
+        shown = [*self.wanted[:SHOWN_TYPES], *(["…"] if len(self.wanted) > SHOWN_TYPES else [])]
         *firsts, last = shown
         return f"{words} is not a {', '.join(firsts)} or {last}" if firsts else f"{words} is not a {last}"
 
@@ -82,7 +81,7 @@ class Gaps:
         'NT_1 and NT_2'
         """
         starts = {island.start: NonTerminal(number) for number, island in enumerate(self.islands, start=1)}
-        return " ".join(spelled(starts.get(at, self.source[at])) for at in sorted([*starts, *self.uncovered]))
+        return " ".join(format_symbol(starts.get(at, self.source[at])) for at in sorted([*starts, *self.uncovered]))
 
     def __str__(self) -> str:
         if self.is_whole:
@@ -112,12 +111,8 @@ def listed(phrases: Iterable[str]) -> str:
     return f"{', '.join(firsts)} and {last}" if firsts else last
 
 
-def gaps(
-    grammar: Grammar, source: Sequence[str], *, spans: Iterable[Span] | None = None, limit: int | None = None
-) -> Gaps:
-    """What `grammar` knows of a sentence.
-
-    `spans` are those that have a derivation, where they are known already; else a chart, which `limit` bounds, says so.
+def gaps(grammar: Grammar, source: Sequence[str], limit: int | None = None) -> Gaps:
+    """What `grammar` knows of a sentence, of whose chart `limit` bounds the entries.
 
     >>> grammar = Grammar.parse('''
     ... jump ### I_JUMP
@@ -129,43 +124,38 @@ def gaps(
     >>> print(gaps(grammar, "swim twice".split()))
     no rule knows 'swim'
     """
-    tokens = tuple(source)
-    unknown = tuple(unknown_places(grammar, tokens))
-    grammar = of_sentences(grammar, [tokens])
-    if spans is None:
-        chart = charts(grammar, [tokens], prune=False, limit=limit)
-        spans = map(chart.span, chart.node_ids())
-    return Gaps(tokens, fewest_islands(spans, len(tokens)), unknown, misfits(grammar, tokens, limit))
+    return gaps_in(BatchCharts.of(grammar, [tuple(source)], limit=limit))
 
 
-def explained(answer: Answer, grammar: Grammar, limit: int | None = None, found: Gaps | None = None) -> Answer:
-    """The answer, its reason followed by what the grammar lacks where that is why it did not answer.
-
-    What it lacks is `found` already, or a chart says so, unless it would be larger than `limit`.
-    """
-    reason = answer.first.reason
-    if reason == NO_DERIVATION or (reason == ILLEGAL and grammar.typing):
-        with suppress(LimitExceeded):
-            lacking = found or gaps(grammar, answer.source_tokens, limit=limit)
-            return replace(answer, reason=f"{answer.reason}: {lacking}")
-    return answer
+def gaps_in(charts: BatchCharts) -> Gaps:
+    """What the grammar knows of the one sentence of a chart that is not pruned."""
+    (source,) = charts.sources
+    spans = map(charts.typed.span, charts.typed.node_ids())
+    unknown = unknown_places(charts.grammar.grammar, source)
+    return Gaps(source, fewest_islands(spans, len(source)), tuple(unknown), misfits(charts))
 
 
-def misfits(grammar: Grammar, source: Tokens, limit: int | None = None) -> tuple[Misfit, ...]:
+def explained(answer: Answer) -> Answer:
+    """The answer, its reason followed by what the grammar lacks where that is why it did not answer."""
+    missing = answer.first.gaps
+    return answer if missing is None else replace(answer, reason=f"{answer.reason}: {missing}")
+
+
+def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
     """What keeps a sentence that has a derivation from having a well-typed one: of some derivations the fewest.
 
-    >>> from nqg.grammar.target_grammar import TargetGrammar
+    >>> from nqg.types.target_grammar import TargetGrammar
     >>> target_grammar = TargetGrammar.parse("<command> ::= wake ( <time> ) | <song>\\n<time> ::= 7\\n<song> ::= jazz")
     >>> grammar = Grammar.parse("jazz ### jazz\\nseven ### 7\\nwake me up at NT_1 ### wake ( NT_1 )")
     >>> print(gaps(grammar.typed_by(target_grammar), "wake me up at jazz".split()))
     'jazz' is not a <time>
     """
-    if grammar.typing is None or charts(grammar, [source], limit=limit).nodes:
+    grammar, typing = charts.grammar, charts.grammar.typing
+    if typing is None or charts.derivable(charts.typed):
         return ()
-    untyped = grammar.typed_by(None)
-    full = charts(untyped, [source], limit=limit)
-    (ranked,) = k_best_derivations(untyped, full, np.zeros(full.hyperedges), LOOKED_AT)
-    return min((_misfits(grammar, grammar.typing, each.derivation) for each in ranked), key=len, default=())
+    forest = charts.forests
+    (ranked,) = k_best_derivations(grammar, forest, np.zeros(forest.hyperedges), MISFIT_CANDIDATES)
+    return min((_misfits(grammar.grammar, typing, each.derivation) for each in ranked), key=len, default=())
 
 
 def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[Misfit, ...]:
@@ -182,11 +172,11 @@ def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[
             asked = {
                 part
                 for signature in typing.signatures[numbers[rule]]
-                for place, part in zip(indices, signature.inner, strict=True)
+                for place, part in zip(indices, signature.arguments, strict=True)
                 if place == index
             }
             if not asked & typing.types[kind]:
-                wanted = sorted(map(spelled_all, asked), key=lambda text: (not text.startswith("<"), text))
+                wanted = sorted(map(format_symbols, asked), key=lambda text: (not text.startswith("<"), text))
                 found.append(Misfit(derivation.hyperedges[child].span, tuple(wanted)))
         if not any(misfit.span == derivation.hyperedges[child].span for misfit in found for child in below):
             found.append(Misfit(derivation.hyperedges[at].span, ()))

@@ -9,21 +9,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nqg.answers import Answer, System
+from nqg.answers import Answer, System, checked_sentences
 from nqg.errors import NqgError, SettingsError
 from nqg.files import read_json, write_text
 from nqg.grammar.grammar import Grammar
-from nqg.inference.parser import DecodeOptions, Parser
+from nqg.inference.decoding import DecodeOptions
+from nqg.inference.gaps import explained
+from nqg.inference.parser import Parser, windows
+from nqg.model.checkpoint import RECORDS_FILE, Record, record_lines
 from nqg.model_folder import SEQ2SEQ_KIND, is_of_kind, pretrained, push_to_hub
+from nqg.preprocessing.preprocessor import FILE as TEXT
+from nqg.preprocessing.preprocessor import Preprocessor
 from nqg.settings_reader import read_dataclass
-from nqg.text.preprocessing import FILE as TEXT
-from nqg.text.preprocessing import Preprocessor
+
+if TYPE_CHECKING:
+    from nqg.seq2seq.seq2seq import Seq2seq
 
 FALLBACK, GATE = "seq2seq", "gate.json"  # in a model folder
-WINDOW = 1024  # sentences that are parsed before the fallback is asked about some of them
 NEVER = 2.0  # more than any probability
 DECIMALS = 6  # so that 1 - 1e-12, which is rounding, counts as 1
 
@@ -45,29 +50,41 @@ class Hybrid:
         """The same hybrid whose parser answers in another way."""
         return replace(self, parser=self.parser.with_options(options)) if isinstance(self.parser, Parser) else self
 
-    def answer(self, sentence: str) -> Answer:
-        """The answer to one sentence."""
-        return next(self.answers([sentence]))
+    def parse(self, sentence: str, *, readings: int = 0) -> Answer:
+        """The answer to one sentence with all that explains it, as `Parser.parse` gives it."""
+        if not isinstance(self.parser, Parser):
+            return next(self.answers([sentence]))
+        options = replace(self.parser.options, readings=readings, marginals=True, gaps=True)
+        return explained(next(self.with_options(options).answers([sentence])))
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         """The answer to each sentence of a stream, in their order."""
-        stream = iter(sentences)
-        while window := list(islice(stream, WINDOW)):
+        return self._answers(checked_sentences(sentences))
+
+    def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        for window in windows(sentences):
             pairs = list(zip(window, self.parser.answers(window), strict=True))
-            asked = dict.fromkeys(sentence for sentence, each in pairs if self.asks_both or objection(each, self.gate))
+            # The fallback is asked about each sentence that needs it once, and about all of them together.
+            asked = dict.fromkeys(sentence for sentence, own in pairs if self.asks_both or objection(own, self.gate))
             others = dict(zip(asked, self._fallbacks_answers(list(asked)), strict=True))
-            for sentence, each in pairs:
-                other = others.get(sentence)
-                yield combine(each, other, self.gate) if other else replace(each, parts=(each,))
+            for sentence, own in pairs:
+                if sentence in others:
+                    yield combine(own, others[sentence], self.gate)
+                else:
+                    yield replace(own, parts=(own,))
 
     def _fallbacks_answers(self, sentences: Sequence[str]) -> list[Answer]:
         """What the fallback says of different sentences; it is not asked where there is nothing to ask."""
-        found = list(self.fallback.answers(sentences)) if sentences else []
-        if len(found) != len(sentences):
-            raise NqgError(f"the fallback was asked about {len(sentences)} sentences and gave {len(found)} answers")
-        targets = [" ".join((each.target or "").split()) or None for each in found]
-        pairs = zip(found, targets, strict=True)
-        return [replace(each, target=target, system=self.fallback_name) for each, target in pairs]
+        if not sentences:
+            return []
+        answers = list(self.fallback.answers(sentences))
+        if len(answers) != len(sentences):
+            raise NqgError(f"the fallback was asked about {len(sentences)} sentences and gave {len(answers)} answers")
+        named = []
+        for answer in answers:
+            target = " ".join((answer.target or "").split())
+            named.append(replace(answer, target=target or None, system=self.fallback_name))
+        return named
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None, *, is_free: bool = False) -> Hybrid:
@@ -75,19 +92,37 @@ class Hybrid:
 
         Where the folder has a grammar of legal targets, the fallback can write no others, unless it `is_free` to.
         """
-        from nqg.seq2seq import legal_decoding, quantized, seq2seq  # which load transformers
+        from nqg.seq2seq import quantized, seq2seq  # which load transformers
 
         folder = Path(folder)
         parser = Parser.load(folder, device)
         if not has_fallback(folder):
             raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
         free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.legal_programs
-        legal = None if is_free else legal
-        fallback: System = legal_decoding.LegalSeq2seq(free, legal) if legal else free
-        fallback = quantized.QuantizedSeq2seq.load(free, folder / FALLBACK, legal) or fallback
+        fast = quantized.QuantizedSeq2seq.load(free, folder / FALLBACK, None if is_free else legal)
+        gate = Gate.read(folder / GATE) if (folder / GATE).exists() else None
+        return cls.joined(parser, free, gate, fast=fast, is_free=is_free)
+
+    @classmethod
+    def joined(
+        cls,
+        parser: Parser,
+        seq2seq: Seq2seq,
+        gate: Gate | None = None,
+        *,
+        fast: System | None = None,
+        is_free: bool = False,
+    ) -> Hybrid:
+        """A parser and a fallback that was trained on the same examples; `fast` may answer in the fallback's stead."""
+        from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
+
+        legal = None if is_free else parser.model.legal_programs
+        fallback: System = LegalSeq2seq(seq2seq, legal) if legal else seq2seq
+        if fast is not None:
+            fallback = fast
         if not parser.model.text.is_plain:
             fallback = TokenSystem(fallback, parser.model.text, bool(parser.model.text.slots))
-        return cls(parser, fallback, Gate.read(folder / GATE) if (folder / GATE).exists() else None)
+        return cls(parser, fallback, gate)
 
     @classmethod
     def from_pretrained(
@@ -115,23 +150,43 @@ class TokenSystem:
     system: System
     text: Preprocessor
     keeps_casing: bool = False  # of words as they were typed
+    records: tuple[Record, ...] = ()  # of the steps of its training, where it was trained here
 
     @classmethod
     def load(cls, folder: Path | str, device: str | None = None) -> TokenSystem:
-        """A system without a grammar, as `nqg train --system` saves it."""
+        """A system without a grammar, as `nqg.paper` trains them."""
         from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
 
         found, text = Seq2seq.load(folder, device), Path(folder) / TEXT
         return cls(found, Preprocessor.read(text) if text.exists() else Preprocessor())
 
+    def save(self, folder: Path | str) -> None:
+        """Write everything that `load` needs into a folder, whole or not at all."""
+        from nqg.seq2seq.seq2seq import Seq2seq  # which loads transformers
+
+        def write_more(part: Path) -> None:
+            self.text.write(part / TEXT)
+            write_text(part / RECORDS_FILE, record_lines(self.records))
+
+        if not isinstance(self.system, Seq2seq):
+            raise NqgError(f"a model folder holds a Seq2seq, found {type(self.system).__name__}")
+        self.system.save(Path(folder), write_more)
+
     def with_options(self, options: DecodeOptions) -> TokenSystem:
         """The same system: options of decoding are a grammar's."""
         return self
 
+    def parse(self, sentence: str, *, readings: int = 0) -> Answer:
+        """The answer to one sentence; other readings are a grammar's."""
+        return next(self.answers([sentence]))
+
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        return self._answers(checked_sentences(sentences))
+
+    def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         raw = list(sentences)
         tokenized = [self.text.tokenized(sentence)[0] for sentence in raw]
-        read = (" ".join(each.typed_words if self.keeps_casing else each.words) for each in tokenized)
+        read = (" ".join(each.words_as_written if self.keeps_casing else each.words) for each in tokenized)
         for sentence, each, answer in zip(raw, tokenized, self.system.answers(read), strict=True):
             target = None if answer.target is None else self.text.programs.render(answer.target.split())
             yield replace(answer, source=sentence, target=target, words=each.words)
@@ -141,10 +196,10 @@ def objection(own: Answer, gate: Gate | None) -> str:
     """Why the grammar's answer is not taken; nothing where it is."""
     if own.target is None:
         return own.reason or "no answer"
-    return gate.objection(level(own), "probability" if own.confidence is None else "confidence") if gate else ""
+    return gate.objection(gate_score(own), "probability" if own.confidence is None else "confidence") if gate else ""
 
 
-def level(own: Answer) -> float:
+def gate_score(own: Answer) -> float:
     """What a gate goes by: the confidence of the grammar or, in a model without, its probability."""
     return (own.probability or 0.0) if own.confidence is None else own.confidence
 
@@ -164,18 +219,21 @@ def combine(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
     return replace(other, source=own.source, reason=reason, parts=(replace(own, target=None, reason=reason), other))
 
 
-def load_model(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
-    if is_alone(folder):
+def load(folder: Path | str, device: str | None = None) -> Parser | Hybrid | TokenSystem:
+    """What a model folder holds: a parser, a hybrid where there is a fallback, or a system without a grammar."""
+    if is_seq2seq_only(folder):
+        return TokenSystem.load(folder, device)
+    return load_with_grammar(folder, device)
+
+
+def load_with_grammar(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
+    """What a model folder holds, unless it has no grammar."""
+    if is_seq2seq_only(folder):
         raise NqgError(f"{folder} holds a system without a grammar; `nqg parse`, `evaluate` and `verify` take it")
     return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
 
 
-def load_system(folder: Path | str, device: str | None = None) -> Parser | Hybrid | TokenSystem:
-    """Whatever a model folder holds, a grammar or none."""
-    return TokenSystem.load(folder, device) if is_alone(folder) else load_model(folder, device)
-
-
-def is_alone(folder: Path | str) -> bool:
+def is_seq2seq_only(folder: Path | str) -> bool:
     """Whether a folder holds a sequence-to-sequence model, and no grammar that asks it."""
     return is_of_kind(Path(folder), SEQ2SEQ_KIND)
 
@@ -215,7 +273,7 @@ class Gate:
     which is not the same as being sure: the only rule that fits may fit badly. So whether the gate
     `trusts_only_readings` is a choice of its own.
 
-    >>> [Gate(0.5).lets_pass(probability) for probability in (0.2, 0.5, 1.0)]
+    >>> [Gate(0.5).accepts(probability) for probability in (0.2, 0.5, 1.0)]
     [False, True, True]
     """
 
@@ -227,7 +285,7 @@ class Gate:
         if not self.threshold >= 0:
             raise SettingsError(f"the gate's threshold is {self.threshold}; expected 0 (always the grammar) or more")
 
-    def lets_pass(self, probability: float) -> bool:
+    def accepts(self, probability: float) -> bool:
         """Whether the grammar's answer of this probability is taken."""
         return not self.objection(probability)
 

@@ -12,18 +12,17 @@ from types import MappingProxyType
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
-from nqg.grammar.grammar import SEPARATOR, Grammar, NonTerminal, Rule, check_arity, read_symbol, rules_in, spelled
-from nqg.grammar.slots import with_literals
-from nqg.grammar.target_grammar import Category, TargetGrammar, spelled_all
-from nqg.grammar.types import Part, Signatures, derivable_signatures
-from nqg.inference.gaps import listed
+from nqg.grammar.grammar import SEPARATOR, Grammar, NonTerminal, Rule, check_arity, format_symbol, read_symbol, rules_in
+from nqg.inference.gaps import SHOWN_TYPES, listed
 from nqg.model.checkpoint import MOST_NON_TERMINALS, SavedModel
-from nqg.text.preprocessing import Preprocessor
-from nqg.text.slots import Slots
+from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.slots.matcher import SlotMatcher
+from nqg.slots.target_grammars import allow_literal_values
+from nqg.types.target_grammar import Category, TargetGrammar, format_symbols
+from nqg.types.tree_automaton import Fragment, Signatures, derivable_signatures
 
 Places = Mapping[Rule, Place]  # of rules that come from a file
-NOWHERE: Places = MappingProxyType({})
-SHOWN = 3  # types that are named at once
+NO_PLACES: Places = MappingProxyType({})
 
 
 def read_rules(path: Path, text: Preprocessor) -> dict[Rule, Place]:
@@ -50,7 +49,7 @@ def tokenized_rule(rule: str, text: Preprocessor) -> str:
     return f"{' '.join(words)}{separator}{target}"
 
 
-def with_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NOWHERE) -> SavedModel:
+def with_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES) -> SavedModel:
     """The model with more rules by hand; errors name the places of those that come from a file."""
     new, known = [], dict.fromkeys(model.grammar.rules)
     for each in rules:
@@ -68,15 +67,15 @@ def with_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = 
     return found
 
 
-def legal_with(rules: Iterable[Rule], legal: TargetGrammar | None, slots: Slots) -> TargetGrammar | None:
+def legal_with(rules: Iterable[Rule], legal: TargetGrammar | None, slots: SlotMatcher) -> TargetGrammar | None:
     """The grammar of legal programs, in which rules by hand may write values down where it has slots."""
     if legal is None or not slots.slots:
         return legal
     finder = Signatures(legal)
-    return with_literals(legal, [rule.target for rule in rules if not finder.fits(rule.target)], slots)
+    return allow_literal_values(legal, [rule.target for rule in rules if not finder.fits(rule.target)], slots)
 
 
-def without_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NOWHERE) -> SavedModel:
+def without_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES) -> SavedModel:
     """The model without some of its rules by hand; one that was trained stays a rule, like any that was learned."""
     left = dict.fromkeys(model.by_hand)
     for each in rules:
@@ -99,12 +98,12 @@ def misfits(grammar: Grammar, target_grammar: TargetGrammar | None, rules: Itera
     if not unused or target_grammar is None:
         return {}
     finder, derivable = Signatures(target_grammar), derivable_signatures(grammar.rules, target_grammar)
-    known = {signature.part for own in derivable for signature in own}
+    known = {signature.fragment for own in derivable for signature in own}
     found = {}
     for rule in unused:
         signatures, own = finder.of(rule.target), derivable[grammar.numbers[rule]]
         indices = [symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)]
-        asked = [(index, {each.inner[at] for each in signatures}) for at, index in enumerate(indices)]
+        asked = [(index, {each.arguments[at] for each in signatures}) for at, index in enumerate(indices)]
         missing = [f"{_named(parts)}, which NT_{index} has to be" for index, parts in asked if not parts & known]
         if not signatures:
             reason = illegal_token(rule, finder)
@@ -112,7 +111,7 @@ def misfits(grammar: Grammar, target_grammar: TargetGrammar | None, rules: Itera
         elif not own:
             found[rule] = f"no rule derives {missing[0] if missing else 'what its non-terminals have to be'}"
         else:
-            parts = _named({signature.part for signature in own})
+            parts = _named({signature.fragment for signature in own})
             found[rule] = f"its target is {parts}, which stands in no program that the rules derive"
     return found
 
@@ -127,21 +126,23 @@ def illegal_token(rule: Rule, finder: Signatures) -> str:
     >>> illegal_token(Rule.parse("sing me a song ### sing ( jazz )"), finder)
     "no legal program has 'sing'"
     """
-    if strange := [spelled(symbol) for symbol in rule.target if isinstance(symbol, str) and not finder.fits((symbol,))]:
+    if strange := [
+        format_symbol(symbol) for symbol in rule.target if isinstance(symbol, str) and not finder.fits((symbol,))
+    ]:
         return f"no legal program has {listed(dict.fromkeys(strange))}"
-    tokens, found = tuple(spelled(symbol) for symbol in rule.target), list[tuple[bool, int, str]]()
+    tokens, found = tuple(format_symbol(symbol) for symbol in rule.target), list[tuple[bool, int, str]]()
     for at, symbol in enumerate(rule.target):
         if isinstance(symbol, str) and len(rule.target) > 1:
             other = (*rule.target[:at], NonTerminal(rule.arity + 1), *rule.target[at + 1 :])
             before = sum(isinstance(each, NonTerminal) for each in rule.target[:at])
-            if wanted := {signature.inner[before] for signature in finder.of(other)}:
+            if wanted := {signature.arguments[before] for signature in finder.of(other)}:
                 is_token = not any(isinstance(part[0], Category) for part in wanted)
                 found.append((is_token, at, f"'{tokens[at]}' is not {_named(wanted)}"))
     return min(found)[2] if found else f"'{' '.join(tokens)}' is part of no legal program"
 
 
-def _named(parts: Collection[Part]) -> str:
+def _named(parts: Collection[Fragment]) -> str:
     """What a target may stand for: types where there are any, single symbols rather than runs of them."""
-    ranks = {spelled_all(part): (len(part), not isinstance(part[0], Category)) for part in parts}
+    ranks = {format_symbols(part): (len(part), not isinstance(part[0], Category)) for part in parts}
     shown = sorted(text for text, rank in ranks.items() if rank == min(ranks.values()))
-    return f"a {' or '.join(shown[:SHOWN])}{' …' if len(shown) > SHOWN else ''}"
+    return f"a {' or '.join(shown[:SHOWN_TYPES])}{' …' if len(shown) > SHOWN_TYPES else ''}"

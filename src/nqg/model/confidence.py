@@ -27,13 +27,13 @@ from nqg.errors import FormatError, SettingsError
 from nqg.files import read_json, write_text
 from nqg.grammar.arrays import FloatArray
 from nqg.grammar.derivation import Derivation
-from nqg.grammar.grammar import Grammar, Rule, ValueRule
+from nqg.grammar.grammar import Grammar, Rule, SlotInstance
 from nqg.settings_reader import read_dataclass
-from nqg.text.mentions import Mention
+from nqg.slots.mention import Mention
 
-FILE = "confidence.json"  # in a model folder
+CONFIDENCE_FILE = "confidence.json"  # in a model folder
 MOST_COUNT = 1 << 53  # of a pair: more is no number of examples, and too much for arithmetic
-ROOT = -1  # the parent of a derivation's first rule
+ROOT_PARENT = -1  # the parent of a derivation's first rule
 LEAST_CONFIDENCE = 0.5  # where trials do not tell which is enough
 MOST_LOG_ODDS = 8.0  # a probability of 0.9997: what lies beyond depends on how long a model was trained
 MOST_SUPPORT = 20  # times that a pair was seen; more make no difference
@@ -57,7 +57,7 @@ class RulePair(NamedTuple):
 def rule_pairs(derivation: Derivation, numbers: Mapping[Rule, int]) -> Iterator[RulePair]:
     """The pairs of a derivation, that of its root included."""
     rules = [numbers[each.rule] for each in derivation.hyperedges]
-    yield RulePair(ROOT, 0, rules[0])
+    yield RulePair(ROOT_PARENT, 0, rules[0])
     for parent, children in zip(rules, derivation.child_numbers(), strict=True):
         for slot, child in enumerate(children):
             yield RulePair(parent, slot, rules[child])
@@ -273,7 +273,7 @@ def value_contexts(
     """The values in a derivation, and what the sentence mentions inside of its free text, behind another word of it."""
     words, mentions = derivation.source, list(mentions)
     for rule, span in ((each.rule, each.span) for each in derivation.hyperedges):
-        if not isinstance(rule, ValueRule):
+        if not isinstance(rule, SlotInstance):
             continue
         if rule.slot in free_text:
             inside = (each for each in mentions if span.start < each.start and each.end <= span.end)
@@ -323,12 +323,12 @@ class SaidWord(NamedTuple):
 def said_words(derivation: Derivation, free_text: Container[str] = ()) -> list[SaidWord]:
     """What a derivation reads, with its beginning and end; free text is never a typo."""
     source, at, said = derivation.source, 0, [SaidWord("", None)]
-    values = {each.span.start: each for each in derivation.hyperedges if isinstance(each.rule, ValueRule)}
+    values = {each.span.start: each for each in derivation.hyperedges if isinstance(each.rule, SlotInstance)}
     while at < len(source):
         typed: str | None = source[at]
         token, end = source[at], at + 1
         if value := values.get(at):
-            assert isinstance(value.rule, ValueRule)
+            assert isinstance(value.rule, SlotInstance)
             token, end = value.rule.terminal, value.span.end
             typed = typed if end == at + 1 and value.rule.slot not in free_text else None
         said.append(SaidWord(token, typed))
@@ -424,7 +424,7 @@ class Calibrator:
         found = read_dataclass(cls, read_json(path), "the calibrator", path)
         for row in found.pairs.rows:
             parent, slot, child, count = row
-            arity = 1 if parent == ROOT else grammar[parent].arity if 0 <= parent < len(grammar) else 0
+            arity = 1 if parent == ROOT_PARENT else grammar[parent].arity if 0 <= parent < len(grammar) else 0
             if not (0 <= slot < arity and 0 <= child < len(grammar) and 0 < count < MOST_COUNT):
                 expected = f"a slot of one of {len(grammar)} rules, a rule that fills it, and how often"
                 raise FormatError(f"the calibrator: expected {expected}, found {list(row)}", path)

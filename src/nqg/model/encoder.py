@@ -26,7 +26,6 @@ from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
 
 UNLIMITED = 1 << 20  # subwords of a sentence, where neither encoder nor tokenizer has a limit
-CHANCES = 1 << 8  # values of 8 random bits
 OWN_PLACE = 0.01  # share of a place of which nothing was learned: without it words there would be a mere set
 
 
@@ -89,13 +88,17 @@ class Bert(Encoder):
         self.embeddings = BertEmbeddings(config)
         layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.encoder = nn.ModuleDict({"layer": layers})
+        if not self.embeddings.word_embeddings.weight.is_meta:
+            self._initialize()
+
+    def _initialize(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=config.initializer_range)
+                nn.init.normal_(module.weight, std=self.config.initializer_range)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
         if self.embeddings.neighbours is not None:
-            nn.init.normal_(self.embeddings.neighbours.weight, std=config.hidden_size**-0.5)
+            nn.init.normal_(self.embeddings.neighbours.weight, std=self.config.hidden_size**-0.5)
 
     def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
         vectors = self.embeddings(sentences)  # (M, D)
@@ -114,13 +117,13 @@ class BertEmbeddings(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
-        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.word_embeddings = empty_embedding(config.vocab_size, config.hidden_size)
+        self.position_embeddings = empty_embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = empty_embedding(config.type_vocab_size, config.hidden_size)
         self.neighbours = nn.Linear(2 * config.hidden_size, config.hidden_size) if config.neighbours else None
         self.longest = config.longest
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
-        self.dropout = Dropout(config.hidden_dropout_prob)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, sentences: SubwordBatch) -> Tensor:
         others = self.position_embeddings.weight + self.token_type_embeddings.weight[0]
@@ -133,6 +136,12 @@ class BertEmbeddings(nn.Module):
         if self.neighbours is not None:  # of the marks around a sentence those around others, which are the same
             words = words + self.neighbours(torch.cat([words.roll(1, 0), words.roll(-1, 0)], dim=1))
         return cast(Tensor, self.dropout(self.LayerNorm(words + positions)))  # (M, D)
+
+
+def empty_embedding(count: int, width: int) -> nn.Embedding:
+    """Vectors without values: normal numbers on the "meta" device would load torch's compiler, which takes a second."""
+    empty = torch.empty(count, width)
+    return cast(nn.Embedding, nn.Embedding.from_pretrained(empty, freeze=False))  # type: ignore[no-untyped-call]
 
 
 class BertLayer(nn.Module):
@@ -194,32 +203,10 @@ class BertOutput(nn.Module):
         super().__init__()
         self.dense = nn.Linear(inputs, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
-        self.dropout = Dropout(config.hidden_dropout_prob)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, inputs: Tensor, vectors: Tensor) -> Tensor:
-        return cast(Tensor, self.LayerNorm(self.dropout(self.dense(inputs), vectors)))  # (M, D)
-
-
-class Dropout(nn.Module):
-    """Dropout; on a CPU from 8 random bits a value, because the draws of torch's own take an eighth of a step.
-
-    The rate is then a multiple of 1/256.
-    """
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, vectors: Tensor, added: Tensor | None = None) -> Tensor:
-        """The vectors, some of their values 0 and the others raised to make up for it, plus what is to be added."""
-        if not self.training or vectors.device.type != "cpu" or not 0 < self.p < 1:
-            dropped = functional.dropout(vectors, self.p, self.training)
-            return dropped if added is None else dropped + added
-        lost = round(self.p * CHANCES)
-        words = torch.empty(-(-vectors.numel() // 8), dtype=torch.int64).random_(-(1 << 63), None)
-        bits = words.view(torch.int8)[: vectors.numel()].view_as(vectors)
-        mask = torch.ge(bits, lost - CHANCES // 2, out=torch.empty_like(vectors)).mul_(CHANCES / (CHANCES - lost))
-        return vectors * mask if added is None else torch.addcmul(added, vectors, mask)
+        return cast(Tensor, self.LayerNorm(self.dropout(self.dense(inputs)) + vectors))  # (M, D)
 
 
 class TransformersEncoder(Encoder):

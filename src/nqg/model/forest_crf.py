@@ -17,24 +17,24 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.hypergraph import starts_of
+from nqg.grammar.ragged import offsets_from_lengths
 from nqg.grammar.semirings import add_log_partitions
-from nqg.grammar.slots import views
-from nqg.model.forests import ForestFolder, Forests
+from nqg.model.forests import Forests
 from nqg.model.scorer import Scorer
 from nqg.model.spans import Anchors, AnchorTable, Pairs, PairTable
 from nqg.model.subwords import SubwordBatch, Subwords, SubwordTable, tokenize
+from nqg.slots.instantiate import encoder_tokens
 
 # The weights of log Z of the forests in the loss. With types the loss is -log p(target | legal) - ½ log p(legal): that
 # illegal derivations are improbable is learned, too, which helps to tell legal ones apart. Over folds of the training
 # parts of GeoQuery's splits that hold out templates, weights of 0, ¼, ½ and 1 for log p(legal) gave 1116, 1201, 1198
 # and 1203 right answers of 1921.
-UNTYPED = {"full": 1.0, "goal": -1.0}
-TYPED = {"full": 0.5, "legal": 0.5, "goal": -1.0}
+UNTYPED_WEIGHTS = {"full": 1.0, "goal": -1.0}
+TYPED_WEIGHTS = {"full": 0.5, "legal": 0.5, "goal": -1.0}
 
 
 def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array) -> Tensor:
@@ -67,16 +67,17 @@ def losses_and_gradient(
 ) -> tuple[FloatArray, FloatArray]:
     """The losses of the sentences of a batch, given the scores of their pairs, and the gradient of the losses' sum."""
     losses, gradient = np.zeros(len(batch)), np.zeros_like(scores)
-    first_pair = starts_of(pairs.rules.sizes(batch))
+    first_pair = offsets_from_lengths(pairs.rules.lengths_of(batch))
+    weights = UNTYPED_WEIGHTS if forests.legal is None else TYPED_WEIGHTS
     for name, graph in forests.graphs().items():
         add_log_partitions(
             graph.first_node, graph.first_hyperedge, graph.children, pairs.of_hyperedges[name],
-            batch, first_pair, scores, (UNTYPED if forests.legal is None else TYPED)[name], losses, gradient,
+            batch, first_pair, scores, weights[name], losses, gradient,
         )  # fmt: skip
     return losses, gradient
 
 
-def _derivable(examples: Sequence[Example], forests: Forests | ForestFolder) -> Int64Array:
+def _derivable(examples: Sequence[Example], forests: Forests) -> Int64Array:
     if len(forests) != len(examples):
         raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
     derivable = np.delete(np.arange(len(examples)), forests.underivable())
@@ -87,7 +88,7 @@ def _derivable(examples: Sequence[Example], forests: Forests | ForestFolder) -> 
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """Sentences as subwords, their forests, and tables from which a batch is selected, all of it in memory."""
+    """Sentences as subwords, their forests, and tables from which a batch is selected."""
 
     sentences: tuple[Subwords, ...]  # in one way, or all in one and then all in another
     forests: Forests
@@ -110,19 +111,15 @@ class TrainingData:
         """
         good = _derivable(examples, forests).tolist()
         sources = [examples[number].source_tokens for number in good]
-        shown = views(grammar, sources)
+        shown = encoder_tokens(grammar, sources)
         if frequent is not None:
-            shown += views(grammar, sources, known=frequent)
+            shown += encoder_tokens(grammar, sources, known=frequent)
         sentences = tuple(tokenize(tokenizer, shown))
         kept = forests.select(good)
         return cls(sentences, kept, SubwordTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
 
     def __len__(self) -> int:
         return len(self.forests)
-
-    def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
-        """Data that holds a batch, and the batch in terms of it: as `StreamedData` gives them."""
-        return self, batch
 
     def collate(self, batch: Sequence[int], device: torch.device) -> Batch:
         numbers = np.asarray(batch, dtype=np.int64)
@@ -157,32 +154,3 @@ def batch_loss(scorer: Scorer, batch: Batch) -> Tensor:
     ends = scorer.encoder(batch.sentences, batch.rows)
     scores = scorer.pair_scores(ends, batch.spans, batch.pairs)
     return forest_loss(scores, batch.data.forests, batch.data.pairs, batch.numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamedData:
-    """Examples and forests on disk, and which of them have a derivation to learn from."""
-
-    grammar: Grammar
-    examples: Sequence[Example]
-    forests: ForestFolder
-    tokenizer: Tokenizer
-    longest: int  # subwords that the encoder reads
-    derivable: Int64Array
-
-    @classmethod
-    def of(
-        cls, grammar: Grammar, examples: Sequence[Example], forests: ForestFolder, tokenizer: Tokenizer, longest: int
-    ) -> StreamedData:
-        return cls(grammar, examples, forests, tokenizer, longest, _derivable(examples, forests))
-
-    def __len__(self) -> int:
-        return len(self.derivable)
-
-    def rows(self, batch: Sequence[int]) -> tuple[TrainingData, Sequence[int]]:
-        """The data of a batch, read now; sentences that the encoder cannot read whole are refused."""
-        numbers = self.derivable[np.asarray(batch, dtype=np.int64)].tolist()
-        examples = [self.examples[number] for number in numbers]
-        data = TrainingData.of(self.grammar, examples, self.forests.select(numbers), self.tokenizer)
-        data.check_lengths(self.longest)
-        return data, range(len(numbers))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,21 +25,16 @@ class Scorer(nn.Module):
         self.span_network = SpanNetwork(encoder.hidden_size, dimension, 1)
         self.rule_network = SpanNetwork(encoder.hidden_size, dimension, dimension)
         self.rules = nn.Parameter(torch.empty(rules, dimension))
-        nn.init.normal_(self.rules, std=dimension**-0.5)
+        if not self.rules.is_meta:  # normal numbers on that device would load torch's compiler, which takes a second
+            nn.init.normal_(self.rules, std=dimension**-0.5)
 
     def forward(self, sentences: SubwordBatch, spans: Anchors, bonuses: Sequence[float] = ()) -> Tensor:
         """The scores of every rule over every span: (S, R); then those of rules without embeddings, with bonuses."""
-        ends = self.encoder(sentences, sentences.rows(spans))  # (E, D)
-        output, hidden = self.rule_network.output, self.rule_network(ends, spans)  # (S, d)
-        of_spans = self.span_network.output(self.span_network(ends, spans))  # (S, 1)
-        # e_r . (W h + b) is (e_r W) . h + e_r . b: W goes to the side that has fewer vectors
-        if len(self.rules) < len(hidden):
-            scores = of_spans + functional.linear(hidden, self.rules @ output.weight, self.rules @ output.bias)
-        else:
-            scores = of_spans + functional.linear(output(hidden), self.rules)
+        of_spans, of_rules = self._scores(self.encoder(sentences, sentences.rows(spans)), spans)
+        scores = of_spans + of_rules
         if bonuses:
             scores = torch.cat([scores, of_spans + of_spans.new_tensor(bonuses)], dim=1)
-        return cast(Tensor, scores.to(self.rules.dtype))  # full precision, also where the encoder runs in half
+        return scores.to(self.rules.dtype)  # full precision, also where the encoder runs in half
 
     def pair_scores(self, ends: Tensor, spans: Anchors, pairs: Pairs) -> Tensor:
         """The scores of pairs of span and rule: (P,), given the encoder's vectors where spans begin and end: (E, D).
@@ -48,13 +42,20 @@ class Scorer(nn.Module):
         The arithmetic is in the precision of the weights, whatever the encoder's.
         """
         with torch.autocast(ends.device.type, enabled=False):
-            ends = ends.to(self.rules.dtype)
-            of_spans = self.span_network.output(self.span_network(ends, spans))[:, 0]  # (S,)
-            output, hidden = self.rule_network.output, self.rule_network(ends, spans)  # (S, d)
-            products = PairProducts.apply(hidden, self.rules @ output.weight, pairs.spans, pairs.rules)  # type: ignore[no-untyped-call]
-            of_rules = self.rules @ output.bias  # (R,)
-            summed = products + of_spans.index_select(0, pairs.spans)
-            return cast(Tensor, summed + of_rules.index_select(0, pairs.rules))
+            of_spans, of_rules = self._scores(ends.to(self.rules.dtype), spans)
+        places = pairs.spans * len(self.rules) + pairs.rules
+        return of_spans[:, 0].index_select(0, pairs.spans) + of_rules.flatten().index_select(0, places)
+
+    def _scores(self, ends: Tensor, spans: Anchors) -> tuple[Tensor, Tensor]:
+        """The two terms of a score, that of the span: (S, 1), and that of the rule over it: (S, R)."""
+        of_spans = self.span_network.output(self.span_network(ends, spans))
+        output, hidden = self.rule_network.output, self.rule_network(ends, spans)  # (S, d)
+        # e_r . (W h + b) is (e_r W) . h + e_r . b: W goes to the side that has fewer vectors
+        if len(self.rules) < len(hidden):
+            of_rules = functional.linear(hidden, self.rules @ output.weight, self.rules @ output.bias)
+        else:
+            of_rules = functional.linear(output(hidden), self.rules)
+        return of_spans, of_rules
 
 
 def untrained_bonuses(rules: Iterable[Rule]) -> list[float]:
@@ -86,32 +87,3 @@ class SpanNetwork(nn.Module):
         summed = functional.linear(first, over_first).index_select(0, spans.starts.of_spans)
         summed += functional.linear(last, over_last, self.input.bias).index_select(0, spans.ends.of_spans)
         return functional.gelu(summed)
-
-
-class PairProducts(torch.autograd.Function):
-    """The products of the vectors of pairs; pairs are sorted by span.
-
-    All products of spans and rules take less time than a copy of both vectors for each pair. But few of them are pairs,
-    so most of their gradients are 0, and autograd would multiply by these too: a twentieth of a step of GeoQuery.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, hidden: Tensor, rule_vectors: Tensor, spans: Tensor, rules: Tensor) -> Tensor:
-        """The products: (P,), of hidden: (S, d) and rule_vectors: (R, d)."""
-        ctx.save_for_backward(hidden, rule_vectors, spans, rules)
-        return (hidden @ rule_vectors.T).flatten().index_select(0, spans * len(rule_vectors) + rules)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_output: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """The gradients of spans and of rules: sums of the other's vectors, weighted by the gradients of the pairs."""
-        hidden, rule_vectors, spans, rules = ctx.saved_tensors
-        order = rules.argsort(stable=True)
-        grad_hidden = _weighted_sums(rule_vectors, spans, len(hidden), rules, grad_output[0])
-        grad_rules = _weighted_sums(hidden, rules[order], len(rule_vectors), spans[order], grad_output[0][order])
-        return grad_hidden, grad_rules, None, None
-
-
-def _weighted_sums(vectors: Tensor, owners: Tensor, count: int, numbers: Tensor, weights: Tensor) -> Tensor:
-    """For each of `count` owners the sum of its vectors, which are given by their numbers, the owners ascending."""
-    first = torch.searchsorted(owners, torch.arange(count, device=owners.device))
-    return functional.embedding_bag(numbers, vectors, first, mode="sum", per_sample_weights=weights)

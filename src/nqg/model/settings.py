@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName, check_above_zero, check_at_least
 
-EMBEDDED = "embedded"
-PRECISIONS = ("auto", "bf16", "float32")  # auto: bf16 on GPUs that have it
+EMBEDDED = "embedded"  # the name of a small model that is trained from scratch
+Schedule = Literal["constant", "linear"]  # of the learning rate, after its warm-up
+Precision = Literal["auto", "bf16", "float32"]  # auto: bf16 on GPUs that have it
+
+
+def default_learning_rate(model: str) -> float:
+    """The paper's for pre-trained models; a model from scratch learns faster."""
+    return 1e-3 if model == EMBEDDED else 1e-4
 
 
 def fitting_batch(examples: int, most: int) -> int:
@@ -60,7 +67,7 @@ class TrainingSettings:
     steps: int = 256
     batch_size: int | None = None  # a quarter of the examples, but 32 to 256, the paper's
     learned: float = 1e-3
-    learning_rate: float | None = None  # 1e-4, the paper's; from scratch 1e-3
+    learning_rate: float | None = None  # `default_learning_rate`
     warm_up: int | None = None  # 100 steps, the paper's; from scratch 16
     weight_decay: float = 0.01
     clip: float = 1.0
@@ -76,8 +83,8 @@ class TrainingSettings:
         for name in ("learned", "weight_decay", "learning_rate"):
             if getattr(self, name) == math.inf:
                 raise SettingsError(f"{name} is inf; expected a finite number")
-        if self.precision not in PRECISIONS:
-            raise UnknownName("precision", self.precision, PRECISIONS)
+        if self.precision not in get_args(Precision):
+            raise UnknownName("precision", self.precision, get_args(Precision))
 
     def batch(self, examples: int) -> int:
         """How many of so many examples a step learns from.
@@ -89,7 +96,7 @@ class TrainingSettings:
 
     def rate(self, encoder: str) -> float:
         """The learning rate at its highest."""
-        return self.learning_rate or (1e-3 if encoder == EMBEDDED else 1e-4)
+        return self.learning_rate or default_learning_rate(encoder)
 
     def warm_up_steps(self, encoder: str) -> int:
         """How many steps the learning rate rises."""

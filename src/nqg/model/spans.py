@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,44 +10,9 @@ import torch
 from torch import Tensor
 
 from nqg.grammar.arrays import Int32Array, Int64Array
-from nqg.grammar.hypergraph import Hypergraph, starts_of
+from nqg.grammar.hypergraph import Hypergraph
+from nqg.grammar.ragged import Ragged, offsets_from_lengths
 from nqg.model.forests import Forests
-
-
-@dataclass(frozen=True, slots=True)
-class Ragged:
-    """Numbers of n sentences end to end: those of sentence i are values[first[i]] to values[first[i + 1] - 1]."""
-
-    first: Int64Array  # (n + 1,)
-    values: Int64Array
-
-    @classmethod
-    def of(cls, rows: Iterable[Sequence[int]]) -> Ragged:
-        """Rows of any lengths.
-
-        >>> Ragged.of([(7, 8), (), (9,)]).first
-        array([0, 2, 2, 3])
-        """
-        rows = list(rows)
-        sizes = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        first = starts_of(sizes)
-        values = np.fromiter((value for row in rows for value in row), dtype=np.int64, count=int(first[-1]))
-        return cls(first, values)
-
-    def sizes(self, batch: Int64Array) -> Int64Array:
-        """How many numbers each sentence of the batch has: (B,)."""
-        return self.first[batch + 1] - self.first[batch]
-
-    def select(self, batch: Int64Array, shifts: Int64Array | None = None) -> Int64Array:
-        """The numbers of the sentences of the batch end to end, each sentence's raised by its shift.
-
-        >>> Ragged.of([(7, 8), (), (9,)]).select(np.array([2, 0]), np.array([0, 10]))
-        array([ 9, 17, 18])
-        """
-        sizes = self.sizes(batch)
-        begin = starts_of(sizes)
-        numbers: Int64Array = self.values[np.arange(begin[-1]) + np.repeat(self.first[batch] - begin[:-1], sizes)]
-        return numbers if shifts is None else numbers + np.repeat(shifts, sizes)
 
 
 def to_device(tables: Sequence[Int64Array], device: torch.device | str) -> list[Tensor]:
@@ -93,9 +58,9 @@ class BoundaryTable:
 
     def select(self, batch: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
         """The columns of `Boundaries`."""
-        sizes = self.tokens.sizes(batch)
-        sentences = np.repeat(np.arange(len(batch)), sizes)
-        return sentences, self.tokens.select(batch), self.of_spans.select(batch, starts_of(sizes)[:-1])
+        tokens = self.tokens.select(batch)
+        sentences = np.repeat(np.arange(len(batch)), tokens.lengths)
+        return sentences, tokens.values, self.of_spans.select(batch, tokens.offsets[:-1]).values
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +82,12 @@ class AnchorTable:
 
 
 def anchors(full: Hypergraph, device: torch.device | str) -> Anchors:
-    return AnchorTable.of(full).select(np.arange(len(full)), device)
+    return AnchorTable.of(full).select(np.arange(full.sentences), device)
 
 
 def sentence_numbers(graph: Hypergraph) -> Int64Array:
     """For each node the sentence that it belongs to: (N,)."""
-    return np.repeat(np.arange(len(graph)), np.diff(graph.first_node))
+    return np.repeat(np.arange(graph.sentences), np.diff(graph.first_node))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +108,7 @@ class SpanTable:
         distinct, nodes = np.unique(keys, return_index=True)
         if len(distinct) == full.nodes:
             return cls(full.first_node, full.starts, full.ends, keys, np.argsort(keys), width)
-        first = np.searchsorted(distinct, np.arange(len(full) + 1) * width * width)
+        first = np.searchsorted(distinct, np.arange(full.sentences + 1) * width * width)
         return cls(first, full.starts[nodes], full.ends[nodes], distinct, np.arange(len(distinct)), width)
 
     def numbers(self, graph: Hypergraph) -> Int64Array:
@@ -199,5 +164,6 @@ class PairTable:
         )
 
     def select(self, batch: Int64Array, device: torch.device | str) -> Pairs:
-        spans = self.first_span[batch + 1] - self.first_span[batch]
-        return Pairs(*to_device([self.spans.select(batch, starts_of(spans)[:-1]), self.rules.select(batch)], device))
+        first_span = offsets_from_lengths(self.first_span[batch + 1] - self.first_span[batch])
+        spans, rules = self.spans.select(batch, first_span[:-1]), self.rules.select(batch)
+        return Pairs(*to_device([spans.values, rules.values], device))

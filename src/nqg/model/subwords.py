@@ -11,8 +11,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 
 from nqg.grammar.arrays import Int64Array
-from nqg.grammar.hypergraph import starts_of
-from nqg.model.spans import Anchors, Ragged, to_device
+from nqg.grammar.ragged import Ragged, offsets_from_lengths
+from nqg.model.spans import Anchors, to_device
 
 Tokens = Sequence[str]
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -102,21 +102,24 @@ class SubwordTable:
 
     @classmethod
     def of(cls, sentences: Sequence[Subwords]) -> SubwordTable:
-        columns = ([getattr(each, name) for each in sentences] for name in ("ids", "first", "last"))
-        return cls(*map(Ragged.of, columns))
+        return cls(
+            ids=Ragged.of((sentence.ids for sentence in sentences), np.int64),
+            first=Ragged.of((sentence.first for sentence in sentences), np.int64),
+            last=Ragged.of((sentence.last for sentence in sentences), np.int64),
+        )
 
     def select(self, batch: Int64Array, device: torch.device | str) -> SubwordBatch:
-        lengths = self.ids.sizes(batch)
+        lengths = self.ids.lengths_of(batch)
         order = np.argsort(lengths, kind="stable")
-        begin = starts_of(lengths[order])
+        begin = offsets_from_lengths(lengths[order])
         rows = np.empty_like(lengths)
         rows[order] = begin[:-1]
         width = int(lengths.max())
         places = np.arange(begin[-1]) + np.repeat(np.arange(len(batch)) * width - begin[:-1], lengths[order])
-        ids, places_there = to_device([self.ids.select(batch[order]), places], device)
-        first, last = (table.select(batch, rows) for table in (self.first, self.last))
-        tokens = starts_of(self.first.sizes(batch))
-        return SubwordBatch(ids, places_there, tuple(lengths[order].tolist()), first, last, tokens[:-1])
+        ids, places_there = to_device([self.ids.select(batch[order]).values, places], device)
+        first, last = self.first.select(batch, rows), self.last.select(batch, rows)
+        sizes = tuple(lengths[order].tolist())
+        return SubwordBatch(ids, places_there, sizes, first.values, last.values, first.offsets[:-1])
 
 
 def collate(sentences: Sequence[Subwords], device: torch.device | str) -> SubwordBatch:

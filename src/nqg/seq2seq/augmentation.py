@@ -19,10 +19,8 @@ from itertools import chain, islice, zip_longest
 
 import torch
 
-from nqg.data.examples import Example, distinct_pairs
+from nqg.data.example import Example, distinct_pairs
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule
-from nqg.grammar.program_trees import Term, read_term
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.induction.sampling import GrammarSampler
 from nqg.induction.settings import SamplingSettings
 from nqg.seq2seq.fine_tuning import FineTuning
@@ -30,12 +28,16 @@ from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.spelling import tokenize_targets
 from nqg.training.records import TrainingStep
+from nqg.types.program_trees import Term, read_term
+from nqg.types.target_grammar import TargetGrammar
 
-LONGEST = 1.6  # times the longest training program that drawn ones may be long
+MAX_RELATIVE_LENGTH = 1.6  # times the longest training program that drawn ones may be long
 MAX_ARITY = 6  # of heads: charts of more arguments, as a flat sequence of tokens has, take long
 MOST_SUBWORDS = 96  # of a sentence
-DRAWS = 3  # for each program that is asked for, of which some are known, senseless, or of a length that many have
-SETTINGS = SamplingSettings(depth=16, smoothing=1.0, longer=0.2, per_target=1)  # long ones are as likely as short
+# Draws for each program that is asked for: some are known, senseless, or of a length that many have.
+DRAWS_PER_PROGRAM = 3
+# Long programs are as likely as short ones.
+PROGRAM_SAMPLING = SamplingSettings(depth=16, smoothing=1.0, longer=0.2, per_target=1)
 
 
 def mixed(examples: Sequence[Example], samples: Sequence[Example], real_share: float) -> list[Example]:
@@ -76,14 +78,16 @@ class ProgramSampler:
         self.known, self.sampler = frozenset(trees), None
         if trees:
             grammar = Grammar.of(dict.fromkeys(rule for heads in trees.values() for rule in heads), MAX_ARITY)
-            longest = round(LONGEST * max(len(program.split()) for program in trees))
+            longest = round(MAX_RELATIVE_LENGTH * max(len(program.split()) for program in trees))
             pairs = [Example(program, program) for program in trees]
-            self.sampler = GrammarSampler(grammar.typed_by(target_grammar), pairs, replace(SETTINGS, longest=longest))
+            self.sampler = GrammarSampler(
+                grammar.typed_by(target_grammar), pairs, replace(PROGRAM_SAMPLING, longest=longest)
+            )
 
     def programs(self, count: int, is_sensible: Callable[[str], bool] = bool, seed: int = 0) -> list[str]:
         """So many different new programs, about as many of each length; fewer where there are not as many."""
         by_length: dict[int, list[str]] = defaultdict(list)
-        for pair in self.sampler.samples(DRAWS * count, seed) if self.sampler else ():
+        for pair in self.sampler.samples(DRAWS_PER_PROGRAM * count, seed) if self.sampler else ():
             if pair.target not in self.known:
                 by_length[len(pair.target_tokens)].append(pair.target)
         in_turn = chain.from_iterable(zip_longest(*(by_length[length] for length in sorted(by_length))))

@@ -25,14 +25,14 @@ from transformers import LogitsProcessor
 from nqg.answers import Answer
 from nqg.errors import NqgError
 from nqg.grammar.arrays import Int64Array
-from nqg.grammar.earley import Expected, Prefix
-from nqg.grammar.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
 from nqg.seq2seq.seq2seq import Seq2seq
-from nqg.seq2seq.settings import BASELINES
+from nqg.seq2seq.settings import BASELINE_MODELS
 from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
+from nqg.types.earley import Expected, Prefix
+from nqg.types.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
 
 Ended = tuple[str, ...]
-_DIGITS = "0123456789"
+DIGITS = "0123456789"
 ALMOST_ANY = frozenset((Wildcard.UNQUOTED, Wildcard.NEW_TOKEN))  # what takes most tokens
 BEAMS = 8  # of the search where a free answer is illegal
 DAMAGED = "\N{REPLACEMENT CHARACTER}"  # what tokenizers write for a part of a character
@@ -126,10 +126,10 @@ class LegalTargets:
         self.spelling = spelling
         self.vocabulary = vocabulary or SubwordVocabulary.of(tokenizer, spelling)
         self.spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
-        self.finishes = {text: self.vocabulary.can_finish(text) for text in (*self.spelled.values(), *_DIGITS)}
-        self.digit = next((digit for digit in _DIGITS if self.finishes[digit][0]), "")  # that may continue a token
+        self.finishes = {text: self.vocabulary.can_finish(text) for text in (*self.spelled.values(), *DIGITS)}
+        self.digit = next((digit for digit in DIGITS if self.finishes[digit][0]), "")  # that may continue a token
         after_separator, writable = self.vocabulary.by_ended.get(("",), {}), set[str]()
-        for token, text in (self.spelled | {digit: digit for digit in _DIGITS}).items():
+        for token, text in (self.spelled | {digit: digit for digit in DIGITS}).items():
             finishes = self.finishes[text]
             as_first = self.vocabulary.may_lead or finishes[0]
             if as_first and any(can and text[:end] in after_separator for end, can in enumerate(finishes)):
@@ -299,7 +299,7 @@ class LegalSeq2seq:
     def searching(self) -> Seq2seq:
         """The model with beams, if it can have them: one path that has to leave its way often ends in nonsense."""
         settings = self.seq2seq.settings
-        beams = settings.beams if settings.model in BASELINES else max(settings.beams, BEAMS)
+        beams = settings.beams if settings.model in BASELINE_MODELS else max(settings.beams, BEAMS)
         return replace(self.seq2seq, settings=replace(settings, beams=beams))
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:

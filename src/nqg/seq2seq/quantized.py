@@ -21,21 +21,23 @@ from typing import Any
 import torch
 
 from nqg.answers import Answer
-from nqg.data.download import cache_folder
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import NqgError
-from nqg.grammar.target_grammar import TargetGrammar
+from nqg.files import cache_folder
 from nqg.model_folder import INDEX, checksum, folder_written_atomically, quiet_transformers
 from nqg.seq2seq.legal_decoding import LegalSeq2seq
 from nqg.seq2seq.seq2seq import SEQ2SEQ, Seq2seq, tokenize_sources
-from nqg.seq2seq.settings import BASELINES
+from nqg.seq2seq.settings import BASELINE_MODELS
 from nqg.seq2seq.spelling import decode, tokenize_targets
+from nqg.types.target_grammar import TargetGrammar
 
 SWITCH = "NQG_FAST"  # a variable: at 0, PyTorch answers
-KEPT = 4  # converted models, the latest
-BATCH = 32  # sentences that are read at once
+MAX_CONVERTED = 4  # converted models, the latest
+BATCH_SENTENCES = 32  # sentences that are read at once
 PROBE = "a sentence to try it with"
-ROUNDING = 0.5  # nats a subword by which eight bits may change the loss of a probe; a wrong model is off by many
+MAX_LOSS_DIFFERENCE = (
+    0.5  # nats a subword by which eight bits may change the loss of a probe; a wrong model is off by many
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class QuantizedSeq2seq:
     def load(cls, seq2seq: Seq2seq, folder: Path, grammar: TargetGrammar | None = None) -> QuantizedSeq2seq | None:
         """The model that was loaded from a folder, in eight bits; None where PyTorch had better answer itself."""
         is_wanted = os.environ.get(SWITCH) != "0" and seq2seq.device.type == "cpu"
-        if not is_wanted or seq2seq.settings.model in BASELINES:
+        if not is_wanted or seq2seq.settings.model in BASELINE_MODELS:
             return None
         try:
             import ctranslate2
@@ -66,7 +68,7 @@ class QuantizedSeq2seq:
         (answer,) = seq2seq.answers([PROBE])  # what a fine-tuned model would never write, rounding changes by much
         probe = Example(PROBE, answer.target or PROBE)
         difference = abs(found.loss(probe) - seq2seq.losses([probe])[0])
-        return found if difference < ROUNDING else None
+        return found if difference < MAX_LOSS_DIFFERENCE else None
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
         """The target of every sentence, with its probability among all that the model might write."""
@@ -77,7 +79,7 @@ class QuantizedSeq2seq:
             self._subwords(sources),
             beam_size=settings.beams,
             max_decoding_length=settings.longest_target,
-            max_batch_size=BATCH,
+            max_batch_size=BATCH_SENTENCES,
             return_scores=True,
             length_penalty=0,  # so that scores are logarithms of probabilities
         )
@@ -120,6 +122,6 @@ def convert(seq2seq: Seq2seq, name: str) -> Path:
         TransformersConverter(copied).convert(str(part), quantization="int8", force=True)
     with suppress(OSError):  # other processes remove old ones, too, and write new ones in hidden parts
         converted = [each for each in home.iterdir() if not each.name.startswith(".")]
-        for old in sorted(converted, key=lambda each: each.stat().st_mtime)[:-KEPT]:
+        for old in sorted(converted, key=lambda each: each.stat().st_mtime)[:-MAX_CONVERTED]:
             shutil.rmtree(old, ignore_errors=True)
     return folder

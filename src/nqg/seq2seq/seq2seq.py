@@ -31,13 +31,13 @@ from transformers import (
 )
 
 from nqg.answers import Answer, exact_match
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import DamagedModel, FormatError, MissingExtra, NqgError, Place
+from nqg.extensions import load_extension
 from nqg.files import strict_json
 from nqg.model_folder import (
     INDEX,
     SEQ2SEQ_KIND,
-    bring_back,
     check_config,
     check_contents,
     check_finite,
@@ -49,14 +49,13 @@ from nqg.model_folder import (
     refused_with,
     weight_shapes,
 )
-from nqg.seq2seq.settings import BASELINES, FineTuningSettings, LoraSettings, Seq2seqSettings, SmallT5Settings
+from nqg.seq2seq.settings import BASELINE_MODELS, FineTuningSettings, LoraSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
-from nqg.seq2seq.two_streams import TwoStreams
 from nqg.settings_reader import read_dataclass
 from nqg.training.processes import best_device
 
-KIND, VERSION = SEQ2SEQ_KIND, 1
-NEEDED = ("config.json", "tokenizer_config.json")
+SEQ2SEQ_VERSION = 1  # of the format of a folder
+REQUIRED_SEQ2SEQ_FILES = ("config.json", "tokenizer_config.json")
 SEQ2SEQ = "seq2seq"  # how its answers call the system
 BATCH_SUBWORDS = 2**15  # of sources that are read at once, padding included
 BATCH_LOGITS = 2**27  # that are kept at once when probabilities are computed
@@ -184,23 +183,21 @@ class Seq2seq:
     def load(cls, folder: Path | str, device: str | None = None) -> Seq2seq:
         """The model in a folder; one that is not a model, or is damaged, is refused with the reason."""
         folder = Path(folder)
-        bring_back(folder)
         place, config = folder / INDEX, folder / "config.json"
-        manifest = read_manifest(folder, index_bytes(folder), KIND, VERSION)
+        manifest = read_manifest(folder, index_bytes(folder), SEQ2SEQ_KIND, SEQ2SEQ_VERSION)
         with refused_with("its files cannot be checked", place):
-            check_contents(folder, manifest.get("files"), NEEDED)
+            check_contents(folder, manifest.get("files"), REQUIRED_SEQ2SEQ_FILES)
         settings = read_dataclass(Seq2seqSettings, manifest.get("settings"), "'settings'", place, complete=True)
-        spelled = manifest.get("spelling")
-        spelled = {"words": {}, **spelled} if isinstance(spelled, dict) else spelled  # which older folders lack
-        spelling = read_dataclass(Spelling, spelled, "'spelling'", place, complete=True)
+        spelling = read_dataclass(Spelling, manifest.get("spelling"), "'spelling'", place, complete=True)
         generation = folder / "generation_config.json"
         with refused_with("damaged", generation):  # which transformers would pass over in silence
             if generation.exists():
                 GenerationConfig.from_dict(strict_json(generation.read_text(encoding="utf-8"), Place(generation, 1)))
         check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
         with refused_with("the model cannot be made", config):
-            if settings.model in BASELINES:
-                model, tokenizer = TwoStreams.from_pretrained(folder), PreTrainedTokenizerFast.from_pretrained(folder)
+            if settings.model in BASELINE_MODELS:
+                model = load_extension(BASELINE_MODELS[settings.model]).from_pretrained(folder)
+                tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
             else:
                 model, tokenizer = load_pretrained(str(folder))
             check_finite(model.state_dict(), folder)
@@ -214,8 +211,12 @@ class Seq2seq:
 
     def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> None:
         """Write everything that `load` needs into a folder, whole or not at all; `also` may add files."""
-        spelling = asdict(self.spelling)
-        manifest = {"kind": KIND, "version": VERSION, "settings": asdict(self.settings), "spelling": spelling}
+        manifest = {
+            "kind": SEQ2SEQ_KIND,
+            "version": SEQ2SEQ_VERSION,
+            "settings": asdict(self.settings),
+            "spelling": asdict(self.spelling),
+        }
         with model_written(Path(folder), manifest) as part, quiet_transformers():
             self.model.save_pretrained(part)
             self.tokenizer.save_pretrained(part)

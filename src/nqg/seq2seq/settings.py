@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName, check_above_zero, check_at_least
 from nqg.induction.settings import SamplingSettings
+from nqg.model.settings import EMBEDDED, Precision, Schedule, default_learning_rate
 
-EMBEDDED = "embedded"  # the name of the small T5 that is trained from scratch
+# Architectures of published baselines, by the name of the model: they have words of their own and no beam search.
+BASELINE_MODELS = dict.fromkeys(("syntactic-attention", "cgps"), "nqg.paper.baselines:TwoStreams")
 Optimizer = Literal["adafactor", "adamw"]
-Schedule = Literal["constant", "linear"]
-Precision = Literal["auto", "bf16", "float32"]
-MOST = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}  # lest a model folder ask for days
+UPPER_LIMITS = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}  # lest a model folder ask for days
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +30,6 @@ class SmallT5Settings:
             raise SettingsError(f"width is {self.width}; expected a multiple of heads, which is {self.heads}")
         if not 0 <= self.dropout < 1:
             raise SettingsError(f"dropout is {self.dropout}; expected at least 0 and less than 1")
-
-
-@dataclass(frozen=True, slots=True)
-class TwoStreamSettings:
-    """The sizes of a model with two streams (`nqg.seq2seq.two_streams`), and what disturbs its embeddings.
-
-    `noise` is the standard deviation of what is added to them in training, `penalty` what a square of theirs costs.
-    """
-
-    semantic: int = 120
-    syntactic: int = 200
-    units: int = 200  # of the encoder in either direction; the decoder has both
-    dropout: float = 0.0
-    noise: float = 0.0
-    penalty: float = 0.0
-    spread: float = 1.0  # of new embeddings: with little of it, words begin alike
-
-    def __post_init__(self) -> None:
-        check_at_least(1, self, "semantic", "syntactic", "units")
-        check_at_least(0, self, "dropout", "noise", "penalty", "spread")
-        if self.dropout >= 1:
-            raise SettingsError(f"dropout is {self.dropout}; expected less than 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +59,16 @@ class Seq2seqSettings:
     @classmethod
     def of(cls, model: str) -> Seq2seqSettings:
         """The settings that suit a model: a baseline reads nothing but the sentence."""
-        return cls(model, prefix="") if model in BASELINES else cls(model)
+        return cls(model, prefix="") if model in BASELINE_MODELS else cls(model)
 
     def __post_init__(self) -> None:
         check_at_least(1, self, "longest_source", "longest_target", "beams")
-        for name, most in MOST.items():
+        for name, most in UPPER_LIMITS.items():
             if getattr(self, name) > most:
                 raise SettingsError(f"{name} is {getattr(self, name)}; expected {most:,} or less")
-        if self.lora is not None and (self.model == EMBEDDED or self.model in BASELINES):
+        if self.lora is not None and (self.model == EMBEDDED or self.model in BASELINE_MODELS):
             raise SettingsError(f"lora freezes pre-trained weights, and '{self.model}' has none; name another model")
-        if self.beams > 1 and self.model in BASELINES:
+        if self.beams > 1 and self.model in BASELINE_MODELS:
             raise SettingsError(f"beams is {self.beams}; expected 1, which is all that '{self.model}' can do")
 
 
@@ -116,9 +93,9 @@ class FineTuningSettings:
     one_subword: bool | None = None  # a word of one subword for each token of targets; None: where they are long
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
-    record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.objective`
+    record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.cuda_graphs`
     recording_memory: float = 16.0  # GB that a process may hold with recorded kernels; what needs more is not recorded
-    shard: bool = False  # divide the weights among the processes, see `nqg.seq2seq.fine_tuning`
+    shard: bool = False  # divide the weights among the processes, see `nqg.seq2seq.sharding`
     pool: int = 8  # batches whose examples are sorted by length together, at most; 1 leaves them as they come
     evaluate_every: int | None = None
     patience: int = 5  # evaluations without a better one until training stops
@@ -137,31 +114,7 @@ class FineTuningSettings:
 
     def rate(self, model: str) -> float:
         """The learning rate at its highest."""
-        return self.learning_rate or (1e-3 if model == EMBEDDED else 1e-4)
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """A system that others have published, and how it is fitted."""
-
-    streams: TwoStreamSettings
-    training: FineTuningSettings
-
-
-BASELINES: Mapping[str, Baseline] = {
-    "syntactic-attention": Baseline(
-        TwoStreamSettings(semantic=120, syntactic=200, units=200, dropout=0.5),
-        FineTuningSettings(
-            *(4_000, 32), optimizer="adamw", learning_rate=1e-3, schedule="linear", clip=5.0, precision="float32"
-        ),
-    ),
-    "cgps": Baseline(
-        TwoStreamSettings(semantic=16, syntactic=8, units=64, noise=1.0, penalty=0.01, spread=0.01),
-        FineTuningSettings(
-            *(3_000, 64), optimizer="adamw", learning_rate=1e-2, schedule="linear", clip=1.0, precision="float32"
-        ),
-    ),
-}
+        return self.learning_rate or default_learning_rate(model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from nqg.errors import NqgError, SettingsError
 
-SHOWN = 3  # examples in an error
+SHOWN_TOKENS = 3  # examples in an error
 PROBED = 64  # words in which a stand-in is tried before all targets are
 MAX_TOKENS = 256  # different tokens that targets may be made of if each is to get a word of its own
 TOKEN_SHARE = 0.01  # of all tokens that are different ones: above it, tests are likely to bring tokens never seen
@@ -178,7 +178,7 @@ def _surviving(tokenizer: Any, wanted: Sequence[str]) -> Spelling:
     marked = (replace(plain, space=mark) for mark in search.free if mark not in plain.stand_ins.values())
     chosen = next((spelling for spelling in marked if not lost(tokenizer, spelling, wanted[:PROBED])), plain)
     if losses := lost(tokenizer, chosen, wanted):
-        shortest = sorted(losses, key=lambda pair: (len(pair[0]), pair))[:SHOWN]
+        shortest = sorted(losses, key=lambda pair: (len(pair[0]), pair))[:SHOWN_TOKENS]
         shown = "; ".join(f"{target!r} comes back as {found!r}" for target, found in shortest)
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         raise NqgError(

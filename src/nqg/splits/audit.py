@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nqg.data.dataset import Split
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import SettingsError
-from nqg.plotting import write_picture
 from nqg.splits.compounds import Language, language_of
-from nqg.splits.divergence import decomposed, tallied_divergence
 from nqg.splits.partition import Side
-from nqg.splits.tmcd import arrangement
 
 Histogram = Mapping[int, int]  # how many examples have each length, shortest first
 
@@ -62,6 +57,9 @@ def audit(
 
 def audits(examples: Sequence[Example], splits: Mapping[str, Split], language: Language) -> list[Audit]:
     """Measure several splits of one dataset, whose targets are taken apart only once."""
+    from nqg.splits.divergence import decomposed
+    from nqg.splits.swap_search import arrangement, tallied_divergence  # which loads Numba
+
     data = decomposed(examples, language.decomposition)
     atoms = data.atoms
     templates = [language.template(example.target) for example in examples]
@@ -149,60 +147,3 @@ def bars(histogram: Histogram, longest: int) -> str:
     for length, count in histogram.items():
         counts[(length - 1) // width] += count
     return "".join(BARS[-(-count * (len(BARS) - 1) // max(counts))] for count in counts)
-
-
-COLOURS = {"train": "#4477aa", "dev": "#ccbb44", "test": "#ee6677"}
-BAR_COLOUR = "#777788"
-# What is drawn as bars, and how the figures beside them are written.
-MEASURES: dict[str, tuple[str, Callable[[Audit], float]]] = {
-    "compound divergence": ("%.3f", lambda audit: audit.compound_divergence),
-    "atom divergence": ("%.3f", lambda audit: audit.atom_divergence),
-    "test examples with unseen atoms, %": ("%.1f", lambda audit: 100 * audit.unseen_atom_share),
-    "test templates seen in train, %": ("%.1f", lambda audit: 100 * audit.shared_templates / audit.test_templates),
-}
-
-
-def write_plot(path: Path, audits: Sequence[Audit]) -> None:
-    """Draw the figures and the lengths of all `audits`, as PNG or SVG by the name of the file."""
-
-    def draw(figure_class: Any) -> Any:
-        figure = figure_class(figsize=(12, 2.2 + 0.3 * len(audits) + 1.9 * len(audits)), layout="constrained")
-        above, below = figure.subfigures(2, 1, height_ratios=[1.6 + 0.3 * len(audits), 1.9 * len(audits)])
-        for panel, title in zip(above.subplots(1, len(MEASURES), sharey=True), MEASURES, strict=True):
-            _draw_bars(panel, title, audits)
-        rows = below.subplots(len(audits), len(Side), squeeze=False, sharex="col")
-        for row, audit in zip(rows, audits, strict=True):
-            for panel, side in zip(row, Side, strict=True):
-                _draw_lengths(panel, audit, side)
-        below.supxlabel("length in tokens", fontsize=9)
-        return figure
-
-    write_picture(path, draw)
-
-
-def _draw_bars(panel: Any, title: str, audits: Sequence[Audit]) -> None:
-    """A bar for each split, the first on top, with its value beside it."""
-    written, measure = MEASURES[title]
-    values = [measure(audit) for audit in audits]
-    drawn = panel.barh(range(len(audits)), values, color=BAR_COLOUR)
-    panel.bar_label(drawn, fmt=written, padding=3, fontsize=8)
-    panel.set_yticks(range(len(audits)), [audit.name for audit in audits])
-    panel.set_xlim(0, max(values, default=0) * 1.25 or 1)
-    panel.locator_params(axis="x", nbins=5)
-    panel.set_title(title, fontsize=9)
-    panel.tick_params(labelsize=8)
-    if not panel.yaxis_inverted():
-        panel.invert_yaxis()
-
-
-def _draw_lengths(panel: Any, audit: Audit, side: Side) -> None:
-    """The share of each part's examples at every length, the parts over each other."""
-    for part, lengths in audit.lengths.items():
-        if histogram := lengths[side]:
-            total = sum(histogram.values())  # from length 0 on, and an empty place after the last
-            shares = [histogram.get(length, 0) / total for length in range(max(histogram) + 2)]
-            panel.fill_between(range(len(shares)), shares, step="mid", alpha=0.35, color=COLOURS[part])
-            panel.step(range(len(shares)), shares, where="mid", color=COLOURS[part], linewidth=1, label=part)
-    panel.set_title(f"{audit.name}: {side} length, share of examples", fontsize=9)
-    panel.tick_params(labelsize=8)
-    panel.legend(fontsize=8, frameon=False)

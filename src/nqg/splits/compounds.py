@@ -1,28 +1,61 @@
 """Atoms and compounds of targets (section 3 and appendix B.3 of the paper), for every language that splits know.
 
-Atoms are the symbols of a target. In FunQL and any other bracketed language, compounds are a symbol and one child with
-the child's place among the arguments kept: `exclude(longest(_),_)`. In SQL they are edges of the syntax tree
-(`nqg.data.sql_tree`). Where a target is a flat sequence of tokens, compounds are pairs of neighbours.
+Atoms are the symbols of a target. In a bracketed language, compounds are a symbol and one child with the child's
+position among the arguments kept: `exclude(longest(_),_)`. Where a target is a flat sequence of tokens, compounds are
+pairs of neighbours. FunQL and SQL are named here and live in `nqg.paper`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from nqg.data.examples import Example
-from nqg.data.sql import sql_atoms, sql_template
-from nqg.data.sql_tree import Tree, sql_tree
+from nqg.data.example import Example
 from nqg.errors import FormatError, SettingsError, UnknownName
-from nqg.splits.partition import Template, constants_template, funql_template, regex_template
+from nqg.extensions import load_extension
+from nqg.text.brackets import BRACKETS
 
-PAIRS = {"(": ")", "[": "]", "{": "}"}
 NAMELESS = frozenset({"", "()", "[]", "{}"})  # labels of nodes that no symbol of the target names
 PIECE = re.compile(r"""[()\[\]{},]|"[^"]*"|'[^']*'|[^\s()\[\]{},]+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A node with a label and its children in order; a node without children is a leaf.
+
+    >>> tree = Tree("longest", (Tree("river"),))
+    >>> str(tree)
+    'longest(river)'
+    """
+
+    label: str
+    children: tuple[Tree, ...] = ()
+
+    def nodes(self) -> Iterator[Tree]:
+        """This node and everything below it, parents before children, left before right.
+
+        No recursion: a tree may be deeper than Python's stack.
+        """
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+    def __str__(self) -> str:
+        pieces: list[str] = []
+        waiting: list[Tree | str] = [self]
+        while waiting:
+            item = waiting.pop()
+            pieces.append(item if isinstance(item, str) else item.label)
+            if isinstance(item, Tree) and item.children:
+                inside: list[Tree | str] = [each for child in item.children for each in (", ", child)]
+                waiting += [")", *reversed(inside[1:]), "("]
+        return "".join(pieces)
 
 
 def bracket_tree(target: str) -> Tree:
@@ -34,22 +67,22 @@ def bracket_tree(target: str) -> Tree:
     'count(city(all), 7)'
     """
     pieces = PIECE.findall(target)
-    heads_inside = bool(pieces) and pieces[0] in PAIRS
+    heads_inside = bool(pieces) and pieces[0] in BRACKETS
     path = [OpenNode()]  # from the root to the place that was reached
     for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
         top = path[-1]
-        if piece in PAIRS and top.label and not top.bracket:
+        if piece in BRACKETS and top.label and not top.bracket:
             top.bracket = piece
-        elif piece in PAIRS:
+        elif piece in BRACKETS:
             path.append(OpenNode(piece))
-        elif piece in PAIRS.values():
+        elif piece in BRACKETS.values():
             path.pop()
-            if PAIRS.get(top.bracket) != piece:
+            if BRACKETS.get(top.bracket) != piece:
                 raise FormatError(f"found '{piece}', expected {top.expected()}")
             path[-1].children.append(top.closed())
         elif piece == ",":
             continue
-        elif not heads_inside and following in PAIRS:
+        elif not heads_inside and following in BRACKETS:
             path.append(OpenNode(label=piece))
         elif heads_inside and top.bracket and not top.label and not top.children:
             top.label = piece
@@ -70,42 +103,11 @@ class OpenNode:
     children: list[Tree] = field(default_factory=list)
 
     def closed(self) -> Tree:
-        return Tree(self.label or self.bracket + PAIRS.get(self.bracket, ""), tuple(self.children))
+        return Tree(self.label or self.bracket + BRACKETS.get(self.bracket, ""), tuple(self.children))
 
     def expected(self) -> str:
         bracket = self.bracket
-        return f"'{PAIRS[bracket]}' for '{self.label}{bracket}'" if bracket else "no closing bracket here"
-
-
-def sql_compounds(text: str) -> Counter[str]:
-    """First and second order edges of the query's tree, counted, the position of each child kept.
-
-    A blank stands for an earlier sibling, later ones are not written: `=(_, 3)` has 3 as its second argument.
-
-    >>> for compound in sql_compounds("select a from t where b > 3"):
-    ...     print(compound)
-    select-from-where(select)
-    select-from-where(select(a))
-    select-from-where(_, from)
-    select-from-where(_, from(t))
-    select-from-where(_, _, where)
-    select-from-where(_, _, where(>))
-    select(a)
-    from(t)
-    where(>)
-    where(>(b))
-    where(>(_, 3))
-    >(b)
-    >(_, 3)
-    """
-    found: Counter[str] = Counter()
-    for node in sql_tree(text).nodes():
-        for position, child in enumerate(node.children):
-            head = f"{node.label}({'_, ' * position}{child.label}"
-            found[f"{head})"] += 1
-            for inner_position, grandchild in enumerate(child.children):
-                found[f"{head}({'_, ' * inner_position}{grandchild.label}))"] += 1
-    return found
+        return f"'{BRACKETS[bracket]}' for '{self.label}{bracket}'" if bracket else "no closing bracket here"
 
 
 def bracket_atoms(target: str) -> Counter[str]:
@@ -142,6 +144,27 @@ def neighbours(target: str) -> Counter[str]:
     return Counter(" ".join(pair) for pair in pairwise(target.split()))
 
 
+Template = Callable[[str], str]  # from a target
+
+
+def regex_template(pattern: str, blank: str = "_") -> Template:
+    """The template that replaces every match of `pattern`.
+
+    >>> regex_template("[0-9]+")("limit 3 offset 20")
+    'limit _ offset _'
+    """
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise SettingsError(f"'{pattern}' is not a regular expression: {error}") from error
+    return lambda target: compiled.sub(lambda _: blank, target)
+
+
+# Numbers and quoted strings that stand alone between spaces.
+CONSTANTS = r"""(?<!\S)(?:-?[0-9]+(?:\.[0-9]+)?|"[^"]*"|'[^']*')(?!\S)"""
+constants_template = regex_template(CONSTANTS)
+
+
 class Decomposition(NamedTuple):
     """What a target is made of: its atoms, and the compounds in which they are combined, each with its count."""
 
@@ -149,60 +172,74 @@ class Decomposition(NamedTuple):
     compounds: Callable[[str], Counter[str]]
 
 
-BRACKETS = Decomposition(bracket_atoms, bracket_compounds)
+BRACKET_TREES = Decomposition(bracket_atoms, bracket_compounds)
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
+    """How targets are decomposed, which template they have, and whether a target looks like one of the language."""
+
     name: str
     decomposition: Decomposition
     template: Template
+    is_likely: Callable[[str], bool]
 
 
-LANGUAGES = {
-    language.name: language
-    for language in (
-        Language("funql", BRACKETS, funql_template),
-        Language("sql", Decomposition(sql_atoms, sql_compounds), sql_template),
-        Language("brackets", BRACKETS, constants_template),
-        Language("tokens", Decomposition(lambda target: Counter(target.split()), neighbours), constants_template),
-    )
+BRACKETED = Language(
+    "brackets",
+    BRACKET_TREES,
+    constants_template,
+    is_likely=lambda target: any(bracket in target for bracket in BRACKETS),
+)
+TOKENS_LANGUAGE = Language(
+    "tokens",
+    Decomposition(lambda target: Counter(target.split()), neighbours),
+    constants_template,
+    is_likely=lambda target: True,
+)
+# Where each language is found. A target is taken to be in the first one that it looks like.
+COMPOUND_LANGUAGES = {
+    "funql": "nqg.paper.split_languages:FUNQL",
+    "sql": "nqg.paper.split_languages:SQL",
+    "brackets": "nqg.splits.compounds:BRACKETED",
+    "tokens": "nqg.splits.compounds:TOKENS_LANGUAGE",
 }
+
+
+def load_language(name: str) -> Language:
+    """The language of that name.
+
+    >>> load_language("sql").template("select a from b limit 3")
+    'select a from b limit INTEGER'
+    """
+    if name not in COMPOUND_LANGUAGES:
+        raise UnknownName("target language", name, COMPOUND_LANGUAGES)
+    language: Language = load_extension(COMPOUND_LANGUAGES[name])
+    return language
 
 
 def language_of(
     examples: Sequence[Example], language: Language | str | None = None, blank: str | None = None
 ) -> Language:
-    """The language that is given or named, or else the likely one; templates blank what the regex `blank` matches.
-
-    >>> language_of([], "sql").template("select a from b limit 3")
-    'select a from b limit INTEGER'
-    """
+    """The language that is given or named, or else the likely one; templates blank what the regex `blank` matches."""
     if language is None:
         language = likely_language(examples)
     elif isinstance(language, str):
-        if language not in LANGUAGES:
-            raise UnknownName("target language", language, LANGUAGES)
-        language = LANGUAGES[language]
+        language = load_language(language)
     return language if blank is None else replace(language, template=regex_template(blank))
 
 
 def likely_language(examples: Sequence[Example]) -> Language:
-    """The language that most targets look like, by their first words and brackets.
+    """The language that most targets look like.
 
     >>> likely_language([Example("jump twice", "I_JUMP I_JUMP")]).name
     'tokens'
     """
     if not examples:
         raise SettingsError("there are no examples; a split needs at least 2")
+    languages = [load_language(name) for name in COMPOUND_LANGUAGES]
     votes: Counter[str] = Counter()
     for example in examples:
-        target = example.target
-        words = target.lower().split()
-        if words[:1] == ["select"] and "from" in words:  # which SPARQL has not
-            votes["sql"] += 1
-        elif target.startswith("answer ( "):
-            votes["funql"] += 1
-        else:
-            votes["brackets" if any(bracket in target for bracket in PAIRS) else "tokens"] += 1
-    return LANGUAGES[max(LANGUAGES, key=lambda name: votes[name])]
+        likely = next(language for language in languages if language.is_likely(example.target))
+        votes[likely.name] += 1
+    return max(languages, key=lambda language: votes[language.name])

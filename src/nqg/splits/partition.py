@@ -1,18 +1,26 @@
-"""How many examples each part of a split gets, and random, length and template splits."""
+"""Datasets divided into train, dev and test: how many examples each gets, and which, at random, by length or template.
+
+`split` is one function for every way to divide; that by compounds is in `nqg.splits.tmcd`.
+"""
 
 from __future__ import annotations
 
 import random
-import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
+from typing import TYPE_CHECKING, Literal
 
 from nqg.data.dataset import Provenance, Split
-from nqg.data.examples import Example
-from nqg.errors import SettingsError, counted
+from nqg.data.example import Example
+from nqg.errors import SettingsError, UnknownName, counted
+from nqg.progress import Progress, silent
+from nqg.splits.compounds import Language, Template, language_of
+
+if TYPE_CHECKING:
+    from nqg.splits.tmcd import TmcdSettings
 
 Amount = int | float  # a number of examples (`440`) or a share of the dataset (`0.25`)
 USUAL_TEST_SHARE = 0.25
@@ -76,10 +84,10 @@ def sizes_for(total: int, *, train: Amount | None = None, test: Amount | None = 
     return sizes
 
 
-def cut(order: Sequence[int], sizes: Sizes, made_by: Provenance) -> Split:
+def partition(order: Sequence[int], sizes: Sizes, made_by: Provenance) -> Split:
     """The first positions of `order` as train, the next as dev, the last as test.
 
-    >>> cut([4, 2, 0, 1, 3], Sizes(train=2, dev=1, test=2), {"method": "by hand"})
+    >>> partition([4, 2, 0, 1, 3], Sizes(train=2, dev=1, test=2), {"method": "by hand"})
     Split(train=(4, 2), test=(1, 3), dev=(0,), made_by={'method': 'by hand'})
     """
     train, held_out = tuple(order[: sizes.train]), tuple(order[sizes.train :])
@@ -89,7 +97,7 @@ def cut(order: Sequence[int], sizes: Sizes, made_by: Provenance) -> Split:
 def random_split(examples: Sequence[Example], sizes: Sizes, rng: random.Random) -> Split:
     """Train, dev and test drawn at random, without replacement."""
     sizes.check(len(examples))
-    return cut(rng.sample(range(len(examples)), len(examples)), sizes, {"method": "random"})
+    return partition(rng.sample(range(len(examples)), len(examples)), sizes, {"method": "random"})
 
 
 class Side(StrEnum):
@@ -98,7 +106,7 @@ class Side(StrEnum):
 
 
 def length_split(examples: Sequence[Example], sizes: Sizes, *, by: Side = Side.SOURCE) -> Split:
-    """The examples in order of length, ties in the order of the dataset, then cut.
+    """The examples in order of length, ties in the order of the dataset, then divided.
 
     Length counts the pieces between single spaces, so a double space adds one: the published Spider split counts so.
     Of examples that are equal, the last one stands first. Nobody can tell them apart by their text, but split files
@@ -110,11 +118,11 @@ def length_split(examples: Sequence[Example], sizes: Sizes, *, by: Side = Side.S
     for position, example in enumerate(examples):
         equal[example.source, example.target].append(position)
     order = [equal[examples[position].source, examples[position].target].pop() for position in order]
-    return cut(order, sizes, {"method": "length", "by": str(by)})
+    return partition(order, sizes, {"method": "length", "by": str(by)})
 
 
 def spaced_length(example: Example, side: Side) -> int:
-    """How many pieces single spaces cut a side of `example` into.
+    """How many pieces single spaces divide a side of `example` into.
 
     >>> spaced_length(Example("give me  the rivers", "river"), Side.SOURCE)
     5
@@ -122,7 +130,6 @@ def spaced_length(example: Example, side: Side) -> int:
     return (example.source if side is Side.SOURCE else example.target).count(" ") + 1
 
 
-Template = Callable[[str], str]  # from a target
 Group = list[int]  # the positions of all examples with one template
 
 
@@ -164,27 +171,57 @@ def nearest_subset(sizes: Sequence[int], wanted: int) -> set[int]:
             fresh ^= lowest
     del last_added[sum(sizes)]
     total = min(last_added, key=lambda height: (abs(height - wanted), height))
-    found = set()
+    members = set()
     while total:
-        found.add(last_added[total])
+        members.add(last_added[total])
         total -= sizes[last_added[total]]
-    return found
+    return members
 
 
-def regex_template(pattern: str, blank: str = "_") -> Template:
-    """The template that replaces every match of `pattern`.
+METHODS = ("random", "length", "template", "tmcd")
 
-    >>> regex_template("[0-9]+")("limit 3 offset 20")
-    'limit _ offset _'
+
+def split(
+    examples: Sequence[Example],
+    method: str = "random",
+    *,
+    train: Amount | None = None,
+    test: Amount | None = None,
+    dev: Amount = 0,
+    seed: int = 0,
+    by: Literal["source", "target"] | Side = "source",
+    language: Language | str | None = None,
+    blank: str | None = None,
+    settings: TmcdSettings | None = None,
+    progress: Progress = silent,
+) -> Split:
+    """Divide a dataset into train, test and perhaps dev by a `method`: random, length, template or tmcd.
+
+    A size is a number of examples or a share of them; train or test, where it is not given, takes what remains. A
+    length split compares the length `by` one side. Template and TMCD splits read targets in `language` (funql, sql,
+    brackets, tokens; by default what they look like), templates may `blank` what a regular expression matches, and
+    `settings` say how a TMCD split is searched for.
+
+    >>> examples = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk", "W")]
+    >>> split(examples, "length", test=1)
+    Split(train=(0, 2), test=(1,), dev=(), made_by={'method': 'length', 'by': 'source'})
     """
-    try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise SettingsError(f"'{pattern}' is not a regular expression: {error}") from error
-    return lambda target: compiled.sub(lambda _: blank, target)
+    sizes, rng = sizes_for(len(examples), train=train, test=test, dev=dev), random.Random(seed)
+    made_by: dict[str, str | int] = {"seed": seed}
+    if method == "random":
+        divided = random_split(examples, sizes, rng)
+    elif method == "length":
+        return length_split(examples, sizes, by=Side(by))
+    elif method in METHODS:
+        language = language_of(examples, language, blank)
+        made_by["language"] = language.name
+        if method == "template":
+            divided = template_split(examples, sizes, language.template, rng)
+            made_by |= {"blank": blank} if blank is not None else {}
+        else:
+            from nqg.splits.tmcd import DEFAULT_SETTINGS, tmcd_split  # which needs the sizes defined here
 
-
-# Numbers and quoted strings that stand alone between spaces.
-CONSTANTS = r"""(?<!\S)(?:-?[0-9]+(?:\.[0-9]+)?|"[^"]*"|'[^']*')(?!\S)"""
-constants_template = regex_template(CONSTANTS)
-funql_template = regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANTS}")
+            divided = tmcd_split(examples, sizes, language.decomposition, rng, settings or DEFAULT_SETTINGS, progress)
+    else:
+        raise UnknownName("way to split a dataset", method, METHODS)
+    return replace(divided, made_by={**divided.made_by, **made_by})

@@ -1,4 +1,4 @@
-"""Programs cut into tokens, and tokens written as programs again, in the spelling of the training data.
+"""Programs split into tokens, and tokens written as programs again, in the spelling of the training data.
 
 A program is words, numbers, quotation marks and other marks (its *atoms*) with white space between them (its *gaps*).
 Where gaps stand is learned from programs: `f(a, b)`, `f( a,b )` and `(f a b)` have conventions of their own, and SQL
@@ -6,7 +6,7 @@ writes `count(` but `IN (`. A gap that is not the expected one becomes a token i
 
     play(song="Hey  Jude")  →  play ( song = " Hey ␣␣ Jude " )
 
-Quoted text is cut too, lest a value in it be one symbol that no other program has.
+Quoted text is split too, lest a value in it be one symbol that no other program has.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from typing import Literal, NamedTuple
 
 import regex
 
+from nqg.text.brackets import CODE_QUOTES
+from nqg.text.escapes import escape, signs, unescape
+
 ProgramScheme = Literal["code", "spaces"]
 Pair = tuple[str, str]
 
-QUOTES = frozenset("\"'`")
 STRUCTURE = frozenset('()[]{},;="')  # stand beside words in programs, and apart in those that are tokenised already
 TOKENISED = 0.9  # of these marks stand apart
-TOLERATED = 0.01  # of programs that may have a keyword twice, by mistake
+TOLERATED_PROGRAMS = 0.01  # of programs that may have a keyword twice, by mistake
 
 # Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is taken for a class.
 WORD, QUOTED_WORD, QUOTED, OPENING, CLOSING = "a word", "quoted word", "quoted ", "opening ", "closing "
-START, END, ANYTHING = "the start", "the end", "any atom"
+START, LINE_END, ANY_TOKEN = "the start", "the end", "any atom"
 
 _CHUNK = re.compile(r"(\s*)(\S+)")  # white space as `str.split` has it
 _APOSTROPHE = r"(?:['’](?=\p{L})[\w\p{M}]+)*"  # don't; but not inside of '…'
@@ -46,7 +48,7 @@ _FLAGS = regex.VERBOSE | regex.V1 | regex.DOTALL
 _ATOM, _ATOM_IN_APOSTROPHES = (regex.compile(_ATOMS % more, _FLAGS) for more in (_APOSTROPHE, ""))
 _GAP = re.compile(r"(?:[␣⇥⏎]|⟨[0-9a-f]+⟩)+|⁀")  # white space, or its absence, as a token
 _SHOWN = {" ": "␣", "\t": "⇥", "\n": "⏎"}
-_MISREAD = re.compile(r"\\*[␣⇥⏎⟨⁀].*", re.DOTALL)  # an atom that could be taken for a gap has a backslash before it
+_SIGNS = signs("[␣⇥⏎⟨⁀].*")  # of gaps, for which an atom could be taken
 
 
 class Atom(NamedTuple):
@@ -74,7 +76,7 @@ def atoms(program: str, quote: str = "") -> Iterator[Atom]:
             kind, quote = kind_of(found, quote)
             yield Atom(found, kind, gap)
             gap, place = "", place + len(found)
-    yield Atom("", CLOSING + first if first else END, program[end:])
+    yield Atom("", CLOSING + first if first else LINE_END, program[end:])
 
 
 def kind_of(text: str, quote: str) -> tuple[str, str]:
@@ -82,12 +84,12 @@ def kind_of(text: str, quote: str) -> tuple[str, str]:
     is_word = text.isalnum() or (text[0] != "\\" and any(each.isalnum() or each == "_" for each in text))
     if quote:
         return (CLOSING + text, "") if text == quote else (QUOTED_WORD if is_word else QUOTED + text, quote)
-    return (OPENING + text, text) if text in QUOTES else (WORD if is_word else text, "")
+    return (OPENING + text, text) if text in CODE_QUOTES else (WORD if is_word else text, "")
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramTokenizer:
-    """How programs are cut into tokens and written again; `gaps` has what stands between atoms, by word or class.
+    """How programs are split into tokens and written again; `gaps` has what stands between atoms, by word or class.
 
     >>> tokenizer = fit_programs(['dim(room="living room", percent=40)'])
     >>> tokens = tokenizer.tokenize('dim(room="attic", percent=15)')
@@ -118,7 +120,7 @@ class ProgramTokenizer:
             if is_kept and atom.gap != self.gap(left, atom):
                 yield "".join(_SHOWN.get(each) or f"⟨{ord(each):x}⟩" for each in atom.gap) or "⁀"
             if atom.text:
-                yield f"\\{atom.text}" if _MISREAD.fullmatch(atom.text) else atom.text
+                yield escape(atom.text, _SIGNS)
             left = atom
 
     def render(self, tokens: Iterable[str]) -> str:
@@ -131,12 +133,12 @@ class ProgramTokenizer:
                 gap = re.sub("⟨(.*?)⟩", lambda code: chr(int(code[1], 16)), token.strip("⁀"))
                 gap = gap.translate({ord(shown): each for each, shown in _SHOWN.items()})
                 continue
-            text = token[1:] if token[0] == "\\" and _MISREAD.fullmatch(token) else token
+            text = unescape(token, _SIGNS)
             kind, quote = kind_of(text, quote)
             atom = Atom(text, kind)
             written += [self.gap(left, atom) if gap is None else gap, text]
             left, gap = atom, None
-        return "".join([*written, self.gap(left, Atom("", END)) if gap is None else gap])
+        return "".join([*written, self.gap(left, Atom("", LINE_END)) if gap is None else gap])
 
     def problem(self, program: str) -> str:
         """Why a program is none like those of the training data, as far as no grammar says it."""
@@ -152,7 +154,7 @@ class ProgramTokenizer:
                 return found
         if left.kind == right.kind and left.kind in (WORD, QUOTED_WORD):
             return " "
-        after, before = after_left.get(ANYTHING), self.gaps.get(ANYTHING, {}).get(right.kind)
+        after, before = after_left.get(ANY_TOKEN), self.gaps.get(ANY_TOKEN, {}).get(right.kind)
         return after if after is not None and after == before else ""
 
 
@@ -167,9 +169,9 @@ def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -
         for left, right in pairwise((BEGIN, *atoms(program))):
             classes = left.kind, right.kind
             of_classes[classes][right.gap] += 1
-            if not any(kind.startswith((START, END, OPENING, CLOSING)) for kind in classes):
-                of_classes[left.kind, ANYTHING][right.gap] += 1
-                of_classes[ANYTHING, right.kind][right.gap] += 1
+            if not any(kind.startswith((START, LINE_END, OPENING, CLOSING)) for kind in classes):
+                of_classes[left.kind, ANY_TOKEN][right.gap] += 1
+                of_classes[ANY_TOKEN, right.kind][right.gap] += 1
             if left.kind == WORD:
                 of_words[(left.text, right.kind), classes][right.gap] += 1
             if right.kind == WORD:
@@ -180,7 +182,7 @@ def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -
     for (left_name, right_name), gap in sorted((usual | odd).items()):
         gaps[left_name][right_name] = gap
     repeating = sum(repeated_keyword(program) is not None for program in programs)
-    return ProgramTokenizer("code", dict(gaps), repeating > TOLERATED * len(programs))
+    return ProgramTokenizer("code", dict(gaps), repeating > TOLERATED_PROGRAMS * len(programs))
 
 
 def repeated_keyword(program: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Sentences as people type them, cut into words: Unicode, casing, punctuation, and where each word stands in the text.
+"""Sentences as people type them, split into words: Unicode, casing, punctuation, and where each word stands.
 
 Numbers, times, dates, addresses and abbreviations stay whole (`7:30`, `1,000.50`, `12.03.2027`, `a.m.`), so that values
 can be found in them; units and clitics are words of their own (`20 %`, `7 am`, `texas 's`, `l' heure`). Sentences that
@@ -28,14 +28,14 @@ Punctuation = Literal["drop", "keep"]
 
 MARKS = frozenset(",;:.!?…¿¡-–—·。、，；：！？؟،؛।")  # which structure a sentence and name nothing
 SPELLINGS = str.maketrans({**dict.fromkeys("’‘ʼ", "'"), **dict.fromkeys("“”„«»", '"')})
-LATIN = "\u02b0"  # letters before it are Latin ones, composed: nearly all words have no others
+FIRST_NON_LATIN = "\u02b0"  # letters before it are Latin ones, composed
 TOLERATED = 0.01  # of sentences that may lose a distinction: annotations have errors
 
 # Marks of direction, soft hyphens, zero-width spaces.
 _INVISIBLE = regex.compile(r"[\p{Cf}--[\u200c\u200d]]+", regex.V1)
 _SPACED = re.compile(r"\S+")  # as `str.split` has it
 _CLITIC = r"['’](?:[sSmMdD]|re|ll|ve|RE|LL|VE)\b"
-_TOKEN = regex.compile(  # inside of what stands between spaces
+_SENTENCE_TOKEN = regex.compile(  # inside of what stands between spaces
     rf"""
       [\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+ | https?://.*[\w/]                        # addresses
     | (?:\p{{L}}\.){{2,}} | \d{{4}}-\d\d-\d\d | \d\d?h\d\d\b                 # a.m., z.B., 2027-03-12, 18h30
@@ -61,7 +61,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SentenceTokenizer:
-    """How sentences are cut into tokens.
+    """How sentences are split into tokens.
 
     >>> SentenceTokenizer().tokenize("Könntest du um 7:30 Uhr das Licht auf 20% dimmen?")
     ('könntest', 'du', 'um', '7:30', 'uhr', 'das', 'licht', 'auf', '20', '%', 'dimmen')
@@ -79,12 +79,12 @@ class SentenceTokenizer:
         return tuple(token.text for token in self.tokens(text))
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        """The tokens with their places: `text[tokens[i].start : tokens[j].end]` is how words i to j were typed."""
+        """The tokens with their places: `text[tokens[i].start : tokens[j].end]` is how words i to j were written."""
         chunks, found, end = text.split(), list[Token](), 0
         for chunk, after in zip(chunks, (*chunks[1:], ""), strict=False):  # one more where there is no chunk
             start = text.index(chunk, end)
             end = start + len(chunk)
-            if self.scheme == "spaces" or (chunk.isalpha() and max(chunk) < LATIN):
+            if self.scheme == "spaces" or (chunk.isalpha() and max(chunk) < FIRST_NON_LATIN):
                 found.append(Token(self._cased(chunk), start, end))
             else:
                 found += self._words(chunk, start, after)
@@ -94,11 +94,19 @@ class SentenceTokenizer:
             return tuple(found)
         return tuple([token for token in found if token.text not in MARKS] or found)
 
+    def reduced(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
+        """The tokens of this tokenizer, given those of one with the same scheme that keeps casing and punctuation."""
+        if self.casing == "lower":
+            tokens = [Token(text.lower(), start, end) for text, start, end in tokens]
+        if self.punctuation == "drop":
+            tokens = [token for token in tokens if token.text not in MARKS] or tokens
+        return tuple(tokens)
+
     def _words(self, chunk: str, start: int, after: str) -> Iterator[Token]:
         if _ORDINAL.fullmatch(chunk) and after[:1].isalpha():
             yield Token(chunk, start, start + len(chunk))
             return
-        for each in _TOKEN.finditer(chunk):
+        for each in _SENTENCE_TOKEN.finditer(chunk):
             text = _INVISIBLE.sub("", each[0].translate(SPELLINGS)) or each[0]
             yield Token(self._cased(normalize("NFC", text)), start + each.start(), start + each.end())
 
@@ -110,7 +118,7 @@ AS_IS = SentenceTokenizer("spaces", "keep", "keep")
 
 
 class TokenizedSentence(NamedTuple):
-    """A sentence as it was typed, and its tokens."""
+    """A sentence as it was written, and its tokens."""
 
     raw: str
     tokens: tuple[Token, ...]
@@ -120,10 +128,10 @@ class TokenizedSentence(NamedTuple):
         return tuple(token.text for token in self.tokens)
 
     @property
-    def typed_words(self) -> tuple[str, ...]:
-        """The words as they were typed.
+    def words_as_written(self) -> tuple[str, ...]:
+        """The words in their own casing.
 
-        >>> TokenizedSentence("Play Jude!", SentenceTokenizer().tokens("Play Jude!")).typed_words
+        >>> TokenizedSentence("Play Jude!", SentenceTokenizer().tokens("Play Jude!")).words_as_written
         ('Play', 'Jude')
         """
         return tuple(self.raw[token.start : token.end] for token in self.tokens)
@@ -132,7 +140,7 @@ class TokenizedSentence(NamedTuple):
         """The same sentence with other words at some places.
 
         >>> sentence = TokenizedSentence("Ply Jude!", SentenceTokenizer().tokens("Ply Jude!")).with_words({0: "play"})
-        >>> sentence.raw, sentence.words, sentence.typed(1, 2)
+        >>> sentence.raw, sentence.words, sentence.as_written(1, 2)
         ('play Jude!', ('play', 'jude'), 'Jude')
         """
         raw, tokens, longer = self.raw, list[Token](), 0
@@ -144,17 +152,19 @@ class TokenizedSentence(NamedTuple):
             tokens.append(Token(text, start, end))
         return TokenizedSentence(raw, tuple(tokens))
 
-    def typed(self, start: int, end: int) -> str:
-        """How the words from `start` to `end` were typed.
+    def as_written(self, start: int, end: int) -> str:
+        """The words from `start` to `end` as the sentence has them.
 
-        >>> TokenizedSentence("Play Hey,  Jude!", SentenceTokenizer().tokens("Play Hey,  Jude!")).typed(1, 3)
+        >>> TokenizedSentence("Play Hey,  Jude!", SentenceTokenizer().tokens("Play Hey,  Jude!")).as_written(1, 3)
         'Hey,  Jude'
         """
-        return self.raw[self.tokens[start].start : self.tokens[end - 1].end] if start < end else ""
+        if start >= end:
+            return ""
+        return self.raw[self.tokens[start].start : self.tokens[end - 1].end]
 
     @classmethod
     def of(cls, words: Sequence[str]) -> TokenizedSentence:
-        """Words as if they were typed with single spaces between them."""
+        """Words as if they were written with single spaces between them."""
         raw = " ".join(words)
         return cls(raw, AS_IS.tokens(raw))
 
@@ -175,38 +185,77 @@ def fit_sentences(
     >>> fit_sentences([("lamp on?", "is_on"), ("Lamp on!", "turn_on")])
     SentenceTokenizer(scheme='words', casing='lower', punctuation='keep')
     """
-    sentences = [sentence for sentence, _ in pairs]
+    sentences, meanings = [sentence for sentence, _ in pairs], [meaning for _, meaning in pairs]
+    return fit_and_tokenize(sentences, meanings, scheme, casing, punctuation)[0]
+
+
+TokenizedSentences = list[tuple[Token, ...]]
+
+
+def fit_and_tokenize(
+    sentences: Sequence[str],
+    meanings: Sequence[Hashable],
+    scheme: Scheme | None = None,
+    casing: Casing | None = None,
+    punctuation: Punctuation | None = None,
+) -> tuple[SentenceTokenizer, TokenizedSentences]:
+    """`fit_sentences`, and the tokens of the sentences, each of which is tokenised once."""
+    rich = SentenceTokenizer("words", "keep", "keep")
+    tokens: TokenizedSentences = []
+    # Sentences that are nothing but words may be followed by others that are not so bare.
     bare = SentenceTokenizer("words", casing or "lower", punctuation or "drop")
-    if scheme != "spaces" and all(bare.tokenize(sentence) == tuple(sentence.split()) for sentence in sentences):
-        return bare  # ready for sentences that are not so bare
+    if scheme != "spaces":
+        are_bare = True
+        for sentence in sentences:
+            tokens.append(rich.tokens(sentence))
+            are_bare = [token.text for token in bare.reduced(tokens[-1])] == sentence.split()
+            if not are_bare:
+                break
+        if are_bare:
+            return bare, list(map(bare.reduced, tokens))
     if (scheme or detected_scheme(sentences)) == "spaces":
-        return SentenceTokenizer("spaces", casing or "keep", punctuation or "keep")
-    found = SentenceTokenizer("words", casing or "keep", punctuation or "keep")
-    if casing is None and not _distinguishes(pairs, found, lowered := replace(found, casing="lower")):
-        found = lowered
-    if punctuation is None and not _distinguishes(pairs, found, unmarked := replace(found, punctuation="drop")):
-        found = unmarked
-    return found
+        tokenizer = SentenceTokenizer("spaces", casing or "keep", punctuation or "keep")
+        return tokenizer, list(map(tokenizer.tokens, sentences))
+    tokens += map(rich.tokens, sentences[len(tokens) :])
+    tokenizer = SentenceTokenizer("words", casing or "keep", punctuation or "keep")
+    if casing is None:
+        lowered = replace(tokenizer, casing="lower")
+        if not _distinguishes(tokens, meanings, tokenizer, lowered):
+            tokenizer = lowered
+    if punctuation is None:
+        unmarked = replace(tokenizer, punctuation="drop")
+        if not _distinguishes(tokens, meanings, tokenizer, unmarked):
+            tokenizer = unmarked
+    return tokenizer, list(map(tokenizer.reduced, tokens))
 
 
 def detected_scheme(sentences: Iterable[str]) -> Scheme:
     """Spaces where marks stand apart from words, as in `A rose was helped by a dog .`; words otherwise."""
-    words, apart, glued = SentenceTokenizer("words", "keep", "keep"), 0, 0
+    words = SentenceTokenizer("words", "keep", "keep")
+    apart = glued = 0
     for token, times in Counter(token for sentence in sentences for token in sentence.split()).items():
-        parts = words.tokenize(token)
-        is_mark = all(part in MARKS for part in parts)
-        apart += times * is_mark
-        glued += times * (not is_mark and any(part in MARKS for part in (parts[0], parts[-1])))
+        inside = words.tokenize(token)
+        if all(each in MARKS for each in inside):
+            apart += times
+        elif inside[0] in MARKS or inside[-1] in MARKS:
+            glued += times
     return "spaces" if apart and glued <= TOLERATED * apart else "words"
 
 
-def _distinguishes(pairs: Sequence[tuple[str, Hashable]], rich: SentenceTokenizer, poor: SentenceTokenizer) -> bool:
+def _distinguishes(
+    tokens: TokenizedSentences, meanings: Sequence[Hashable], rich: SentenceTokenizer, poor: SentenceTokenizer
+) -> bool:
     """Whether sentences that only the rich tokenizer tells apart have different meanings, in more than a few cases."""
-    meanings: dict[tuple[str, ...], dict[tuple[str, ...], set[Hashable]]] = defaultdict(lambda: defaultdict(set))
-    for sentence, meaning in pairs:
-        meanings[poor.tokenize(sentence)][rich.tokenize(sentence)].add(meaning)
-    lost = sum(len(forms) for forms in meanings.values() if len(set(map(frozenset, forms.values()))) > 1)
-    return lost > TOLERATED * len(pairs)
+    forms: dict[tuple[str, ...], dict[tuple[str, ...], set[Hashable]]] = defaultdict(lambda: defaultdict(set))
+    for sentence, meaning in zip(tokens, meanings, strict=True):
+        poor_words = tuple(token.text for token in poor.reduced(sentence))
+        rich_words = tuple(token.text for token in rich.reduced(sentence))
+        forms[poor_words][rich_words].add(meaning)
+    lost = 0
+    for rich_forms in forms.values():
+        if len(set(map(frozenset, rich_forms.values()))) > 1:
+            lost += len(rich_forms)
+    return lost > TOLERATED * len(tokens)
 
 
 OPENINGS = {
@@ -231,7 +280,7 @@ CLOSINGS = {
     "es": "gracias, muchas gracias",
     "fr": "merci, merci beaucoup",
 }
-ANYWHERE = {"en": "please", "de": "bitte", "es": "por favor", "fr": "s'il te plaît, s'il vous plaît"}
+ANYWHERE_POLITE = {"en": "please", "de": "bitte", "es": "por favor", "fr": "s'il te plaît, s'il vous plaît"}
 GREETINGS = ("hello", "hi", "hey", "ok", "okay", "hallo", "hola", "oye")  # after which an assistant may be named
 ASSISTANTS = ("alexa", "assistant", "bixby", "cortana", "google", "jarvis", "mycroft", "siri")
 
@@ -245,20 +294,24 @@ def _phrases() -> tuple[Phrases, Phrases, Phrases]:
 
     def phrases(lists: Iterable[str], place: int) -> Phrases:
         found: Phrases = {}
-        cut = {tokenizer.tokenize(phrase) for each in lists for phrase in each.split(",")}
-        for phrase in sorted(cut, key=lambda phrase: (-len(phrase), phrase)):
+        tokenized = {tokenizer.tokenize(phrase) for each in lists for phrase in each.split(",")}
+        for phrase in sorted(tokenized, key=lambda phrase: (-len(phrase), phrase)):
             found.setdefault(phrase[place], []).append(phrase)
         return found
 
     calls = [f"{greeting} {name}" for greeting in GREETINGS for name in ASSISTANTS]
-    return phrases([*OPENINGS.values(), *calls], 0), phrases(CLOSINGS.values(), -1), phrases(ANYWHERE.values(), 0)
+    return (
+        phrases([*OPENINGS.values(), *calls], 0),
+        phrases(CLOSINGS.values(), -1),
+        phrases(ANYWHERE_POLITE.values(), 0),
+    )
 
 
-def without_courtesy(tokens: Sequence[Token]) -> tuple[Token, ...]:
+def strip_politeness(tokens: Sequence[Token]) -> tuple[Token, ...]:
     """The tokens without polite frames; all of them where nothing would be left.
 
     >>> tokens = SentenceTokenizer().tokens("Hey Jarvis, could you please dim the lights, thanks!")
-    >>> [token.text for token in without_courtesy(tokens)]
+    >>> [token.text for token in strip_politeness(tokens)]
     ['dim', 'the', 'lights']
     """
     openings, closings, anywhere = _phrases()

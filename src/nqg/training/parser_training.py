@@ -18,26 +18,25 @@ import torch
 from torch import Tensor
 
 from nqg.answers import System, exact_match
-from nqg.data.examples import Example, MappedExamples, distinct_pairs
+from nqg.data.example import Example, distinct_pairs
 from nqg.grammar.grammar import Grammar
-from nqg.grammar.slots import SHAPES, views
-from nqg.grammar.target_grammar import TargetGrammar
 from nqg.model.checkpoint import SavedModel
 from nqg.model.encoder import new_encoder
-from nqg.model.forest_crf import Batch, StreamedData, TrainingData, batch_loss
-from nqg.model.forests import ForestFolder, Forests, build_forests
+from nqg.model.forest_crf import Batch, TrainingData, batch_loss
+from nqg.model.forests import Forests, build_forests
 from nqg.model.scorer import Scorer
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.model.subwords import tokenize
 from nqg.run_config import DataFingerprint, RunConfig, sha256
+from nqg.slots.instantiate import SHAPES, encoder_tokens
 from nqg.training.processes import Processes, best_device
 from nqg.training.records import DevScores, TrainingStep
-from nqg.training.resume import resumed_steps
-from nqg.training.trainer import Trainer, autocast
+from nqg.training.resume import PARSER_SAVE_EVERY, resumed_steps
+from nqg.training.trainer import LearningRate, Trainer, autocast
+from nqg.types.target_grammar import TargetGrammar
 
-SAVE_EVERY = 64
 DEV_BATCH = 256  # examples whose loss is computed at once
-FREQUENT = 3  # sentences that have a word of free text, from which on the encoder may rely on it
+MIN_WORD_COUNT = 3  # sentences that have a word of free text, from which on the encoder may rely on it
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
 
@@ -46,8 +45,8 @@ class ParserTraining:
     """A parser in the making: `steps` trains it, `model` is what there is so far.
 
     With `dev`, examples that are not learned from, the model ends with the weights that did best on them. Under
-    `accelerate launch` every process makes the same ParserTraining, and all of them train it together. With `forests`
-    in a folder, which must be those of `distinct(examples)`, a process reads what it needs of them batch by batch.
+    `accelerate launch` every process makes the same ParserTraining, and all of them train it together. `forests`
+    must be those of `distinct_pairs(examples)`.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class ParserTraining:
         make_system: MakeSystem,
         *,
         dev: Sequence[Example] = (),
-        forests: Forests | ForestFolder | None = None,
+        forests: Forests | None = None,
         target_grammar: TargetGrammar | None = None,
         model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
         training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
@@ -75,7 +74,7 @@ class ParserTraining:
             target_grammar=sha256(str(target_grammar)),
             processes=processes.count,
         )
-        examples, grammar = distinct(examples), grammar.typed_by(target_grammar if model.typed else None)
+        examples, grammar = distinct_pairs(examples), grammar.typed_by(target_grammar if model.typed else None)
         forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
         words, frequent, most = encoder_words(grammar, examples)
@@ -83,47 +82,36 @@ class ParserTraining:
         encoder, tokenizer = new_encoder(model, [words], neighbours=frequent is not None, longest=most)
         scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
         self.model, self.settings = SavedModel(grammar, scorer, tokenizer, model, target_grammar), training
-        longest, sources = self.model.max_length, list[str]()
-        self.data: TrainingData | StreamedData
-        if isinstance(forests, ForestFolder):
-            self.data = StreamedData.of(grammar, examples, forests, tokenizer, longest)
-        else:
-            self.data = TrainingData.of(grammar, examples, forests, tokenizer, frequent)
-            self.data.check_lengths(longest)
-            underivable = set(forests.underivable())
-            sources = [each.source for number, each in enumerate(examples) if number not in underivable]
+        self.data = TrainingData.of(grammar, examples, forests, tokenizer, frequent)
+        self.data.check_lengths(self.model.max_length)
+        underivable = set(forests.underivable())
+        sources = [example.source for number, example in enumerate(examples) if number not in underivable]
         self.trainer = Trainer(
             ForestObjective(scorer, self.data, training, processes),
             torch.optim.AdamW(scorer.parameters(), weight_decay=training.weight_decay, fused=True),
             training,
-            training.rate(model.encoder),
+            LearningRate(training.rate(model.encoder), training.steps, training.warm_up_steps(model.encoder)),
             config,
-            warm_up=training.warm_up_steps(model.encoder),
             epoch=math.ceil(len(self.data) / max(training.batch(len(self.data)), 1)),
             sources=sources,
             evaluate=DevSet.of(self.model, dev, make_system(self.model)).scores if dev else None,
             processes=processes,
         )
 
-    def steps(self, state: Path | None = None, save_every: int = SAVE_EVERY) -> Iterator[TrainingStep]:
+    def steps(self, state: Path | None = None, save_every: int = PARSER_SAVE_EVERY) -> Iterator[TrainingStep]:
         """Train, one record a step; with `state`, a file that lets a killed training continue where it was."""
         return resumed_steps(self.trainer, state, save_every)
-
-
-def distinct(examples: Sequence[Example]) -> Sequence[Example]:
-    """What is learned from: each pair once, but those on disk as they are."""
-    return examples if isinstance(examples, MappedExamples) else distinct_pairs(examples)
 
 
 def encoder_words(grammar: Grammar, examples: Sequence[Example]) -> tuple[list[str], set[str] | None, int]:
     """The words that an encoder from scratch reads, where there is free text those that it may rely on, and how many
     the longest sentence has.
     """
-    sentences = views(grammar, [each.source_tokens for each in examples])
+    sentences = encoder_tokens(grammar, [each.source_tokens for each in examples])
     seen, most = Counter(word for view in sentences for word in set(view)), max(map(len, sentences), default=0)
     if grammar.slots is None or not grammar.slots.free_text:
         return sorted(seen), None, most
-    frequent = {word for word, count in seen.items() if count >= FREQUENT or word in grammar.words}
+    frequent = {word for word, count in seen.items() if count >= MIN_WORD_COUNT or word in grammar.words}
     return sorted({*seen, *SHAPES}), frequent, most
 
 
@@ -140,7 +128,7 @@ class ForestObjective:
     """The mean negative log-likelihood of targets, summed over their derivations."""
 
     model: Scorer
-    data: TrainingData | StreamedData
+    data: TrainingData
     settings: TrainingSettings
     processes: Processes
 
@@ -154,9 +142,8 @@ class ForestObjective:
     def collate(self, batch: Sequence[int]) -> Share:
         if not (own := self.processes.share(batch)):
             return Share(None, 0.0)
-        data, rows = self.data.rows(own)
         device = next(self.model.parameters()).device
-        return Share(data.collate(rows, device), len(own) / len(batch))
+        return Share(self.data.collate(own, device), len(own) / len(batch))
 
     def backward(self, share: Share) -> Tensor:
         device = next(self.model.parameters()).device
@@ -197,7 +184,7 @@ class DevSet:
     @classmethod
     def of(cls, model: SavedModel, examples: Sequence[Example], system: System) -> DevSet:
         sources = [example.source_tokens for example in examples]
-        lengths = [len(each.ids) for each in tokenize(model.tokenizer, views(model.grammar, sources))]
+        lengths = [len(each.ids) for each in tokenize(model.tokenizer, encoder_tokens(model.grammar, sources))]
         short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.max_length]
         forests = build_forests(model.grammar, short)
         has_loss = len(forests.underivable()) < len(short)

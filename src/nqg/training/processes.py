@@ -24,6 +24,11 @@ def best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def is_main_process() -> bool:
+    """Whether this is the process that prints and writes, of those that a launcher started."""
+    return int(os.environ.get("RANK") or 0) == 0
+
+
 @dataclass(frozen=True, slots=True)
 class Processes:
     """How many processes train together, which of them this is, and on which device.

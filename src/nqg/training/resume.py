@@ -15,19 +15,21 @@ import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import written_atomically
 from nqg.model.checkpoint import record_lines
 from nqg.model_folder import refused_with
 from nqg.run_config import RunConfig
-from nqg.training.processes import gathered, is_sharded, sharded_like
+from nqg.training.processes import gathered, sharded_like
 from nqg.training.records import TrainingStep, step_in
 from nqg.training.trainer import Best, Diverged, Trainer, assign
 
-KIND, OLD_KINDS = "nqg unfinished training", ("nqg training", "nqg fine-tuning", "nqg training state")
-WEIGHTS, BEST, OPTIMIZER, RECORDS = "weights.", "best.", "optimizer.", "records"
+STATE_KIND = "nqg interrupted training"
+PARSER_SAVE_EVERY = 32  # steps
+FINE_TUNING_SAVE_EVERY = 500  # steps: the state of a T5 is a hundred times as large
+WEIGHT_PREFIX, BEST_PREFIX, OPTIMIZER_PREFIX, RECORDS_KEY = "weights.", "best.", "optimizer.", "records"
 
 
 def saved_steps(trainer: Trainer, path: Path, save_every: int) -> Iterator[TrainingStep]:
@@ -61,12 +63,17 @@ def save_state(path: Path, trainer: Trainer) -> None:
     """Write the state of a training, whole or not at all; all processes call it, and the main one writes."""
     if not trainer.processes.is_main and not trainer.is_sharded:
         return
-    tensors = {WEIGHTS + name: weight.detach() for name, weight in trainer.weights.items()}
-    tensors |= {BEST + name: weight for name, weight in (trainer.best.weights if trainer.best else {}).items()}
-    for number, values in trainer.optimizer.state_dict()["state"].items():
-        tensors |= {f"{OPTIMIZER}{number}.{name}": tensor for name, tensor in values.items()}
     lines = record_lines(step.to_dict() for step in trainer.records)
-    tensors[RECORDS] = torch.tensor(np.frombuffer(lines.encode(), np.uint8))
+    tensors = {RECORDS_KEY: torch.tensor(np.frombuffer(lines.encode(), np.uint8))}
+    for name, weight in trainer.weights.items():
+        tensors[WEIGHT_PREFIX + name] = weight.detach()
+    if trainer.best is not None:
+        for name, best in trainer.best.weights.items():
+            tensors[BEST_PREFIX + name] = best
+    for number, values in trainer.optimizer.state_dict()["state"].items():
+        for name, value in values.items():
+            tensors[f"{OPTIMIZER_PREFIX}{number}.{name}"] = torch.as_tensor(value)  # Adafactor counts steps by an int
+
     whole: dict[str, Tensor] = {}
     for name, tensor in tensors.items():  # one after the other: the other processes need not hold them all
         complete = gathered(tensor)
@@ -74,10 +81,9 @@ def save_state(path: Path, trainer: Trainer) -> None:
             whole[name] = complete.contiguous().cpu()
     if trainer.processes.is_main:
         header = {
-            "kind": KIND,
+            "kind": STATE_KIND,
             "config": json.dumps(trainer.config.to_dict()),
             "best": str(trainer.best.step if trainer.best else 0),
-            "sharded": json.dumps([name for name, tensor in tensors.items() if is_sharded(tensor)]),
         }
         with written_atomically(path) as file:
             file.write(save(whole, header))
@@ -88,11 +94,9 @@ def restore(path: Path, trainer: Trainer) -> None:
     way_out = f"delete {path} to start over"
     with refused_with("damaged", path, way_out), safe_open(path, framework="pt") as file:
         header = file.metadata() or {}
-        if (kind := header.get("kind")) in OLD_KINDS:
-            reason = "the state of an unfinished training by an older version of nqg; finish it with that version, or"
-            raise FormatError(f"{reason} {way_out}", path)
-        if kind != KIND:
-            raise FormatError(f"expected the state of a training, found kind '{kind}'", path)
+        kind = header.get("kind")
+        if kind != STATE_KIND:
+            raise FormatError(f"expected the state of a training, found kind '{kind}'; {way_out}", path)
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
         there = RunConfig.from_dict(json.loads(header["config"]), path)
     if difference := trainer.config.difference(there):
@@ -105,17 +109,29 @@ def restore(path: Path, trainer: Trainer) -> None:
         return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
     with refused_with("damaged", path, way_out):
-        lines = tensors[RECORDS].numpy().tobytes().decode().splitlines()
+        lines = tensors[RECORDS_KEY].numpy().tobytes().decode().splitlines()
         records = [step_in(json.loads(line), Place(path, number)) for number, line in enumerate(lines, start=1)]
-        weights, step, sharded = list(trainer.weights.values()), int(header["best"]), json.loads(header["sharded"])
-        scores = records[step - 1].dev if step else None
-        best = {name: sharded_like(trainer.weights[name], tensor) for name, tensor in part(BEST).items()}
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in part(OPTIMIZER).items():
+        assign(trainer.weights, part(WEIGHT_PREFIX))
+        weights = list(trainer.weights.values())
+        state: dict[int, dict[str, Tensor | int]] = {}
+        for name, tensor in part(OPTIMIZER_PREFIX).items():
             number, _, value = name.partition(".")
-            like_weight = sharded_like(weights[int(number)], tensor) if OPTIMIZER + name in sharded else tensor
-            state.setdefault(int(number), {})[value] = like_weight
-        assign(trainer.weights, part(WEIGHTS))
+            state.setdefault(int(number), {})[value] = _optimizer_value(
+                trainer.optimizer, weights[int(number)], value, tensor
+            )
         trainer.optimizer.load_state_dict({**trainer.optimizer.state_dict(), "state": state})
+        step = int(header["best"])
+        scores = records[step - 1].dev if step else None
+        best = {name: sharded_like(trainer.weights[name], tensor) for name, tensor in part(BEST_PREFIX).items()}
         trainer.best = Best(step, scores, best) if scores else None
         trainer.records = records
+
+
+def _optimizer_value(optimizer: torch.optim.Optimizer, weight: nn.Parameter, name: str, tensor: Tensor) -> Tensor | int:
+    """What an optimizer keeps of a weight by this name, as it was when it was saved.
+
+    A tensor is sharded as the one that there is already, as Adafactor's means are, or as the weight.
+    """
+    if tensor.dim() > 0:
+        return sharded_like(optimizer.state[weight].get(name, weight), tensor)
+    return tensor if tensor.is_floating_point() else int(tensor)

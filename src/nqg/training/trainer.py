@@ -14,20 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from nqg.errors import NqgError, counted
+from nqg.model.settings import Schedule
 from nqg.run_config import RunConfig
 from nqg.training.processes import Processes, gathered, is_sharded, sharded_like
 from nqg.training.records import DevScores, TrainingStep
 
 LEARNED_STEPS = 16  # at least, whose losses are all small when nothing is left to learn
 NAMED = 3  # sentences of a batch that an error shows
-Schedule = Literal["constant", "linear"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -37,8 +37,6 @@ class LoopSettings(Protocol):
 
     @property
     def steps(self) -> int: ...
-    @property
-    def warm_up(self) -> int | None: ...
     @property
     def clip(self) -> float | None: ...
     @property
@@ -76,6 +74,28 @@ class Objective(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class LearningRate:
+    """A learning rate that rises to its peak in `warm_up` of all steps, then stays, or falls to 0."""
+
+    peak: float
+    steps: int
+    warm_up: int = 0
+    schedule: Schedule = "linear"
+
+    def at(self, step: int) -> float:
+        """The rate of a step, counted from 0.
+
+        >>> [LearningRate(1.0, steps=10, warm_up=4).at(step) for step in (0, 3, 4, 9)]
+        [0.25, 1.0, 1.0, 0.16666666666666666]
+        """
+        if step < self.warm_up:
+            return self.peak * ((step + 1) / self.warm_up)
+        if self.schedule == "constant":
+            return self.peak
+        return self.peak * (max(self.steps - step, 0) / max(self.steps - self.warm_up, 1))
+
+
 class Diverged(NqgError):
     """A step whose loss or gradient is not a number."""
 
@@ -103,20 +123,17 @@ class Trainer:
         objective: Objective,
         optimizer: torch.optim.Optimizer,
         settings: LoopSettings,
-        rate: float,
+        rate: LearningRate,
         config: RunConfig,
         *,
-        warm_up: int | None = None,
         epoch: int = 1,
-        schedule: Schedule = "linear",
         sources: Sequence[str] = (),
         evaluate: Callable[[], DevScores] | None = None,
         processes: Processes = Processes(),  # noqa: B008 (frozen)
         record_every: int = 1,
     ) -> None:
         self.objective, self.optimizer, self.settings, self.config = objective, optimizer, settings, config
-        self.rate, self.schedule, self.sources, self.evaluate = rate, schedule, sources, evaluate
-        self.warm_up = (settings.warm_up or 0) if warm_up is None else warm_up
+        self.rate, self.sources, self.evaluate = rate, sources, evaluate
         self.processes, self.record_every = processes, record_every
         self.learned_steps = max(LEARNED_STEPS, epoch)
         self.weights = trainable(objective.model)
@@ -140,9 +157,6 @@ class Trainer:
             and all(record.loss < self.settings.learned for record in self.records[-self.learned_steps :])
         )
         return self.made >= self.settings.steps or waited >= self.settings.patience or is_learned
-
-    def learning_rate(self, step: int) -> float:  # steps are counted from 0
-        return self.rate * scheduled(self.schedule, step, self.settings.steps, self.warm_up)
 
     def steps(self) -> Iterator[TrainingStep]:
         """Make the steps that are left, one record a step; finally, take the best weights, where there was a choice.
@@ -189,7 +203,7 @@ class Trainer:
         found = list(enumerate(torch.stack(outcomes).tolist(), start=self.made))
         for (step, outcome), (batch, _) in zip(found, batches, strict=True):
             self._check_finite(step, batch, *outcome)
-        records = [TrainingStep(step + 1, loss, self.learning_rate(step)) for step, (loss, _) in found]
+        records = [TrainingStep(step + 1, loss, self.rate.at(step)) for step, (loss, _) in found]
         last, every = records[-1], self.settings.evaluate_every
         if self.evaluate and every and (last.number % every == 0 or last.number == self.settings.steps):
             records[-1] = replace(last, dev=self._dev_scores(self.evaluate))
@@ -200,7 +214,7 @@ class Trainer:
         seed = random.Random(self.objective.seed(step)).getrandbits(32)  # torch's generator on CPUs reads no more bits
         (torch.default_generator.manual_seed if self.device.type == "cpu" else torch.manual_seed)(seed)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate(step)
+            group["lr"] = self.rate.at(step)
         self.optimizer.zero_grad()
         with deterministic_sums(self.device):
             loss = self.objective.backward(collated)
@@ -217,9 +231,9 @@ class Trainer:
         named = ", ".join(f"'{self.sources[number]}'" for number in batch[:NAMED] if number < len(self.sources))
         shown = f" ({named}{', …' if len(batch) > NAMED else ''})" if named else ""
         raise Diverged(
-            f"the {what} of step {step + 1} is {value}, at learning rate {self.learning_rate(step):g} and for a batch "
-            f"of {counted(len(batch), 'example')}{shown}; try a learning rate below {self.rate:g}, or float32 if it "
-            "ran in bf16"
+            f"the {what} of step {step + 1} is {value}, at learning rate {self.rate.at(step):g} and for a batch "
+            f"of {counted(len(batch), 'example')}{shown}; try a learning rate below {self.rate.peak:g}, or "
+            "float32 if it ran in bf16"
         )
 
     def _dev_scores(self, evaluate: Callable[[], DevScores]) -> DevScores:
@@ -234,17 +248,6 @@ class Trainer:
         self.processes.broadcast(scores)
         exact_match, loss = scores.tolist()
         return DevScores(exact_match, None if math.isnan(loss) else loss)
-
-
-def scheduled(schedule: Schedule, step: int, steps: int, warm_up: int) -> float:
-    """The share of the highest learning rate: rising to 1 in `warm_up` steps, then staying, or falling to 0.
-
-    >>> [scheduled("linear", step, 10, 4) for step in (0, 3, 4, 9)]
-    [0.25, 1.0, 1.0, 0.16666666666666666]
-    """
-    if step < warm_up:
-        return (step + 1) / warm_up
-    return 1.0 if schedule == "constant" else max(steps - step, 0) / max(steps - warm_up, 1)
 
 
 def prefetch(make: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

@@ -1,4 +1,4 @@
-"""The routes of the page and of its API, and the processes that serve them.
+"""The routes of the page and of its API, and how uvicorn serves them.
 
 uvicorn closes idle connections, the kernel those whose client does not take its answer, and `BodyLimitMiddleware` gives
 bodies a time limit. Nothing here bounds the time for a request's head: that is left to a proxy in front.
@@ -6,15 +6,10 @@ bodies a time limit. Nothing here bounds the time for a request's head: that is 
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from threading import Thread
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qs
 
@@ -26,9 +21,9 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from nqg import __version__
-from nqg.data.examples import Example
+from nqg.data.example import Example
 from nqg.errors import DamagedModel, NqgError
-from nqg.grammar.pictures import style
+from nqg.grammar.render import style
 from nqg.web.messages import (
     BatchRequest,
     BatchResponse,
@@ -48,9 +43,9 @@ from nqg.web.service import Question, RuleOrder, Service
 
 STATIC = Path(__file__).parent / "static"
 BACKLOG = 512  # connections that the system keeps until we take them
-RETRY_AFTER = 1.0  # seconds until another worker is tried where one could not start
+LOADING_TIMEOUT = 120  # seconds in which a worker must have loaded the model
 SEND_BUFFER = 1 << 17  # bytes that the system keeps for a client; it would grow to megabytes for those that do not read
-ERRORS: dict[int | str, dict[str, Any]] = {
+ERROR_STATUS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Malformed request"},
     401: {"model": ErrorResponse, "description": "The token is missing or wrong"},
     403: {"model": ErrorResponse, "description": "From a page of another site"},
@@ -85,7 +80,7 @@ def create_app(service: Service, access: Access = Access(), examples: Sequence[s
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # an unknown path is a 404 in JSON, with a slash at its end as well
-        responses=ERRORS,
+        responses=ERROR_STATUS,
         exception_handlers={
             NqgError: our_error,
             RequestValidationError: validation_error,
@@ -113,7 +108,7 @@ Served = Annotated[Service, Depends(service_of)]
 async def parse(request: ParseRequest, service: Served) -> ParseResponse:
     explain = request.explain or request.drawings
     found = await service.explained(Question(request.sentence, request.readings, explain, request.exact))
-    return ParseResponse.of(found.answer, request, found.gaps, found.geobase)
+    return ParseResponse.of(found.answer, request, found.gaps)
 
 
 @api.post("/api/batch", summary="The programs of many sentences", response_model=BatchResponse)
@@ -228,26 +223,33 @@ async def unforeseen_error(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "the server failed on this request; its log says why"}, 500)
 
 
+def server_config(app: FastAPI | Callable[[], FastAPI], limits: Limits, workers: int = 1) -> uvicorn.Config:
+    """How uvicorn serves an application or, in several workers, what each of them makes its own with."""
+    return uvicorn.Config(
+        app,
+        factory=not isinstance(app, FastAPI),
+        workers=workers,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=int(limits.client_timeout),
+        timeout_graceful_shutdown=int(limits.answer_timeout),
+        timeout_worker_healthcheck=LOADING_TIMEOUT,
+        h11_max_incomplete_event_size=limits.head_bytes,
+        backlog=BACKLOG,
+    )
+
+
 class Server:
-    """A model at a socket that listens."""
+    """A model at a socket that listens, in this process."""
 
     def __init__(self, service: Service, access: Access, examples: Sequence[str], bound: socket.socket) -> None:
-        self._socket, limits = bound, service.limits
-        config = uvicorn.Config(
-            create_app(service, access, examples),
-            http="h11",
-            ws="none",
-            lifespan="on",
-            access_log=False,
-            log_level="warning",
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=int(limits.client_timeout),
-            timeout_graceful_shutdown=int(limits.answer_timeout),
-            h11_max_incomplete_event_size=limits.head_bytes,
-            backlog=BACKLOG,
-        )
-        self._server = uvicorn.Server(config)
+        self._socket = bound
+        self._server = uvicorn.Server(server_config(create_app(service, access, examples), service.limits))
 
     @property
     def address(self) -> str:
@@ -260,98 +262,6 @@ class Server:
     def stop(self) -> None:
         """May be called from a signal handler or another thread."""
         self._server.should_exit = True
-
-
-class Workers:
-    """Processes that serve at one socket: one that dies is replaced, and `reload` replaces all.
-
-    Each makes its server with `load`, which is pickled. Workers that `reload` replaces answer what they were asked, and
-    stay where the new model cannot be loaded.
-    """
-
-    def __init__(self, load: Callable[[socket.socket], Server], bound: socket.socket, count: int) -> None:
-        self._load, self._socket, self._count = load, bound, count
-        self._context = multiprocessing.get_context("spawn")  # threads of torch would not survive a fork
-        self._orders, self._sender = self._context.Pipe(duplex=False)
-        self._leaving: list[SpawnProcess] = []
-        self._workers = self._started(count)
-
-    def reload(self) -> None:
-        """This and `stop` may be called from a signal handler."""
-        self._sender.send("reload")
-
-    def stop(self) -> None:
-        self._sender.send("stop")
-
-    def run(self) -> Iterator[str]:
-        """Serve until `stop`; requests under way are finished. Yields what happens to workers, for a log."""
-        while True:
-            lacking = len(self._workers) < self._count
-            wait([self._orders, *(worker.sentinel for worker in self._workers)], RETRY_AFTER if lacking else None)
-            try:
-                if self._orders.poll():
-                    if self._orders.recv() == "stop":
-                        break
-                    new = self._started(self._count)
-                    self._leave(self._workers)
-                    self._workers = new
-                    yield "the model was loaded again"
-                for worker in [each for each in self._workers if not each.is_alive()]:
-                    yield f"worker {worker.pid} ended (exit code {worker.exitcode}); another takes its place"
-                    self._workers.remove(worker)
-                self._workers += self._started(self._count - len(self._workers))
-            except NqgError as error:
-                yield f"no new worker: {error}"
-        self._leave(self._workers)
-        for worker in self._leaving:
-            worker.join()
-
-    def _started(self, count: int) -> list[SpawnProcess]:
-        """New workers that have loaded the model; all of them or none."""
-        workers: list[SpawnProcess] = []
-        pipes: list[Connection] = []
-        for _ in range(count):
-            ours, theirs = self._context.Pipe(duplex=False)
-            worker = self._context.Process(target=run_worker, args=(self._load, self._socket, theirs), daemon=True)
-            worker.start()
-            workers.append(worker)
-            theirs.close()  # so that the death of the worker closes the pipe
-            pipes.append(ours)
-        for pipe in pipes:
-            with pipe:
-                try:
-                    trouble = pipe.recv()
-                except EOFError:
-                    trouble = "it ended while it loaded the model"
-            if trouble:
-                self._leave(workers)
-                raise NqgError(trouble)
-        return workers
-
-    def _leave(self, workers: Sequence[SpawnProcess]) -> None:
-        for worker in workers:
-            worker.terminate()
-        self._leaving = [each for each in (*self._leaving, *workers) if each.is_alive()]
-
-
-def run_worker(load: Callable[[socket.socket], Server], bound: socket.socket, pipe: Connection) -> None:
-    """The life of a worker: says why it cannot serve, or nothing, and serves until SIGTERM or the end of its parent."""
-    for name in {"SIGINT", "SIGHUP"} & set(dir(signal)):  # a terminal sends them to all; the parent acts on them
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-    try:
-        server = load(bound)
-    except NqgError as error:
-        pipe.send(str(error))
-        return
-
-    def follow_parent() -> None:
-        if (parent := multiprocessing.parent_process()) is not None:
-            parent.join()
-            server.stop()
-
-    Thread(target=follow_parent, daemon=True).start()
-    pipe.send("")
-    server.run()
 
 
 def address_of(bound: socket.socket) -> str:

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from rich.cells import cell_len
 
 from nqg.answers import Answer, ChartSpan, Correction, Reading, exact_match, in_percent
-from nqg.evaluation.suggestions import Suggestion
+from nqg.evaluation.active_learning import Suggestion
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.pictures import (
+from nqg.grammar.render import (
     Markup,
     derivation_outline,
     derivation_picture,
@@ -207,7 +207,7 @@ class ReadingFound(Message):
 
     @classmethod
     def of(cls, reading: Reading, explain: bool, draw: bool) -> ReadingFound:
-        message = cls(target=reading.program, probability=reading.probability, is_legal=reading.is_legal)
+        message = cls(target=reading.target, probability=reading.probability, is_legal=reading.is_legal)
         if explain:
             steps = zip(reading.derivation.hyperedges, reading.derivation.depths(), reading.scores, strict=True)
             message.derivation = [
@@ -215,7 +215,7 @@ class ReadingFound(Message):
                 for each, depth, score in steps
             ]
         if draw:
-            message.drawing = derivation_picture(reading.derivation, reading.scores, reading.program)
+            message.drawing = derivation_picture(reading.derivation, reading.scores, reading.target)
             message.outline = derivation_outline(reading.derivation)
         return message
 
@@ -240,13 +240,6 @@ class Missing(Message):
 
     unknown: list[int]
     islands: list[tuple[int, int]]
-
-
-class GeobaseAnswer(Message):
-    """What GeoQuery's database answers: the program with its names put back, and the answer in words."""
-
-    program: str
-    answer: str
 
 
 class QueryRows(Message):
@@ -274,13 +267,10 @@ class ParseResponse(Message):
     chart_drawing: str | None = None
     gaps: Missing | None = None
     gaps_drawing: str | None = None
-    geobase: GeobaseAnswer | None = None
     rows: QueryRows | None = None
 
     @classmethod
-    def of(
-        cls, answer: Answer, request: ParseRequest, gaps: Gaps | None, geobase: GeobaseAnswer | None
-    ) -> ParseResponse:
+    def of(cls, answer: Answer, request: ParseRequest, gaps: Gaps | None) -> ParseResponse:
         own, source, explain, draw = answer.first, answer.source_tokens, request.explain, request.drawings
         response = cls(
             source=list(source),
@@ -293,7 +283,6 @@ class ParseResponse(Message):
             corrections=list(answer.corrections),
             best=ReadingFound.of(own.reading, explain, draw) if own.reading else None,
             readings=[ReadingFound.of(reading, explain, draw) for reading in own.readings],
-            geobase=geobase,
             rows=QueryRows(**answer.rows.to_dict()) if answer.rows else None,
         )
         if own.chart is not None and explain:

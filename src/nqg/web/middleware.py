@@ -22,7 +22,7 @@ COOKIE = "nqg_session"
 SHORTEST_TOKEN = 16
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 OPEN = ("/login", "/static/", "/health")  # what is shown without a token
-HEADERS = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -215,7 +215,7 @@ class Access:
         """Refuse a request for another host, from another site's page, or without the token."""
         name = _host_name(headers.get("host", ""))
         if name not in self.names and not (self.addresses and _is_address(name)):
-            reason = f"this server does not answer for the host '{name[:80]}'; start it with --name to allow it"
+            reason = f"this server does not answer for the host '{name[:80]}'; start it with --allowed-host to allow it"
             raise HTTPError(421, reason)
         # Only browsers send these headers, older ones only the second; of forms, such as the login's, it is "null".
         is_foreign = headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
@@ -254,7 +254,7 @@ class AuthMiddleware:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                MutableHeaders(scope=message).update(SECURITY_HEADERS)
             await send(message)
 
         headers, answer = Headers(scope=scope), self._app

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -13,30 +12,25 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from nqg.answers import Answer
-from nqg.data.database import Database
-from nqg.data.examples import Example
-from nqg.data.geobase import Geography, read_geobase
-from nqg.data.geoquery import AnonymisedSentence, EntityNames, anonymised
-from nqg.engines import keep_large_blocks_apart, release_holes
-from nqg.errors import DamagedModel, FormatError, NqgError
-from nqg.evaluation.denotations import denotation
-from nqg.evaluation.suggestions import Suggestion, add_example, suggested
-from nqg.grammar.grammar import Grammar, Rule, spelled
-from nqg.grammar.pictures import rule_picture
-from nqg.inference.execution import executed
-from nqg.inference.gaps import Gaps, explained, gaps
-from nqg.inference.hybrid import Hybrid, load_model
-from nqg.inference.parser import DecodeOptions, Parser
+from nqg.data.example import Example
+from nqg.errors import DamagedModel, NqgError
+from nqg.evaluation.active_learning import Suggestion, add_example, suggested
+from nqg.grammar.grammar import Grammar, Rule, format_symbol
+from nqg.grammar.render import rule_picture
+from nqg.inference.decoding import DecodeOptions
+from nqg.inference.gaps import Gaps, explained
+from nqg.inference.hybrid import Hybrid, load_with_grammar
+from nqg.inference.parser import Parser
 from nqg.model.checkpoint import spread
-from nqg.web.messages import GeobaseAnswer, RuleFound, RulesResponse
+from nqg.sql.database import Database
+from nqg.sql.execution import executed
+from nqg.web.messages import RuleFound, RulesResponse
 from nqg.web.middleware import Busy, HTTPError, Limits
 
 BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
 EXAMPLES_A_RULE = 3
 SUGGESTIONS = 6
-TIDY_EVERY = 1.0  # seconds; more often costs time
 LONG_BATCH = "the programs of the batch have too many tokens"
-MOST_MEANINGS = 4096  # combinations of what a sentence's names may mean that are tried
 
 RuleOrder = Literal["grammar", "uses"]
 Query = TypeVar("Query")
@@ -170,8 +164,8 @@ class UsageCounter:
         rules = [
             RuleFound(
                 number=number,
-                source=" ".join(map(spelled, rule.source)),
-                target=" ".join(map(spelled, rule.target)),
+                source=" ".join(map(format_symbol, rule.source)),
+                target=" ".join(map(format_symbol, rule.target)),
                 arity=rule.arity,
                 uses=self._counts[rule],
                 examples=self._examples.get(rule, []),
@@ -181,34 +175,6 @@ class UsageCounter:
             for number, rule in found[offset : offset + limit]
         ]
         return RulesResponse(found=len(found), offset=offset, rules=rules)
-
-
-@dataclass(frozen=True)
-class GeobaseLookup:
-    names: EntityNames
-    geography: Geography
-
-    @classmethod
-    def read(cls, path: Path) -> GeobaseLookup:
-        geobase = read_geobase(path)
-        return cls(EntityNames.of(geobase), Geography.of(geobase))
-
-    def anonymised(self, sentence: str) -> AnonymisedSentence:
-        """The sentence as the model was trained to read it; one that holds placeholders already is left as it is."""
-        try:
-            return anonymised(sentence, self.names)
-        except FormatError:
-            return AnonymisedSentence(sentence, ())
-
-    def result(self, sentence: AnonymisedSentence, target: str) -> GeobaseAnswer | None:
-        """The first well-typed program that `target` may mean, with its answer; None where there is none."""
-        if math.prod(map(len, sentence.readings)) > MOST_MEANINGS:
-            return None
-        try:
-            program = next(sentence.programs(target))
-        except (NqgError, StopIteration):
-            return None
-        return GeobaseAnswer(program=program, answer=str(denotation(program, self.geography)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +189,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """An answer and, if asked for, what the grammar lacks, and what geobase says."""
+    """An answer and, if asked for, what the grammar lacks."""
 
     answer: Answer
     gaps: Gaps | None = None
-    geobase: GeobaseAnswer | None = None
 
 
 class Service:
@@ -238,7 +203,6 @@ class Service:
         name: str,
         model: Parser | Hybrid,
         *,
-        geobase: GeobaseLookup | None = None,
         database: Database | None = None,
         log: Path | None = None,
         review: Path | None = None,
@@ -247,12 +211,12 @@ class Service:
         parser = model.parser if isinstance(model, Hybrid) else model
         if not isinstance(parser, Parser):
             raise NqgError(f"the page shows the rules of a Parser, found {type(parser).__name__}")
-        self.name, self.parser, self.geobase, self.limits = name, parser, geobase, limits
+        self.name, self.parser, self.limits = name, parser, limits
         self.database, self.log, self.review = database, log, review
         self.usage = UsageCounter(parser.grammar, parser.model.by_hand)
         self.has_fallback = isinstance(model, Hybrid)
         self.suggestions: dict[str, str | None] = {}  # sentences to try, and their programs
-        self._model, self._tidied, self._batches, self._log_trouble = model, 0.0, 0, ""
+        self._model, self._batches, self._log_trouble = model, 0, ""
         self._batcher: Batcher[Question, Explained] | None = None
         self._counting: asyncio.Task[None] | None = None
 
@@ -261,14 +225,13 @@ class Service:
         cls,
         folder: Path,
         device: str | None = None,
-        geobase: GeobaseLookup | None = None,
         database: Database | None = None,
         log: Path | None = None,
         review: Path | None = None,
     ) -> Service:
-        model = load_model(folder, device)
+        model = load_with_grammar(folder, device)
         name = next((part for part in folder.resolve().parts[::-1] if part != "model"), "model")
-        return cls(name, model, geobase=geobase, database=database, log=log, review=review)
+        return cls(name, model, database=database, log=log, review=review)
 
     async def start(self, examples: Sequence[str] = ()) -> None:
         """Begin to answer; the uses of rules in `examples` are counted on the side, and a few of them suggested.
@@ -276,7 +239,6 @@ class Service:
         Without examples, those that the model keeps of its training data take their place.
         """
         limits, examples = self.limits, examples or self.parser.model.provenance.sentences
-        keep_large_blocks_apart()
         self._batcher = Batcher(self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size)
         await self._batcher.start()
         self._counting = asyncio.create_task(self._count_examples(self._batcher, examples))
@@ -375,36 +337,24 @@ class Service:
 
     def explain_all(self, questions: Sequence[Question]) -> list[Explained]:
         """The answers to several questions at once; runs in the worker thread."""
-        sentences = [
-            self.geobase.anonymised(each.sentence) if self.geobase else AnonymisedSentence(each.sentence, ())
-            for each in questions
-        ]
         groups: dict[DecodeOptions, list[int]] = defaultdict(list)
         for place, question in enumerate(questions):
             limit = self.limits.chart_entries if question.explain else None
             most = self.limits.target_tokens
             options = DecodeOptions(
-                question.readings, chart=question.explain, limit=limit, most_tokens=most, exact=question.exact
+                question.readings,
+                chart=question.explain,
+                gaps=True,
+                limit=limit,
+                most_tokens=most,
+                exact=question.exact,
             )
             groups[options].append(place)
         found: dict[int, Explained] = {}
         for options, places in groups.items():
-            answers = self._model.with_options(options).answers(sentences[place].source for place in places)
+            answers = self._model.with_options(options).answers(questions[place].sentence for place in places)
             for place, given in zip(places, answers, strict=True):
                 answer = executed(given, self.database) if self.database else given
-                if questions[place].explain:
-                    found[place] = self._explanation(sentences[place], answer)
-                else:
-                    found[place] = Explained(explained(answer, self.parser.grammar, self.limits.chart_entries))
-        if time.monotonic() > self._tidied + TIDY_EVERY:
-            release_holes()
-            self._tidied = time.monotonic()
+                missing = answer.first.gaps if questions[place].explain else None
+                found[place] = Explained(explained(answer), missing)
         return [found[place] for place in range(len(questions))]
-
-    def _explanation(self, sentence: AnonymisedSentence, answer: Answer) -> Explained:
-        spans = [each.span for each in answer.first.chart or ()]
-        limit = self.limits.chart_entries  # of a sentence that the encoder cannot read there is no chart yet
-        lacking = gaps(self.parser.grammar, answer.source_tokens, spans=spans or None, limit=limit)
-        geobase = self.geobase.result(sentence, answer.target) if self.geobase and answer.target is not None else None
-        whole = explained(answer, self.parser.grammar, found=lacking)
-        return Explained(whole, None if lacking.is_whole else lacking, geobase)

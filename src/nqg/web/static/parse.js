@@ -58,7 +58,7 @@ function fitChart() {
 const withBest = ({ best, readings }) =>
   best ? [best, ...readings.filter((reading) => reading.target !== best.target)] : readings;
 
-function showAnswer({ target, answered_by: by, sureness, reason, corrections, gaps_drawing: gaps, geobase, rows }) {
+function showAnswer({ target, answered_by: by, sureness, reason, corrections, gaps_drawing: gaps, rows }) {
   byId("answer-title").textContent = target === null ? "No answer" : "Program";
   byId("program").textContent = target ?? `${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}.`;
   byId("program").classList.toggle("abstained", target === null);
@@ -71,9 +71,6 @@ function showAnswer({ target, answered_by: by, sureness, reason, corrections, ga
   byId("reason").hidden = !reason || target === null;
   byId("corrections").textContent = `Read ${corrections.map(({ written, read }) => `“${written}” as “${read}”`).join(", ")}.`;
   byId("corrections").hidden = corrections.length === 0;
-  byId("geobase").hidden = !geobase;
-  byId("geobase-answer").textContent = geobase?.answer ?? "";
-  byId("geobase-program").textContent = geobase?.program ?? "";
   byId("query-rows").hidden = !rows;
   byId("query-rows").replaceChildren(...(rows ? [rowsTable(rows)] : []));
   byId("gaps").hidden = !gaps;

@@ -1,0 +1,134 @@
+"""Files of examples: `.tsv` or `.jsonl`, plain or `.gz`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from nqg.data.example import Example
+from nqg.errors import FormatError, NqgError, Place
+from nqg.files import numbered_lines, strict_json, write_text
+from nqg.settings_reader import read_dataclass
+
+
+def read_examples(path: Path | str) -> list[Example]:
+    """The examples of a `.tsv` or `.jsonl` file; a bad line is refused with file, line and reason.
+
+    A `.tsv` file has no ids: its examples have `id=None` and are known by their position.
+    """
+    path, examples = Path(path), list(streamed_examples(path))
+    _check_ids(examples, path)
+    return examples
+
+
+def required_examples(path: Path | str) -> list[Example]:
+    """The examples of a file that must have some."""
+    if not (examples := read_examples(path)):
+        raise FormatError("expected at least one example, found none", Path(path))
+    return examples
+
+
+def streamed_examples(path: Path | str) -> Iterator[Example]:
+    """The examples of a file one after the other, for files that memory cannot hold; ids are not compared."""
+    form = format_of(Path(path))
+    return (form.read(text, place) for place, text in numbered_lines(Path(path)))
+
+
+def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
+    """Write examples as the extension of `path` says, atomically; `.tsv` drops ids, `.jsonl` keeps them."""
+    path, examples = Path(path), list(examples)
+    form = format_of(path)
+    if form is Jsonl:
+        _check_ids(examples, path)
+    lines = (form.line(example, Place(path, number)) for number, example in enumerate(examples, start=1))
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def format_of(path: Path) -> type[LineFormat]:
+    extension = Path(path.name.removesuffix(".gz")).suffix
+    if extension not in FORMATS:
+        if path.is_dir():
+            raise NqgError(f"{path}: expected a file of examples, found a folder")
+        found = f"found '{extension}'" if extension else "found none"
+        raise FormatError(f"expected the extension .tsv or .jsonl (or either with .gz), {found}; rename the file", path)
+    return FORMATS[extension]
+
+
+def _check_ids(examples: Sequence[Example], path: Path) -> None:
+    first_lines: dict[str, int] = {}
+    for line, example in enumerate(examples, start=1):
+        if example.id is not None and first_lines.setdefault(example.id, line) != line:
+            reason = f"the id '{example.id}' is already that of line {first_lines[example.id]}"
+            raise FormatError(reason, Place(path, line))
+
+
+def check_example(example: Example, place: Place) -> Example:
+    """`example`, or an error where a string of it could not survive a file."""
+    for name, text in (("source", example.source), ("target", example.target), ("id", example.id)):
+        if text is None:
+            continue
+        if not text.strip():
+            raise FormatError(f"the {name} is empty", place)
+        if found := _NOT_TEXT.search(text):
+            raise FormatError(f"the {name} holds U+{ord(found[0]):04X}, which is not text", place)
+    return example
+
+
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters that UTF-8 cannot write
+
+
+class LineFormat(Protocol):
+    """How one example becomes one line, and back; what cannot is refused with its place."""
+
+    @staticmethod
+    def read(text: str, place: Place) -> Example: ...
+
+    @staticmethod
+    def line(example: Example, place: Place) -> str: ...
+
+
+def tsv_columns(text: str, place: Place, second: str) -> list[str]:
+    columns = text.split("\t")
+    if len(columns) != 2:
+        found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
+        if len(columns) == 1 and "," in text:
+            found += "; it looks comma-separated: put a tab between the two, or write .jsonl"
+        raise FormatError(f"expected 'source<TAB>{second}', found {found}", place)
+    return columns
+
+
+class Tsv:
+    """`source<TAB>target`."""
+
+    @staticmethod
+    def read(text: str, place: Place) -> Example:
+        return check_example(Example(*tsv_columns(text, place, "target")), place)
+
+    @staticmethod
+    def line(example: Example, place: Place) -> str:
+        unwritable = {"\t": "a tab", "\n": "a line feed", "\r": "a carriage return", "\ufeff": "a byte order mark"}
+        for name, text in (("source", example.source), ("target", example.target)):
+            if held := [word for character, word in unwritable.items() if character in text]:
+                reason = f"the {name} holds {held[0]}, which a .tsv file cannot keep; write .jsonl instead"
+                raise FormatError(reason, place)
+        check_example(example, place)
+        return f"{example.source}\t{example.target}"
+
+
+class Jsonl:
+    """`{"id": …, "source": …, "target": …}`, with or without an id."""
+
+    @staticmethod
+    def read(text: str, place: Place) -> Example:
+        return check_example(read_dataclass(Example, strict_json(text, place), "the example", place), place)
+
+    @staticmethod
+    def line(example: Example, place: Place) -> str:
+        name = {} if check_example(example, place).id is None else {"id": example.id}
+        return json.dumps({**name, "source": example.source, "target": example.target}, ensure_ascii=False)
+
+
+FORMATS: dict[str, type[LineFormat]] = {".tsv": Tsv, ".jsonl": Jsonl}

@@ -1,0 +1,30 @@
+"""How the core reaches what stands on it: `nqg.paper`, `nqg.web` and `nqg.sql` are named here and loaded on demand.
+
+No module of the core imports one of them (`tests/test_architecture.py`). Where the core offers something that lives
+there (a command, a language of programs, a metric), a table names it as `module:attribute`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from nqg.errors import MissingExtra
+
+EXTRAS = ("paper", "web", "sql")
+
+
+def load_extension(name: str) -> Any:
+    """The object that `module:attribute` names; an extra whose packages are not installed is an error that says so.
+
+    >>> load_extension("nqg.errors:NqgError").__name__
+    'NqgError'
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        extra = module.split(".")[1]
+        if error.name is None or error.name.startswith("nqg") or extra not in EXTRAS:
+            raise
+        raise MissingExtra(f"'{name}'", extra) from error

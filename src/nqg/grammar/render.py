@@ -1,0 +1,315 @@
+"""Derivations and grammars as HTML and SVG, for the web page and for notebooks alike.
+
+Everything that can be lit up carries `data-node`, the number of its hyperedge; a hyperedge's box also carries
+`data-last`, the last number under it, so that a subtree is the numbers from one to the other.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import accumulate, groupby, pairwise
+
+from rich.cells import cell_len
+
+from nqg.grammar.derivation import Alignment, Derivation, Tokens, alignment
+from nqg.grammar.grammar import Grammar, NonTerminal, Rule, SlotInstance, Symbols
+
+CHARACTER = 8.0  # pixels: a monospaced character at 13 px, with a little air
+GAP = 18.0  # between neighbours in a row
+BOX_PADDING = 12.0  # inside a box, left and right
+BOX_HEIGHT = 44.0
+LEVEL_HEIGHT = 84.0  # from one row of boxes to the next
+MARGIN = 8.0
+LONGEST_SIDE = 30  # characters of a rule's side that a box shows
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A hyperedge as it is drawn: two short lines, around a centre."""
+
+    lines: tuple[str, str]
+    x: float
+    y: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLayout:
+    """Boxes by number of hyperedge, and the middle of every word."""
+
+    boxes: tuple[Box, ...]
+    words: tuple[float, ...]
+    word_line: float
+    width: float
+    height: float
+
+
+def tree_layout(derivation: Derivation, aligned: Alignment) -> TreeLayout:
+    """A place for every word, as wide as it and the boxes over it ask for, and for every hyperedge."""
+    lines = [
+        (shortened(source_text(hyperedge.rule)), shortened(rule_side(hyperedge.rule.target)))
+        for hyperedge in derivation.hyperedges
+    ]
+    box_widths = [2 * BOX_PADDING + CHARACTER * max(map(cell_len, pair)) for pair in lines]
+    widths = [CHARACTER * cell_len(word) + GAP for word in derivation.source]
+    # From the leaves up, a box that is wider than the words under it makes them wider.
+    for hyperedge, box_width in reversed(list(zip(derivation.hyperedges, box_widths, strict=True))):
+        start, end = hyperedge.span.start, hyperedge.span.end
+        missing = box_width + GAP - sum(widths[start:end])
+        if missing > 0:
+            for at in range(start, end):
+                widths[at] += missing / (end - start)
+    edges = list(accumulate(widths, initial=MARGIN))
+    top = max(aligned.heights)
+    boxes = []
+    for number, hyperedge in enumerate(derivation.hyperedges):
+        middle = (edges[hyperedge.span.start] + edges[hyperedge.span.end]) / 2
+        row = MARGIN + LEVEL_HEIGHT * (top - aligned.heights[number])
+        boxes.append(Box(lines[number], middle, row, box_widths[number]))
+    words = tuple((low + high) / 2 for low, high in pairwise(edges))
+    word_line = MARGIN + LEVEL_HEIGHT * (top + 1) + 6
+    return TreeLayout(tuple(boxes), words, word_line, edges[-1] + MARGIN, word_line + 24)
+
+
+def rule_side(side: Symbols) -> str:
+    """A side of a rule as people see it.
+
+    >>> from nqg.grammar.grammar import Rule
+    >>> rule_side(Rule.parse("NT_1 and NT_2 ### NT_2 NT_1").target)
+    '② ①'
+    """
+    return " ".join(map(symbol_text, side))
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SIDE else f"{text[: LONGEST_SIDE - 1].rstrip()}…"
+
+
+def slot_name(rule: Rule) -> str:
+    """The slot whose value a rule reads, `time` for `half past six ### 6:30`; nothing for other rules."""
+    return rule.slot if isinstance(rule, SlotInstance) else ""
+
+
+def source_text(rule: Rule) -> str:
+    """The source of a rule, after the slot whose value it reads."""
+    slot = slot_name(rule)
+    return f"{slot}: {rule_side(rule.source)}" if slot else rule_side(rule.source)
+
+
+def symbol_text(symbol: str | NonTerminal) -> str:
+    """A symbol as people see it: the non-terminals as ① ② …"""
+    if isinstance(symbol, NonTerminal):
+        return chr(ord("①") + symbol.index - 1) if symbol.index <= 20 else str(symbol)
+    return symbol
+
+
+# Control characters, halves of surrogate pairs and non-characters: XML has no way to write them.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class Markup(str):
+    """Text that is markup already; every other string is user text and gets escaped."""
+
+    __slots__ = ()
+
+
+def escaped(text: str) -> Markup:
+    """`text` as markup that shows it, and does nothing else.
+
+    >>> escaped('<b> "NT_1" & \\x00')
+    '&lt;b&gt; &quot;NT_1&quot; &amp; \\ufffd'
+    """
+    return text if isinstance(text, Markup) else Markup(html.escape(_UNPRINTABLE.sub("\ufffd", text)))
+
+
+def element(name: str, *content: str, **attributes: str | float | None) -> Markup:
+    """An element with its content; of attributes' names `_` becomes `-`, a last `_` goes, and None leaves one out.
+
+    >>> element("a", "1 < 2", class_="word", data_node=3, title=None)
+    '<a class="word" data-node="3">1 &lt; 2</a>'
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(value if isinstance(value, str) else f"{value:.6g}")}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{name}{written}>{joined(content)}</{name}>")
+
+
+def joined(parts: Iterable[str]) -> Markup:
+    """Several texts one after the other, those that are not markup escaped."""
+    return Markup("".join(map(escaped, parts)))
+
+
+HUES = 6  # colours that the hyperedges take in turn
+MAX_DRAWN_TOKENS = 600  # of a target that are drawn
+_SPACE = re.compile(r"\s*")
+MAX_DRAWN_HYPEREDGES = 400  # of a derivation that are drawn as a tree
+MAX_DRAWN_RULES = 200  # of a grammar that a notebook shows
+
+
+def style() -> str:
+    return files("nqg.grammar").joinpath("render.css").read_text(encoding="utf-8")
+
+
+def in_notebook(*pictures: str) -> str:
+    """Pictures with their style sheet, as a cell of a notebook shows them."""
+    return element("div", element("style", Markup(style())), *pictures, class_="nqg")
+
+
+def derivation_picture(derivation: Derivation, scores: Sequence[float] = (), program: str = "") -> Markup:
+    """The program on top, the tree of hyperedges under it, the source words below; `scores` are a model's.
+
+    `program` is the target as training data writes it. What the value of a slot wrote is named after the slot.
+    """
+    aligned, target = alignment(derivation), derivation.target
+    pieces = program_pieces(program, target)
+    writers = [aligned.tokens[at] for _, _, at in pieces]
+    tokens: list[str] = []
+    for at, (gap, token, _) in enumerate(pieces[:MAX_DRAWN_TOKENS]):
+        number = writers[at]
+        slot = slot_name(derivation.hyperedges[number].rule)
+        is_last = at + 1 == len(pieces) or writers[at + 1] != number  # of those that the slot's value wrote
+        kind = f"token hue-{number % HUES}{' slot' if slot else ''}"
+        name = slot if slot and is_last else None
+        tokens += [gap, element("span", token, class_=kind, data_node=number, data_slot=name)]
+    if len(target) > MAX_DRAWN_TOKENS:
+        tokens.append(f" … and {len(target) - MAX_DRAWN_TOKENS:,} more tokens")
+    written = element("p", *tokens, class_="target", aria_label="Program, token by token")
+    if len(derivation.hyperedges) <= MAX_DRAWN_HYPEREDGES:
+        tree = _tree(derivation, aligned, scores)
+    else:
+        tree = element("p", f"{len(derivation.hyperedges):,} applications: too many to draw.")
+    return element("div", written, element("div", tree, class_="scroll"), class_="nqg-tree")
+
+
+def program_pieces(program: str, target: Tokens) -> list[tuple[str, str, int]]:
+    """The tokens of a target where they stand in a program: the gap before each, the token, its number.
+
+    Tokens that are written as white space are left out. Where a program is not made of them, they are set apart.
+
+    >>> program_pieces("on( lamp)", ("on", "(", "␣", "lamp", ")"))
+    [('', 'on', 0), ('', '(', 1), (' ', 'lamp', 3), ('', ')', 4)]
+    >>> program_pieces("", ("on", "lamp"))
+    [('', 'on', 0), (' ', 'lamp', 1)]
+    """
+    pieces: list[tuple[str, str, int]] = []
+    end = 0
+    for number, token in enumerate(target):
+        start = _SPACE.match(program, end).end()  # type: ignore[union-attr] # which matches always
+        if program.startswith(token, start):
+            pieces.append((program[end:start], token, number))
+            end = start + len(token)
+    if program and not program[end:].strip():
+        return pieces
+    return [(" " if number else "", token, number) for number, token in enumerate(target)]
+
+
+def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -> Markup:
+    layout = tree_layout(derivation, aligned)
+    children, hyperedges = derivation.child_numbers(), derivation.hyperedges
+    parents = {child: parent for parent, below in enumerate(children) for child in below}
+    captions = [rule_caption(derivation, number, children[number], scores) for number in range(len(hyperedges))]
+    boxes = layout.boxes
+    child_edges = (_edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at) for at in range(1, len(boxes)))
+    words = list(zip(derivation.source, layout.words, aligned.words, strict=True))
+    word_edges = (_edge(boxes[number], x, layout.word_line - 14, number) for _, x, number in words)
+    return element(
+        "svg",
+        element("g", *child_edges, *word_edges, class_="edges"),
+        *(
+            element("text", word, x=x, y=layout.word_line, class_=f"word hue-{number % HUES}", data_node=number)
+            for word, x, number in words
+        ),
+        *(
+            _box(number, each.rule, boxes[number], aligned.lasts[number], captions[number])
+            for number, each in enumerate(hyperedges)
+        ),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {layout.width:.1f} {layout.height:.1f}",
+        width=layout.width,
+        height=layout.height,
+        role="group",
+        aria_label="Derivation tree",
+    )
+
+
+def _edge(box: Box, x: float, y: float, number: int) -> Markup:
+    """A line that bends in the gap under `box` and then goes straight down, so that it crosses no other box."""
+    top, turn = box.y + BOX_HEIGHT, min(y, box.y + LEVEL_HEIGHT)
+    middle = (top + turn) / 2
+    path = f"M{box.x:.1f} {top:.1f}C{box.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {turn:.1f}V{y:.1f}"
+    return element("path", d=path, class_=f"hue-{number % HUES}", data_node=number)
+
+
+def rule_caption(derivation: Derivation, number: int, children: Sequence[int], scores: Sequence[float]) -> str:
+    """A rule of a derivation in the language of the boxes, what its parts stand for, and its score.
+
+    >>> derivation = Derivation.parse('[0:2] NT_1 twice ### NT_1 NT_1\\n  [0:1] jump ### I_JUMP')
+    >>> rule_caption(derivation, 0, [1], [0.5, -1.25])
+    '① twice → ① ①, where ① is “jump”; score 0.50'
+    """
+    rule, words = derivation.hyperedges[number].rule, derivation.source
+    arguments = []
+    for index, child in enumerate(children, start=1):
+        span = derivation.hyperedges[child].span
+        covered = shortened(" ".join(words[span.start : span.end]))
+        arguments.append(f"{symbol_text(NonTerminal(index))} is “{covered}”")
+    caption = f"{source_text(rule)} → {rule_side(rule.target)}"
+    if arguments:
+        caption += f", where {', '.join(arguments)}"
+    if scores:
+        caption += f"; score {scores[number]:.2f}"
+    return caption
+
+
+def _box(number: int, rule: Rule, box: Box, last: int, caption: str) -> Markup:
+    source, target = box.lines
+    return element(
+        "g",
+        element("title", caption),
+        element("rect", x=box.x - box.width / 2, y=box.y, width=box.width, height=BOX_HEIGHT, rx=8),
+        element("text", source, x=box.x, y=box.y + 18, class_="source"),
+        element("text", target, x=box.x, y=box.y + 35, class_="yield"),
+        class_=f"node hue-{number % HUES}{' slot' if isinstance(rule, SlotInstance) else ''}",
+        tabindex=0,
+        role="img",
+        aria_label=caption,
+        data_node=number,
+        data_last=last,
+    )
+
+
+def derivation_outline(derivation: Derivation) -> Markup:
+    """The derivation as nested lists, for reading aloud."""
+    parts, depth = list[str](), -1
+    for level, hyperedge in zip(derivation.depths(), derivation.hyperedges, strict=True):
+        parts += ["<ul><li>" * (level - depth)] if level > depth else ["</li></ul>" * (depth - level), "</li><li>"]
+        words = " ".join(derivation.source[hyperedge.span.start : hyperedge.span.end])
+        parts.append(joined([element("q", words), " by ", rule_picture(hyperedge.rule)]))
+        depth = level
+    return Markup("".join(parts) + "</li></ul>" * (depth + 1))
+
+
+def rule_picture(rule: Rule) -> Markup:
+    """Source → target, the non-terminals as ① ②."""
+    source, target = rule_side(rule.source), rule_side(rule.target)
+    arrow = element("span", " → ", class_="arrow")
+    return element("code", element("span", source, class_="source"), arrow, element("span", target, class_="yield"))
+
+
+def grammar_picture(grammar: Grammar, most: int = MAX_DRAWN_RULES) -> Markup:
+    """The rules in a table, grouped by how many non-terminals they have, the first `most` of them."""
+    ordered = sorted(grammar.rules[:most], key=lambda rule: -rule.arity)
+    bodies = []
+    for arity, rules in groupby(ordered, key=lambda rule: rule.arity):
+        heading = element("th", {0: "words", 1: "one part"}.get(arity, f"{arity} parts"), scope="rowgroup")
+        rows = (element("tr", element("td", rule_picture(rule))) for rule in rules)
+        bodies.append(element("tbody", element("tr", heading), *rows))
+    left = [element("p", f"… and {len(grammar) - most:,} more rules")] if len(grammar) > most else []
+    caption = element("caption", f"{len(grammar):,} {'rule' if len(grammar) == 1 else 'rules'}")
+    return element("div", element("table", caption, *bodies), *left, class_="nqg-grammar")

@@ -1,0 +1,105 @@
+"""The charts of a batch of sentences, made once: forests to decode and reasons to abstain are derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from nqg.grammar.chart import typed_charts, untyped_charts
+from nqg.grammar.derivation import Tokens
+from nqg.grammar.grammar import Grammar
+from nqg.grammar.hypergraph import NO_CHILD, Hypergraph
+from nqg.grammar.ragged import offsets_from_lengths
+from nqg.slots.instantiate import SlotInstances, instantiate_slots
+from nqg.slots.mention import Mention, Sentence, words_of
+
+
+@dataclass(frozen=True)
+class BatchCharts:
+    """Every derivable span of some sentences or, if pruned, only those that derivations of whole sentences use."""
+
+    grammar: SlotInstances  # with the values in the sentences
+    sources: Sequence[Tokens]
+    untyped: Hypergraph  # whatever the types
+    is_pruned: bool
+    limit: int | None = None  # of the entries of a sentence's chart
+
+    @classmethod
+    def of(
+        cls,
+        grammar: Grammar,
+        sentences: Sequence[Sentence],
+        mentions: Sequence[Sequence[Mention]] | None = None,
+        *,
+        prune: bool = False,
+        limit: int | None = None,
+    ) -> BatchCharts:
+        """Chart sentences; `mentions` are those of the grammar's slots, where they are known already."""
+        with_values = instantiate_slots(grammar, sentences, mentions)
+        sources = [words_of(sentence) for sentence in sentences]
+        untyped = untyped_charts(with_values, sources, prune=prune, limit=limit)
+        return cls(with_values, sources, untyped, prune, limit)
+
+    def select(self, sentence: int) -> BatchCharts:
+        """The chart of one sentence."""
+        return replace(self, sources=[self.sources[sentence]], untyped=self.untyped.select([sentence]))
+
+    @cached_property
+    def forests(self) -> Hypergraph:
+        """The derivations of whole sentences, whatever the types."""
+        if self.is_pruned:
+            return self.untyped
+        return pruned(self.untyped, sorted(self.derivable(self.untyped)))
+
+    @cached_property
+    def typed_forests(self) -> Hypergraph:
+        """The derivations of whole sentences that are well-typed, if the grammar has types."""
+        return self._typed(self.forests, prune=True)
+
+    @cached_property
+    def typed(self) -> Hypergraph:
+        """All derivable spans, as far as they are well-typed."""
+        return self._typed(self.untyped, prune=False)
+
+    def _typed(self, full: Hypergraph, *, prune: bool) -> Hypergraph:
+        if self.grammar.typing is None:
+            return full
+        return typed_charts(self.grammar, self.grammar.typing, self.sources, full, prune, self.limit)
+
+    def derivable(self, full: Hypergraph) -> set[int]:
+        """The sentences that have a node over all their words: the last one, if any."""
+        charted = np.flatnonzero(np.diff(full.first_node))
+        last = full.roots()[charted]
+        lengths = np.array([len(source) for source in self.sources], dtype=np.int64)[charted]
+        is_whole = (full.starts[last] == 0) & (full.ends[last] == lengths)
+        return set(charted[is_whole].tolist())
+
+
+def pruned(full: Hypergraph, sentences: Sequence[int]) -> Hypergraph:
+    """The charts of the sentences that have a derivation, without the nodes that none uses; the others are empty."""
+    # Level by level, what the roots lead to.
+    owners = full.owners()
+    is_used = np.zeros(full.nodes, dtype=bool)
+    is_new = np.zeros(full.nodes, dtype=bool)
+    is_new[full.roots()[sentences]] = True
+    while is_new.any():
+        is_used |= is_new
+        children = full.children[is_new[owners]]
+        is_new[:] = False
+        is_new[children[children != NO_CHILD]] = True
+        is_new &= ~is_used
+    # The nodes that are left get new numbers.
+    numbers = offsets_from_lengths(is_used)
+    children = full.children[is_used[owners]]
+    sizes = np.diff(full.first_hyperedge)[is_used]
+    return Hypergraph(
+        first_node=numbers[full.first_node],
+        starts=full.starts[is_used],
+        ends=full.ends[is_used],
+        first_hyperedge=offsets_from_lengths(sizes),
+        rules=full.rules[is_used[owners]],
+        children=np.where(children == NO_CHILD, NO_CHILD, numbers[children]).astype(np.int32),
+    )

@@ -1,0 +1,146 @@
+"""`nqg data`: list the datasets that are known by name, and write them as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from nqg.cli.options import Mirror, command
+from nqg.cli.terminal import err, make_folder, out, output, progress_bar, report_written
+from nqg.data.dataset import write_split
+from nqg.data.example import Example
+from nqg.data.example_files import write_examples
+from nqg.files import write_text
+from nqg.paper.datasets import CATALOGUE, Entry, entry_named
+from nqg.paper.download import file_store
+
+HELP = """List and prepare the datasets that nqg knows by name.
+
+Example: nqg data list
+"""
+data = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=HELP)
+
+
+class FileFormat(StrEnum):
+    tsv = "tsv"
+    jsonl = "jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """Where files of datasets are looked for."""
+
+    mirror: Mirror = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareOptions:
+    """Which dataset, and how it is written."""
+
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(CATALOGUE)}.")]
+    mirror: Mirror = None
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FOLDER", help="Where to write.", show_default="here; for a split, NAME-SPLIT"
+        ),
+    ] = None
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="SPLIT", help="Write the parts of this split, not the whole dataset."),
+    ] = None
+    form: Annotated[
+        FileFormat,
+        typer.Option("--format", metavar="tsv|jsonl", help="How to write examples; jsonl keeps ids."),
+    ] = FileFormat.tsv
+
+
+@data.command("list")
+@command(ListOptions)
+def list_datasets(options: ListOptions) -> None:
+    """Show every dataset: size, splits, licence, whether its files are available.
+
+    Example: nqg data list
+    """
+    store = file_store(options.mirror)
+    missing = {name: entry.missing(store) for name, entry in CATALOGUE.items()}
+    if output.as_json:
+        files = {
+            name: [{"path": file.path, "address": file.address, "bytes": file.size} for file in lacking]
+            for name, lacking in missing.items()
+        }
+        out.print_json(data=[_summary(entry) | {"missing": files[entry.name]} for entry in CATALOGUE.values()])
+        return
+    table = Table("name", "examples", "splits", "licence", "ready", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for name, entry in CATALOGUE.items():
+        lacking = [split for split, needed in entry.splits.items() if set(missing[name]) & set(needed.files)]
+        ready = f"yes, but {', '.join(lacking)}" if lacking else "yes"
+        ready = "no" if set(missing[name]) & set(entry.files) else ready
+        table.add_row(name, f"{entry.size:,}", ", ".join(entry.splits), entry.licence, ready)
+    out.print(table)
+    if any(missing.values()):
+        err.print("`nqg data prepare NAME` downloads what is missing, or says what to put where.")
+
+
+@data.command()
+@command(PrepareOptions)
+def prepare(options: PrepareOptions) -> None:
+    """Download a dataset, verify it, convert it, and write it as files.
+
+    Example: nqg data prepare geoquery --split tmcd -o geoquery
+    """
+    name, split = options.name, options.split
+    entry = entry_named(name)
+    with progress_bar() as progress:
+        store = file_store(options.mirror, progress)
+        dataset, beside = entry.load(store), entry.files_beside(store)
+        chosen = dataset.parts(split) if split else None
+    parts: dict[str, Sequence[Example]] = {name: dataset.examples}
+    if chosen:
+        named = {"train": chosen.train, "dev": chosen.dev, "test": chosen.test}
+        parts = {part: examples for part, examples in named.items() if examples}
+    folder = options.folder or Path(f"{name}-{split}" if split else ".")
+    make_folder(folder)
+    written = [folder / f"{part}.{options.form.value}" for part in parts]
+    for path, examples in zip(written, parts.values(), strict=True):
+        write_examples(path, examples)
+    if split:
+        write_split(folder / "split.json", dataset.positions(split))
+        written.append(folder / "split.json")
+    for file, text in beside.items():
+        write_text(folder / file, text)
+        written.append(folder / file)
+    is_published = dataset.fingerprint == entry.fingerprint
+    sizes = {part: len(examples) for part, examples in parts.items()}
+    addresses = list(entry.addresses(split))
+    if output.as_json:
+        made = {"addresses": addresses, "as_published": is_published, "parts": sizes, "files": list(map(str, written))}
+        out.print_json(data=_summary(entry) | made)
+    else:
+        shown = ", ".join(f"{size:,} {part}" for part, size in sizes.items()) if split else ""
+        out.print(f"{name}: {entry.about}")
+        out.print(f"examples  {entry.size:,}" + (f": {shown}" if shown else ""))
+        out.print("contents  " + ("as published" if is_published else "not as published: another release of the files"))
+        out.print(f"licence   {entry.licence}")
+        out.print(f"cite      {entry.citation}")
+        out.print("from      " + ("\n          ".join(addresses) or "generated"))
+    report_written(*written)
+
+
+def _summary(entry: Entry) -> dict[str, Any]:
+    """What is known of a dataset without its files."""
+    return {
+        "name": entry.name,
+        "about": entry.about,
+        "examples": entry.size,
+        "splits": list(entry.splits),
+        "licence": entry.licence,
+        "citation": entry.citation,
+    }

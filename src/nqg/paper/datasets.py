@@ -1,0 +1,366 @@
+"""The datasets that nqg knows by name: files, licences, conversions and splits. Nothing of them is bundled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import resources
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from nqg.data import scan
+from nqg.data.dataset import Dataset, Split, read_split
+from nqg.data.example import Example
+from nqg.errors import FormatError, UnknownName
+from nqg.files import numbered_lines, read_json
+from nqg.paper.download import FileStore, RemoteFile, file_store
+from nqg.paper.geoquery import load_geoquery, load_raw_geoquery, raw_geoquery_slots
+from nqg.paper.spider import load_spider_ssp, load_spider_xsp
+from nqg.paper.spider_schemas import read_schemas
+from nqg.progress import Progress, silent
+from nqg.settings_reader import read_value
+from nqg.sql.schema import Schema
+
+
+def load_dataset(name: str, mirror: Path | str | None = None, progress: Progress = silent) -> Dataset:
+    """A dataset by name, downloaded on first use, or taken from the folder `mirror` (or NQG_DATA_MIRROR).
+
+    >>> train, test = load_dataset("scan").split("length")
+    >>> len(train), len(test)
+    (16990, 3920)
+    """
+    return entry_named(name).load(file_store(mirror, progress))
+
+
+def load_spider_schemas(mirror: Path | str | None = None, progress: Progress = silent) -> Mapping[str, Schema]:
+    """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as its examples."""
+    return read_schemas(file_store(mirror, progress).path_of(_SPIDER_TABLES))
+
+
+def entry_named(name: str) -> Entry:
+    if name not in CATALOGUE:
+        raise UnknownName("dataset", name, CATALOGUE)
+    return CATALOGUE[name]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSplit:
+    """A split of a known dataset; `make` takes the examples and the paths of `files`."""
+
+    make: Callable[..., Split]
+    files: tuple[RemoteFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A dataset that can be loaded by name; `convert` takes the paths of `files` and gives `size` examples.
+
+    `fingerprint` is that of the examples which the published files give, so that another release can be told apart.
+    """
+
+    name: str
+    about: str
+    size: int
+    licence: str
+    citation: str
+    fingerprint: str
+    convert: Callable[..., Sequence[Example]]
+    files: tuple[RemoteFile, ...] = ()
+    splits: Mapping[str, NamedSplit] = field(default_factory=dict)
+    beside: Callable[..., Mapping[str, str]] | None = None  # files that training needs, from the paths of `files`
+
+    def addresses(self, split: str | None = None) -> tuple[str, ...]:
+        """Where the examples come from, and where the positions of a split do."""
+        files = [*self.files, *(self.splits[split].files if split else ())]
+        return tuple(dict.fromkeys(file.address for file in files))
+
+    def missing(self, store: FileStore) -> tuple[RemoteFile, ...]:
+        """The files, of the examples and of every split, that are not yet in `store`."""
+        needed = [*self.files, *(file for split in self.splits.values() for file in split.files)]
+        return tuple(file for file in dict.fromkeys(needed) if not store.has(file))
+
+    def load(self, store: FileStore) -> Dataset:
+        """The dataset, with its files from `store`; files of splits wait until a split is asked for."""
+        paths = [store.path_of(file) for file in self.files]
+        examples = tuple(self.convert(*paths))
+        if len(examples) != self.size:
+            places = ", ".join(map(str, paths))
+            raise FormatError(f"expected {self.size} examples of {self.name}, found {len(examples)} in {places}")
+        makers = {name: partial(self.make_split, name, examples, store) for name in self.splits}
+        return Dataset(self.name, examples, makers, self.licence, self.addresses())
+
+    def files_beside(self, store: FileStore) -> Mapping[str, str]:
+        """Settings and lists of names for training, by file name."""
+        return self.beside(*(store.path_of(file) for file in self.files)) if self.beside else {}
+
+    def make_split(self, name: str, examples: Sequence[Example], store: FileStore) -> Split:
+        split = self.splits[name]
+        return split.make(examples, *(store.path_of(file) for file in split.files))
+
+
+_MCD_ARCHIVE = RemoteFile(
+    "scan/scan-splits.tar.gz",
+    "https://storage.googleapis.com/cfq_dataset/scan-splits.tar.gz",
+    79_199,
+    "e8fff9d88699abd1b88e8eeb44d199bc9706fb21dd9887c3a928dcb11f140785",
+)
+_SCAN_TASKS = RemoteFile(
+    "scan/tasks.txt",
+    "https://raw.githubusercontent.com/brendenlake/SCAN/master/tasks.txt",
+    4_080_388,
+    "d824c7d9e9149ba497e25f701981dac79954e04bf670d22e5c209f076ac6c89f",
+)
+_CORPUS = RemoteFile(
+    "geoquery/corpus.xml",
+    "http://www.cs.utexas.edu/~ml/wasp/geo-funql/corpus.xml",
+    919_140,
+    marks=(b"<example id=", 880),  # no checksum: the bytes at the public address may differ
+)
+_GEOBASE = RemoteFile(
+    "geoquery/geobase",
+    "ftp://ftp.cs.utexas.edu/pub/mooney/nl-ilp-data/geosystem/geobase",
+    37_356,
+    "7ae78ca2c2d3ca933b66ebf3d0aa3bf49cdbb44534e5c013886e9eec65083d90",
+)
+# Spider's archive lies behind a web page that asks for a click; the split files do not.
+_SPIDER_PAGE = "https://yale-lily.github.io/spider"
+_SPIDER_TRAIN = RemoteFile("spider/train_spider.json", _SPIDER_PAGE, by_hand=True)
+_SPIDER_DEV = RemoteFile("spider/dev.json", _SPIDER_PAGE, by_hand=True)
+_SPIDER_TABLES = RemoteFile("spider/tables.json", _SPIDER_PAGE, by_hand=True)
+
+
+def _published(dataset: str, folder: str, size: int, checksums: Mapping[str, str]) -> dict[str, NamedSplit]:
+    """Splits that Shaw et al. published as files of positions, equally large: `tmcd_1.json` is called `tmcd`."""
+
+    def read(examples: Sequence[Example], file: Path, name: str, rule: str) -> Split:
+        made_by = {"dataset": dataset, "split": name, "rule": rule}
+        return replace(read_split(file, size=len(examples)), made_by=made_by)
+
+    tasks = "https://raw.githubusercontent.com/google-research/language/master/language/compgen/nqg/tasks"
+    splits = {}
+    for stem, sha256 in checksums.items():
+        path, name = f"{folder}/splits/{stem}.json", stem.removesuffix("_1")
+        file = RemoteFile(path, f"{tasks}/{path}", size, sha256)
+        splits[name] = NamedSplit(partial(read, name=name, rule=f"published: {file.address}"), (file,))
+    return splits
+
+
+def _mcd(name: str, sha256: str) -> NamedSplit:
+    indices = RemoteFile(f"scan/{name}.json", _MCD_ARCHIVE.address, sha256=sha256, archive=_MCD_ARCHIVE)
+    return NamedSplit(scan.mcd_split, (indices, _SCAN_TASKS))
+
+
+def _cogs_file(part: str, size: int, sha256: str) -> RemoteFile:
+    return RemoteFile(f"cogs/{part}.tsv", "https://github.com/frankaging/ReCOGS", size, sha256, by_hand=True)
+
+
+def load_cogs(*paths: Path) -> list[Example]:
+    """The examples of files of COGS, one after the other: sentence, program, kind of generalisation."""
+    examples: list[Example] = []
+    for place, line in chain.from_iterable(map(numbered_lines, paths)):
+        match line.split("\t"):
+            case [sentence, program, kind]:
+                examples.append(Example(sentence, program, f"{place.path.stem}-{place.line} {kind}"))
+            case fields:
+                raise FormatError(f"expected a sentence, a program and a kind between tabs, found {len(fields)}", place)
+    return examples
+
+
+def _by_file(dataset: str, split: str, rule: str, train: int, test: slice = slice(None)) -> NamedSplit:
+    """The first examples are for training, the others, or the slice `test` of them, to test on."""
+
+    def make(examples: Sequence[Example]) -> Split:
+        made_by = {"dataset": dataset, "split": split, "rule": rule}
+        return Split(train=tuple(range(train)), test=tuple(range(train, len(examples))[test]), made_by=made_by)
+
+    return NamedSplit(make)
+
+
+_SHAW = "Shaw et al. 2021, Compositional Generalization and Natural Language Variation (splits)"
+_SCAN = Entry(
+    name="scan",
+    about="commands to sequences of actions, generated from the grammar of the paper",
+    size=20_910,
+    licence="BSD (MCD splits: CC BY 4.0)",
+    citation="Lake and Baroni 2018, Generalization without Systematicity; Loula et al. 2018, Rearranging the Familiar "
+    "(template splits); Keysers et al. 2020, Measuring Compositional Generalization (MCD splits)",
+    fingerprint="9668868b65b770576d757fd70d8d84a7d9ea02563ae10b348ab00601f7e28bbe",
+    convert=scan.scan_examples,
+    splits={
+        **{name: NamedSplit(rule) for name, rule in scan.RULES.items()},
+        "mcd1": _mcd("mcd1", "233b65dc603d4544780c48ac1bfb618336e5107897b61097acc14dbd6ca26a9c"),
+        "mcd2": _mcd("mcd2", "1ba591b2c3c1eb305584d49fde14aced3589099611a668ba28bb696f2dd34e0a"),
+        "mcd3": _mcd("mcd3", "e8310b62bdf9b35485c761fa8b5479b883a5dcbb09b11e66b350b5e46a7201a4"),
+    },
+)
+_GEO = Entry(
+    name="geoquery",
+    about="questions about the geography of the United States to FunQL, entities as m0, m1, …",
+    size=880,
+    licence="GPLv2 (splits: Apache-2.0)",
+    citation=f"Zelle and Mooney 1996 (questions); Kate et al. 2005 (FunQL); {_SHAW}",
+    fingerprint="d4deb74e002b2d64a9efb13ba19870d6b25ccbc181fcef2ab4e3bf7f45ed26df",
+    convert=load_geoquery,
+    files=(_CORPUS, _GEOBASE),
+    splits=_published(
+        "geoquery",
+        "geoquery",
+        7_846,
+        {
+            "standard": "e05d48357694bfa7ce9b9257cc05aa413dc843b483af8b1a462f30cbebe8fbc8",
+            "template_1": "7549bcc721ac8102de5a513baab5d3d4f438033a552328ddfe7c0284929ab9e0",
+            "length_1": "7908c912927f20f692c3edb102d6bc944652d0345a2f51682f3b7ed703973be4",
+            "tmcd_1": "49f83b36d7b9c468b3a98c52356e9d8b337d40c420e982e1e1db40abedea7a9e",
+        },
+    ),
+)
+_GEO_RAW = replace(
+    _GEO,
+    name="geoquery-raw",
+    about="the same questions as people type them, and programs with their entities; lists of names beside them",
+    fingerprint="f5551bae53dcecca88348bcb45b13dfbb645ade156e555c121384456131355c4",
+    convert=load_raw_geoquery,
+    beside=raw_geoquery_slots,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SnipsChunk:
+    """A part of an utterance; a slot's value if it names the slot as its `entity`."""
+
+    text: str
+    entity: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnipsUtterance:
+    """An utterance with marked slots, which as a program is an intent and its slots in the order of the words.
+
+    >>> SnipsUtterance((SnipsChunk("Play "), SnipsChunk("Making Out", "track"))).example("PlayMusic", "1").target
+    'play_music(track="Making Out")'
+    """
+
+    data: tuple[SnipsChunk, ...]
+
+    def example(self, intent: str, example_id: str) -> Example:
+        sentence = " ".join("".join(chunk.text for chunk in self.data).split())
+        values = ((chunk.entity, " ".join(chunk.text.split())) for chunk in self.data if chunk.entity)
+        escaped = ((slot, value.replace("\\", "\\\\").replace('"', '\\"')) for slot, value in values)
+        slots = ", ".join(f'{slot}="{value}"' for slot, value in escaped)
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", intent).lower()
+        return Example(sentence, f"{name}({slots})", example_id)
+
+
+def load_snips(*paths: Path) -> list[Example]:
+    """The examples of files of one intent each, one file after the other."""
+    examples: list[Example] = []
+    for path in paths:
+        kind = dict[str, tuple[SnipsUtterance, ...]]
+        found: dict[str, Any] = read_value(kind, read_json(path), "the utterances", path)
+        if len(found) != 1:
+            raise FormatError(f"expected the utterances of one intent, found {len(found)} intents", path)
+        ((intent, utterances),) = found.items()
+        examples += [each.example(intent, f"{path.stem}-{number}") for number, each in enumerate(utterances)]
+    return examples
+
+
+def snips_files(slots: Mapping[str, str]) -> dict[str, str]:
+    """A settings file with a table of slots, by default free text, and the lists of names that it mentions."""
+    table = "".join(f"{name} = {value or '{ text = 8 }'}\n" for name, value in slots.items())
+    lists = [each for each in ("countries.txt", "states.txt") if each in table]
+    folder = resources.files("nqg.paper").joinpath("snips")
+    return {"nqg.toml": f"[slots]\n{table}"} | {each: folder.joinpath(each).read_text("utf-8") for each in lists}
+
+
+def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
+    """An intent of SNIPS with slots to declare; those that are not described are free text."""
+    folder = f"https://raw.githubusercontent.com/sonos/nlu-benchmark/master/2017-06-custom-intent-engines/{intent}"
+    names, sizes = (f"train_{intent}.json", f"validate_{intent}.json"), (300, 100)
+    name = f"snips-{intent.lower()}"
+    return Entry(
+        name=name,
+        about=f"utterances to an assistant to frames: the intent {intent} with its slots",
+        size=sum(sizes),
+        licence="CC0",
+        citation="Coucke et al. 2018, Snips Voice Platform",
+        fingerprint=fingerprint,
+        convert=load_snips,
+        files=tuple(
+            RemoteFile(f"snips/{file}", f"{folder}/{file}", marks=(b'"data":', size))
+            for file, size in zip(names, sizes, strict=True)
+        ),
+        splits={"standard": _by_file(name, "standard", "train: the first file; test: the second", sizes[0])},
+        beside=lambda *_: snips_files(slots),
+    )
+
+
+_MUSIC = _snips(
+    "PlayMusic",
+    "a77b104b783e6ef91b0886da765979acda7fb11e797aba2d076317ebd06c55ce",
+    **dict.fromkeys(("artist", "track", "album", "playlist", "genre", "service"), ""),
+)
+_WEATHER = _snips(
+    "GetWeather",
+    "7199ca6d2e0464e3af7a70da9e81cb99d0f3b8cbb7d73bb615e55c3e03ad2bd8",
+    **{
+        **dict.fromkeys(("city", "geographic_poi", "timeRange"), ""),
+        "country": '{ gazetteer = "countries.txt" }',
+        "state": '{ gazetteer = "states.txt" }',
+        "state-code": '{ regex = "[A-Z]{2}" }',
+    },
+)
+_SSP = Entry(
+    name="spider-ssp",
+    about="questions to SQL, the same databases in train and test (51 databases of at least 50 examples)",
+    size=4_376,
+    licence="CC BY-SA 4.0 (splits: Apache-2.0)",
+    citation=f"Yu et al. 2018, Spider; {_SHAW}",
+    fingerprint="4096e5ab00bd1127013572a63beec4b168df18d5bcd2fb10b8645c7579fe8f03",
+    convert=load_spider_ssp,
+    files=(_SPIDER_TRAIN,),
+    splits=_published(
+        "spider-ssp",
+        "spider",
+        42_686,
+        {
+            "random_1": "ac4a82f85caf636a65ead8aa452f5224be1b00acb8bf3c1d7012dd62ba5d9b9c",
+            "template_1": "3298d6c2b5837520c54636dc539a987c01c82e311e48ef3362367342464aff21",
+            "length_1": "af04a2dc29e36f759155b1218c416a6616ffc2d7881ceba0275d236c732ac8b3",
+            "tmcd_1": "b6a925fc5227f9ca12422a5ae179c71c70b5e139faa724b948befd229f94e1d8",
+        },
+    ),
+)
+_XSP = Entry(
+    name="spider-xsp",
+    about="questions to SQL, other databases in test than in train (Spider's own split)",
+    size=8_034,
+    licence="CC BY-SA 4.0",
+    citation="Yu et al. 2018, Spider",
+    fingerprint="0a5422c6595f02684e01fcc2044ef39890806d473bd99ff89065cb446796e78e",
+    convert=lambda train, dev: list(chain(*load_spider_xsp(train, dev))),
+    files=(_SPIDER_TRAIN, _SPIDER_DEV),
+    splits={"standard": _by_file("spider-xsp", "standard", "train: train_spider.json; test: dev.json", 7_000)},
+)
+_COGS_TRAIN, _COGS_TEST, _COGS_GEN = 24_155, 3_000, 21_000
+_COGS = Entry(
+    name="cogs",
+    about="English sentences to logical forms without variables; `gen` has new combinations, of 21 kinds",
+    size=_COGS_TRAIN + _COGS_TEST + _COGS_GEN,
+    licence="MIT",
+    citation="Kim and Linzen 2020, COGS; Qiu et al. 2022 (forms without variables); Wu et al. 2023, ReCOGS (files)",
+    fingerprint="270ed9b3f130dd76e1c9b73af88454b38c2c078c5497118c08d3cae717d0bfd9",
+    convert=load_cogs,
+    files=(
+        _cogs_file("train", 2_476_525, "0d8429b2db4c9fd216ce2a80ca6ee20861f331f9d4ce6086b565dcbde7c2791d"),
+        _cogs_file("test", 310_329, "b312353b6f40fcd870dc2c75b70da8ea25bf32134884e9da2c9c98306e17b9d1"),
+        _cogs_file("gen", 3_203_248, "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159"),
+    ),
+    splits={
+        "test": _by_file("cogs", "test", "train: train.tsv; test: test.tsv", _COGS_TRAIN, slice(_COGS_TEST)),
+        "gen": _by_file("cogs", "gen", "train: train.tsv; test: gen.tsv", _COGS_TRAIN, slice(_COGS_TEST, None)),
+    },
+)
+CATALOGUE = {entry.name: entry for entry in (_SCAN, _GEO, _GEO_RAW, _COGS, _SSP, _XSP, _MUSIC, _WEATHER)}

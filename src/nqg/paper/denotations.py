@@ -1,0 +1,307 @@
+"""Denotations of GeoQuery's programs: two programs that give the same answers are equally right.
+
+The paper's own figure is exact match; it reports that denotation accuracy is 2.1 points higher on the standard split.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from nqg.answers import exact_match
+from nqg.errors import NqgError, UnknownName
+from nqg.paper.funql import (
+    Call,
+    Entity,
+    EntityKind,
+    Name,
+    Number,
+    Placeholder,
+    Term,
+    expanded,
+    parse_funql,
+    spaced_text,
+)
+from nqg.paper.geobase import Geography, Things
+from nqg.paper.geoquery import restored
+
+K = EntityKind
+
+
+class NotExecutable(NqgError):
+    """A program that means nothing; the message says which part of it and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number and, where it is a measure, of what: two states may have the same area."""
+
+    value: float
+    of: Entity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """The numbers that a part of a program means; a part that means things is a plain set of entities."""
+
+    members: frozenset[Amount]
+
+    @property
+    def values(self) -> list[float]:
+        """The numbers alone, with repetitions, from the smallest."""
+        return sorted(amount.value for amount in self.members)
+
+
+Value = Things | Amounts
+NO_THINGS: Things = frozenset()
+
+
+class Parameter(StrEnum):
+    """What an argument of a predicate must be, in the words of errors."""
+
+    THINGS = "things"
+    NUMBER = "a number"
+    VALUE = "things or a number"
+    CLASS = "the name of a class"
+    RELATION = "the name of a relation"
+    MEASURE = "the name of a measure"
+
+
+P = Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A predicate: its parameters, and the function of a geography and its arguments that it stands for."""
+
+    parameters: tuple[Parameter, ...]
+    compute: Callable[..., Value]
+
+
+KINDS: dict[str, tuple[EntityKind, ...]] = {
+    **dict.fromkeys(("loc_2", "traverse_2", "population_1", "density_1"), (K.STATE, K.CITY, K.COUNTRY)),
+    **dict.fromkeys(("next_to_1", "capital_1", "high_point_1", "low_point_1"), (K.STATE,)),
+    **dict.fromkeys(("high_point_2", "low_point_2", "elevation_1"), (K.PLACE,)),
+    **dict.fromkeys(("traverse_1", "len"), (K.RIVER,)),
+    "capital_2": (K.CITY,),
+    "next_to_2": (K.STATE, K.RIVER),
+    "loc_1": (K.STATE, K.CITY, K.RIVER, K.PLACE),
+    "area_1": (K.STATE, K.CITY, K.COUNTRY, K.PLACE),
+    "size": (K.STATE, K.CITY, K.COUNTRY, K.RIVER, K.PLACE),
+}
+"""The kinds of things that a relation or a measure is about; things of other kinds have none, known or not."""
+
+
+def related(geography: Geography, things: Things, *, relation: str) -> Things:
+    """The things that a relation leads to from any of `things`."""
+    _check_kinds(relation, things)
+    leads_to = geography.relations[relation]
+    return NO_THINGS.union(*(leads_to.get(thing, NO_THINGS) for thing in things))
+
+
+def measured(geography: Geography, things: Things, *, measure: str) -> Amounts:
+    """The measure of each of `things` that has one."""
+    _check_kinds(measure, things)
+    known = geography.measures[measure]
+    return Amounts(frozenset(Amount(value, thing) for thing in things for value in known.get(thing, ())))
+
+
+def _check_kinds(name: str, things: Things) -> None:
+    found = {thing.kind for thing in things}
+    if found and found.isdisjoint(KINDS[name]):
+        raise NotExecutable(f"'{name}' asks about {' or '.join(KINDS[name])}, found {' and '.join(sorted(found))}")
+
+
+def by_measure(geography: Geography, measure: str, things: Things, *, sign: int) -> Things:
+    """The one of `things` with the largest (sign 1) or the smallest (sign -1) measure."""
+    amounts = measured(geography, things, measure=measure).members
+    return _first((sign * each.value, each.of) for each in amounts if each.of)
+
+
+def superlative(geography: Geography, value: Value, *, measure: str, sign: int) -> Value:
+    """The most extreme of several things by a measure, or of several numbers."""
+    if isinstance(value, Amounts):
+        return Amounts(frozenset(map(Amount, value.values[-1:] if sign > 0 else value.values[:1])))
+    return by_measure(geography, measure, value, sign=sign)
+
+
+def by_count(geography: Geography, members: str, relation: str, things: Things, *, sign: int) -> Things:
+    """The member of a class that the relation leads to from the most, or the fewest, of `things`.
+
+    Members that it leads to from none do not compete: `fewest` is never a state without cities.
+    """
+    _check_kinds(relation, things)
+    leads_to, competing = geography.relations[relation], geography.classes[members]
+    counts = Counter(one for thing in things for one in leads_to.get(thing, NO_THINGS) & competing)
+    return _first((sign * count, thing) for thing, count in counts.items())
+
+
+def _first(ranked: Iterable[tuple[float, Entity]]) -> Things:
+    """The thing of the highest rank, the first by name among equals; nothing if there is nothing."""
+    order = sorted(ranked, key=lambda pair: (-pair[0], pair[1].name, pair[1].state or ""))
+    return frozenset(thing for _, thing in order[:1])
+
+
+def beyond(geography: Geography, things: Things, *, measure: str, among: str, sign: int) -> Things:
+    """What of a class is higher (longer) or, with sign -1, lower than any one of `things`."""
+    least = min((sign * value for value in measured(geography, things, measure=measure).values), default=math.inf)
+    others = measured(geography, geography.classes[among], measure=measure).members
+    return frozenset(other.of for other in others if other.of and sign * other.value > least)
+
+
+def at_elevation(geography: Geography, heights: Amounts) -> Things:
+    places = measured(geography, geography.classes["place"], measure="elevation_1").members
+    return frozenset(place.of for place in places if place.of and place.value in heights.values)
+
+
+def number(value: float) -> Amounts:
+    """A number that measures nothing."""
+    return Amounts(frozenset({Amount(value)}))
+
+
+OPERATIONS: dict[str, Operation] = {
+    "intersection": Operation((P.THINGS, P.THINGS), lambda _, left, right: left & right),
+    "exclude": Operation((P.THINGS, P.THINGS), lambda _, left, right: left - right),
+    "count": Operation((P.THINGS,), lambda _, things: number(float(len(things)))),
+    "sum": Operation((P.NUMBER,), lambda _, amounts: number(math.fsum(amounts.values))),
+    "elevation_2": Operation((P.NUMBER,), at_elevation),
+}
+for _name, _sign in (("largest_one", 1), ("smallest_one", -1)):
+    OPERATIONS[_name] = Operation((P.MEASURE, P.THINGS), partial(by_measure, sign=_sign))
+for _name, _sign in (("most", 1), ("fewest", -1)):
+    OPERATIONS[_name] = Operation((P.CLASS, P.RELATION, P.THINGS), partial(by_count, sign=_sign))
+for _largest, _smallest, _measure, _taken in (
+    ("largest", "smallest", "size", P.VALUE),
+    ("longest", "shortest", "len", P.THINGS),
+    ("highest", "lowest", "elevation_1", P.THINGS),
+):
+    OPERATIONS[_largest] = Operation((_taken,), partial(superlative, measure=_measure, sign=1))
+    OPERATIONS[_smallest] = Operation((_taken,), partial(superlative, measure=_measure, sign=-1))
+for _name, _measure, _among, _sign in (
+    ("longer", "len", "river", 1),
+    ("higher_2", "elevation_1", "place", 1),
+    ("lower_2", "elevation_1", "place", -1),
+):
+    OPERATIONS[_name] = Operation((P.THINGS,), partial(beyond, measure=_measure, among=_among, sign=_sign))
+
+
+SHOWN_CHARACTERS = 60  # characters of a part of a program in an error
+
+
+def executed(program: Term, geography: Geography) -> Value:
+    """What `answer ( … )` means; a program that means nothing is refused with the part at fault.
+
+    The walk recurses: trees that `parse_funql` makes are never too deep for it.
+    """
+    match program:
+        case Call("answer", (argument,)):
+            return value_of(argument, geography)
+    raise NotExecutable(f"found {_shown(program)}, expected 'answer ( … )'")
+
+
+def value_of(term: Term, geography: Geography) -> Value:
+    match term:
+        case Entity():
+            return geography.named(term)
+        case Number(digits):
+            return number(float(digits))
+        case Name(name):
+            return geography.classes[_known(name, "class of things", geography.classes)]
+        case Placeholder():
+            raise NotExecutable(f"found the placeholder {term}, expected the entity that it stands for")
+        case Call(name, arguments):
+            operation = operation_named(name, geography)
+            if len(arguments) != len(operation.parameters):
+                expected = f"{len(operation.parameters)}: {', '.join(operation.parameters)}"
+                raise NotExecutable(f"{_shown(term)} has {len(arguments)} arguments, expected {expected}")
+            pairs = zip(arguments, operation.parameters, strict=True)
+            return operation.compute(geography, *(_argument(name, each, kind, geography) for each, kind in pairs))
+
+
+def operation_named(name: str, geography: Geography) -> Operation:
+    """The predicate with a name: a relation, a measure, or one of `OPERATIONS`."""
+    if name in geography.relations:
+        return Operation((P.THINGS,), partial(related, relation=name))
+    if name in geography.measures:
+        return Operation((P.THINGS,), partial(measured, measure=name))
+    known = OPERATIONS.keys() | geography.relations.keys() | geography.measures.keys()
+    return OPERATIONS[_known(name, "predicate", known)]
+
+
+def _argument(predicate: str, argument: Term, kind: Parameter, geography: Geography) -> Value | str:
+    names: dict[Parameter, Collection[str]]
+    names = {P.CLASS: geography.classes, P.RELATION: geography.relations, P.MEASURE: geography.measures}
+    if kind in names:
+        if not isinstance(argument, Name):
+            raise NotExecutable(f"'{predicate}' takes {kind}, found {_shown(argument)}")
+        return _known(argument.name, kind.removeprefix("the name of a "), names[kind])
+    value = value_of(argument, geography)
+    found = P.NUMBER if isinstance(value, Amounts) else P.THINGS
+    if kind not in (found, P.VALUE):
+        raise NotExecutable(f"'{predicate}' takes {kind}, found {found}: {_shown(argument)}")
+    return value
+
+
+def _known(name: str, kind: str, known: Collection[str]) -> str:
+    if name not in known:
+        raise NotExecutable(str(UnknownName(kind, name, known)))
+    return name
+
+
+def _shown(term: Term) -> str:
+    text = spaced_text(term)
+    return f"'{text}'" if len(text) <= SHOWN_CHARACTERS else f"'{text[:SHOWN_CHARACTERS]}…'"
+
+
+@dataclass(frozen=True, slots=True)
+class Denotation:
+    """The answers that a program gives, things or numbers; or none and the `failure`: why it cannot be executed."""
+
+    answers: frozenset[Entity | float] = frozenset()
+    failure: str | None = None
+
+    @property
+    def names(self) -> frozenset[str | float]:
+        """The answers as the published ones are written: names without their kind, and numbers."""
+        return frozenset(answer.name if isinstance(answer, Entity) else answer for answer in self.answers)
+
+    def __str__(self) -> str:
+        if self.failure is not None:
+            return f"cannot be executed: {self.failure}"
+        spelled = (str(each) if isinstance(each, Entity) else f"{each:,.10g}" for each in self.answers)
+        return ", ".join(sorted(spelled)) or "nothing"
+
+
+def denotation(program: str, geography: Geography) -> Denotation:
+    """What a program of the corpus's form, `answer(city(loc_2(stateid('ohio'))))`, answers.
+
+    Whatever the text is, the result is a value: nonsense is a denotation with a `failure`.
+    """
+    try:
+        value = executed(expanded(parse_funql(program)), geography)
+    except NqgError as error:
+        return Denotation(failure=str(error))
+    return Denotation(frozenset(value.values if isinstance(value, Amounts) else value))
+
+
+def target_denotation(target: str, entities: Sequence[Entity], geography: Geography) -> Denotation:
+    """What a target of the converted form answers when `entities[0]` stands for its `m0`."""
+    try:
+        return denotation(restored(target, entities), geography)
+    except NqgError as error:
+        return Denotation(failure=str(error))
+
+
+def denotation_matches(prediction: str, gold: str, entities: Sequence[Entity], geography: Geography) -> bool:
+    """Whether a predicted target gives the same answers as the gold one; one that cannot be executed does not.
+
+    The same program always matches, so that denotation accuracy is never below exact match.
+    """
+    if exact_match(prediction, gold):
+        return True
+    found = target_denotation(prediction, entities, geography)
+    return found.failure is None and found == target_denotation(gold, entities, geography)

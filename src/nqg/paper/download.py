@@ -1,0 +1,187 @@
+"""Where a dataset's files come from: a mirror folder, or their public addresses by way of a verified cache.
+
+Both folders have the same layout (`geoquery/corpus.xml`, …), so a file put into either by hand is found.
+"""
+
+from __future__ import annotations
+
+import ftplib
+import hashlib
+import os
+import tarfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from nqg.errors import DataUnavailable, FormatError, MissingExtra
+from nqg.files import CACHE_VARIABLE, cache_folder, written_atomically
+from nqg.progress import Progress, silent
+
+MIRROR_VARIABLE = "NQG_DATA_MIRROR"
+LARGEST_MEMBER = 1 << 28  # bytes of a file in an archive; ours have some hundred thousand
+RETRIES = 2
+CHUNK_SIZE = 1 << 16  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a dataset: its path in a mirror or cache, its public address, and how to tell that it is whole.
+
+    A file `by_hand` has no address that a program can fetch: `address` is the web page where a person gets it.
+    A file with an `archive` is the member of that name in it. One whose bytes may differ has `marks`, a text and how
+    often it occurs, in place of a checksum.
+    """
+
+    path: str
+    address: str
+    size: int | None = None
+    sha256: str | None = None
+    marks: tuple[bytes, int] | None = None
+    archive: RemoteFile | None = None
+    by_hand: bool = False
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.path).name
+
+    def is_whole_at(self, place: Path) -> bool:
+        """Whether `place` holds this file undamaged; without a way to check, only what was put by hand is trusted."""
+        if not place.is_file():
+            return False
+        if self.sha256:
+            return hashlib.sha256(place.read_bytes()).hexdigest() == self.sha256
+        if self.marks is None:
+            return self.by_hand
+        text, times = self.marks
+        return place.read_bytes().count(text) == times
+
+
+class FileStore(Protocol):
+    def has(self, file: RemoteFile) -> bool:
+        """Whether the file is there already."""
+
+    def path_of(self, file: RemoteFile) -> Path:
+        """The place of the file, downloaded first where need be; `DataUnavailable` says what to put where."""
+
+
+def file_store(mirror: Path | str | None = None, progress: Progress = silent) -> FileStore:
+    """The mirror that is named by argument or by NQG_DATA_MIRROR; without either, the cache of this machine."""
+    if mirror := mirror or os.environ.get(MIRROR_VARIABLE):
+        return Mirror(Path(mirror))
+    return Cache(cache_folder(), progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A local copy, taken as it is: nothing is downloaded, and checksums are its owner's business."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        if not self.folder.is_dir():
+            raise DataUnavailable(f"the mirror {self.folder} is not a folder; check --mirror or {MIRROR_VARIABLE}")
+
+    def has(self, file: RemoteFile) -> bool:
+        return (self.folder / file.path).is_file()
+
+    def path_of(self, file: RemoteFile) -> Path:
+        if not self.has(file):
+            raise DataUnavailable(
+                f"the mirror {self.folder} has no {file.path}; put it there (it comes from {file.address}), "
+                f"or leave out --mirror and {MIRROR_VARIABLE} to use the cache"
+            )
+        return self.folder / file.path
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A folder that is filled from public addresses; a damaged file in it is noticed and downloaded again."""
+
+    folder: Path
+    progress: Progress = silent
+
+    def has(self, file: RemoteFile) -> bool:
+        return file.is_whole_at(self.folder / file.path) or (file.archive is not None and self.has(file.archive))
+
+    def path_of(self, file: RemoteFile) -> Path:
+        place = self.folder / file.path
+        if file.is_whole_at(place):
+            return place
+        advice = f"Put it at {place}, or name a folder that holds {file.path} with --mirror or {MIRROR_VARIABLE}"
+        if file.by_hand:
+            reason = f"{file.path} cannot be downloaded by a program: get the archive that holds it from {file.address}"
+            raise DataUnavailable(f"{reason}. {advice}")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"the cache folder {place.parent} cannot be made ({error.strerror})"
+            raise DataUnavailable(f"{reason}; choose another with {CACHE_VARIABLE}") from error
+        if file.archive:
+            _extract(self.path_of(file.archive), file.name, place)
+            return place
+        try:
+            self._download(file, place)
+        except ValueError as error:
+            reason = f"{file.address} has another file than the published one (its contents do not check)"
+            raise DataUnavailable(f"{reason}. {advice}") from error
+        except ftplib.all_errors as error:  # with OSError among them, and so the errors of requests
+            reason = f"{file.path} could not be downloaded from {file.address}"
+            raise DataUnavailable(f"{reason} ({str(error).partition(' (Caused by')[0]}). {advice}") from error
+        return place
+
+    def _download(self, file: RemoteFile, place: Path) -> None:
+        try:
+            import pooch
+        except ImportError as error:
+            raise MissingExtra("downloading a dataset", "paper") from error
+        pooch.get_logger().setLevel("WARNING")
+        if file.sha256 is None:
+            place.unlink(missing_ok=True)  # without a checksum, pooch would trust the damaged file
+        files = pooch.create(
+            self.folder, "", registry={file.path: file.sha256}, urls={file.path: file.address}, retry_if_failed=RETRIES
+        )
+        is_ftp = file.address.startswith("ftp:")
+        bar = DownloadProgress(f"downloading {file.name}", self.progress)
+        files.fetch(file.path, downloader=pooch.FTPDownloader() if is_ftp else pooch.HTTPDownloader(bar, CHUNK_SIZE))
+        if not file.is_whole_at(place):
+            place.unlink()
+            raise ValueError(f"{file.address}: damaged")
+
+
+class DownloadProgress:
+    """The progress bar that pooch updates."""
+
+    def __init__(self, what: str, progress: Progress) -> None:
+        self.what, self.progress = what, progress
+        self.total = self.done = 0
+
+    def update(self, count: int) -> None:
+        """Count bytes; pooch counts whole chunks, the last one too."""
+        self.done = min(self.done + count, self.total or self.done + count)
+        self.progress(self.what, self.done, self.total or None)
+
+    def reset(self) -> None:
+        """Pooch does so at the end, and then counts the whole file."""
+        self.done = 0
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _extract(archive: Path, name: str, place: Path) -> None:
+    """Write the one member called `name` to `place`: no path inside the archive is ever used."""
+    try:
+        with tarfile.open(archive, "r:gz") as tar:  # an .xz of a few bytes may ask for gigabytes
+            members = [member for member in tar if member.isfile() and PurePosixPath(member.name).name == name]
+            if len(members) != 1:
+                raise FormatError(f"expected one file {name} in the archive, found {len(members)}", archive)
+            if members[0].size > LARGEST_MEMBER:
+                raise FormatError(f"{name} claims {members[0].size:,} bytes, more than {LARGEST_MEMBER:,}", archive)
+            content = tar.extractfile(members[0])
+            assert content is not None  # it is a regular file
+            raw = content.read()
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
+        raise FormatError(f"damaged archive ({error})", archive) from error
+    with written_atomically(place) as file:
+        file.write(raw)

@@ -1,0 +1,342 @@
+"""FunQL, the language of GeoQuery's programs, as a tree: its parser, its two written forms, and the way between them.
+
+The corpus writes `answer(city(loc_2(stateid('virginia'))))`; models are trained on the converted form, with a space
+between any two tokens: `answer ( intersection ( city , loc_2 ( m0 ) ) )`. One parser reads both. Which programs make
+sense is the business of the target grammar in `funql.grammar`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import TypeAlias, TypeVar
+
+from nqg.errors import FormatError, Place
+from nqg.types.target_grammar import TargetGrammar
+
+Item = TypeVar("Item")
+
+# Programs nested deeper are refused, so that walks over a tree may recurse; GeoQuery's deepest has 16 levels.
+MAX_DEPTH = 100
+
+
+class EntityKind(StrEnum):
+    """What sort of thing an entity is, written as FunQL writes it."""
+
+    STATE = "stateid"
+    CITY = "cityid"
+    RIVER = "riverid"
+    PLACE = "placeid"
+    COUNTRY = "countryid"
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A thing of the real world; a city may name the abbreviation of its state.
+
+    >>> str(Entity(EntityKind.CITY, "austin", "tx")), str(Entity(EntityKind.CITY, "austin"))
+    ("cityid('austin', 'tx')", "cityid('austin', _)")
+    """
+
+    kind: EntityKind
+    name: str
+    state: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.state is not None and self.kind is not EntityKind.CITY:
+            raise FormatError(f"{self.kind} '{self.name}' names the state '{self.state}'; only a cityid has one")
+
+    def __str__(self) -> str:
+        parts = (self.name, self.state) if self.kind is EntityKind.CITY else (self.name,)
+        quoted = ("_" if part is None else "'" + part.replace("'", "''") + "'" for part in parts)
+        return f"{self.kind}({', '.join(quoted)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """The place of the entity with this number: `m0`, `m1`."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return f"m{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: Decimal
+
+    def __str__(self) -> str:
+        return format(self.value, "f")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A bare word: `all`, and in the converted form a predicate that is mentioned rather than applied."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    predicate: str
+    arguments: tuple[Term, ...]
+
+
+Leaf: TypeAlias = Entity | Placeholder | Number | Name
+Term: TypeAlias = Leaf | Call
+
+
+def original_text(term: Term) -> str:
+    """`term` as the corpus writes programs.
+
+    >>> original_text(parse_funql("answer ( exclude ( state ( all ) , stateid ( 'ohio' ) ) )"))
+    "answer(exclude(state(all), stateid('ohio')))"
+    """
+    if isinstance(term, Call):
+        return f"{term.predicate}({', '.join(map(original_text, term.arguments))})"
+    return str(term)
+
+
+def spaced_text(term: Term) -> str:
+    """`term` with a space between any two tokens.
+
+    >>> spaced_text(parse_funql("answer(intersection(city,loc_2(m0)))"))
+    'answer ( intersection ( city , loc_2 ( m0 ) ) )'
+    """
+    if isinstance(term, Call):
+        return f"{term.predicate} ( {' , '.join(map(spaced_text, term.arguments))} )"
+    return " ".join(token.text for token in _tokens(str(term)) if token.kind != "end")
+
+
+def leaves(term: Term) -> Iterator[Leaf]:
+    """Entities, placeholders, numbers and bare names of `term`, from left to right."""
+    if isinstance(term, Call):
+        for argument in term.arguments:
+            yield from leaves(argument)
+    else:
+        yield term
+
+
+def with_leaves(term: Term, change: Callable[[Leaf], Term]) -> Term:
+    if isinstance(term, Call):
+        return Call(term.predicate, tuple(with_leaves(argument, change) for argument in term.arguments))
+    return change(term)
+
+
+def parse_funql(text: str) -> Term:
+    """The tree of a program or of a part of one, in either written form.
+
+    >>> parse_funql("size ( m0 )")
+    Call(predicate='size', arguments=(Placeholder(index=0),))
+    >>> parse_funql("answer(count(state(all))")
+    Traceback (most recent call last):
+    nqg.errors.FormatError: position 25: found the end of the program, expected ',' or ')'
+    """
+    tokens = Tokens(_tokens(text))
+    term = _term(tokens, depth=1)
+    tokens.expect("end", "the end of the program")
+    return term
+
+
+def _term(tokens: Tokens, depth: int) -> Term:
+    """Recursive descent; `MAX_DEPTH` keeps it off the end of Python's stack."""
+    token = tokens.take()
+    if token.kind == "placeholder":
+        return Placeholder(int(token.text[1:]))
+    if token.kind == "number":
+        return Number(Decimal(token.text))
+    if token.kind != "word" or token.text == "_":
+        raise token.refused("a predicate, an entity, a number or a placeholder such as 'm0'")
+    if tokens.next.kind != "(":
+        return Name(token.text)
+    if depth > MAX_DEPTH:
+        raise FormatError(f"position {token.place}: nested deeper than {MAX_DEPTH} levels, expected a flatter program")
+    tokens.take()
+    if token.text in frozenset(EntityKind):
+        return _entity(tokens, EntityKind(token.text))
+    arguments = tokens.separated(lambda: _term(tokens, depth + 1))
+    tokens.expect(")", "',' or ')'")
+    return Call(token.text, tuple(arguments))
+
+
+def _entity(tokens: Tokens, kind: EntityKind) -> Entity:
+    name, state = tokens.expect("text", f"the quoted name of a {kind}").unquoted, None
+    if kind is EntityKind.CITY:
+        tokens.expect(",", "',' and the city's state")
+        if tokens.next.text == "_":
+            tokens.take()
+        else:
+            state = tokens.expect("text", "the state's quoted abbreviation or _").unquoted
+    tokens.expect(")", "')'")
+    return Entity(kind, name, state)
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """A token and its place, in a file or as a position in a text; a punctuation mark is its own kind."""
+
+    kind: str
+    text: str
+    place: Place | int
+
+    @property
+    def unquoted(self) -> str:
+        return self.text[1:-1].replace("''", "'")
+
+    def refused(self, expected: str) -> FormatError:
+        found = self.text if self.kind in ("text", "end") else f"'{self.text}'"
+        reason = f"found {found}, expected {expected}"
+        if isinstance(self.place, Place):
+            return FormatError(reason, self.place)
+        return FormatError(f"position {self.place}: {reason}")
+
+
+class Tokens:
+    """Tokens that are taken one after the other; the last, of kind `end`, never runs out."""
+
+    def __init__(self, tokens: Iterator[Lexeme]) -> None:
+        self._rest = tokens
+        self.next = next(tokens)
+
+    def take(self) -> Lexeme:
+        token = self.next
+        self.next = next(self._rest, token)
+        return token
+
+    def expect(self, kind: str, expected: str) -> Lexeme:
+        token = self.take()
+        if token.kind != kind:
+            raise token.refused(expected)
+        return token
+
+    def separated(self, item: Callable[[], Item]) -> list[Item]:
+        """One or more items with commas between them, each read by `item`."""
+        items = [item()]
+        while self.next.kind == ",":
+            self.take()
+            items.append(item())
+        return items
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<placeholder>m(?:0|[1-9][0-9]{0,3})\b)
+           |(?P<word>[A-Za-z_][A-Za-z_0-9]*)
+           |(?P<number>-?[0-9]+(?:\.[0-9]+)?)
+           |(?P<text>'(?:[^']|'')*')
+           |(?P<mark>[(),])
+           |(?P<end>\Z)
+           |(?P<unknown>\S))""",
+    re.VERBOSE,
+)
+
+
+def _tokens(text: str) -> Iterator[Lexeme]:
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or "unknown"
+        if kind == "end":
+            yield Lexeme("end", "the end of the program", match.start(kind) + 1)
+            return
+        yield Lexeme(match[kind] if kind == "mark" else kind, match[kind], match.start(kind) + 1)
+
+
+CLASSES = frozenset({"state", "city", "river", "place", "lake", "mountain", "capital", "major"})
+BY_MEASURE = frozenset({"largest_one", "smallest_one"})
+BY_COUNT = frozenset({"most", "fewest"})
+ALL = Name("all")
+
+
+def expanded(term: Term) -> Term:
+    """The converted form of a program of the corpus.
+
+    >>> spaced_text(expanded(parse_funql("state(next_to_2(state(all)))")))
+    'intersection ( state , next_to_2 ( state ) )'
+    >>> spaced_text(expanded(parse_funql("most(state(loc_1(river(all))))")))
+    'most ( state , loc_1 , river )'
+    """
+    match term:
+        case Name(name):
+            raise FormatError(f"found the bare name '{name}', expected it applied, as in 'state(all)'")
+        case Call(name, (argument,)) if name in CLASSES:
+            return Name(name) if argument == ALL else Call("intersection", (Name(name), expanded(argument)))
+        case Call(name, (Call(measure, (things,)),)) if name in BY_MEASURE:
+            return Call(name, (Name(measure), expanded(things)))
+        case Call(name, (Call(kind, (Call(relation, (things,)),)),)) if name in BY_COUNT and kind in CLASSES:
+            return Call(name, (Name(kind), Name(relation), expanded(things)))
+        case Call(name) if name in _ORIGINAL_SHAPES:
+            raise FormatError(f"found {original_text(term)}, expected {_ORIGINAL_SHAPES[name]}")
+        case Call(name, arguments):
+            return Call(name, tuple(map(expanded, arguments)))
+        case _:
+            return term
+
+
+def folded(term: Term) -> Term:
+    """The program of the corpus whose converted form is `term`: the inverse of `expanded`.
+
+    An intersection written out in the corpus whose first argument is a whole class, `intersection(city(all), …)`,
+    would come back as `city(…)`, which means the same; GeoQuery has none.
+
+    >>> original_text(folded(parse_funql("largest_one ( density_1 , intersection ( major , city ) )")))
+    'largest_one(density_1(major(city(all))))'
+    """
+    match term:
+        case Name(name) if name in CLASSES:
+            return Call(name, (ALL,))
+        case Name(name):
+            raise FormatError(f"found the bare name '{name}', expected a class of things: {', '.join(sorted(CLASSES))}")
+        case Call("intersection", (Name(name), things)) if name in CLASSES:
+            return Call(name, (folded(things),))
+        case Call(name, (Name(measure), things)) if name in BY_MEASURE:
+            return Call(name, (Call(measure, (folded(things),)),))
+        case Call(name, (Name(kind), Name(relation), things)) if name in BY_COUNT and kind in CLASSES:
+            return Call(name, (Call(kind, (Call(relation, (folded(things),)),)),))
+        case Call(name) if name in _CONVERTED_SHAPES:
+            raise FormatError(f"found {spaced_text(term)}, expected {_CONVERTED_SHAPES[name]}")
+        case Call(name, arguments):
+            return Call(name, tuple(map(folded, arguments)))
+        case _:
+            return term
+
+
+_ORIGINAL_SHAPES = (
+    {name: f"'{name}' with one argument" for name in CLASSES}
+    | {name: f"{name}(measure(things))" for name in BY_MEASURE}
+    | {name: f"{name}(class(relation(things)))" for name in BY_COUNT}
+)
+_CONVERTED_SHAPES = (
+    {name: f"the bare name '{name}' or 'intersection ( {name} , … )'" for name in CLASSES}
+    | {name: f"'{name} ( measure , things )'" for name in BY_MEASURE}
+    | {name: f"'{name} ( class , relation , things )'" for name in BY_COUNT}
+)
+
+
+@cache
+def funql_target_grammar(*, allows_kinds: bool = False) -> TargetGrammar:
+    """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose types fit.
+
+    Where it `allows_kinds`, an entity may also stand as the bare word of its kind: `size ( stateid )`.
+    """
+    text = resources.files("nqg.paper").joinpath("funql.grammar").read_text(encoding="utf-8")
+    kinds = EntityKind if allows_kinds else ()
+    return TargetGrammar.parse(text + "".join(f"<{kind}> ::= {kind}\n" for kind in kinds))
+
+
+def is_well_typed(target: str, entities: Sequence[Entity]) -> bool:
+    """Whether a target in the converted form makes sense once `entities[i]` stands for its placeholder `m{i}`."""
+
+    def kind(leaf: Leaf) -> Leaf:
+        if isinstance(leaf, Placeholder) and leaf.index < len(entities):
+            return Name(entities[leaf.index].kind)
+        return leaf
+
+    target_of_kinds = spaced_text(with_leaves(parse_funql(target), kind))
+    return funql_target_grammar(allows_kinds=True).accepts(target_of_kinds.split())

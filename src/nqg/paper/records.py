@@ -1,0 +1,182 @@
+"""Records of what was run: a line of `records.jsonl` for each system, weights and seed of a recipe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nqg.errors import FormatError, NqgError, Place
+from nqg.evaluation.metrics import Spread, spread
+from nqg.files import numbered_lines, strict_json, write_text
+from nqg.model_folder import held
+from nqg.paper.recipe import SYSTEMS, Recipe, SystemName
+from nqg.settings_reader import read_dataclass
+
+RECORDS_FILE = "records.jsonl"
+KIND = "nqg result"
+VERSION = 1
+
+
+class SystemStyle(NamedTuple):
+    """How tables and plots show a system; `paper` is what the paper calls the one that it is compared with."""
+
+    title: str
+    colour: str
+    paper: str
+
+
+STYLES: dict[SystemName, SystemStyle] = {
+    "nqg": SystemStyle("NQG", "#4477aa", "NQG"),
+    "typed": SystemStyle("NQG with types", "#332288", "NQG"),
+    "inferred": SystemStyle("NQG with inferred types", "#aa3377", "NQG"),
+    "syntactic-attention": SystemStyle("Syntactic Attention", "#bbbbbb", "Syntactic Attn."),
+    "cgps": SystemStyle("CGPS", "#777777", "CGPS"),
+    "seq2seq": SystemStyle("T5", "#ccbb44", "T5-Base"),
+    "schemaless": SystemStyle("T5 without schema", "#ddcc77", "T5-Base - schema"),
+    "geca": SystemStyle("T5 with GECA", "#bbbb44", "T5-Base"),
+    "augmented": SystemStyle("T5 taught by the grammar", "#ee7733", "T5-Base"),
+    "taught": SystemStyle("T5 taught, decoded with types", "#cc3311", "T5-Base"),
+    "hybrid": SystemStyle("NQG-T5", "#228833", "NQG-T5-Base"),
+    "gated": SystemStyle("NQG-T5 with a gate", "#66ccee", "NQG-T5-Base"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run: a system with given weights on a recipe, with a seed.
+
+    >>> Cell("geoquery-tmcd", "nqg", "embedded", 0).key
+    ('geoquery-tmcd', 'nqg-embedded-0')
+    """
+
+    recipe: str
+    system: SystemName
+    weights: str
+    seed: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Where the record stands among others."""
+        return self.recipe, self.stem
+
+    @property
+    def stem(self) -> str:
+        return f"{self.system}-{self.weights.replace('/', '_')}-{self.seed}"
+
+    def __str__(self) -> str:
+        return f"{self.recipe} {self.system} seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a run gave, and all that is needed to know how it came about."""
+
+    cell: Cell
+    figures: Mapping[str, int | float | None]  # shares, counts; None is "undefined"
+    asked: str  # the weights that the recipe names
+    fingerprint: str  # of what the recipe says about the system
+    data: str  # fingerprint of the examples, train and test
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    commit: str = "unknown"
+    hardware: str = "unknown"
+    date: str = "unknown"
+
+    @property
+    def is_stand_in(self) -> bool:
+        """Whether other weights were used than the recipe names."""
+        return self.cell.weights not in (self.asked, self.asked.replace("/", "_"))
+
+    def is_of(self, recipe: Recipe) -> bool:
+        """Whether the recipe still says what it said when this was run."""
+        return self.fingerprint == recipe.fingerprint(self.cell.system, self.cell.weights)
+
+    def line(self) -> str:
+        return json.dumps({"kind": KIND, "version": VERSION, **asdict(self)}) + "\n"
+
+
+def record_in(line: str, place: Place) -> Record:
+    """The record that a line holds."""
+    values = strict_json(line, place)
+    if not isinstance(values, dict) or values.pop("kind", None) != KIND:
+        raise FormatError(f"expected a record of kind '{KIND}'", place)
+    version = values.pop("version", None)
+    if version != VERSION:
+        raise FormatError(f"expected version {VERSION}, found {version!r}", place)
+    return read_dataclass(Record, values, "the record", place, complete=True)
+
+
+def records(folder: Path) -> Iterator[Record]:
+    """Every record in a folder of results, in the order of their keys."""
+    path = folder / RECORDS_FILE
+    if not path.exists():
+        raise NqgError(f"{path}: no such file; `nqg reproduce NAME --results {folder}` writes records there")
+    for place, line in numbered_lines(path):
+        yield record_in(line, place)
+
+
+def find_record(folder: Path, cell: Cell) -> Record | None:
+    """The record of a cell, if there is one."""
+    if not (folder / RECORDS_FILE).exists():
+        return None
+    return next((record for record in records(folder) if record.cell == cell), None)
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Put a record in its place, instead of an earlier one of the same cell.
+
+    The file is replaced as a whole, under a lock, so that neither a kill nor another run loses what is written.
+    """
+    with held(folder / ".unfinished" / "records", wait=True):
+        by_key = {record.cell.key: record}
+        if (folder / RECORDS_FILE).exists():
+            by_key = {each.cell.key: each for each in records(folder)} | by_key
+        lines = [by_key[key].line() for key in sorted(by_key)]
+        write_text(folder / RECORDS_FILE, "".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A system with its weights: one row of a table.
+
+    >>> Series("gated", "minilm+flan-t5-small").title
+    'NQG-T5 with a gate (minilm+flan-t5-small)'
+    """
+
+    system: SystemName
+    weights: str
+
+    @property
+    def title(self) -> str:
+        return f"{STYLES[self.system].title} ({self.weights})"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    records: tuple[Record, ...]
+
+    @classmethod
+    def collected(cls, records: Iterable[Record]) -> Results:
+        return cls(tuple(sorted(records, key=lambda record: record.cell.key)))
+
+    def series(self, recipes: Sequence[str]) -> list[Series]:
+        found = {Series(each.cell.system, each.cell.weights) for each in self.records if each.cell.recipe in recipes}
+        return sorted(found, key=lambda series: (SYSTEMS.index(series.system), series.weights))
+
+    def of(self, recipe: str, series: Series) -> list[Record]:
+        wanted = (recipe, series.system, series.weights)
+        return [each for each in self.records if (each.cell.recipe, each.cell.system, each.cell.weights) == wanted]
+
+    def figure(self, recipe: str, series: Series, name: str) -> Spread | None:
+        """A figure over all seeds; None where nothing was run, or where it is undefined."""
+        known = [value for record in self.of(recipe, series) if (value := record.figures.get(name)) is not None]
+        return spread(known) if known else None
+
+    def split_figure(self, recipe: str, name: str) -> float | None:
+        """A figure of the split itself, which is the same in every record that has it."""
+        values = (each.figures.get(name) for each in self.records if each.cell.recipe == recipe)
+        return next((value for value in values if value is not None), None)

@@ -1,0 +1,1 @@
+"""The pipeline that makes a model: text, types, grammar, parser, second reader, confidence (`nqg.train`)."""

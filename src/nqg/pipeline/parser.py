@@ -1,0 +1,139 @@
+"""The parser stage: forests of all derivations, and the training of a model that ranks them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nqg.data.example import Example, distinct_pairs
+from nqg.errors import MissingExtra
+from nqg.grammar.grammar import Grammar
+from nqg.inference.parser import Parser
+from nqg.model.checkpoint import Provenance
+from nqg.model.forests import PART_SIZE, Forests, forest_parts, joined
+from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
+from nqg.pipeline.run import Run
+from nqg.pipeline.task import ParserTask
+from nqg.preprocessing.preprocessor import Preprocessor
+from nqg.preprocessing.training_text import tokenized
+from nqg.training.parser_training import ParserTraining
+from nqg.training.records import TrainingStep
+from nqg.training.resume import PARSER_SAVE_EVERY, restore, saved_steps
+from nqg.types.target_grammar import TargetGrammar
+
+FEW_EXAMPLES = 1000  # of which one thread learns as fast as several
+
+
+def fit_parser(
+    grammar: Grammar,
+    examples: Sequence[Example],
+    *,
+    dev: Sequence[Example] = (),
+    target_grammar: TargetGrammar | None = None,
+    model: ModelSettings = ModelSettings(),  # noqa: B008 (frozen)
+    training: TrainingSettings = TrainingSettings(),  # noqa: B008 (frozen)
+    device: str | None = None,
+    text: Preprocessor = Preprocessor(),  # noqa: B008 (frozen)
+) -> Parser:
+    """This stage alone: a parser whose derivations are those of `grammar`, without confidence.
+
+    With `text`, examples are raw: the grammar must be one of `tokenized(examples, text)`.
+    """
+    task = ParserTask(
+        examples=tokenized(examples, text),
+        dev=tokenized(dev, text),
+        rules=grammar,
+        model=model,
+        training=training,
+        target_grammar=target_grammar,
+    )
+    trained = train_parser(task, grammar, Run(device=device))
+    records = [step.to_dict() for step in trained.trainer.records]
+    return Parser(replace(trained.model, provenance=Provenance.of(examples, training, records), text=text))
+
+
+def train_parser(task: ParserTask, grammar: Grammar, run: Run) -> ParserTraining:
+    """Train to the end, from the beginning or from the state that an interrupted run has saved."""
+    if task.values is not None:
+        grammar = replace(grammar, slots=task.values.slots)
+    grammar = grammar.typed_by(task.target_grammar if task.model.typed else None)
+    training = ParserTraining(
+        grammar,
+        task.examples,
+        Parser,
+        dev=task.dev,
+        forests=_forests(task, grammar, run),
+        target_grammar=task.target_grammar,
+        model=task.model,
+        training=task.training,
+        device=run.device,
+        processes=run.processes,
+    )
+    _train(training, run)
+    return training
+
+
+def _forests(task: ParserTask, grammar: Grammar, run: Run) -> Forests:
+    examples = distinct_pairs(task.examples)
+    parts = -(-len(examples) // PART_SIZE)
+    return joined(run.tracked(forest_parts(grammar, examples), "building forests", parts))
+
+
+def _train(training: ParserTraining, run: Run) -> None:
+    """Make the steps that are left, each reported with loss, dev accuracy and speed."""
+    trainer, settings = training.trainer, training.settings
+    state = run.path("state.safetensors")
+    if state is not None and state.exists():
+        restore(state, trainer)
+        run.note(f"{state}: continuing after step {trainer.made:,}")
+    first, started, dev = trainer.made, time.monotonic(), ""
+    batch_size = settings.batch(len(training.data))
+    with _curves(run, first) as curves:
+        save_every = run.settings.save_every or PARSER_SAVE_EVERY
+        for step in saved_steps(trainer, state, save_every) if state else trainer.steps():
+            speed = (step.number - first) * batch_size / max(time.monotonic() - started, 1e-9)
+            if step.dev is not None:
+                dev = f" · dev {step.dev.exact_match:.1%}"
+            run.progress(f"training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s", step.number, settings.steps)
+            if curves is not None:
+                _draw(curves, step)
+
+
+def _curves(run: Run, first: int) -> AbstractContextManager[Any]:
+    """TensorBoard's writer, if curves are wanted."""
+    if run.settings.tensorboard is None or not run.processes.is_main:
+        return nullcontext()
+    writer: AbstractContextManager[Any] = summary_writer()(run.settings.tensorboard, purge_step=first + 1)
+    return writer
+
+
+def _draw(curves: Any, step: TrainingStep) -> None:
+    for name, value in step.to_dict().items():
+        if name != "step" and value is not None:
+            curves.add_scalar(name.replace("dev_", "dev/"), value, step.number)
+
+
+def summary_writer() -> Any:
+    """TensorBoard's class of writers, if it is installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtra("drawing curves with TensorBoard", "tensorboard") from error
+    return SummaryWriter
+
+
+@contextmanager
+def fitting_threads(task: ParserTask) -> Iterator[None]:
+    """As many threads as PyTorch takes, but one for a small model: more would wait for each other."""
+    before = torch.get_num_threads()
+    if task.model.encoder == EMBEDDED and len(task.examples) < FEW_EXAMPLES:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

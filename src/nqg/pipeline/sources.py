@@ -1,0 +1,69 @@
+"""What `nqg.train` learns from: a file, pairs of strings, examples, dictionaries, or rows of a `datasets.Dataset`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from nqg.data.example import Example
+from nqg.data.example_files import check_example, read_examples
+from nqg.errors import FormatError, NqgError, Place
+
+ExampleSource: TypeAlias = "Path | str | Iterable[Example | tuple[str, str] | Mapping[str, Any]]"
+FIELDS = {  # how other people's datasets call the two sides of a pair
+    "source": ("source", "sentence", "input", "question", "utterance", "text"),
+    "target": ("target", "program", "output", "query", "label"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExamples:
+    """Raw examples, and what messages call the place that they come from."""
+
+    examples: tuple[Example, ...]
+    path: Path
+
+    def place(self, number: int) -> Place:
+        """Where example `number` stands: a line of a file, or a position in what was given."""
+        return Place(self.path, number + 1)
+
+
+def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
+    """Raw examples from whatever holds them; messages call what is not a file `name`.
+
+    >>> read_source([("walk", "W"), {"question": "run", "query": "R"}]).examples[1].target
+    'R'
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        examples = read_examples(path)
+    else:
+        path = Path(name)
+        examples = [_example(row, Place(path, number)) for number, row in enumerate(source, start=1)]
+    if not examples:
+        raise FormatError("expected at least one example, found none", path)
+    return NamedExamples(tuple(examples), path)
+
+
+def _example(row: object, place: Place) -> Example:
+    if isinstance(row, Example):
+        example = row
+    elif isinstance(row, Mapping):
+        source, target = (_field(row, side, place) for side in FIELDS)
+        name = row.get("id")
+        example = Example(source, target, None if name is None else str(name))
+    elif isinstance(row, tuple | list) and len(row) == 2 and all(isinstance(side, str) for side in row):
+        example = Example(row[0], row[1])
+    else:
+        expected = "an Example, a pair of strings, or a dictionary with 'source' and 'target'"
+        raise NqgError(f"{place}: expected {expected}, found {row!r:.200}")
+    return check_example(example, place)
+
+
+def _field(row: Mapping[Any, Any], side: str, place: Place) -> str:
+    for name in FIELDS[side]:
+        if isinstance(row.get(name), str):
+            return str(row[name])
+    raise NqgError(f"{place}: expected '{side}' (or {', '.join(FIELDS[side][1:])}), found {', '.join(map(str, row))}")

@@ -1,0 +1,171 @@
+"""What happens to text before and after parsing: one description for training, parsing, evaluation and the web.
+
+    raw sentence → tokens → parser → tokens of a program → raw program
+
+It is fitted to the raw pairs of the training data, and kept in the model folder as `text.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args, get_type_hints
+
+from nqg.errors import SettingsError
+from nqg.files import read_json, write_text
+from nqg.settings_reader import read_dataclass
+from nqg.slots.delexicalize import DelexicalizedPair, delexicalize_pairs
+from nqg.slots.matcher import SlotMatcher
+from nqg.slots.mention import Mention
+from nqg.text.programs import ProgramTokenizer
+from nqg.text.sentences import AS_IS, SentenceTokenizer, Token, TokenizedSentence, strip_politeness
+
+FILE = "text.json"  # in a model folder
+
+
+@dataclass(frozen=True, slots=True)
+class TextSettings:
+    """How raw text becomes tokens; "auto" lets the training data decide."""
+
+    sentences: Literal["auto", "words", "spaces"] = "auto"
+    casing: Literal["auto", "lower", "keep"] = "auto"
+    punctuation: Literal["auto", "drop", "keep"] = "auto"
+    courtesy: Literal["auto", "drop", "keep"] = "auto"
+    programs: Literal["auto", "code", "spaces"] = "auto"
+    slots: Literal["auto", "given"] = "auto"
+    today: str = ""  # the day on which training sentences were said, if programs have dates for "tomorrow"
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self)).items():
+            if (value := getattr(self, name)) not in get_args(hint) and name != "today":
+                raise SettingsError(f"{name} is '{value}'; expected {', '.join(get_args(hint))}")
+        _ = self.day
+
+    @property
+    def day(self) -> date | None:
+        try:
+            return date.fromisoformat(self.today) if self.today else None
+        except ValueError as error:
+            raise SettingsError(f"today is '{self.today}'; expected a day such as 2026-11-16") from error
+
+
+class TokenizedPair(NamedTuple):
+    """A training pair as tokens, the values that its sentence mentions, and the pair with placeholders for them."""
+
+    sentence: TokenizedSentence
+    program: tuple[str, ...]
+    mentions: Sequence[Mention] = ()
+    delexicalized: DelexicalizedPair | None = None
+
+
+def with_values(
+    pairs: Sequence[TokenizedPair], mentions: Sequence[Sequence[Mention]], delexicalized: Sequence[DelexicalizedPair]
+) -> list[TokenizedPair]:
+    found = zip(pairs, mentions, delexicalized, strict=True)
+    return [TokenizedPair(pair.sentence, pair.program, values, without) for pair, values, without in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessor:
+    """From raw text to tokens and back; the default leaves text that is tokenised already as it is.
+
+    >>> pairs = [("Turn on the lamp, please.", "on(lamp)"), ("Is the fan on?", "is_on(fan)")]
+    >>> text = Preprocessor.fit(pairs)
+    >>> text.training_pair(*pairs[0])
+    ('turn on the lamp', 'on ( lamp )')
+    >>> text.programs.render("on ( fan )".split())
+    'on(fan)'
+    """
+
+    sentences: SentenceTokenizer = AS_IS
+    programs: ProgramTokenizer = ProgramTokenizer()  # noqa: RUF009 (frozen)
+    courtesy: Literal["drop", "keep"] = "keep"
+    slots: SlotMatcher = SlotMatcher()  # noqa: RUF009 (frozen)
+
+    @classmethod
+    def fit(
+        cls,
+        pairs: Sequence[tuple[str, str]],
+        settings: TextSettings = TextSettings(),  # noqa: B008 (frozen)
+        slots: Mapping[str, Any] | None = None,
+        place: Path | None = None,
+    ) -> Preprocessor:
+        """What suits pairs of raw sentences and programs; polite frames stay in sentences that need no other change.
+
+        `slots` are those of a settings file at `place`. Raw text has the built-in ones that both sides of the pairs
+        show, too, and free text where programs quote words of sentences.
+        """
+        from nqg.preprocessing.training_text import fit_and_tokenize_pairs  # which parsing does not need
+
+        return fit_and_tokenize_pairs(pairs, settings, slots, place)[0]
+
+    def tokenized_pairs(self, pairs: Iterable[tuple[str, str]]) -> list[TokenizedPair]:
+        """Raw pairs as tokens, with the values that they have."""
+        tokenized = [self.training_sentence(*pair) for pair in pairs]
+        bare = [TokenizedPair(*pair) for pair in tokenized]
+        if not self.slots.slots:
+            return bare
+        mentions = [self.slots.mentions(sentence) for sentence, _ in tokenized]
+        return with_values(bare, mentions, delexicalize_pairs(self.slots, tokenized, mentions))
+
+    def training_sentence(self, sentence: str, program: str) -> tuple[TokenizedSentence, tuple[str, ...]]:
+        """A raw pair as tokens; of polite frames only words that the program has are kept."""
+        target = self.programs.normalized(program)
+        return TokenizedSentence(sentence, self.stripped(self.sentences.tokens(sentence), target)), target
+
+    def stripped(self, tokens: tuple[Token, ...], target: Sequence[str]) -> tuple[Token, ...]:
+        """The tokens of a training sentence without polite frames, unless the program has words of these."""
+        if self.courtesy == "keep":
+            return tokens
+        bare = strip_politeness(tokens)
+        polite = {token.text for token in set(tokens) - set(bare)}
+        return bare if polite.isdisjoint(token.lower() for token in target) else tokens
+
+    def training_pair(self, sentence: str, program: str) -> tuple[str, str]:
+        """A raw pair as the grammar and the model learn from it: tokens with single spaces between them."""
+        tokens, target = self.training_sentence(sentence, program)
+        return " ".join(tokens.words), " ".join(target)
+
+    def tokenized(self, sentence: str) -> list[TokenizedSentence]:
+        """The ways to read a sentence, the first to be tried first: without polite frames and with them."""
+        tokens = self.sentences.tokens(sentence)
+        ways = [tokens]
+        bare = tokens if self.is_plain else strip_politeness(tokens)
+        if bare != tokens:
+            ways.insert(0 if self.courtesy == "drop" else 1, bare)
+        return [TokenizedSentence(sentence, way) for way in ways]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether sentences and programs are taken as they are, split at white space."""
+        return self == Preprocessor()
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON, and names of slots beside it; `read` gives it back."""
+        values: dict[str, Any] = {name: asdict(getattr(self, name)) for name in ("sentences", "programs")}
+        values |= {"courtesy": self.courtesy} | ({"slots": self.slots.to_dict()} if self.slots.slots else {})
+        self.slots.write_names(path.parent)
+        write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Preprocessor:
+        """What `write` wrote; anything else is refused with the reason."""
+        values = read_json(path)
+        slots = values.pop("slots", None) if isinstance(values, dict) else None
+        text = read_dataclass(_StoredText, values, "the text settings", path, complete=True)
+        found = cls(text.sentences, text.programs, text.courtesy)
+        if slots is None:
+            return found
+        return replace(found, slots=SlotMatcher.from_dict(slots, path.parent, text.programs.tokenize))
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredText:
+    """Everything but the slots."""
+
+    sentences: SentenceTokenizer
+    programs: ProgramTokenizer
+    courtesy: Literal["drop", "keep"]

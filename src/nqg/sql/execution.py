@@ -1,0 +1,89 @@
+"""Queries that are run on a database: what does not run is not an answer, and right is what gives the same rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from nqg.answers import Answer, System, exact_match
+from nqg.data.example import Example
+from nqg.errors import FormatError
+from nqg.sql.database import Database, QueryError, Rows, Value
+from nqg.sql.tokens import as_sql, sql_words
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A system whose queries are run: its answers have `rows`, and it abstains where a query has no result."""
+
+    system: System
+    database: Database
+
+    def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
+        return (executed(answer, self.database) for answer in self.system.answers(sentences))
+
+
+def executed(answer: Answer, database: Database) -> Answer:
+    """The answer with its rows, or an abstention."""
+    if answer.target is None:
+        return answer
+    try:
+        return replace(answer, rows=database.run(answer.target))
+    except QueryError as error:
+        return replace(answer, target=None, probability=None, confidence=None, reading=None, reason=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionJudge:
+    """Right is a query that gives the same rows as the reference, in the same order if the reference asks for one.
+
+    Where the reference has no result, it must be the same query.
+    """
+
+    database: Database
+
+    def is_right(self, prediction: str, example: Example) -> bool:
+        try:
+            expected = self.database.run(as_sql(example.target))
+        except QueryError:
+            return exact_match(prediction, example.target)
+        try:
+            found = self.database.run(as_sql(prediction))
+        except QueryError:
+            return False
+        return same_result(found, expected, ordered=is_ordered(example.target))
+
+
+def same_result(rows: Rows, others: Rows, *, ordered: bool) -> bool:
+    """Whether two results have the same rows, in the same order if that was asked for.
+
+    >>> one, other = Rows(("n",), ((1,), (2.0,))), Rows(("m",), ((2,), (1,)))
+    >>> same_result(one, other, ordered=False), same_result(one, other, ordered=True)
+    (True, False)
+    """
+    first, second = ([tuple(map(_comparable, row)) for row in each.rows] for each in (rows, others))
+    return (first == second if ordered else Counter(first) == Counter(second)) and rows.is_cut == others.is_cut
+
+
+def _comparable(value: Value) -> Value:
+    """Sums of the same numbers in another order may differ in the last digits."""
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def is_ordered(query: str) -> bool:
+    """Whether a query says in which order its rows come; `order` in a subquery does not.
+
+    >>> is_ordered("select a from t order by b"), is_ordered("select a from (select a from t order by b)")
+    (True, False)
+    """
+    depth = 0
+    try:
+        words = sql_words(query)
+    except FormatError:
+        return False
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word.lower() == "order":
+            return True
+    return False

@@ -1,0 +1,152 @@
+"""SQL as the programs of a grammar: the queries of one database in one form, and back in the spelling of the data.
+
+A grammar learns more from queries that look alike. So names and keywords are in lower case, aliases are called after
+their tables, strings stand in single quotation marks, and no query ends in a semicolon. What the training queries did
+instead is remembered, and answers are spelled so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from nqg.errors import FormatError
+from nqg.files import is_url, read_json, write_text
+from nqg.settings_reader import read_dataclass
+from nqg.slots.gazetteer import column_values
+from nqg.sql.names import AliasStyle, named_aliases, numbered_aliases, qualified_share, sql_problem
+from nqg.sql.schema import Schema
+from nqg.sql.target_grammar import SqlForm, sql_target_grammar
+from nqg.sql.tokens import SQL_QUOTES, is_number, quoted, sql_text, sql_tokens, sql_words
+from nqg.text.sentences import SentenceTokenizer
+from nqg.types.target_grammar import TargetGrammar
+
+FEWEST = 2  # values that questions and queries must share before a column is a slot unasked
+QUALIFIED = 0.9  # of the columns stand behind their tables: then these say enough
+
+
+@dataclass(frozen=True)
+class SqlPrograms:
+    """A schema, and how the training queries over it are spelled."""
+
+    schema: Schema
+    aliases: AliasStyle
+    words: Mapping[str, str]  # how a word that is written otherwise than in lower case is written most often
+    quote: str
+    ends_with_semicolon: bool
+    form: SqlForm = SqlForm.NAMED
+    file_name: ClassVar[str] = "sql.json"  # in a model folder
+
+    def __post_init__(self) -> None:
+        if self.quote not in SQL_QUOTES:
+            raise FormatError(f"expected ' or \" as quotation mark, found {self.quote!r}")
+        if not self.schema.tables:
+            raise FormatError("expected a schema with tables, found none")
+
+    @classmethod
+    def fit(cls, schema: Schema, queries: Iterable[str]) -> SqlPrograms:
+        """The spelling of most queries, word by word.
+
+        >>> from nqg.sql.schema import Table
+        >>> queries = ['SELECT T1.name FROM dogs AS T1 WHERE T1.age > 3;', 'SELECT name FROM dogs WHERE name = "Rex";']
+        >>> sql = SqlPrograms.fit(Schema("pets", (Table("dogs", ("name", "age")),)), queries)
+        >>> " ".join(sql.tokenize(queries[0])), " ".join(sql.tokenize(queries[1]))
+        ('select dogs . name from dogs as dogs where dogs . age > 3', "select name from dogs where name = ' Rex '")
+        >>> [sql.render(sql.tokenize(query)) == query for query in queries]
+        [True, True]
+        """
+        queries = list(queries)
+        spellings: dict[str, Counter[str]] = {}
+        quotes = Counter({"'": 0})
+        for query in queries:
+            with suppress(FormatError):  # of a string that is never closed; `tokenize` refuses it
+                for word in sql_words(named_aliases(query)):
+                    if word[0] in SQL_QUOTES:
+                        quotes[word[0]] += 1
+                    else:
+                        spellings.setdefault(word.lower(), Counter())[word] += 1
+        usual = {word: found.most_common(1)[0][0] for word, found in sorted(spellings.items())}
+        ended = sum(query.rstrip().endswith(";") for query in queries)
+        return cls(
+            schema,
+            AliasStyle.of(queries),
+            {word: written for word, written in usual.items() if word != written},
+            quotes.most_common(1)[0][0],
+            2 * ended > len(queries),
+            SqlForm.QUALIFIED if qualified_share(queries) > QUALIFIED else SqlForm.NAMED,
+        )
+
+    def __str__(self) -> str:
+        aliases = f"prefix = {self.aliases.prefix}, names = {dict(self.aliases.names)}"
+        return f"{self.schema}; columns are {self.form.value}, {aliases}"
+
+    @cached_property
+    def target_grammar(self) -> TargetGrammar:
+        """The grammar of the queries that make sense for the schema, as `tokenize` writes them."""
+        return TargetGrammar.parse(sql_target_grammar(self.schema, form=self.form))
+
+    def tokenize(self, query: str) -> tuple[str, ...]:
+        """The tokens of a query in the one form that the target grammar knows."""
+        words = [
+            quoted(word, "'") if word[0] in SQL_QUOTES else word.lower() for word in sql_words(named_aliases(query))
+        ]
+        while words[-1:] == [";"]:
+            words.pop()
+        return sql_tokens(" ".join(words))
+
+    def render(self, tokens: Iterable[str]) -> str:
+        """The query that tokens make, spelled as the training queries are."""
+        words = sql_words(sql_text(tokens))
+        written = (quoted(word, self.quote) if word[0] in SQL_QUOTES else self.words.get(word, word) for word in words)
+        query = numbered_aliases(sql_text(written), self.aliases)
+        return f"{query};" if self.ends_with_semicolon else query
+
+    def problem(self, query: str) -> str:
+        """Which table, alias or column of a query does not exist or could be several, in words; "" if all is well."""
+        return sql_problem(query, self.schema)
+
+    def column_slots(self, database: Path | str, pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
+        """The slots that pairs of a question and its query show: columns some of whose values are in both; numbers.
+
+        A column whose values another one of them has, too, is part of that slot: what is said of cities of customers
+        is said of those of shops. They are what a settings file would say:
+        `customers-city = {column = "customers.city", database = "shop.db"}`.
+        """
+        tokenize = SentenceTokenizer().tokenize
+        read = [([word.casefold() for word in tokenize(question)], sql_words(query)) for question, query in pairs]
+        strings = [{word[1:-1].casefold() for word in query if word[0] in SQL_QUOTES} for _, query in read]
+        shared: dict[str, Set[str]] = {}  # names of the columns that questions and queries share
+        for column in self.schema.columns:
+            names = column_values(database, column, tokenize)
+            shown = {
+                value.casefold()
+                for (words, _), own in zip(read, strings, strict=True)
+                for _, _, value in (names.matches(words) if own else ())
+                if value.casefold() in own
+            }
+            if len(shown) >= FEWEST:
+                shared[column] = names.values.keys()
+        place = str(database if is_url(database) else Path(database).resolve())
+        largest = sorted(shared, key=lambda column: -len(shared[column]))
+        found = {
+            re.sub(r"[^a-z0-9]+", "-", column).strip("-"): {"column": column, "database": place}
+            for column in shared
+            if not any(shared[column] <= shared[larger] for larger in largest[: largest.index(column)])
+        }
+        numbers = {word for words, query in read for word in {*words}.intersection(query) if is_number(word)}
+        return found | ({"number": {"kind": "number"}} if len(numbers) >= FEWEST else {})
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON; `read` gives it back."""
+        write_text(path, json.dumps(asdict(self) | {"form": self.form.value}, indent=1) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> SqlPrograms:
+        return read_dataclass(cls, read_json(path), "the SQL of the model", path, complete=True)

@@ -1,0 +1,132 @@
+"""The grammar of legal SQL over a schema, in the forms that a grammar may learn queries in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from importlib import resources
+
+from nqg.errors import SettingsError
+from nqg.sql.schema import Schema
+from nqg.sql.tokens import SPACE, SQL_QUOTES, is_number, sql_tokens, sql_words
+from nqg.types.target_grammar import format_symbols, format_target_symbol
+
+
+@dataclass(frozen=True, slots=True)
+class SqlConstants:
+    """The numbers, and the tokens inside strings, that a query may hold."""
+
+    numbers: tuple[str, ...]
+    inside_strings: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.numbers:
+            raise SettingsError("expected at least one number among the constants of SQL, found none")
+
+    @classmethod
+    def of(cls, queries: Iterable[str]) -> SqlConstants:
+        """The constants that occur in `queries`: a grammar induced from them writes no others.
+
+        >>> SqlConstants.of(["select a from t where b = 'x y' limit 3"])
+        SqlConstants(numbers=('3',), inside_strings=('x', 'y'))
+        """
+        words = {word for query in queries for word in sql_words(query)}
+        inside = {token for word in words if word[0] in SQL_QUOTES for token in sql_tokens(word)[1:-1]}
+        return cls(tuple(sorted(filter(is_number, words))), tuple(sorted(inside)))
+
+
+class SqlForm(Enum):
+    """How far a grammar of SQL ties columns to tables."""
+
+    PUBLISHED = "published"  # any column of the database, whatever the tables of the query
+    NAMED = "named"  # those of the tables of its query; aliases are called after their tables (`named_aliases`)
+    QUALIFIED = "qualified"  # so, but a column without a table before it may be any: small, for queries that name both
+
+
+def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None, form: SqlForm = SqlForm.PUBLISHED) -> str:
+    """The text of a target grammar that derives the tokens of the queries that make sense for `schema`.
+
+    Without `constants` a string may hold any tokens up to its closing quotation mark, and any number may be one.
+    """
+    text = resources.files("nqg.sql").joinpath("sql.grammar").read_text("utf-8")
+    sections = dict(re.findall(r"^# == (.*) ==\n((?:(?!# == ).*\n)*)", text, flags=re.MULTILINE))
+    if form is SqlForm.PUBLISHED:
+        select = sections["clauses"] + sections["select"]
+        lines = [sections["shared"], select, sections["published"], *_published_names(schema)]
+    else:
+        select = sections["growing clauses"] + sections["select"] + sections["more of select"]
+        lines = [sections["shared"], select, sections["named"], *_named_tables(schema, select, form)]
+    return "".join(f"{line}\n" for line in (*lines, *_constants(constants)))
+
+
+def _alternatives(category: str, names: Iterable[str]) -> str:
+    alternatives = dict.fromkeys(format_symbols(sql_tokens(name)) for name in names)
+    return f"<{category}> ::= {' | '.join(alternatives)}"
+
+
+def _all_columns(schema: Schema) -> str:
+    return _alternatives("column_name", (column for table in schema.tables for column in table.columns))
+
+
+def _published_names(schema: Schema) -> Iterator[str]:
+    yield _alternatives("table", (table.name for table in schema.tables))
+    yield _all_columns(schema)
+    for number, table in enumerate(schema.tables):
+        columns = f"columns_of_table_{number}"
+        yield f"<column_of_table> ::= {format_symbols(sql_tokens(table.name))} . <{columns}>"
+        yield _alternatives(columns, table.columns)
+    yield f"<alias> ::= {' | '.join(f't{number}' for number in range(1, 10))}"
+
+
+def _uses(name: str) -> list[str]:
+    """What a table is called each time that a `from` has it."""
+    return [name, *(f"{name}_{use}" for use in (2, 3, 4))]
+
+
+def _named_tables(schema: Schema, select: str, form: SqlForm) -> Iterator[str]:
+    """The names, and the categories of `select` once more for each table, called `<condition:city>` and so on.
+
+    Where columns are qualified, one copy of the categories does: of which table a column is, stands before it.
+    """
+    is_qualified = form is SqlForm.QUALIFIED
+    yield f"<derived> ::= {' | '.join(_uses('derived_table'))}"
+    yield f"<column> ::= <column_name>\n{_all_columns(schema)}"
+    if is_qualified:
+        yield "<tables> ::= <source>"
+    copied = {*re.findall(r"^<(\w+)>", select, flags=re.MULTILINE), "tables", "column", "qualifier"}
+    any_copied = re.compile(rf"<({'|'.join(sorted(copied))})>")
+    productions = "\n".join(line for line in select.splitlines() if line.startswith("<"))
+    for number, table in enumerate(schema.tables):
+        name = format_symbols(sql_tokens(table.name))
+        of = table.name if re.fullmatch(r"\w+", table.name) else f"table.{number}"
+        names = _uses(name)
+        if is_qualified:
+            yield f"\n# {of}\n<source> ::= {' | '.join([name, *(f'{name} as {each}' for each in names)])}"
+            yield f"<qualifier> ::= {' | '.join(names)}"
+            yield f"<column> ::= {' | '.join(f'{each} . <column_name:{of}>' for each in names)}"
+            yield _alternatives(f"column_name:{of}", table.columns)
+            continue
+        yield f"\n# {of}\n<selected> ::= <selection:{of}>"
+        yield f"<source> ::= {name} | {name} as <alias:{of}>"
+        yield f"<tables:{of}> ::= {name} | {name} as <alias:{of}>"
+        yield f"<qualifier> ::= <qualifier:{of}>\n<column> ::= <qualifier:{of}> . <column_name:{of}>"
+        yield f"<qualifier:{of}> ::= <alias:{of}>"
+        yield f"<alias:{of}> ::= {' | '.join(names)}"
+        yield f"<column:{of}> ::= <column_name:{of}> | <qualifier:{of}> . <column_name:{of}> | <field>"
+        yield _alternatives(f"column_name:{of}", table.columns)
+        yield any_copied.sub(rf"<\1:{of}>", productions)
+
+
+def _constants(constants: SqlConstants | None) -> Iterator[str]:
+    yield "\n# Constants"
+    yield f"<number> ::= {'<#>' if constants is None else ' | '.join(constants.numbers)}"
+    for quote, other in (SQL_QUOTES, reversed(SQL_QUOTES)):
+        inside = None if constants is None else dict.fromkeys((*constants.inside_strings, SPACE))
+        pieces = (
+            f"<'> | {other}"
+            if inside is None
+            else " | ".join(format_target_symbol(each) for each in inside if each != quote)
+        )
+        yield f"<in_{quote}> ::= <piece_{quote}> | <in_{quote}> <piece_{quote}>\n<piece_{quote}> ::= {pieces}"

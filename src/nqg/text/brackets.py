@@ -1,0 +1,44 @@
+"""Brackets and quotes of programs and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+QUOTES = ('"', "'")  # around strings in nearly all languages of programs
+CODE_QUOTES = frozenset("\"'`")  # and in some
+QUOTATION_MARKS = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}  # of sentences
+
+
+def bracket_error(tokens: Sequence[str], quotes: Collection[str] = ()) -> str:
+    """What is wrong with the brackets of a program; those inside `quotes`, where these come in pairs, do not count.
+
+    >>> bracket_error("f ( a , ' :) ' )".split(), QUOTES), bracket_error("f ( a ] )".split())
+    ('', "']' closes '('")
+    """
+    opened: list[str] = []
+    quote = ""
+    paired = {each for each in quotes if tokens.count(each) % 2 == 0}
+    for token in tokens:
+        if token in paired and quote in ("", token):
+            quote = "" if quote else token
+        elif quote:
+            continue
+        elif token in BRACKETS:
+            opened.append(token)
+        elif token in BRACKETS.values():
+            if not opened:
+                return f"'{token}' closes nothing"
+            if BRACKETS[opened[-1]] != token:
+                return f"'{token}' closes '{opened[-1]}'"
+            opened.pop()
+    return f"'{opened[-1]}' is never closed" if opened else ""
+
+
+def is_balanced(tokens: Sequence[str]) -> bool:
+    """Whether brackets match.
+
+    >>> is_balanced("f ( [ a ] )".split()), is_balanced("a ) (".split())
+    (True, False)
+    """
+    return not bracket_error(tokens)

@@ -1,0 +1,213 @@
+"""`nqg serve`: a trained model as a web page and a JSON API."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Annotated
+
+import torch
+import typer
+
+from nqg.cli.options import DatabasePlace, Device, Model, command
+from nqg.cli.terminal import checked_device, err
+from nqg.data.example_files import read_examples
+from nqg.errors import MissingExtra, NqgError, SettingsError
+from nqg.evaluation.active_learning import addable_examples
+from nqg.model_folder import check_digest
+from nqg.sql.database import Database
+
+try:
+    from fastapi import FastAPI
+    from uvicorn.config import STARTUP_FAILURE
+    from uvicorn.supervisors import Multiprocess
+
+    from nqg.web.app import Server, address_of, bound_socket, create_app, server_config
+    from nqg.web.middleware import Access, Limits, is_loopback
+    from nqg.web.service import Service
+except ModuleNotFoundError as error:
+    raise MissingExtra("nqg serve", "web") from error
+
+QUERY_SECONDS, MOST_ROWS_SHOWN = 1.0, 100  # what a query may take, and what a page shows
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """What is served, where, to whom."""
+
+    model: Model
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="The address to listen on; beyond this machine, a token is required."
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        typer.Option("--port", metavar="N", help="The port to listen on; 0 picks a free one.", min=0, max=65535),
+    ] = 8000
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="WORD",
+            envvar="NQG_TOKEN",
+            help="The token that clients must send; generated and printed if one is needed.",
+        ),
+    ] = None
+    allowed_hosts: Annotated[
+        list[str],
+        typer.Option(
+            "--allowed-host", metavar="NAME", help="Another host name that this server answers for; may be repeated."
+        ),
+    ] = field(default_factory=list)
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="FILE", help="Examples (.tsv, .jsonl): the page shows which rules they use."),
+    ] = None
+    database: DatabasePlace = None
+    digest: Annotated[
+        str | None,
+        typer.Option(
+            "--digest",
+            metavar="SHA256",
+            help="Serve the model only if this is its digest, as `nqg check-model` prints it.",
+        ),
+    ] = None
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            help="Processes that share the requests; from 2 on, dead ones are replaced.",
+            min=1,
+        ),
+    ] = 1
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="Add what is asked and answered to this file: see `nqg suggest`."),
+    ] = None
+    review: Annotated[
+        Path | None,
+        typer.Option(
+            "--review",
+            metavar="FILE",
+            help="Sentences of the log can be annotated on the page: add pairs to this file.",
+        ),
+    ] = None
+    device: Device = None
+
+
+@command(ServeOptions)
+def serve(options: ServeOptions) -> None:
+    """Serve a trained model: a web page to try it, and a JSON API.
+
+    Example: nqg serve models/mine --data train.tsv
+
+    The page is at http://127.0.0.1:8000, the description of the API at /docs.
+    Ctrl-C stops the server after it has answered pending requests; with several
+    workers, SIGHUP loads the model again. Beyond this machine, every request must
+    carry a token.
+    """
+    access = Access.for_host(options.host, options.token, options.allowed_hosts)
+    check_review(options)
+    check_digest(options.model, options.digest)
+    served = ServedModel(options, access, checked_device(options.device))
+    with bound_socket(options.host, options.port) as bound:  # at once: a port in use is an error before anything starts
+        if options.workers == 1:
+            run = prepared_server(served, bound)
+        else:
+            run = prepared_workers(served, bound, options.workers)
+        err.print(f"serving {options.model} at {address_of(bound)} (Ctrl-C stops)")
+        if options.token is None and access.token is not None:
+            typer.echo(f"token: {access.token}")  # on stdout: --quiet must not hide it
+        run()
+
+
+def prepared_server(served: ServedModel, bound: socket.socket) -> Callable[[], None]:
+    """What serves a model in this process; the model is loaded now."""
+    server = Server(served.service(), served.access, served.sentences(), bound)
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end, when this does no harm
+        signal.signal(number, lambda *_: server.stop())
+    return server.run
+
+
+def prepared_workers(served: ServedModel, bound: socket.socket, workers: int) -> Callable[[], None]:
+    """What serves a model in processes, which uvicorn replaces where they die and, at SIGHUP, one after the other."""
+    threads = max((os.cpu_count() or 1) // workers, 1)
+    supervisor = Multiprocess(server_config(Worker(served, threads), Limits(), workers), [bound])
+
+    def run() -> None:
+        supervisor.run()
+        if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+            raise typer.Exit(1)
+
+    return run
+
+
+def check_review(options: ServeOptions) -> None:
+    """Refuse a review without sentences, of a file that cannot be added to, or by people who were not chosen."""
+    if options.review is None:
+        return
+    if options.log is None:
+        raise SettingsError("--review takes its sentences from a log: give --log FILE, too")
+    addable_examples(options.review)
+    if not is_loopback(options.host) and options.token is None:
+        raise SettingsError("--review lets people write to a file: beyond this machine, choose the --token yourself")
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """What is served, and to whom."""
+
+    options: ServeOptions
+    access: Access
+    device: str | None
+
+    def service(self) -> Service:
+        """The model in service, loaded now."""
+        options = self.options
+        check_digest(options.model, options.digest)
+        database = None
+        if options.database:
+            database = Database.open(options.database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS_SHOWN)
+        service = Service.load(options.model, self.device, database, options.log, options.review)
+        check_digest(options.model, options.digest)  # what was loaded was whole, and the index is still the same
+        return service
+
+    def sentences(self) -> list[str]:
+        """The examples for the page."""
+        if self.options.data is None:
+            return []
+        return [example.source for example in read_examples(self.options.data)]
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Makes the application of one of several workers, in its process."""
+
+    served: ServedModel
+    threads: int  # of torch
+
+    def __call__(self) -> FastAPI:
+        Thread(target=_end_with_parent, daemon=True).start()
+        torch.set_num_threads(self.threads)
+        try:
+            return create_app(self.served.service(), self.served.access, self.served.sentences())
+        except NqgError as error:
+            err.print(f"no new worker: {error}")
+            sys.exit(STARTUP_FAILURE)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

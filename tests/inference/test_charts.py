@@ -1,0 +1,83 @@
+"""The charts of a batch: each sentence is charted once, and pruned afterwards as if it were pruned at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqg.data.example import Example
+from nqg.grammar import chart as chart_module
+from nqg.grammar.chart import charts
+from nqg.grammar.grammar import Grammar
+from nqg.inference import charts as charts_module
+from nqg.inference import parser as parser_module
+from nqg.inference.charts import BatchCharts
+from nqg.inference.decoding import DecodeOptions
+from nqg.inference.gaps import explained
+from nqg.inference.parser import Parser
+from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
+from nqg.pipeline.parser import fit_parser
+from nqg.types.target_grammar import TargetGrammar
+from strategies import grammars, sentences
+
+RULES = "walk ### WALK\njump ### JUMP\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 ; NT_2"
+LEGAL = "<s> ::= <v> | <v> ; <s>\n<v> ::= WALK | WALK WALK | JUMP"
+PAIRS = [Example("walk", "WALK"), Example("walk twice", "WALK WALK"), Example("walk and jump", "WALK ; JUMP")]
+ASKED = ["walk", "walk twice", "swim", "walk jump", "jump twice", "walk and", "jump and walk and jump", "", "walk swim"]
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    model = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1, longest=16))
+    training = TrainingSettings(steps=1, batch_size=2)
+    legal = TargetGrammar.parse(LEGAL)
+    grammar = Grammar.parse(RULES)
+    return fit_parser(grammar, PAIRS, target_grammar=legal, model=model, training=training, device="cpu")
+
+
+@given(grammars(), st.lists(sentences, min_size=1, max_size=4))
+def test_a_chart_that_is_pruned_afterwards_is_the_one_that_is_pruned_at_once(
+    grammar: Grammar, sources: Sequence[tuple[str, ...]]
+) -> None:
+    forests, expected = BatchCharts.of(grammar, sources).typed_forests, charts(grammar, sources)
+    for name in ("first_node", "starts", "ends", "first_hyperedge", "rules", "children"):
+        found, wanted = getattr(forests, name), getattr(expected, name)
+        assert found.dtype == wanted.dtype
+        assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("is_typed", [True, False])
+def test_each_sentence_is_charted_once_however_much_is_explained(
+    parser: Parser, is_typed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charted: Counter[tuple[str, ...]] = Counter()
+    original = chart_module.untyped_charts
+
+    def counted(grammar: Grammar, sources: Sequence[tuple[str, ...]], **options: object) -> object:
+        charted.update(tuple(source) for source in sources)
+        return original(grammar, sources, **options)  # type: ignore[arg-type]
+
+    for module in (chart_module, charts_module):
+        monkeypatch.setattr(module, "untyped_charts", counted)
+    options = DecodeOptions(readings=2, typed=is_typed, marginals=True, gaps=True)
+    answers = [explained(answer) for answer in parser.with_options(options).answers(ASKED)]
+    assert all(answer.explain() for answer in answers)
+    assert charted == Counter(tuple(sentence.split()) for sentence in ASKED)
+    reasons = {answer.source: answer.reason for answer in answers if not answer}
+    assert reasons["swim"] == "no derivation: no rule knows 'swim'"
+    assert reasons["walk jump"] == "no derivation: 'walk' and 'jump' are known, but not how to join them"
+    if is_typed:
+        assert reasons["jump twice"].startswith("illegal target: 'jump")
+
+
+def test_a_chart_that_is_too_large_to_be_explained_leaves_the_reason_as_it_is(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser_module, "MAX_EXPLAINED", 2)
+    reasons = [parser.parse(sentence).reason for sentence in ("walk swim", "walk jump walk")]
+    assert reasons == ["no derivation: no rule knows 'swim'", "no derivation"]

@@ -1,0 +1,28 @@
+"""The nouns are leaves: whoever needs an answer, a score or a split waits for neither PyTorch nor Numba."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = ("torch", "transformers", "numba")
+NOUNS = ("Example", "Split", "Answer", "System", "exact_match", "Scores", "score", "split", "audit")
+SPLIT_MODULES = ("tmcd", "audit", "compounds", "partition", "divergence")
+
+
+def loaded(*statements: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after statements."""
+    program = "\n".join(["import sys", *statements, "print(*sys.modules)"])
+    return set(
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+def test_nouns_load_neither_pytorch_nor_numba_nor_grammars() -> None:
+    modules = loaded(*(f"from nqg import {name}" for name in NOUNS))
+    assert not modules.intersection(HEAVY)
+    assert not [module for module in modules if module.startswith("nqg.grammar")]
+
+
+def test_splits_load_neither_pytorch_nor_numba_before_a_search() -> None:
+    assert not loaded(*(f"import nqg.splits.{module}" for module in SPLIT_MODULES)).intersection(HEAVY)
