@@ -29,10 +29,14 @@ LINES = 500
 
 def copying_model(folder: Path) -> Path:
     tiny = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
-    grammar = Grammar.parse("walk ### I_WALK\nrun ### I_RUN\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
+    grammar = Grammar.parse(
+        "walk ### I_WALK\nrun ### I_RUN\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
+    )
     examples = [Example("walk twice and run", "I_WALK I_WALK I_RUN")]
     training = TrainingSettings(steps=2, batch_size=1)
-    fit_parser(grammar, examples, model=tiny, training=training, device="cpu").save(folder / "model")
+    fit_parser(grammar, examples, model=tiny, training=training, device="cpu").save(
+        folder / "model"
+    )
     return folder / "model"
 
 
@@ -40,7 +44,9 @@ def asked(server: Running, path: str, message: dict[str, object] | None = None) 
     """The status of an answer and how many bytes it has."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
     body = None if message is None else json.dumps(message)
-    connection.request("GET" if body is None else "POST", path, body, {"Content-Type": "application/json"})
+    connection.request(
+        "GET" if body is None else "POST", path, body, {"Content-Type": "application/json"}
+    )
     answer = connection.getresponse()
     size = len(answer.read())
     connection.close()
@@ -56,7 +62,10 @@ def attack(server: Running, clients: int, seconds: float) -> None:
     def hostile(number: int) -> None:
         nonlocal most
         while time.monotonic() < until:
-            lines = ["walk" + " twice" * (10 + (number + at) % 15) + " and run" * (at % 3) for at in range(LINES)]
+            lines = [
+                "walk" + " twice" * (10 + (number + at) % 15) + " and run" * (at % 3)
+                for at in range(LINES)
+            ]
             try:
                 status, size = asked(server, "/api/batch", {"text": "\n".join(lines)})
                 statuses[str(status)] += 1
@@ -77,14 +86,19 @@ def attack(server: Running, clients: int, seconds: float) -> None:
         time.sleep(0.1)
     time.sleep(2)
     asked(server, "/api/parse", {"sentence": "walk twice"})
-    print(f"memory     idle {idle:.0f} MiB, peak {max(memory):.0f} MiB ({max(memory) / idle:.2f} times), ", end="")
+    print(
+        f"memory     idle {idle:.0f} MiB, peak {max(memory):.0f} MiB ({max(memory) / idle:.2f} times), ",
+        end="",
+    )
     print(f"afterwards {server.mebibytes():.0f} MiB")
     print(f"/health    {len(waits) - 1:,} asked, worst {1000 * max(waits):.0f} ms")
     print(f"batches    largest answer {most:,} bytes; statuses {dict(sorted(statuses.items()))}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=20)
     options = parser.parse_args()

@@ -48,15 +48,29 @@ def random_target_grammar(rng: random.Random) -> TargetGrammar:
 
 def accepts_its_language(grammar: TargetGrammar) -> bool:
     language = target_languages(grammar.productions, ALPHABET, longest=LONGEST)[grammar.start]
-    strings = (string for length in range(LONGEST + 1) for string in product(ALPHABET, repeat=length))
+    strings = (
+        string for length in range(LONGEST + 1) for string in product(ALPHABET, repeat=length)
+    )
     return {string for string in strings if grammar.accepts(string)} == language
 
 
 def random_grammar(rng: random.Random) -> Grammar:
     """Rules for three words, some of them twice, and a few that join or copy parts."""
-    words = [f"{word} ### {target}" for word in "abc" for target in rng.sample("XYZ", rng.randint(1, 2))]
-    shapes = ["NT_1 twice ### NT_1 NT_1", "NT_1 NT_2 ### NT_2 NT_1", "NT_1 NT_2 ### NT_1 NT_2", "a NT_1 ### NT_1 W"]
-    shapes += ["NT_1 and NT_2 ### NT_1 NT_2", "NT_1 and NT_2 ### NT_2 NT_1", "and NT_1 ### NT_1", "b c ### V"]
+    words = [
+        f"{word} ### {target}" for word in "abc" for target in rng.sample("XYZ", rng.randint(1, 2))
+    ]
+    shapes = [
+        "NT_1 twice ### NT_1 NT_1",
+        "NT_1 NT_2 ### NT_2 NT_1",
+        "NT_1 NT_2 ### NT_1 NT_2",
+        "a NT_1 ### NT_1 W",
+    ]
+    shapes += [
+        "NT_1 and NT_2 ### NT_1 NT_2",
+        "NT_1 and NT_2 ### NT_2 NT_1",
+        "and NT_1 ### NT_1",
+        "b c ### V",
+    ]
     rules = [*words, *rng.sample(shapes, rng.randint(1, 5))]
     return Grammar(tuple(map(Rule.parse, rules)))
 
@@ -71,19 +85,28 @@ def agrees(grammar: Grammar, rng: random.Random) -> bool:
     spans = {full.span(NodeId(node)): node for node in range(full.nodes)}
     numbers = {rule: number for number, rule in enumerate(grammar)}
     totals = {
-        derivation: sum(float(table[spans[each.span], numbers[each.rule]]) for each in derivation.hyperedges)
+        derivation: sum(
+            float(table[spans[each.span], numbers[each.rule]]) for each in derivation.hyperedges
+        )
         for derivation in found
     }
     scored = ScoredCharts(instantiate_slots(grammar, []), full, table[full.owners(), full.rules])
     (best,) = scored.best()
     everything = sum(map(math.exp, totals.values()))
-    share = sum(math.exp(total) for each, total in totals.items() if each.target == best.target) / everything
+    share = (
+        sum(math.exp(total) for each, total in totals.items() if each.target == best.target)
+        / everything
+    )
     is_best = math.isclose(totals[best], max(totals.values()))
-    return is_best and math.isclose(float(scored.probabilities([best.target])[0]), share, rel_tol=1e-9)
+    return is_best and math.isclose(
+        float(scored.probabilities([best.target])[0]), share, rel_tol=1e-9
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--grammars", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -94,7 +117,11 @@ def main() -> None:
             wrong += [] if accepts_its_language(legal) else [str(legal)]
         else:
             grammar = random_grammar(rng)
-            wrong += [] if all(agrees(grammar, rng) for _ in range(5)) else ["\n".join(map(str, grammar))]
+            wrong += (
+                []
+                if all(agrees(grammar, rng) for _ in range(5))
+                else ["\n".join(map(str, grammar))]
+            )
     print(f"{options.grammars:,} grammars, {len(wrong)} of them not as by brute force")
     for each in wrong[:3]:
         print(each)

@@ -69,15 +69,24 @@ def tasks() -> list[Task]:
 
 def batches(parser: Parser, sources: Sequence[Tokens]) -> list[Batch]:
     ordered = sorted(sources, key=len)
-    return [batch(parser, ordered[start : start + ENCODER_BATCH]) for start in range(0, len(ordered), ENCODER_BATCH)]
+    return [
+        batch(parser, ordered[start : start + ENCODER_BATCH])
+        for start in range(0, len(ordered), ENCODER_BATCH)
+    ]
 
 
 def batch(parser: Parser, sources: Sequence[Tokens]) -> Batch:
     every = charts(parser.grammar, sources)
-    derivable = [number for number in range(len(sources)) if every.first_node[number] < every.first_node[number + 1]]
+    derivable = [
+        number
+        for number in range(len(sources))
+        if every.first_node[number] < every.first_node[number + 1]
+    ]
     kept, full = [sources[number] for number in derivable], every.select(derivable)
     scored = parser.scored(instantiate_slots(parser.grammar, kept), parser.subwords(kept), full)
-    return Batch(list(sources), full, parser.subwords(kept), scored, [each.target for each in scored.best()])
+    return Batch(
+        list(sources), full, parser.subwords(kept), scored, [each.target for each in scored.best()]
+    )
 
 
 def stages(parser: Parser, parts: Sequence[Batch]) -> dict[str, Callable[[], object]]:
@@ -85,7 +94,8 @@ def stages(parser: Parser, parts: Sequence[Batch]) -> dict[str, Callable[[], obj
     return {
         "chart": lambda: [charts(parser.grammar, part.sources) for part in parts],
         "encoder": lambda: [
-            parser.scored(instantiate_slots(parser.grammar, part.sources), part.subwords, part.full) for part in parts
+            parser.scored(instantiate_slots(parser.grammar, part.sources), part.subwords, part.full)
+            for part in parts
         ],
         "search": lambda: [[each.target for each in part.scored.best()] for part in parts],
         "probabilities": lambda: [part.scored.probabilities(part.targets) for part in parts],
@@ -109,7 +119,12 @@ def measure(task: Task, encoder: str, device: str, grammars: Path, steps: int) -
     grammar = Grammar.read(grammars / f"{task.dataset}-{task.split}.rules.txt")
     training = TrainingSettings(steps=steps, batch_size=128, warm_up=min(steps, 10))
     parser = fit_parser(
-        grammar, train, target_grammar=task.legal, model=ModelSettings(encoder), training=training, device=device
+        grammar,
+        train,
+        target_grammar=task.legal,
+        model=ModelSettings(encoder),
+        training=training,
+        device=device,
     )
     seconds = clock_seconds if device == "cuda" else cpu_seconds
     sentences = [example.source for example in test[: task.sentences]]
@@ -121,11 +136,15 @@ def measure(task: Task, encoder: str, device: str, grammars: Path, steps: int) -
     ratio = task.published_ms / (1000 * whole)
     print(f"| {task.name} | {count:,} | {1000 * whole:.3f} | {1 / whole:,.0f} | ", end="")
     print(" | ".join(f"{share:.3f}" for share in shares.values()), end="")
-    print(f" | {task.published_ms:.0f} | {1000 / task.published_ms:.0f} | {ratio:,.0f} |", flush=True)
+    print(
+        f" | {task.published_ms:.0f} | {1000 / task.published_ms:.0f} | {ratio:,.0f} |", flush=True
+    )
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("encoder")
     arguments.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     arguments.add_argument("--grammars", type=Path, default=Path("../shared/reference"))

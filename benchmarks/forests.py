@@ -45,7 +45,10 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    for dataset, splits in (("scan", ("jump", "length")), ("geoquery", ("standard", "template", "length", "tmcd"))):
+    for dataset, splits in (
+        ("scan", ("jump", "length")),
+        ("geoquery", ("standard", "template", "length", "tmcd")),
+    ):
         loaded = load_dataset(dataset, mirror=SHARED / "data")
         for split in splits:
             grammar = Grammar.read(SHARED / "reference" / f"{dataset}-{split}.rules.txt")
@@ -58,9 +61,15 @@ def row(case: Case) -> str:
     forests = build_forests(case.grammar, case.examples)
     assert not forests.underivable()
     published = PUBLISHED.get(case.name)
-    ratio = f"{published / seconds:6.0f} x ({(published - START_UP) / seconds:.0f} x)" if published else ""
+    ratio = (
+        f"{published / seconds:6.0f} x ({(published - START_UP) / seconds:.0f} x)"
+        if published
+        else ""
+    )
     size = f"{forests.full.hyperedges:9,} {forests.goal.hyperedges:9,} {forests.nbytes / 1e6:6.1f}"
-    return f"{case.name:20} {len(case.examples):6} {len(case.grammar):6} {seconds:7.3f} {size} {ratio}"
+    return (
+        f"{case.name:20} {len(case.examples):6} {len(case.grammar):6} {seconds:7.3f} {size} {ratio}"
+    )
 
 
 def first_call_seconds() -> tuple[float, float]:
@@ -78,7 +87,10 @@ def _process_seconds(environment: dict[str, str]) -> float:
 
 def typed_row(case: Case) -> str:
     """Charts of all sources under the written grammar of FunQL, beside the untyped ones."""
-    typed, sources = case.grammar.typed_by(funql_target_grammar()), [each.source_tokens for each in case.examples]
+    typed, sources = (
+        case.grammar.typed_by(funql_target_grammar()),
+        [each.source_tokens for each in case.examples],
+    )
     start = time.process_time()
     kinds = len(typed.typing.types) if typed.typing else 0
     made = time.process_time() - start
@@ -94,9 +106,7 @@ def ambiguous_sentence(target_grammar: TargetGrammar | None = None) -> str:
     grammar = Grammar.parse("a ### x\nNT_1 NT_2 ### NT_1 NT_2").typed_by(target_grammar)
     seconds = cpu_seconds(lambda: charts(grammar, [("a",) * 200]))
     graph = charts(grammar, [("a",) * 200])
-    return (
-        f"200 tokens under NT_1 NT_2: {graph.hyperedges:,} applications, {graph.nbytes / 1e6:.0f} MB, {seconds:.2f} s"
-    )
+    return f"200 tokens under NT_1 NT_2: {graph.hyperedges:,} applications, {graph.nbytes / 1e6:.0f} MB, {seconds:.2f} s"
 
 
 def main() -> None:
@@ -104,7 +114,9 @@ def main() -> None:
     print(f"{'training set':20} {'pairs':>6} {'rules':>6} {'CPU s':>7} {sizes}   published / ours")
     for case in cases():
         print(row(case))
-    print("(full, goal: applications in the forests; in brackets the ratio with the published start-up left out)\n")
+    print(
+        "(full, goal: applications in the forests; in brackets the ratio with the published start-up left out)\n"
+    )
     header = f"{'charts, ms':>9} {'appl.':>9} {'MB':>6}"
     print(f"{'training set':20} {'types':>6} {'made, s':>7} {header}, and the same with types")
     for case in cases():
@@ -114,7 +126,9 @@ def main() -> None:
     print(ambiguous_sentence())
     print("with types,", ambiguous_sentence(TargetGrammar.parse("<list> ::= x | <list> x")))
     cold, warm = first_call_seconds()
-    print(f"first forest of a new process: {cold:.1f} s with kernels to compile, {warm:.1f} s with kernels on disk")
+    print(
+        f"first forest of a new process: {cold:.1f} s with kernels to compile, {warm:.1f} s with kernels on disk"
+    )
 
 
 if __name__ == "__main__":

@@ -41,7 +41,9 @@ os.environ["RUST_BACKTRACE"] = "0"  # tokenizers that panic are nothing special 
 def compiled_modules() -> list[str]:
     """Modules with functions that Numba compiles, which must stay as they are."""
     marks = ("kernel", "vectorised", "numba")
-    files = [path for path in SOURCE.rglob("*.py") if any(mark in path.read_text() for mark in marks)]
+    files = [
+        path for path in SOURCE.rglob("*.py") if any(mark in path.read_text() for mark in marks)
+    ]
     return [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files]
 
 
@@ -90,7 +92,9 @@ class Run:
     folder: Path
     rng: random.Random
     outcomes: Counter[str] = field(default_factory=Counter)
-    kinds: dict[str, bytes] = field(default_factory=dict)  # of refusals, each with the smallest case
+    kinds: dict[str, bytes] = field(
+        default_factory=dict
+    )  # of refusals, each with the smallest case
     slowest: float = 0.0
     cpu: float = 0.0  # seconds of this process before the first case
 
@@ -178,7 +182,12 @@ def run_guided(run: Run, cases: int, until: float) -> None:
     seeds.mkdir()
     for number, seed in enumerate((*run.reader.seeds(), *run.stored)):
         (seeds / str(number)).write_bytes(seed)
-    options = ["-max_len=65536", "-rss_limit_mb=0", "-verbosity=0", f"-seed={run.rng.randrange(1, 2**31)}"]
+    options = [
+        "-max_len=65536",
+        "-rss_limit_mb=0",
+        "-verbosity=0",
+        f"-seed={run.rng.randrange(1, 2**31)}",
+    ]
     atheris.Setup([sys.argv[0], *options, str(seeds)], both)
     atheris.Fuzz()
 
@@ -233,16 +242,27 @@ def _limit_memory() -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--reader", choices=sorted(ALL), action="append", help="default: all, one after the other")
+    parser.add_argument(
+        "--reader", choices=sorted(ALL), action="append", help="default: all, one after the other"
+    )
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument(
-        "--seconds", type=float, default=float("inf"), help="that a reader may take, then it is stopped"
+        "--seconds",
+        type=float,
+        default=float("inf"),
+        help="that a reader may take, then it is stopped",
     )
-    parser.add_argument("--processes", type=int, default=1, metavar="N", help="readers that run at a time")
-    parser.add_argument("--counts", type=Path, metavar="FILE", help="write what came of each reader as JSON")
+    parser.add_argument(
+        "--processes", type=int, default=1, metavar="N", help="readers that run at a time"
+    )
+    parser.add_argument(
+        "--counts", type=Path, metavar="FILE", help="write what came of each reader as JSON"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plain", action="store_true", help="at random, without atheris")
-    parser.add_argument("--keep", type=int, default=0, metavar="N", help="with --plain: store up to N refused cases")
+    parser.add_argument(
+        "--keep", type=int, default=0, metavar="N", help="with --plain: store up to N refused cases"
+    )
     parser.add_argument("--list", action="store_true", help="name the readers and stop")
     asked = parser.parse_args()
     if asked.list:
@@ -251,7 +271,9 @@ def main() -> int:
     if not asked.plain and not HAS_ATHERIS:
         print("atheris is not installed: all cases are random", file=sys.stderr)
         asked.plain = True
-    return int(max(each["exit code"] for each in run_all(asked.reader or sorted(ALL), asked).values()))
+    return int(
+        max(each["exit code"] for each in run_all(asked.reader or sorted(ALL), asked).values())
+    )
 
 
 if __name__ == "__main__":

@@ -132,7 +132,9 @@ class Measurement:
 
 def measured(case: Case, runs: int) -> Measurement:
     """Measure in this process, which should be a new one."""
-    induce([Example("a b", "x y"), Example("a", "x")], InductionSettings(factoring=True))  # loads the kernels
+    induce(
+        [Example("a b", "x y"), Example("a", "x")], InductionSettings(factoring=True)
+    )  # loads the kernels
     train, _ = case.parts()
     gc.freeze()  # the examples are no garbage: without this the collector walks over them in the measured time
     start_up, seconds = peak_megabytes(), []
@@ -144,22 +146,39 @@ def measured(case: Case, runs: int) -> Measurement:
         seconds.append(time.process_time() - start)
     peak, digest = peak_megabytes(), hashlib.sha256(str(grammar).encode()).hexdigest()
     quality = Quality.of(grammar, case)
-    return Measurement(min(seconds), start_up, peak, steps, induction.searched_rules, quality, digest)
+    return Measurement(
+        min(seconds), start_up, peak, steps, induction.searched_rules, quality, digest
+    )
 
 
 @cache
-def measured_apart(case: Case, runs: int = 1, hash_seeds: tuple[int, ...] = HASH_SEEDS) -> Measurement:
+def measured_apart(
+    case: Case, runs: int = 1, hash_seeds: tuple[int, ...] = HASH_SEEDS
+) -> Measurement:
     """The quickest of some new processes with different hash seeds, which must all find the same grammar."""
     results = [_measured_in_process(case, runs, seed) for seed in hash_seeds]
-    assert len({result.digest for result in results}) == 1, f"{case.name}: the grammar depends on the hash seed"
+    assert len({result.digest for result in results}) == 1, (
+        f"{case.name}: the grammar depends on the hash seed"
+    )
     return min(results, key=lambda result: result.seconds)
 
 
 def _measured_in_process(case: Case, runs: int, hash_seed: int) -> Measurement:
     changes = [f"{name}={json.dumps(value)}" for name, value in case.changes]
-    command = [sys.executable, __file__, "--runs", str(runs), "--measure", case.dataset, case.split, *changes]
+    command = [
+        sys.executable,
+        __file__,
+        "--runs",
+        str(runs),
+        "--measure",
+        case.dataset,
+        case.split,
+        *changes,
+    ]
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-    output = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout
+    output = subprocess.run(
+        command, check=True, env=environment, stdout=subprocess.PIPE, text=True
+    ).stdout
     fields = json.loads(output)
     return Measurement(**{**fields, "quality": Quality(**fields["quality"])})
 
@@ -175,7 +194,9 @@ def published_table() -> Iterator[str]:
         case = Case(dataset, split)
         found = measured_apart(case, runs=3)
         published = f"{least:,}-{most:,}" if least < most else f"{least:,}"
-        ratio = f"{least / found.seconds:.0f}" + (f"-{most / found.seconds:.0f}" if least < most else "")
+        ratio = f"{least / found.seconds:.0f}" + (
+            f"-{most / found.seconds:.0f}" if least < most else ""
+        )
         cost = f"{found.seconds:.2f} | {published} | {ratio} | {found.peak_megabytes:.0f}"
         yield f"| {case.name} | {cost} | {found.quality} |"
         reference = SHARED / "reference" / f"{dataset}-{split}.rules.txt"
@@ -201,7 +222,15 @@ def everything_table() -> Iterator[str]:
 
 
 def growth_table(plot: Path | None) -> Iterator[str]:
-    yield from heading("examples searched", "CPU s", "CPU ms an example", "peak MB", "of it start-up", "steps", "rules")
+    yield from heading(
+        "examples searched",
+        "CPU s",
+        "CPU ms an example",
+        "peak MB",
+        "of it start-up",
+        "steps",
+        "rules",
+    )
     curves: dict[str, list[tuple[int, Measurement]]] = {}
     for (dataset, split), sizes in GROWTH.items():
         for size in sizes:
@@ -246,11 +275,17 @@ def _case(words: Sequence[str]) -> Case:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--only", choices=TABLES, help="print one table")
     options.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth")
-    options.add_argument("--measure", nargs="+", metavar="WORD", help="DATASET SPLIT setting=value …: measure here")
-    options.add_argument("--runs", type=int, default=1, help="inductions of --measure, of which the quickest counts")
+    options.add_argument(
+        "--measure", nargs="+", metavar="WORD", help="DATASET SPLIT setting=value …: measure here"
+    )
+    options.add_argument(
+        "--runs", type=int, default=1, help="inductions of --measure, of which the quickest counts"
+    )
     chosen = options.parse_args()
     if chosen.measure:
         print(json.dumps(asdict(measured(_case(chosen.measure), chosen.runs))))

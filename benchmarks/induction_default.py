@@ -43,7 +43,9 @@ from nqg.splits.partition import split
 from nqg.types.target_grammar import TargetGrammar
 from timing import peak_megabytes
 
-MIRROR = Path(os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"))
+MIRROR = Path(
+    os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
 PART_SIZE = 1000
 SPLITS = (
     *("jump", "turn-left", "length", "mcd1", "mcd2", "mcd3"),
@@ -68,17 +70,26 @@ class Induced:
         start = time.process_time()
         settings = chosen_settings(train, types)
         middle = time.process_time()
-        return cls(induce(train, settings, target_grammar=types), types, middle - start, time.process_time() - middle)
+        return cls(
+            induce(train, settings, target_grammar=types),
+            types,
+            middle - start,
+            time.process_time() - middle,
+        )
 
     def derivable(self, examples: Sequence[Example]) -> float:
         """The percentage of examples with a well-typed derivation."""
         typed = self.grammar.typed_by(self.types)
-        parts = (examples[first : first + PART_SIZE] for first in range(0, len(examples), PART_SIZE))
+        parts = (
+            examples[first : first + PART_SIZE] for first in range(0, len(examples), PART_SIZE)
+        )
         return 100 - 100 * sum(len(underivable(typed, part)) for part in parts) / len(examples)
 
     def parser(self, train: Sequence[Example], steps: int) -> Parser:
         training = TrainingSettings(steps=steps, batch_size=128, warm_up=min(32, steps // 4))
-        return fit_parser(self.grammar, train, target_grammar=self.types, training=training, device="cpu")
+        return fit_parser(
+            self.grammar, train, target_grammar=self.types, training=training, device="cpu"
+        )
 
 
 def scan(splits: Sequence[str]) -> None:
@@ -89,7 +100,10 @@ def scan(splits: Sequence[str]) -> None:
         parser = found.parser(train, 128)
         trained = time.process_time() - start
         answers = list(parser.answers(example.source for example in test))
-        right = sum(exact_match(answer.target, each.target) for answer, each in zip(answers, test, strict=True))
+        right = sum(
+            exact_match(answer.target, each.target)
+            for answer, each in zip(answers, test, strict=True)
+        )
         seconds = f"{found.choosing:.1f} | {found.searching:.1f} | {trained:.1f}"
         shares = f"{found.derivable(test):.1f} | {100 * right / len(test):.2f}"
         print(f"| {name} | {len(found.grammar)} | {seconds} | {shares} |", flush=True)
@@ -104,7 +118,9 @@ def cogs_examples(name: str) -> list[Example]:
 def cogs(steps: int = 256) -> None:
     train, gen = cogs_examples("train"), cogs_examples("gen")
     found = Induced.of(train)
-    print(f"{len(found.grammar)} rules, {found.choosing:.0f} + {found.searching:.0f} s, {peak_megabytes():.0f} MB")
+    print(
+        f"{len(found.grammar)} rules, {found.choosing:.0f} + {found.searching:.0f} s, {peak_megabytes():.0f} MB"
+    )
     print(f"derivable: {found.derivable(gen):.2f} %", flush=True)
     parser = found.parser(train, steps)
     right, answered, everything = Counter[str](), Counter[str](), Counter[str]()
@@ -125,23 +141,36 @@ def geoquery(splits: Sequence[str]) -> None:
         train, test = load_dataset("geoquery", mirror=MIRROR).split(name)
         start = time.process_time()
         grammar = induce(train)
-        seconds, share = time.process_time() - start, 100 - 100 * len(underivable(grammar, test)) / len(test)
+        seconds, share = (
+            time.process_time() - start,
+            100 - 100 * len(underivable(grammar, test)) / len(test),
+        )
         print(f"| {name} | {len(grammar)} | {seconds:.1f} | {share:.1f} |", flush=True)
 
 
 def sizes(dataset: str, counts: Sequence[int], plot: Path | None) -> None:
     """Examples drawn at random, each time about twice as many, and what grammars of them derive of held-out ones."""
     if dataset == "cogs":
-        train, held_out = cogs_examples("train"), {name: cogs_examples(name) for name in ("gen", "test")}
+        train, held_out = (
+            cogs_examples("train"),
+            {name: cogs_examples(name) for name in ("gen", "test")},
+        )
     else:
-        train, test = load_dataset(dataset, mirror=MIRROR).split("length" if dataset == "scan" else "standard")
+        train, test = load_dataset(dataset, mirror=MIRROR).split(
+            "length" if dataset == "scan" else "standard"
+        )
         held_out = {"test": test}
     drawn = random.Random(0).sample(train, len(train))
     curve = []
-    for count in counts or [count for doublings in range(9) if (count := len(train) >> doublings) >= SMALLEST][::-1]:
+    for count in (
+        counts
+        or [count for doublings in range(9) if (count := len(train) >> doublings) >= SMALLEST][::-1]
+    ):
         found = Induced.of(drawn[:count])
         derivable = {name: found.derivable(examples) for name, examples in held_out.items()}
-        curve.append(Measured(count, len(found.grammar), found.choosing, found.searching, derivable))
+        curve.append(
+            Measured(count, len(found.grammar), found.choosing, found.searching, derivable)
+        )
         print(curve[-1], flush=True)
     if plot:
         write_picture(plot, lambda figure_class: figure_of(curve, figure_class))
@@ -162,7 +191,11 @@ def held_out_parts(train: Sequence[Example]) -> Iterator[tuple[str, list[Example
     yield "longest", by_length[:cut], by_length[cut:]
     for seed in range(TMCD_SPLITS):
         halves = split(train, "tmcd", test=0.5, seed=seed)
-        yield "tmcd", [train[number] for number in halves.train], [train[number] for number in halves.test]
+        yield (
+            "tmcd",
+            [train[number] for number in halves.train],
+            [train[number] for number in halves.test],
+        )
 
 
 def folds(changes: Mapping[str, Any]) -> None:
@@ -201,7 +234,10 @@ def figure_of(curve: Sequence[Measured], figure_class: Any) -> Any:
     """Seconds beside a line that grows like n log n, and derivable shares."""
     figure = figure_class(figsize=(8, 3.5), layout="constrained")
     cost, share = figure.subplots(1, 2)
-    counts, seconds = [each.examples for each in curve], [each.choosing + each.searching for each in curve]
+    counts, seconds = (
+        [each.examples for each in curve],
+        [each.choosing + each.searching for each in curve],
+    )
     unit = seconds[0] / (counts[0] * math.log(counts[0]))
     cost.plot(counts, seconds, marker="o", label="trials and search")
     cost.plot(counts, [each.searching for each in curve], marker="o", label="search")
@@ -230,7 +266,9 @@ def main() -> None:
         case ["sizes", dataset, *counts]:
             sizes(dataset, [*map(int, counts)], plot)
         case ["folds", *changes]:
-            folds({name: literal_eval(value) for name, value in (each.split("=") for each in changes)})
+            folds(
+                {name: literal_eval(value) for name, value in (each.split("=") for each in changes)}
+            )
         case _:
             raise SystemExit(__doc__)
 

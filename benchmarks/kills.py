@@ -24,7 +24,9 @@ from faults.works import works
 
 
 def differences(found: Results, expected: Results) -> list[str]:
-    return sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+    return sorted(
+        name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
+    )
 
 
 def torment(name: str, work: Work, kills: int, rng: random.Random, folder: Path) -> bool:
@@ -42,14 +44,17 @@ def torment(name: str, work: Work, kills: int, rng: random.Random, folder: Path)
             return False
     taken = time.perf_counter() - begun
     print(
-        f"{name}: {struck} kills in {rounds} runs, {len(expected)} files the same each time, {taken:.0f} s", flush=True
+        f"{name}: {struck} kills in {rounds} runs, {len(expected)} files the same each time, {taken:.0f} s",
+        flush=True,
     )
     return True
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--work", action="append", help="induce, split, prepare, train, reproduce; default: all")
+    parser.add_argument(
+        "--work", action="append", help="induce, split, prepare, train, reproduce; default: all"
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
@@ -59,7 +64,11 @@ def main() -> int:
         for name in asked.work or all_works:
             place = Path(folder) / name
             place.mkdir()
-            same.append(torment(name, all_works[name], asked.kills, random.Random(f"{name} {asked.seed}"), place))
+            same.append(
+                torment(
+                    name, all_works[name], asked.kills, random.Random(f"{name} {asked.seed}"), place
+                )
+            )
     return 0 if all(same) else 1
 
 

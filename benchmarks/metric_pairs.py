@@ -27,7 +27,9 @@ from nqg.sql.schema import Schema
 
 Change = Callable[[str, random.Random], str | None]  # None where it does not apply
 NESTED = re.compile(r"(?i)\b(intersect|union|except)\b|\(\s*select\b")
-SKIPPED = re.compile(r"(?i)[<>=]\s*[a-z]\w*\.\w+\s+or\b")  # the metric reads nothing between such a column and an `and`
+SKIPPED = re.compile(
+    r"(?i)[<>=]\s*[a-z]\w*\.\w+\s+or\b"
+)  # the metric reads nothing between such a column and an `and`
 
 
 def outside(sql: str, change: Callable[[str], str]) -> str:
@@ -37,15 +39,21 @@ def outside(sql: str, change: Callable[[str], str]) -> str:
 
 
 def another_case(sql: str, rng: random.Random) -> str:
-    return outside(sql, lambda part: "".join(rng.choice((each.lower(), each.upper())) for each in part))
+    return outside(
+        sql, lambda part: "".join(rng.choice((each.lower(), each.upper())) for each in part)
+    )
 
 
 def more_space(sql: str, rng: random.Random) -> str:
-    return outside(sql, lambda part: re.sub(r"\s+", lambda _: rng.choice((" ", "  ", "\n", "\t ")), part))
+    return outside(
+        sql, lambda part: re.sub(r"\s+", lambda _: rng.choice((" ", "  ", "\n", "\t ")), part)
+    )
 
 
 def other_values(sql: str, rng: random.Random) -> str | None:
-    changed = re.sub(r"\"[^\"]*\"|'[^']*'", lambda _: f'"{rng.choice("Aß漢 x")}{rng.randint(0, 99)}"', sql)
+    changed = re.sub(
+        r"\"[^\"]*\"|'[^']*'", lambda _: f'"{rng.choice("Aß漢 x")}{rng.randint(0, 99)}"', sql
+    )
     return changed if changed != sql else None
 
 
@@ -67,11 +75,15 @@ def items_turned(sql: str, rng: random.Random) -> str | None:
 
 def with_or_without_distinct(sql: str, rng: random.Random) -> str:
     match = re.match(r"(?i)select\s+distinct\b", sql)
-    return f"SELECT {sql[match.end() :]}" if match else re.sub(r"(?i)^select", "SELECT DISTINCT", sql)
+    return (
+        f"SELECT {sql[match.end() :]}" if match else re.sub(r"(?i)^select", "SELECT DISTINCT", sql)
+    )
 
 
 def brackets_and_semicolon(sql: str, rng: random.Random) -> str:
-    return rng.choice((f"{sql.rstrip('; ')} ;", f"( {sql.rstrip('; ')} )", f"{sql.rstrip('; ')} ; ;"))
+    return rng.choice(
+        (f"{sql.rstrip('; ')} ;", f"( {sql.rstrip('; ')} )", f"{sql.rstrip('; ')} ; ;")
+    )
 
 
 def swapped(pattern: str, words: dict[str, str], after: str = "^") -> Change:
@@ -79,7 +91,9 @@ def swapped(pattern: str, words: dict[str, str], after: str = "^") -> Change:
 
     def change(sql: str, rng: random.Random) -> str | None:
         begin = re.search(after, sql, flags=re.IGNORECASE)
-        places = list(re.finditer(pattern, sql[begin.end() :], flags=re.IGNORECASE)) if begin else []
+        places = (
+            list(re.finditer(pattern, sql[begin.end() :], flags=re.IGNORECASE)) if begin else []
+        )
         if not begin or not places or '"' in sql or "'" in sql:
             return None
         at = re.compile(pattern, re.IGNORECASE).match(sql, begin.end() + places[-1].start())
@@ -90,12 +104,16 @@ def swapped(pattern: str, words: dict[str, str], after: str = "^") -> Change:
 
 
 def with_more(text: str, lacking: str) -> Change:
-    return lambda sql, _: f"{sql.rstrip('; ')} {text}" if not re.search(lacking, sql, flags=re.IGNORECASE) else None
+    return lambda sql, _: (
+        f"{sql.rstrip('; ')} {text}" if not re.search(lacking, sql, flags=re.IGNORECASE) else None
+    )
 
 
 def broken(sql: str, rng: random.Random) -> str:
     head = sql.rstrip("; ")
-    return rng.choice((f"{head} '", re.sub(r"(?i)^select", "SELECT nosuchcolumn ,", head), head[7:], "", "SELECT"))
+    return rng.choice(
+        (f"{head} '", re.sub(r"(?i)^select", "SELECT nosuchcolumn ,", head), head[7:], "", "SELECT")
+    )
 
 
 KEEP: dict[str, Change] = {
@@ -108,9 +126,13 @@ KEEP: dict[str, Change] = {
     "brackets": brackets_and_semicolon,
 }
 BREAK: dict[str, Change] = {
-    "aggregate": swapped(r"\b(max|min|sum|avg)\b(?=\s*\()", {"max": "min", "min": "max", "sum": "avg", "avg": "sum"}),
+    "aggregate": swapped(
+        r"\b(max|min|sum|avg)\b(?=\s*\()", {"max": "min", "min": "max", "sum": "avg", "avg": "sum"}
+    ),
     "direction": swapped(r"\b(asc|desc)\b", {"asc": "desc", "desc": "asc"}),
-    "comparison": swapped(r"(?<=\s)(<|>|!=)(?=\s)(?!\s*=)", {"<": ">", ">": "<", "!=": "<"}, r"\bwhere\b"),
+    "comparison": swapped(
+        r"(?<=\s)(<|>|!=)(?=\s)(?!\s*=)", {"<": ">", ">": "<", "!=": "<"}, r"\bwhere\b"
+    ),
     "a limit more": with_more("LIMIT 3", r"\blimit\b|\border\b"),
     "a second query": with_more(
         "UNION SELECT count(*) FROM sqlite_sequence_x", r"\b(union|intersect|except|limit|order)\b"
@@ -134,7 +156,9 @@ def verdicts(gold: str, schema: Schema, rng: random.Random) -> tuple[str, bool, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=44_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spider", type=Path, default=Path("../shared/data/spider"))
@@ -142,7 +166,11 @@ def main() -> None:
     schemas, rng = read_schemas(options.spider / "tables.json"), random.Random(options.seed)
     lines = map(json.loads, (options.spider / "match_verdicts.jsonl").read_text().splitlines())
     golds = sorted({(line["db_id"], line["gold"]) for line in lines if line["db_id"] in schemas})
-    golds = [(database, gold) for database, gold in golds if not NESTED.search(gold) and not SKIPPED.search(gold)]
+    golds = [
+        (database, gold)
+        for database, gold in golds
+        if not NESTED.search(gold) and not SKIPPED.search(gold)
+    ]
     readable = []
     for database, gold in golds:
         try:
@@ -157,7 +185,9 @@ def main() -> None:
         counts[expected] += 1
         if found != expected:
             wrong.append((names, gold))
-    print(f"{options.pairs:,} pairs from {len(readable):,} queries, {counts[True]:,} of which should match")
+    print(
+        f"{options.pairs:,} pairs from {len(readable):,} queries, {counts[True]:,} of which should match"
+    )
     print(f"{len(wrong):,} verdicts are not as the definition says")
     for names, gold in wrong[:10]:
         print(f"  {names}: {gold}")

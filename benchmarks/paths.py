@@ -25,7 +25,10 @@ from nqg.data.example_files import read_examples
 PROJECT = Path(__file__).parents[1]
 PAGE = PROJECT / "docs" / "architecture.md"
 SOURCE = str(Path(nqg.__file__).parent)
-SENTENCES = ("could you turn off the lamp in the attic at midnight", "sing a song to the lamp")  # the second is unknown
+SENTENCES = (
+    "could you turn off the lamp in the attic at midnight",
+    "sing a song to the lamp",
+)  # the second is unknown
 STAGES = (
     "data",
     "text",
@@ -96,7 +99,9 @@ def drawing(title: str, modules: list[str]) -> str:
         lines = [f'<text x="{x + 10}" y="{y + 19}" class="stage">{escape(stage)}</text>']
         for line, module in enumerate(names, start=1):
             name = module.rpartition("/")[2]
-            lines.append(f'<text x="{x + 10}" y="{y + 19 + line * LINE_HEIGHT}">{order[module]}. {escape(name)}</text>')
+            lines.append(
+                f'<text x="{x + 10}" y="{y + 19 + line * LINE_HEIGHT}">{order[module]}. {escape(name)}</text>'
+            )
         box = f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{height}" rx="5"/>'
         boxes.append(box + "".join(lines))
         x += BOX_WIDTH + GAP
@@ -106,14 +111,19 @@ def drawing(title: str, modules: list[str]) -> str:
         "rect{fill:#f4f6fa;stroke:#8899bb}"
     )
     heading = f'<text x="0" y="16" class="title">{escape(title)}</text>'
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom}" width="{width}">'
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom}" width="{width}">'
+    )
     return f"{opening}<style>{style}</style>{heading}{''.join(boxes)}</svg>\n"
 
 
 def page_block(paths: dict[str, list[str]]) -> str:
     """What the page says about the paths, between its two marks."""
     lines = [BEGIN]
-    for name, what in (("train", "A training pair in `nqg.train`"), ("parse", "A sentence in `parser.parse`")):
+    for name, what in (
+        ("train", "A training pair in `nqg.train`"),
+        ("parse", "A sentence in `parser.parse`"),
+    ):
         modules = paths[name]
         lines.append(f"{what} passes {len(modules)} modules in {len(by_stage(modules))} folders:\n")
         lines.append(f"![the modules that it passes, by folder](images/path-{name}.svg)\n")
@@ -136,7 +146,9 @@ def main() -> None:
     if "--write" in sys.argv:
         titles = {"train": "A training pair in nqg.train", "parse": "A sentence in parser.parse"}
         for name, modules in paths.items():
-            (PROJECT / "docs" / "images" / f"path-{name}.svg").write_text(drawing(titles[name], modules))
+            (PROJECT / "docs" / "images" / f"path-{name}.svg").write_text(
+                drawing(titles[name], modules)
+            )
         text = PAGE.read_text()
         before, _, rest = text.partition(BEGIN)
         after = rest.partition(END)[2]

@@ -32,11 +32,17 @@ Fold = tuple[str, Grammar, Sequence[Example], Sequence[Example]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mirror", type=Path, help="folder of the datasets; without it they are downloaded")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--mirror", type=Path, help="folder of the datasets; without it they are downloaded"
+    )
     parser.add_argument("--count", type=int, default=20_000, help="pairs to draw")
     asked = parser.parse_args()
-    print(f"{'fold':<34}{'pairs':>7}{'draws a second':>16}{'legal':>8}   perplexity for shares explored of {SHARES}")
+    print(
+        f"{'fold':<34}{'pairs':>7}{'draws a second':>16}{'legal':>8}   perplexity for shares explored of {SHARES}"
+    )
     for name, grammar, train, held_out in folds(asked.mirror):
         sampler = GrammarSampler(grammar, train)
         begin = time.process_time()
@@ -44,10 +50,17 @@ def main() -> None:
         seconds = time.process_time() - begin
         draws = asked.count * (DRAWS if len(pairs) < asked.count else 1)
         assert grammar.target_grammar
-        legal = sum(grammar.target_grammar.accepts(pair.target_tokens) for pair in pairs) / len(pairs)
-        fits = [GrammarSampler(grammar, train, SamplingSettings(explore=share)).fit(held_out) for share in SHARES]
+        legal = sum(grammar.target_grammar.accepts(pair.target_tokens) for pair in pairs) / len(
+            pairs
+        )
+        fits = [
+            GrammarSampler(grammar, train, SamplingSettings(explore=share)).fit(held_out)
+            for share in SHARES
+        ]
         told = "  ".join(f"{fit.perplexity:.3f}" for fit in fits)
-        print(f"{name:<34}{len(pairs):>7,}{draws / seconds:>16,.0f}{legal:>8.1%}   {told}", flush=True)
+        print(
+            f"{name:<34}{len(pairs):>7,}{draws / seconds:>16,.0f}{legal:>8.1%}   {told}", flush=True
+        )
 
 
 def folds(mirror: Path | None) -> Iterator[Fold]:
@@ -60,7 +73,12 @@ def folds(mirror: Path | None) -> Iterator[Fold]:
     train = [example for example in known if "opposite right" not in example.source]
     types = infer_target_grammar(example.target_tokens for example in train)
     grammar = induce(train, chosen_settings(train, types), target_grammar=types).typed_by(types)
-    yield "SCAN without opposite right", grammar, train, [each for each in known if "opposite right" in each.source]
+    yield (
+        "SCAN without opposite right",
+        grammar,
+        train,
+        [each for each in known if "opposite right" in each.source],
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,10 @@ from timing import peak_megabytes
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SIMPLE = 102  # commands of SCAN without a conjunction; they come first
-CONJUNCTIONS = (("and", False), ("after", True))  # the word, and whether what stands behind it comes first
+CONJUNCTIONS = (
+    ("and", False),
+    ("after", True),
+)  # the word, and whether what stands behind it comes first
 STEPS = 8
 
 
@@ -38,14 +41,18 @@ def scan_like(count: int, seed: int = 0) -> Iterator[Example]:
     rng, commands = random.Random(seed), scan_examples()
     simple, compound = commands[:SIMPLE], commands[SIMPLE:]
     drawn = rng.sample(compound, min(count // 5, len(compound)))
-    deeper = rng.sample(range(len(compound) * SIMPLE * len(CONJUNCTIONS)), count - SIMPLE - len(drawn))
+    deeper = rng.sample(
+        range(len(compound) * SIMPLE * len(CONJUNCTIONS)), count - SIMPLE - len(drawn)
+    )
     order = rng.sample(range(count), count)
     for number in order:
         if number < SIMPLE + len(drawn):
             yield simple[number] if number < SIMPLE else drawn[number - SIMPLE]
         else:
             rest, conjunction = divmod(deeper[number - SIMPLE - len(drawn)], len(CONJUNCTIONS))
-            yield _joined(compound[rest // SIMPLE], *CONJUNCTIONS[conjunction], simple[rest % SIMPLE])
+            yield _joined(
+                compound[rest // SIMPLE], *CONJUNCTIONS[conjunction], simple[rest % SIMPLE]
+            )
 
 
 def _joined(first: Example, word: str, is_reversed: bool, second: Example) -> Example:
@@ -102,7 +109,9 @@ def induction(place: Place) -> dict[str, Any]:
     from nqg.induction.settings import InductionSettings
 
     settings = InductionSettings.named("scan").changed(stages=8)
-    induce([Example("jump", "J"), Example("jump twice", "J J")], settings)  # compiles, or loads, the kernels
+    induce(
+        [Example("jump", "J"), Example("jump twice", "J J")], settings
+    )  # compiles, or loads, the kernels
     grammars = []
     found = timed(lambda: grammars.append(induce(read_examples(place.corpus), settings)))
     grammars[0].write(place.grammar)
@@ -123,7 +132,9 @@ def training(place: Place) -> dict[str, Any]:
     forests = build_forests(grammar, examples)
     built = time.process_time() - begin
     settings = TrainingSettings(steps=STEPS + 1)
-    training = ParserTraining(grammar, examples, Parser, forests=forests, training=settings, device="cpu")
+    training = ParserTraining(
+        grammar, examples, Parser, forests=forests, training=settings, device="cpu"
+    )
     prepared = time.process_time() - begin
     steps = training.steps()
     next(steps)
@@ -145,7 +156,9 @@ def parsing(place: Place, workers: int) -> dict[str, Any]:
     if place.size < 8 * WINDOW:
         return {}  # too few for workers to be busy
     asked = (Sentence(example.source) for example in streamed_examples(place.corpus))
-    reports = Engine("local", workers).map(partial(measured_answering, place.model), in_chunks(asked, WINDOW))
+    reports = Engine("local", workers).map(
+        partial(measured_answering, place.model), in_chunks(asked, WINDOW)
+    )
     latest: dict[int, Report] = {}
     for report in islice(reports, workers):
         latest[report.worker] = report

@@ -38,7 +38,9 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - begun, result
 
 
-def trainer(model: Any, tokenizer: Any, pieces: list[SubwordPair], settings: FineTuningSettings, rate: float) -> Any:
+def trainer(
+    model: Any, tokenizer: Any, pieces: list[SubwordPair], settings: FineTuningSettings, rate: float
+) -> Any:
     rows = [{"input_ids": list(each.source), "labels": list(each.target)} for each in pieces]
     arguments = Seq2SeqTrainingArguments(
         output_dir=tempfile.mkdtemp(),
@@ -66,9 +68,14 @@ def plain_predictions(seq2seq: Seq2seq, sources: list[str], size: int) -> list[s
         batch = seq2seq.tokenizer(texts, padding=True, return_tensors="pt").to(seq2seq.device)
         inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
         ids = seq2seq.model.generate(
-            **inputs, do_sample=False, num_beams=seq2seq.settings.beams, max_new_tokens=seq2seq.settings.longest_target
+            **inputs,
+            do_sample=False,
+            num_beams=seq2seq.settings.beams,
+            max_new_tokens=seq2seq.settings.longest_target,
         )
-        answers += seq2seq.tokenizer.batch_decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        answers += seq2seq.tokenizer.batch_decode(
+            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
     return [seq2seq.spelling.read(answer) for answer in answers]
 
 
@@ -76,7 +83,10 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
     train, test = read_examples(asked.train), read_examples(asked.test)
     settings = Seq2seqSettings(model=asked.model, beams=asked.beams)
     training = FineTuningSettings(
-        steps=asked.steps, batch_size=asked.batch_size, optimizer=asked.optimizer, learning_rate=asked.rate
+        steps=asked.steps,
+        batch_size=asked.batch_size,
+        optimizer=asked.optimizer,
+        learning_rate=asked.rate,
     )
     fine_tuning = FineTuning(train, settings, training)
     objective: Any = fine_tuning.trainer.objective
@@ -84,12 +94,16 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
     subwords = sum(objective.sizes[number][0] for step in objective.batches() for number in step)
     seq2seq = fine_tuning.seq2seq
     sources = [example.source for example in test]
-    plain_predictions(seq2seq, sources[:8], 8)  # whoever is first would pay for what a GPU loads late
+    plain_predictions(
+        seq2seq, sources[:8], 8
+    )  # whoever is first would pay for what a GPU loads late
     predicting, answers = seconds(lambda: seq2seq.predict(sources))
     plainly, plain = seconds(lambda: plain_predictions(seq2seq, sources, asked.batch_size))
     at_once, _ = seconds(lambda: plain_predictions(seq2seq, sources, len(sources)))
     model, tokenizer = load_pretrained(asked.model)
-    rival = trainer(model, tokenizer, list(objective.corpus.examples), training, fine_tuning.trainer.rate.peak)
+    rival = trainer(
+        model, tokenizer, list(objective.corpus.examples), training, fine_tuning.trainer.rate.peak
+    )
     theirs, outcome = seconds(rival.train)
     mean_subwords = sum(size[0] for size in objective.sizes) / len(objective.sizes)
     their_subwords = mean_subwords * len(train) * float(outcome.metrics["epoch"])
@@ -111,12 +125,15 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
             "predictions_per_s": len(sources) / plainly,
             "predictions_per_s_in_one_batch": len(sources) / at_once,
         },
-        "equal_predictions": sum(one == other for one, other in zip(answers, plain, strict=True)) / len(sources),
+        "equal_predictions": sum(one == other for one, other in zip(answers, plain, strict=True))
+        / len(sources),
     }
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("train", type=Path)
     arguments.add_argument("test", type=Path)
     arguments.add_argument("--model", required=True)

@@ -57,13 +57,22 @@ class Running:
 def mebibytes(pid: int) -> float:
     """The memory that a process has; none where it has ended."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+        return (
+            int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+        )
     except OSError:
         return 0.0
 
 
 def started(model: Path, *options: str) -> Running:
-    command = [str(Path(sys.executable).parent / "nqg"), "serve", str(model), "--port", "0", *options]
+    command = [
+        str(Path(sys.executable).parent / "nqg"),
+        "serve",
+        str(model),
+        "--port",
+        "0",
+        *options,
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
@@ -92,7 +101,9 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, float, bytes]:
     return int(head.split()[1]), float(wait[0]) if wait else 0.0, body
 
 
-async def client(server: Running, requests: itertools.cycle[bytes], until: float, tally: Tally) -> None:
+async def client(
+    server: Running, requests: itertools.cycle[bytes], until: float, tally: Tally
+) -> None:
     reader, writer = await asyncio.open_connection(server.host, server.port)
     while time.monotonic() < until:
         begin = time.monotonic()
@@ -116,13 +127,19 @@ async def watch(server: Running, until: float, tally: Tally) -> None:
         await asyncio.sleep(1)
         tally.memory.append(server.mebibytes())
         if second % 10 == 0:
-            print(f"{second:5} s  {len(tally.latencies):8,} answers  {tally.memory[-1]:7.0f} MiB", flush=True)
+            print(
+                f"{second:5} s  {len(tally.latencies):8,} answers  {tally.memory[-1]:7.0f} MiB",
+                flush=True,
+            )
 
 
 async def load(server: Running, sentences: list[str], options: argparse.Namespace) -> Tally:
     tally = Tally()
     requests = itertools.cycle(
-        [request("/api/parse", {"sentence": sentence, "readings": options.readings}) for sentence in sentences]
+        [
+            request("/api/parse", {"sentence": sentence, "readings": options.readings})
+            for sentence in sentences
+        ]
     )
     until = time.monotonic() + options.seconds
     clients = [client(server, requests, until, tally) for _ in range(options.clients)]
@@ -136,19 +153,29 @@ def report(tally: Tally, seconds: float) -> None:
     ordered = sorted(tally.latencies)
     p50, p99 = statistics.median(ordered), ordered[int(0.99 * len(ordered))]
     print(f"throughput {len(ordered) / seconds:.0f} answers/s")
-    print(f"latency    p50 {1000 * p50:.0f} ms   p99 {1000 * p99:.0f} ms   worst {1000 * ordered[-1]:.0f} ms")
-    print(f"CPU        {1000 * tally.cpu_seconds / len(ordered):.2f} ms of the server's processor time an answer")
+    print(
+        f"latency    p50 {1000 * p50:.0f} ms   p99 {1000 * p99:.0f} ms   worst {1000 * ordered[-1]:.0f} ms"
+    )
+    print(
+        f"CPU        {1000 * tally.cpu_seconds / len(ordered):.2f} ms of the server's processor time an answer"
+    )
     print(f"statuses   {dict(sorted(tally.statuses.items()))}")
     third = len(tally.memory) // 3
-    print(f"memory     peak {max(tally.memory):.0f} MiB; median of each third of the time: ", end="")
+    print(
+        f"memory     peak {max(tally.memory):.0f} MiB; median of each third of the time: ", end=""
+    )
     thirds = (tally.memory[:third], tally.memory[third : 2 * third], tally.memory[2 * third :])
     print(", ".join(f"{statistics.median(part):.0f}" for part in thirds if part))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
-    parser.add_argument("examples", type=Path, help="a .tsv or .jsonl file; its sentences are asked in turn")
+    parser.add_argument(
+        "examples", type=Path, help="a .tsv or .jsonl file; its sentences are asked in turn"
+    )
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--readings", type=int, default=0)
@@ -157,10 +184,14 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     server = started(options.model)
     try:
-        tally = asyncio.run(load(server, [each.source for each in read_examples(options.examples)], options))
+        tally = asyncio.run(
+            load(server, [each.source for each in read_examples(options.examples)], options)
+        )
     finally:
         server.process.send_signal(signal.SIGTERM)
-    print(f"exit code  {server.process.wait()} after SIGTERM, {os.cpu_count()} cores shared by server and clients")
+    print(
+        f"exit code  {server.process.wait()} after SIGTERM, {os.cpu_count()} cores shared by server and clients"
+    )
     report(tally, options.seconds)
 
 

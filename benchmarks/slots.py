@@ -44,7 +44,9 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def microseconds(work: Callable[[TokenizedSentence], object], sentences: Sequence[TokenizedSentence]) -> float:
+def microseconds(
+    work: Callable[[TokenizedSentence], object], sentences: Sequence[TokenizedSentence]
+) -> float:
     taken = min(seconds(lambda: [work(sentence) for sentence in sentences]) for _ in range(REPEATS))
     return taken / len(sentences) * 1e6
 
@@ -56,7 +58,10 @@ def peak_gigabytes() -> float:
 def random_names(count: int, rng: random.Random) -> list[str]:
     names: dict[str, None] = {}
     while len(names) < count:
-        words = ["".join(rng.choices(SYLLABLES, k=rng.randint(2, 3))).title() for _ in range(rng.randint(1, 4))]
+        words = [
+            "".join(rng.choices(SYLLABLES, k=rng.randint(2, 3))).title()
+            for _ in range(rng.randint(1, 4))
+        ]
         names[" ".join(words)] = None
     return list(names)
 
@@ -116,8 +121,13 @@ def report_rules(language: str, sentences: Sequence[TokenizedSentence]) -> None:
     known = frozenset(word for example in examples for word in example.source_tokens)
     values_only = tuple(slot for slot in text.slots.slots if slot.kind != "text")
     without = replace(grammar, slots=replace(text.slots, slots=values_only))
-    for label, groups in (("all at once", [sentences]), ("one at a time", [[each] for each in sentences])):
-        print(f"{language}, {len(text.slots.free_text)} slots of free text, {label}, µs a sentence:")
+    for label, groups in (
+        ("all at once", [sentences]),
+        ("one at a time", [[each] for each in sentences]),
+    ):
+        print(
+            f"{language}, {len(text.slots.free_text)} slots of free text, {label}, µs a sentence:"
+        )
         taken = [dict(stages(group, text, grammar, without, known)) for group in groups]
         for name in taken[0]:
             print(f"  {name}  {sum(each[name] for each in taken) / len(taken):.0f}")
@@ -144,7 +154,10 @@ def stages(
 
     yield "words", each(lambda: [text.tokenized(sentence.raw) for sentence in sentences])
     yield "values", each(lambda: mentions_of(grammar, sentences))
-    yield "values for the chart", each(lambda: instantiate_slots(grammar, sentences, mentions).encoded)
+    yield (
+        "values for the chart",
+        each(lambda: instantiate_slots(grammar, sentences, mentions).encoded),
+    )
     yield "view of the encoder", each(lambda: encoder_tokens(grammar, sentences, mentions, known))
     yield "values for the probability", each(lambda: own.with_meanings(full, targets))
     yield "chart", each(lambda: charts(own, sources))
@@ -152,7 +165,9 @@ def stages(
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--names", type=int, default=1_000_000)
     report_names(parser.parse_args().names)
     for each in ("en", "de"):

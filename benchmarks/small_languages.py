@@ -39,27 +39,41 @@ def order(rng: random.Random) -> Example:
     def item() -> tuple[str, str]:
         count, number = rng.choice([("a", 1), ("two", 2), ("three", 3), ("4", 4)])
         name = rng.choice(["coffee", "tea", "bagel", "muffin", "sandwich", "juice"])
-        size, extra = rng.choice(["small", "large", "", ""]), rng.choice(["milk", "oat milk", "honey", "", "", ""])
-        words = " ".join(filter(None, [count, size, name + "s" * (number > 1)])) + f" with {extra}" * bool(extra)
-        keywords = f", size={size}" * bool(size) + f", extra={extra.replace(' ', '_')}" * bool(extra)
+        size, extra = (
+            rng.choice(["small", "large", "", ""]),
+            rng.choice(["milk", "oat milk", "honey", "", "", ""]),
+        )
+        words = " ".join(
+            filter(None, [count, size, name + "s" * (number > 1)])
+        ) + f" with {extra}" * bool(extra)
+        keywords = f", size={size}" * bool(size) + f", extra={extra.replace(' ', '_')}" * bool(
+            extra
+        )
         return words, f"item({name}, {number}{keywords})"
 
     items = [item() for _ in range(rng.choice([1, 1, 2]))]
     asked = " and ".join(words for words, _ in items)
     return Example(
-        f"{rng.choice(['Can I get', 'I want', 'Give me'])} {asked}", f"order({', '.join(p for _, p in items)})"
+        f"{rng.choice(['Can I get', 'I want', 'Give me'])} {asked}",
+        f"order({', '.join(p for _, p in items)})",
     )
 
 
 def home(rng: random.Random) -> Example:
-    device, name = rng.choice([("la luz", "luz"), ("la tele", "tele"), ("el ventilador", "ventilador")])
-    where, room = rng.choice([("de la cocina", "cocina"), ("del salón", "salon"), ("del baño", "bano")])
+    device, name = rng.choice(
+        [("la luz", "luz"), ("la tele", "tele"), ("el ventilador", "ventilador")]
+    )
+    where, room = rng.choice(
+        [("de la cocina", "cocina"), ("del salón", "salon"), ("del baño", "bano")]
+    )
     verb, action = rng.choice([("Enciende", "on"), ("Apaga", "off"), ("Prende", "on")])
     number = rng.choice(["10", "15", "20", "25", "30", "40", "60", "75", "80"])
     return rng.choice(
         [
             Example(f"{verb} {device}", f"{action}({name})"),
-            Example(f"Por favor, {verb.lower()} {device} {where}", f"{action}({name}, room={room})"),
+            Example(
+                f"Por favor, {verb.lower()} {device} {where}", f"{action}({name}, room={room})"
+            ),
             Example(f"{verb} {device} {where} a las 7", f'at("7", {action}({name}, room={room}))'),
             Example(f"¿Funciona {device} {where}?", f"status({name}, room={room})"),
             Example(f"Pon {device} al {number} %", f"set({name}, {number})"),
@@ -70,7 +84,11 @@ def home(rng: random.Random) -> Example:
 
 def films(rng: random.Random) -> Example:
     roles = {"director": "directedBy", "writer": "writtenBy", "editor": "editedBy"}
-    verbs = {"directed": ("direct", "directed"), "wrote": ("write", "wrote"), "edited": ("edit", "edited")}
+    verbs = {
+        "directed": ("direct", "directed"),
+        "wrote": ("write", "wrote"),
+        "edited": ("edit", "edited"),
+    }
 
     def person(depth: int) -> tuple[str, str]:
         if depth == 0 or rng.random() < 0.4:
@@ -78,16 +96,24 @@ def films(rng: random.Random) -> Example:
             return name, name
         role, (words, program) = rng.choice(list(roles)), person(depth - 1)
         is_of = words.startswith("the") or rng.random() < 0.5
-        return (f"the {role} of {words}" if is_of else f"{words} 's {role}"), f"{roles[role]}({program})"
+        return (
+            f"the {role} of {words}" if is_of else f"{words} 's {role}"
+        ), f"{roles[role]}({program})"
 
     (one, first), (other, second) = person(2), person(2)
-    (verb, (base, name)), (verb_2, (_, name_2)) = rng.choice(list(verbs.items())), rng.choice(list(verbs.items()))
+    (verb, (base, name)), (verb_2, (_, name_2)) = (
+        rng.choice(list(verbs.items())),
+        rng.choice(list(verbs.items())),
+    )
     kind = rng.choice(["film", "actor", "company"])
     return rng.choice(
         [
             Example(f"Did {one} {base} {other}?", f"ASK WHERE {{ {first} {name} {second} }}"),
             Example(f"Who {verb} {one}?", f"SELECT ?x WHERE {{ ?x {name} {first} . ?x a person }}"),
-            Example(f"Which {kind} {verb} {one}?", f"SELECT ?x WHERE {{ ?x {name} {first} . ?x a {kind} }}"),
+            Example(
+                f"Which {kind} {verb} {one}?",
+                f"SELECT ?x WHERE {{ ?x {name} {first} . ?x a {kind} }}",
+            ),
             Example(
                 f"Which {kind} {verb} {one} and {verb_2} {other}?",
                 f"SELECT ?x WHERE {{ ?x {name} {first} . ?x {name_2} {second} . ?x a {kind} }}",
@@ -112,11 +138,15 @@ def songs(rng: random.Random) -> Example:
             Example(f"{polite}play {song}", f'play("{song}")'),
             Example(f"{polite}play {song} by {artist}", f'play("{song}", artist="{artist}")'),
             Example(
-                f"{polite}play {song} by {artist} in the {room}", f'play("{song}", artist="{artist}", room={room})'
+                f"{polite}play {song} by {artist} in the {room}",
+                f'play("{song}", artist="{artist}", room={room})',
             ),
             Example(f"{polite}add {song} to my {playlist} playlist", f'add("{song}", {playlist})'),
             Example(f"{polite}set the volume to {number}", f"volume({number})"),
-            Example(f"{polite}set the volume in the {room} to {number} percent", f"volume({number}, room={room})"),
+            Example(
+                f"{polite}set the volume in the {room} to {number} percent",
+                f"volume({number}, room={room})",
+            ),
         ]
     )
 
@@ -125,17 +155,37 @@ LANGUAGES = {
     "order": Language(
         order,
         150,
-        ("I want", "two", "Give me a small", "I don't want a coffee", "Can I get a tea without milk", "Give me milk"),
+        (
+            "I want",
+            "two",
+            "Give me a small",
+            "I don't want a coffee",
+            "Can I get a tea without milk",
+            "Give me milk",
+        ),
     ),
     "home": Language(
         home,
         100,
-        ("Apaga la cocina", "Pon la cocina al 20 %", "No apagues la luz", "La luz", "Apaga a las 7", "Pon la luz"),
+        (
+            "Apaga la cocina",
+            "Pon la cocina al 20 %",
+            "No apagues la luz",
+            "La luz",
+            "Apaga a las 7",
+            "Pon la luz",
+        ),
     ),
     "films": Language(
         films,
         300,
-        ("M0 's director", "Which director directed M0?", "Did M0?", "Who did M0 direct?", "Who directed?"),
+        (
+            "M0 's director",
+            "Which director directed M0?",
+            "Did M0?",
+            "Who did M0 direct?",
+            "Who directed?",
+        ),
         longest=9,
     ),
     "songs": Language(
@@ -155,21 +205,41 @@ LANGUAGES = {
 def measure(name: str, language: Language, seed: int = 0) -> str:
     rng = random.Random(seed)
     drawn = dict.fromkeys(language.draw(rng) for _ in range(DRAWN))
-    train = [each for each in drawn if len(each.source.split()) <= language.longest][: language.examples]
+    train = [each for each in drawn if len(each.source.split()) <= language.longest][
+        : language.examples
+    ]
     is_longer = language.longest < ANY_LENGTH
-    new = [each for each in drawn if each not in train and len(each.source.split()) > language.longest * is_longer]
+    new = [
+        each
+        for each in drawn
+        if each not in train and len(each.source.split()) > language.longest * is_longer
+    ]
     test = new[:ASKED]
     with tempfile.TemporaryDirectory() as folder:
         write_examples(path := Path(folder, "train.tsv"), train)
-        command = [str(Path(sys.executable).with_name("nqg")), "train", str(path), "-o", str(Path(folder, "model"))]
+        command = [
+            str(Path(sys.executable).with_name("nqg")),
+            "train",
+            str(path),
+            "-o",
+            str(Path(folder, "model")),
+        ]
         subprocess.run(command, check=True, capture_output=True)
         model = load(Path(folder, "model"))
     answers = list(model.answers(each.source for each in test))
     rights = [answer.target == each.target for each, answer in zip(test, answers, strict=True)]
-    wrong = [not right and answer.target is not None for right, answer in zip(rights, answers, strict=True)]
-    sure = sum(is_wrong and (answer.confidence or 0) > SURE for is_wrong, answer in zip(wrong, answers, strict=True))
+    wrong = [
+        not right and answer.target is not None
+        for right, answer in zip(rights, answers, strict=True)
+    ]
+    sure = sum(
+        is_wrong and (answer.confidence or 0) > SURE
+        for is_wrong, answer in zip(wrong, answers, strict=True)
+    )
     odd = [
-        each for each in model.answers(language.nonsense) if each.target is not None and (each.confidence or 0) > SURE
+        each
+        for each in model.answers(language.nonsense)
+        if each.target is not None and (each.confidence or 0) > SURE
     ]
     said = "; ".join(f"{each.source} → {each.target} ({each.confidence:.2f})" for each in odd)
     return (

@@ -35,7 +35,12 @@ from nqg.model.settings import TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from serving import Running, answer, mebibytes, request, started
 
-WORDS = {"walk": ("WALK", "GEHE"), "jump": ("JUMP", "SPRINGE"), "run": ("RUN", "RENNE"), "look": ("LOOK", "SIEH")}
+WORDS = {
+    "walk": ("WALK", "GEHE"),
+    "jump": ("JUMP", "SPRINGE"),
+    "run": ("RUN", "RENNE"),
+    "look": ("LOOK", "SIEH"),
+}
 OLD_ANSWERS = 35.0  # seconds after a reload in which workers may still finish what they were asked
 RELOADED_WITHIN = 30  # seconds until another signal is sent
 LOST_AFTER = 120.0  # seconds of asking again
@@ -43,7 +48,11 @@ LOST_AFTER = 120.0  # seconds of asking again
 
 def trained(which: int, folder: Path) -> Parser:
     rules = [f"{word} ### {programs[which]}" for word, programs in WORDS.items()]
-    rules += ["NT_1 twice ### NT_1 NT_1", "NT_1 and NT_2 ### NT_1 NT_2", "NT_1 after NT_2 ### NT_2 NT_1"]
+    rules += [
+        "NT_1 twice ### NT_1 NT_1",
+        "NT_1 and NT_2 ### NT_1 NT_2",
+        "NT_1 after NT_2 ### NT_2 NT_1",
+    ]
     examples = [Example(word, programs[which]) for word, programs in WORDS.items()]
     training = TrainingSettings(steps=20, batch_size=4)
     parser = fit_parser(Grammar.parse("\n".join(rules)), examples, training=training, device="cpu")
@@ -52,7 +61,9 @@ def trained(which: int, folder: Path) -> Parser:
 
 
 def random_sentence(rng: random.Random) -> str:
-    parts = [rng.choice(list(WORDS)) + " twice" * rng.randint(0, 2) for _ in range(rng.randint(1, 4))]
+    parts = [
+        rng.choice(list(WORDS)) + " twice" * rng.randint(0, 2) for _ in range(rng.randint(1, 4))
+    ]
     return parts[0] + "".join(f" {rng.choice(('and', 'after'))} {part}" for part in parts[1:])
 
 
@@ -75,7 +86,9 @@ class Soak:
         """The worker processes, the oldest first."""
         pid = self.server.process.pid
         found = []
-        for child in map(Path("/proc").joinpath, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+        for child in map(
+            Path("/proc").joinpath, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ):
             with suppress(OSError):  # it ended just now
                 if b"spawn_main" in (child / "cmdline").read_bytes():
                     begun = int((child / "stat").read_text().rpartition(")")[2].split()[19])
@@ -96,7 +109,9 @@ class Soak:
             while found is None and time.monotonic() < begin + LOST_AFTER:
                 sent = time.monotonic()
                 try:
-                    stream = stream or await asyncio.open_connection(self.server.host, self.server.port)
+                    stream = stream or await asyncio.open_connection(
+                        self.server.host, self.server.port
+                    )
                     stream[1].write(request(path, dict(message)))
                     if hangs_up:
                         break
@@ -121,16 +136,24 @@ class Soak:
             await asyncio.sleep(rng.uniform(0, 2 * self.thinking))
 
     def judge(self, asked: list[str], found: dict[str, object], sent: float) -> None:
-        rows = [{"sentence": asked[0], "target": found["target"]}] if "target" in found else found["rows"]
+        rows = (
+            [{"sentence": asked[0], "target": found["target"]}]
+            if "target" in found
+            else found["rows"]
+        )
         assert isinstance(rows, list)
         self.counts["single" if "target" in found else "batches"] += 1
         self.counts["sentences"] += len(asked)
         if [row["sentence"] for row in rows] != asked:
             self.counts["wrong"] += 1
             return
-        says = [all(each[row["sentence"]] == row["target"] for row in rows) for each in self.expected]
+        says = [
+            all(each[row["sentence"]] == row["target"] for row in rows) for each in self.expected
+        ]
         if not any(says):
-            known = all(row["target"] in (each[row["sentence"]] for each in self.expected) for row in rows)
+            known = all(
+                row["target"] in (each[row["sentence"]] for each in self.expected) for row in rows
+            )
             self.counts["mixed" if known else "wrong"] += 1
         elif not says[self.current] and sent > self.loaded + OLD_ANSWERS:
             self.counts["stale"] += 1
@@ -144,7 +167,9 @@ class Soak:
             for old, new in ((self.folder, aside), (other, self.folder), (aside, other)):
                 os.rename(old, new)
             replaced = {*self.workers()}
-            while replaced & {*self.workers()}:  # it may take more than one signal: a new worker may be killed
+            while replaced & {
+                *self.workers()
+            }:  # it may take more than one signal: a new worker may be killed
                 self.server.process.send_signal(signal.SIGHUP)
                 for _ in range(RELOADED_WITHIN * 10):
                     await asyncio.sleep(0.1)
@@ -187,17 +212,32 @@ async def soaked(soak: Soak, options: argparse.Namespace, other: Path) -> list[t
 def report(soak: Soak, memory: list[tuple[float, float]]) -> bool:
     counts, ordered = soak.counts, sorted(soak.latencies)
     p99 = ordered[int(0.99 * len(ordered))]
-    print(f"answers    {counts['single']:,} single, {counts['batches']:,} batches; {counts['sentences']:,} sentences")
-    print(f"latency    p50 {1000 * statistics.median(ordered):.0f} ms, p99 {1000 * p99:.0f} ms, ", end="")
+    print(
+        f"answers    {counts['single']:,} single, {counts['batches']:,} batches; {counts['sentences']:,} sentences"
+    )
+    print(
+        f"latency    p50 {1000 * statistics.median(ordered):.0f} ms, p99 {1000 * p99:.0f} ms, ",
+        end="",
+    )
     print(f"worst {1000 * ordered[-1]:.0f} ms (asking again included)")
     print(
         f"mishaps    {counts['reloads']} reloads, {counts['kills']} kills, {counts['hung up']} clients hung up;",
         end=" ",
     )
-    print({name: count for name, count in sorted(counts.items()) if name.startswith(("asked", "status"))})
+    print(
+        {
+            name: count
+            for name, count in sorted(counts.items())
+            if name.startswith(("asked", "status"))
+        }
+    )
     third = max(len(memory) // 3, 1)
     thirds = (memory[:third], memory[third : 2 * third], memory[2 * third :])
-    medians = [tuple(statistics.median(column) for column in zip(*part, strict=True)) for part in thirds if part]
+    medians = [
+        tuple(statistics.median(column) for column in zip(*part, strict=True))
+        for part in thirds
+        if part
+    ]
     print("memory     medians of each third, oldest worker and first process: ", end="")
     print(", ".join(f"{oldest:.0f} + {first:.0f} MiB" for oldest, first in medians))
     bad = {name: counts[name] for name in ("wrong", "mixed", "stale", "lost")}
@@ -206,10 +246,14 @@ def report(soak: Soak, memory: list[tuple[float, float]]) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=120)
-    parser.add_argument("--thinking", type=float, default=6, help="seconds between requests, on average")
+    parser.add_argument(
+        "--thinking", type=float, default=6, help="seconds between requests, on average"
+    )
     parser.add_argument("--reload-every", type=float, default=600, metavar="SECONDS")
     parser.add_argument("--kill-every", type=float, default=170, metavar="SECONDS")
     parser.add_argument("--log-every", type=float, default=60, metavar="SECONDS")
@@ -219,12 +263,22 @@ def main() -> None:
     place = Path(tempfile.mkdtemp())
     sentences = sorted({random_sentence(random.Random(seed)) for seed in range(300)})
     models = [trained(which, place / name) for which, name in enumerate(("served", "other"))]
-    first, second = ({each.source: each.target for each in model.answers(sentences)} for model in models)
+    first, second = (
+        {each.source: each.target for each in model.answers(sentences)} for model in models
+    )
     assert None not in {*first.values(), *second.values()}
     server = started(place / "served", "--workers", "2", "--device", "cpu")
-    soak = Soak(server, place / "served", (first, second), options.thinking, time.monotonic() + 60 * options.minutes)
+    soak = Soak(
+        server,
+        place / "served",
+        (first, second),
+        options.thinking,
+        time.monotonic() + 60 * options.minutes,
+    )
     assert server.process.stderr is not None
-    reader = threading.Thread(target=lambda: soak.lines.extend(map(str.strip, server.process.stderr or ())))
+    reader = threading.Thread(
+        target=lambda: soak.lines.extend(map(str.strip, server.process.stderr or ()))
+    )
     reader.start()
     try:
         memory = asyncio.run(soaked(soak, options, place / "other"))
@@ -233,8 +287,12 @@ def main() -> None:
         code = server.process.wait()
         shutil.rmtree(place)
     reader.join()
-    said = Counter(" ".join(line.split()[:2]) for line in soak.lines if not line.startswith("worker"))
-    print(f"exit code  {code} after SIGTERM; the server wrote {len(soak.lines)} lines, {dict(said)} among them")
+    said = Counter(
+        " ".join(line.split()[:2]) for line in soak.lines if not line.startswith("worker")
+    )
+    print(
+        f"exit code  {code} after SIGTERM; the server wrote {len(soak.lines)} lines, {dict(said)} among them"
+    )
     sys.exit(0 if report(soak, memory) and code == 0 else 1)
 
 

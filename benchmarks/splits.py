@@ -25,7 +25,9 @@ from nqg.splits.partition import Sizes, sizes_for
 from nqg.splits.tmcd import Method, TmcdSettings, tmcd_split
 from timing import cpu_seconds, peak_megabytes
 
-MIRROR = Path(os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data"))
+MIRROR = Path(
+    os.environ.get("NQG_DATA_MIRROR", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
 GROWTH = (1_000, 10_000, 100_000)
 
 
@@ -33,7 +35,10 @@ def searches(name: str, language: Language, sizes: Sizes, seeds: int) -> Iterato
     """One row for each method: CPU seconds and the divergences of all seeds."""
     examples = read_examples(MIRROR / name / "expected_dataset.tsv")
     for method in reversed(Method):
-        runs = [_search(examples, language, sizes, seed, TmcdSettings(method=method)) for seed in range(seeds)]
+        runs = [
+            _search(examples, language, sizes, seed, TmcdSettings(method=method))
+            for seed in range(seeds)
+        ]
         reached = ", ".join(f"{divergence:.4f}" for _, divergence in runs)
         yield f"{name:10} {method:10} {min(seconds for seconds, _ in runs):10.2f}   {reached}"
 

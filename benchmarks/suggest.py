@@ -52,9 +52,14 @@ class Task:
         if name == "geoquery":
             parts = load_dataset(name, mirror).split("standard")
             return cls(*parts, InductionSettings.named(name), 40, 40, 280)
-        rows = {part: (mirror / "cogs" / f"{part}.tsv").read_text().splitlines() for part in ("train", "test")}
+        rows = {
+            part: (mirror / "cogs" / f"{part}.tsv").read_text().splitlines()
+            for part in ("train", "test")
+        }
         train, test = ([Example(*line.split("\t")[:2]) for line in rows[part]] for part in rows)
-        return cls(train, test, InductionSettings(max_non_terminals=4, repeated_targets=True), 50, 50, 400)
+        return cls(
+            train, test, InductionSettings(max_non_terminals=4, repeated_targets=True), 50, 50, 400
+        )
 
     def curve(self, choose: Choose, seed: int, *, held_out: bool) -> Curve:
         rng = random.Random(seed)
@@ -67,9 +72,15 @@ class Task:
         while True:
             parser = self.trained(labelled, seed)
             answers = parser.answers(example.source for example in test)
-            right = sum(exact_match(each.target, example.target) for each, example in zip(answers, test, strict=True))
+            right = sum(
+                exact_match(each.target, example.target)
+                for each, example in zip(answers, test, strict=True)
+            )
             found[len(labelled)] = right / len(test)
-            print(f"{choose.__name__:9} seed {seed}: {len(labelled):4} labels, {right / len(test):.1%}", flush=True)
+            print(
+                f"{choose.__name__:9} seed {seed}: {len(labelled):4} labels, {right / len(test):.1%}",
+                flush=True,
+            )
             if len(labelled) >= self.most:
                 return found
             left = [example for example in pool if example not in labelled]
@@ -82,14 +93,18 @@ class Task:
         return fit_parser(grammar, examples, target_grammar=legal, training=training, device="cpu")
 
 
-def suggested(parser: Parser, pool: Sequence[Example], count: int, rng: random.Random) -> list[Example]:
+def suggested(
+    parser: Parser, pool: Sequence[Example], count: int, rng: random.Random
+) -> list[Example]:
     by_source = {" ".join(example.source.split()): example for example in pool}
     chosen = [by_source[each.source] for each in suggestions(parser, by_source, count)]
     rest = [example for example in pool if example not in chosen]
     return chosen + rng.sample(rest, min(len(rest), count - len(chosen)))
 
 
-def at_random(parser: Parser, pool: Sequence[Example], count: int, rng: random.Random) -> list[Example]:
+def at_random(
+    parser: Parser, pool: Sequence[Example], count: int, rng: random.Random
+) -> list[Example]:
     return rng.sample(list(pool), min(len(pool), count))
 
 
@@ -111,9 +126,16 @@ def figure_of(curves: Mapping[str, Sequence[Curve]], figure_class: Any) -> Any:
     plot = figure.subplots()
     for name, each in curves.items():
         means = mean_of(each)
-        (line,) = plot.plot(means.keys(), [100 * share for share in means.values()], marker="o", label=name)
+        (line,) = plot.plot(
+            means.keys(), [100 * share for share in means.values()], marker="o", label=name
+        )
         for curve in each:
-            plot.plot(curve.keys(), [100 * share for share in curve.values()], color=line.get_color(), alpha=0.25)
+            plot.plot(
+                curve.keys(),
+                [100 * share for share in curve.values()],
+                color=line.get_color(),
+                alpha=0.25,
+            )
     plot.set(xlabel="labelled pairs", ylabel="% right", ylim=(0, 101))
     plot.legend(frameon=False, loc="lower right")
     return figure
@@ -124,7 +146,9 @@ def mean_of(curves: Sequence[Curve]) -> Curve:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("name", choices=["geoquery", "cogs"])
     options.add_argument("--mirror", type=Path, default=Path("../shared/data"))
     options.add_argument("--seeds", type=int, default=3)
@@ -135,12 +159,16 @@ def main() -> None:
     began, task = time.process_time(), Task.named(given.name, given.mirror)
     curves: dict[str, list[Curve]] = {}
     for name, choose in (("suggested", suggested), ("at random", at_random)):
-        curves[name] = [task.curve(choose, seed, held_out=given.held_out) for seed in range(given.seeds)]
+        curves[name] = [
+            task.curve(choose, seed, held_out=given.held_out) for seed in range(given.seeds)
+        ]
     taught, drawn = (mean_of(each) for each in curves.values())
     print("labels | suggested | at random | labels that suggestions need for as much")
     for labels, share in drawn.items():
         needed = labels_for(share, taught)
-        print(f"{labels:6} | {taught[labels]:9.1%} | {share:9.1%} | {f'{needed:.0f}' if needed else '-'}")
+        print(
+            f"{labels:6} | {taught[labels]:9.1%} | {share:9.1%} | {f'{needed:.0f}' if needed else '-'}"
+        )
     print(f"{time.process_time() - began:.0f} s of CPU time")
     if given.plot:
         write_picture(given.plot, lambda figure_class: figure_of(curves, figure_class))

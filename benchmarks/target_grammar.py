@@ -34,8 +34,16 @@ def cases() -> list[Case]:
     assert funql.accepts(LONG_FUNQL)
     return [
         Case("FunQL, accepts", len(LONG_FUNQL), lambda: funql.accepts(LONG_FUNQL)),
-        Case("FunQL, explain (last token illegal)", len(LONG_FUNQL), lambda: funql.explain([*LONG_FUNQL[:-1], "m0"])),
-        Case("FunQL, token by token, with what is expected", len(LONG_FUNQL), lambda: walked(funql, LONG_FUNQL)),
+        Case(
+            "FunQL, explain (last token illegal)",
+            len(LONG_FUNQL),
+            lambda: funql.explain([*LONG_FUNQL[:-1], "m0"]),
+        ),
+        Case(
+            "FunQL, token by token, with what is expected",
+            len(LONG_FUNQL),
+            lambda: walked(funql, LONG_FUNQL),
+        ),
         Case("<s> ::= <s> <s> | a", 200, lambda: ambiguous.accepts(["a"] * 200)),
         Case("<s> ::= a <s> a | a", 201, lambda: nested.accepts(["a"] * 201)),
     ]
@@ -59,7 +67,9 @@ def repeated(work: Callable[[], object]) -> None:
 def main() -> None:
     start = time.perf_counter()
     table = cases()
-    print(f"first call, kernels compiled or loaded from disk: {time.perf_counter() - start:.2f} s\n")
+    print(
+        f"first call, kernels compiled or loaded from disk: {time.perf_counter() - start:.2f} s\n"
+    )
     print(f"{'case':45} {'tokens':>6} {'ms per target':>14}")
     for case in table:
         seconds = cpu_seconds(lambda case=case: repeated(case.work)) / REPETITIONS  # type: ignore[misc]

@@ -32,7 +32,9 @@ def main(path: str) -> None:
     programs = [text.programs.normalized(example.target) for example in examples]
     reading = microseconds(text.tokenized, sentences)
     writing = microseconds(text.programs.render, programs)
-    print(f"{len(examples):,} pairs: reading a sentence {reading:.0f} µs, writing a program {writing:.0f} µs")
+    print(
+        f"{len(examples):,} pairs: reading a sentence {reading:.0f} µs, writing a program {writing:.0f} µs"
+    )
 
 
 if __name__ == "__main__":

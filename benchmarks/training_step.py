@@ -70,8 +70,12 @@ class Bench:
     settings: TrainingSettings
 
     @classmethod
-    def of(cls, dataset: str, split: str, encoder: str, device: torch.device, shared: Path, steps: int) -> Bench:
-        examples = list(dict.fromkeys(load_dataset(dataset, mirror=shared / "data").split(split)[0]))
+    def of(
+        cls, dataset: str, split: str, encoder: str, device: torch.device, shared: Path, steps: int
+    ) -> Bench:
+        examples = list(
+            dict.fromkeys(load_dataset(dataset, mirror=shared / "data").split(split)[0])
+        )
         grammar = Grammar.read(shared / "reference" / f"{dataset}-{split}.rules.txt")
         torch.manual_seed(0)
         settings = ModelSettings(encoder=encoder)
@@ -80,9 +84,13 @@ class Bench:
         data = TrainingData.of(grammar, examples, build_forests(grammar, examples), tokenizer)
         wanted = TrainingSettings(steps=steps, batch_size=BATCH, warm_up=0)
         objective = ForestObjective(scorer, data, wanted, Processes())
-        optimizer = torch.optim.AdamW(scorer.parameters(), weight_decay=wanted.weight_decay, fused=True)
+        optimizer = torch.optim.AdamW(
+            scorer.parameters(), weight_decay=wanted.weight_decay, fused=True
+        )
         config = RunConfig.of("training", examples, settings, wanted)
-        return cls(Trainer(objective, optimizer, wanted, LearningRate(1e-4, steps), config), data, wanted)
+        return cls(
+            Trainer(objective, optimizer, wanted, LearningRate(1e-4, steps), config), data, wanted
+        )
 
     def timed_parts(self) -> Iterator[dict[str, float]]:
         """Steps cut where one part hands its results to the next, forwards and backwards."""
@@ -152,21 +160,32 @@ def row(case: tuple[str, str], encoder: str, measured: Measured, published: floa
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    arguments.add_argument("--encoders", default="embedded", help="names or folders, separated by commas")
+    arguments.add_argument(
+        "--encoders", default="embedded", help="names or folders, separated by commas"
+    )
     arguments.add_argument("--steps", type=int, default=20)
-    arguments.add_argument("--shared", type=Path, default=SHARED, help="folder with data/ and reference/")
+    arguments.add_argument(
+        "--shared", type=Path, default=SHARED, help="folder with data/ and reference/"
+    )
     asked = arguments.parse_args()
     device = torch.device(asked.device)
     unit = "wall-clock" if device.type == "cuda" else "CPU"
-    print(f"milliseconds a step of {BATCH}, parts in {unit} time; {torch.get_num_threads()} threads")
+    print(
+        f"milliseconds a step of {BATCH}, parts in {unit} time; {torch.get_num_threads()} threads"
+    )
     heads = " ".join(f"{name:>9}" for name in ("CPU", "wall", *PARTS))
     print(f"{'training set':18} {'encoder':10} {heads}   outside encoder   published CPU / ours")
     for encoder in asked.encoders.split(","):
         for case in CASES:
             measured = Measured.of(Bench.of(*case, encoder, device, asked.shared, asked.steps + 1))
-            print(row(case, encoder, measured, PUBLISHED.get(case) if device.type == "cpu" else None), flush=True)
+            print(
+                row(case, encoder, measured, PUBLISHED.get(case) if device.type == "cpu" else None),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,10 @@ def timed_inference(name: str, programs: Sequence[Program]) -> InferredTypes:
     inferred = infer_types(programs)
     seconds = time.process_time() - begun
     level = inferred.coarseness.name if inferred.coarseness else "flat"
-    print(f"{name}: {len(programs):,} programs, {seconds:.1f} s, {len(inferred.types)} types ({level})", end="")
+    print(
+        f"{name}: {len(programs):,} programs, {seconds:.1f} s, {len(inferred.types)} types ({level})",
+        end="",
+    )
     assert all(map(inferred.grammar.accepts, programs))
     return inferred
 
@@ -71,10 +74,18 @@ def main(mirror: Path) -> None:
         grammar = timed_inference(f"GeoQuery {split}", train).grammar
         written = share(funql_target_grammar(), test)
         rejected = sum(not grammar.accepts(edit) for edit in edits) / len(edits)
-        print(f"; test accepted {share(grammar, test)} (written {written}), ill-typed rejected {rejected:.1%}")
-    train, gen = ([example.target_tokens for example in part] for part in load_dataset("cogs", mirror).split("gen"))
+        print(
+            f"; test accepted {share(grammar, test)} (written {written}), ill-typed rejected {rejected:.1%}"
+        )
+    train, gen = (
+        [example.target_tokens for example in part]
+        for part in load_dataset("cogs", mirror).split("gen")
+    )
     print(f"; gen accepted {share(timed_inference('COGS', train).grammar, gen)}")
-    train, test = ([example.target_tokens for example in part] for part in load_dataset("scan", mirror).split("length"))
+    train, test = (
+        [example.target_tokens for example in part]
+        for part in load_dataset("scan", mirror).split("length")
+    )
     print(f"; test accepted {share(timed_inference('SCAN length', train).grammar, test)}")
 
 

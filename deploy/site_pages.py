@@ -30,18 +30,30 @@ LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)(?=[)#])")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made, and whatever pages link to outside of docs/."""
-    made = {"commands.md": commands(), "notebook.md": notebook((PROJECT / NOTEBOOK).read_text(encoding="utf-8"))}
+    made = {
+        "commands.md": commands(),
+        "notebook.md": notebook((PROJECT / NOTEBOOK).read_text(encoding="utf-8")),
+    }
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
-    waiting = [f"docs/{file.src_uri}" for file in files.documentation_pages() if file.src_uri not in made]
+    waiting = [
+        f"docs/{file.src_uri}" for file in files.documentation_pages() if file.src_uri not in made
+    ]
     seen = set(waiting)
     while waiting:
         path = waiting.pop()
         if not path.startswith("docs/"):
             files.append(File.generated(config, path, abs_src_path=str(PROJECT / path)))
         if path.endswith(".md"):
-            found = {in_checkout(path, link) for link in LINK.findall((PROJECT / path).read_text(encoding="utf-8"))}
-            new = {each for each in found - seen if not each.startswith("docs/") and (PROJECT / each).is_file()}
+            found = {
+                in_checkout(path, link)
+                for link in LINK.findall((PROJECT / path).read_text(encoding="utf-8"))
+            }
+            new = {
+                each
+                for each in found - seen
+                if not each.startswith("docs/") and (PROJECT / each).is_file()
+            }
             seen, waiting = seen | new, [*waiting, *sorted(new)]
     return files
 
@@ -49,7 +61,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links as they are on the site: `../examples/…` of a page in docs/ is `examples/…`."""
     here = page.file.src_uri
-    path = f"docs/{here}" if (PROJECT / "docs" / here).exists() else {"notebook.md": NOTEBOOK}.get(here, here)
+    path = (
+        f"docs/{here}"
+        if (PROJECT / "docs" / here).exists()
+        else {"notebook.md": NOTEBOOK}.get(here, here)
+    )
 
     def moved(link: re.Match[str]) -> str:
         target = in_checkout(path, link[0])
@@ -62,7 +78,11 @@ def on_post_build(config: MkDocsConfig) -> None:
     """Refuse a site in which a link leads nowhere, whoever wrote it."""
     site = Path(config.site_dir)
     pages = {path: PageAnchors(path) for path in sorted(site.rglob("*.html"))}
-    broken = [f"{path.relative_to(site)}: {link}" for path in pages for link in pages[path].broken(site, pages)]
+    broken = [
+        f"{path.relative_to(site)}: {link}"
+        for path in pages
+        for link in pages[path].broken(site, pages)
+    ]
     if broken:
         raise PluginError("links that lead nowhere:\n" + "\n".join(broken))
 
@@ -79,7 +99,11 @@ def in_checkout(path: str, link: str) -> str:
 def commands() -> str:
     """A page with the help of every command."""
     words = [[], *([name] for name in COMMANDS)]
-    words += [[name, method] for name in COMMANDS for method in getattr(load_command(name), "commands", ())]
+    words += [
+        [name, method]
+        for name in COMMANDS
+        for method in getattr(load_command(name), "commands", ())
+    ]
     parts = ["# Commands", "What `nqg --help` and `nqg VERB --help` print."]
     for each in sorted(words):
         found = CliRunner().invoke(app, [*each, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1"})
@@ -119,7 +143,9 @@ class PageAnchors(html.parser.HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
         self.names |= {found[name] or "" for name in ("id", "name") if name in found}
-        self.links += [found[name] or "" for name in ("href", "src") if name in found and tag != "base"]
+        self.links += [
+            found[name] or "" for name in ("href", "src") if name in found and tag != "base"
+        ]
 
     def broken(self, site: Path, pages: dict[Path, PageAnchors]) -> Iterator[str]:
         for link in self.links:
@@ -127,7 +153,13 @@ class PageAnchors(html.parser.HTMLParser):
             if parts.scheme or parts.netloc:
                 continue
             folder = site if parts.path.startswith("/") else self.path.parent
-            target = Path(os.path.normpath(f"{folder}/{unquote(parts.path)}")) if parts.path else self.path
+            target = (
+                Path(os.path.normpath(f"{folder}/{unquote(parts.path)}"))
+                if parts.path
+                else self.path
+            )
             target = target / "index.html" if target.is_dir() else target
-            if not target.is_file() or (target in pages and unquote(parts.fragment) not in pages[target].names):
+            if not target.is_file() or (
+                target in pages and unquote(parts.fragment) not in pages[target].names
+            ):
                 yield link

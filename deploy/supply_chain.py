@@ -29,9 +29,22 @@ def report(pins: str) -> list[dict[str, Any]]:
     """What pip would install, in alphabetical order."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "pins.txt").write_text(pins)
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed"]
-        subprocess.run([*pip, "--report", f"{folder}/report.json", "-r", f"{folder}/pins.txt"], check=True)
-        found: list[dict[str, Any]] = json.loads((Path(folder) / "report.json").read_text())["install"]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--dry-run",
+            "--no-deps",
+            "--ignore-installed",
+        ]
+        subprocess.run(
+            [*pip, "--report", f"{folder}/report.json", "-r", f"{folder}/pins.txt"], check=True
+        )
+        found: list[dict[str, Any]] = json.loads((Path(folder) / "report.json").read_text())[
+            "install"
+        ]
     return sorted((each for each in found if name_of(each) not in LEFT_OUT), key=name_of)
 
 
@@ -53,13 +66,24 @@ def licence_of(package: dict[str, Any]) -> str:
         metadata = distribution(package["metadata"]["name"]).metadata.json
     except PackageNotFoundError:
         metadata = package["metadata"]
-    classifiers = [each.removeprefix(CLASSIFIER) for each in metadata.get("classifier", ()) if CLASSIFIER in each]
+    classifiers = [
+        each.removeprefix(CLASSIFIER)
+        for each in metadata.get("classifier", ())
+        if CLASSIFIER in each
+    ]
     text = str(metadata.get("license") or "").strip().split("\n")[0]
-    return str(metadata.get("license_expression") or " and ".join(classifiers) or text[:LONGEST] or "not stated")
+    return str(
+        metadata.get("license_expression")
+        or " and ".join(classifiers)
+        or text[:LONGEST]
+        or "not stated"
+    )
 
 
 def lock(packages: list[dict[str, Any]]) -> str:
-    lines = (f"{name_of(each)}=={version_of(each)} --hash=sha256:{hash_of(each)}\n" for each in packages)
+    lines = (
+        f"{name_of(each)}=={version_of(each)} --hash=sha256:{hash_of(each)}\n" for each in packages
+    )
     return HEAD + "".join(lines)
 
 
@@ -76,7 +100,13 @@ def bill_of_materials(packages: list[dict[str, Any]]) -> str:
         for each in packages
     ]
     head = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1}
-    about = {"component": {"type": "application", "name": "nqg", "licenses": [{"license": {"id": "Apache-2.0"}}]}}
+    about = {
+        "component": {
+            "type": "application",
+            "name": "nqg",
+            "licenses": [{"license": {"id": "Apache-2.0"}}],
+        }
+    }
     lines = ",\n".join(json.dumps(each) for each in components)
     return json.dumps({**head, "metadata": about, "components": []})[:-2] + f"\n{lines}\n]}}\n"
 

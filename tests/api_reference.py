@@ -66,7 +66,9 @@ def _default(value: Any) -> str:
 def _doc(thing: Any) -> str:
     """A docstring, its examples fenced."""
     paragraphs = (inspect.getdoc(thing) or "").split("\n\n")
-    return "\n\n".join(f"```text\n{each}\n```" if each.startswith(">>>") else each for each in paragraphs)
+    return "\n\n".join(
+        f"```text\n{each}\n```" if each.startswith(">>>") else each for each in paragraphs
+    )
 
 
 def _members(thing: type) -> Iterator[str]:

@@ -46,7 +46,9 @@ def real_data() -> Path:
     """The folder of real datasets; tests that need it are skipped with a reason where it is absent."""
     mirror = Path(os.environ.get("NQG_DATA_MIRROR", SHARED / "data"))
     if not mirror.is_dir():
-        pytest.skip(f"real data not found: {mirror} is no folder (set NQG_DATA_MIRROR to a copy of it)")
+        pytest.skip(
+            f"real data not found: {mirror} is no folder (set NQG_DATA_MIRROR to a copy of it)"
+        )
     return mirror
 
 

@@ -15,7 +15,16 @@ PATIENCE = 600  # seconds; processes that wait for each other would wait forever
 
 def launched(program: Path | str, *words: str) -> subprocess.CompletedProcess[str]:
     """What became of a program, or with `--no_python` before it of a command; every process has one thread."""
-    command = [sys.executable, "-m", "accelerate.commands.launch", *LAUNCH.split(), str(program), *words]
+    command = [
+        sys.executable,
+        "-m",
+        "accelerate.commands.launch",
+        *LAUNCH.split(),
+        str(program),
+        *words,
+    ]
     paths = f"{PROJECT / 'src'}:{PROJECT / 'tests'}"
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )

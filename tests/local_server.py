@@ -31,7 +31,9 @@ def _answer(handler: BaseHTTPRequestHandler, server: LocalServer) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(server.content)))
     handler.end_headers()
-    handler.wfile.write(server.content[: len(server.content) // 2] if mishap == "drop midway" else server.content)
+    handler.wfile.write(
+        server.content[: len(server.content) // 2] if mishap == "drop midway" else server.content
+    )
 
 
 @contextmanager

@@ -38,7 +38,9 @@ def target_languages(
         if wildcard in symbols:
             matched = [token for token in alphabet if wildcard.matches(token, named)]
             lengths = range(1, longest + 1 if wildcard is Wildcard.TOKENS else 2)
-            wild[wildcard] = {string for length in lengths for string in product(matched, repeat=length)}
+            wild[wildcard] = {
+                string for length in lengths for string in product(matched, repeat=length)
+            }
     while True:
         size = sum(map(len, languages.values()))
         for production in productions:
@@ -59,11 +61,15 @@ def _derived(
             parts: set[Tokens] = {(symbol,)}
         else:
             parts = wild[symbol] if isinstance(symbol, Wildcard) else languages[symbol]
-        strings = {left + right for left in strings for right in parts if len(left) + len(right) <= longest}
+        strings = {
+            left + right for left in strings for right in parts if len(left) + len(right) <= longest
+        }
     return strings
 
 
-def derives_target(productions: Iterable[Production], start: Category, tokens: Sequence[str]) -> bool:
+def derives_target(
+    productions: Iterable[Production], start: Category, tokens: Sequence[str]
+) -> bool:
     """Whether `start` derives `tokens`: spans from short to long, each until nothing new is found; for long strings."""
     productions = list(productions)
     named = {symbol for each in productions for symbol in each.right if isinstance(symbol, str)}
@@ -73,20 +79,31 @@ def derives_target(productions: Iterable[Production], start: Category, tokens: S
         if len(symbols) == 1:
             return covers_one(symbols[0], begin, end)
         middles = range(begin + 1, end - len(symbols) + 2)
-        return any(covers_one(symbols[0], begin, middle) and covers(symbols[1:], middle, end) for middle in middles)
+        return any(
+            covers_one(symbols[0], begin, middle) and covers(symbols[1:], middle, end)
+            for middle in middles
+        )
 
     def covers_one(symbol: TargetSymbol, begin: int, end: int) -> bool:
         if isinstance(symbol, Category):
             return (symbol, begin, end) in found
         if symbol is Wildcard.TOKENS or end - begin != 1:
             return symbol is Wildcard.TOKENS
-        return symbol.matches(tokens[begin], named) if isinstance(symbol, Wildcard) else symbol == tokens[begin]
+        return (
+            symbol.matches(tokens[begin], named)
+            if isinstance(symbol, Wildcard)
+            else symbol == tokens[begin]
+        )
 
     for length in range(1, len(tokens) + 1):
         for begin in range(len(tokens) - length + 1):
             end = begin + length
             for _ in productions:  # unary chains are no longer than that
-                found |= {(each.left, begin, end) for each in productions if covers(each.right, begin, end)}
+                found |= {
+                    (each.left, begin, end)
+                    for each in productions
+                    if covers(each.right, begin, end)
+                }
     return (start, 0, len(tokens)) in found
 
 
@@ -105,7 +122,9 @@ def _prefix_of(symbol: TargetSymbol) -> Any:
     return Category(f"{symbol.name}'") if isinstance(symbol, Category) else symbol
 
 
-def is_well_typed(productions: Iterable[Production], start: Category, derivation: Derivation) -> bool:
+def is_well_typed(
+    productions: Iterable[Production], start: Category, derivation: Derivation
+) -> bool:
     """Whether the target has a parse in which all that a rule yields is a run of neighbours under one node.
 
     A `<...>` is a run of neighbours however it is cut.
@@ -117,10 +136,20 @@ def is_well_typed(productions: Iterable[Production], start: Category, derivation
 
     def fits(symbols: Sequence[TargetSymbol], cuts: Sequence[int]) -> bool:
         places = list(zip(symbols, cuts, cuts[1:], strict=False))
-        borders = {*cuts, *(at for symbol, low, high in places if symbol is Wildcard.TOKENS for at in range(low, high))}
+        borders = {
+            *cuts,
+            *(
+                at
+                for symbol, low, high in places
+                if symbol is Wildcard.TOKENS
+                for at in range(low, high)
+            ),
+        }
         for begin, end in runs:
             is_inside = cuts[0] <= begin and end <= cuts[-1]
-            is_run = {begin, end} <= borders or any(low <= begin and end <= high for _, low, high in places)
+            is_run = {begin, end} <= borders or any(
+                low <= begin and end <= high for _, low, high in places
+            )
             if is_inside and not is_run:
                 return False
         return all(map(covers, *zip(*places, strict=True)))
@@ -130,7 +159,11 @@ def is_well_typed(productions: Iterable[Production], start: Category, derivation
             return (symbol, low, high) in found
         if symbol is Wildcard.TOKENS or high - low != 1:
             return symbol is Wildcard.TOKENS
-        return symbol.matches(tokens[low], named) if isinstance(symbol, Wildcard) else symbol == tokens[low]
+        return (
+            symbol.matches(tokens[low], named)
+            if isinstance(symbol, Wildcard)
+            else symbol == tokens[low]
+        )
 
     for length in range(1, len(tokens) + 1):
         for begin in range(len(tokens) - length + 1):
@@ -206,7 +239,9 @@ FUNQL_SIGNATURES: dict[str, dict[str, set[str]]] = {
         measure: {kind: {"amount", "number"} for kind in ("state", "city", "country")}
         for measure in ("area_1", "density_1", "population_1", "size")
     },
-    "answer": {kind: {"program"} for kind in ("state", "city", "river", "place", "country", "number")},
+    "answer": {
+        kind: {"program"} for kind in ("state", "city", "river", "place", "country", "number")
+    },
 }
 FUNQL_COUNTED = {
     ("state", relation): {kind for kind in kinds if "state" in FUNQL_SIGNATURES[relation][kind]}
@@ -230,10 +265,16 @@ def funql_types(term: Term) -> set[str]:
             return {"city"} if funql_types(things) & {"city", "place"} else set()
         case Call("intersection" | "exclude", (left, right)):
             return funql_types(left) & funql_types(right) & {"state", "city", "river", "place"}
-        case Call("largest_one" | "smallest_one", (Name("area_1" | "density_1" | "population_1"), things)):
+        case Call(
+            "largest_one" | "smallest_one", (Name("area_1" | "density_1" | "population_1"), things)
+        ):
             return funql_types(things) & {"state", "city"}
         case Call("most" | "fewest", (Name(counted), Name(relation), things)):
-            return {counted} if funql_types(things) & FUNQL_COUNTED.get((counted, relation), set()) else set()
+            return (
+                {counted}
+                if funql_types(things) & FUNQL_COUNTED.get((counted, relation), set())
+                else set()
+            )
         case Call(predicate, (argument,)):
             signature = FUNQL_SIGNATURES.get(predicate, {})
             return set[str]().union(*(signature.get(kind, set()) for kind in funql_types(argument)))
@@ -246,10 +287,15 @@ def funql_types(term: Term) -> set[str]:
 
 def all_derivations(grammar: Grammar, source: Sequence[str]) -> list[Derivation]:
     """Every derivation of `source`, by trying every rule on every span with every division among its non-terminals."""
-    return [Derivation(hyperedges) for hyperedges in _span_derivations(grammar, tuple(source), 0, len(source))]
+    return [
+        Derivation(hyperedges)
+        for hyperedges in _span_derivations(grammar, tuple(source), 0, len(source))
+    ]
 
 
-def _span_derivations(grammar: Grammar, source: Tokens, start: int, end: int) -> Iterator[tuple[Hyperedge, ...]]:
+def _span_derivations(
+    grammar: Grammar, source: Tokens, start: int, end: int
+) -> Iterator[tuple[Hyperedge, ...]]:
     for rule in grammar:
         for below in _covers(grammar, source, rule.source, start, end):
             yield (Hyperedge(rule, Span(start, end)), *below)
@@ -273,14 +319,20 @@ def _covers(
 
 
 def fitted_bits_by_definition(
-    grammar: Grammar, pairs: Sequence[tuple[Tokens, Tokens]], folds: Sequence[int], iterations: int, smoothing: float
+    grammar: Grammar,
+    pairs: Sequence[tuple[Tokens, Tokens]],
+    folds: Sequence[int],
+    iterations: int,
+    smoothing: float,
 ) -> list[float]:
     """The data term with probabilities of rules in slots, fitted by listing every derivation of the other folds."""
     bits = [0.0] * len(pairs)
     for fold in set(folds):
         own = [number for number, each in enumerate(folds) if each == fold]
         others = [pair for pair, each in zip(pairs, folds, strict=True) if each != fold]
-        found = _bits_given(grammar, others, [pairs[number] for number in own], iterations, smoothing)
+        found = _bits_given(
+            grammar, others, [pairs[number] for number in own], iterations, smoothing
+        )
         for number, value in zip(own, found, strict=True):
             bits[number] = value
     return bits
@@ -316,7 +368,8 @@ def _bits_given(
                     counts[choice] += weight(derivation) / total
         totals = {slot: sum(counts[slot, rule] for rule in grammar) for slot in slots}
         probability = {
-            (slot, rule): (counts[slot, rule] + smoothing / len(grammar)) / (totals[slot] + smoothing)
+            (slot, rule): (counts[slot, rule] + smoothing / len(grammar))
+            / (totals[slot] + smoothing)
             for slot in slots
             for rule in grammar
         }
@@ -359,13 +412,18 @@ def forest_derivations(grammar: Grammar, graph: Hypergraph) -> list[Derivation]:
 # Splits: divergences by their definition, and the best of all subsets and of all splits.
 
 
-def defined_divergence(train: Sequence[Counter[str]], test: Sequence[Counter[str]], alpha: float) -> float:
+def defined_divergence(
+    train: Sequence[Counter[str]], test: Sequence[Counter[str]], alpha: float
+) -> float:
     """One minus the sum over all features of p ** alpha * q ** (1 - alpha), from the examples up."""
     counts = [sum(part, Counter[str]()) for part in (train, test)]
     totals = [count.total() for count in counts]
     if 0 in totals:
         return 0.0
-    shares = ((counts[0][feature] / totals[0], counts[1][feature] / totals[1]) for feature in counts[0] | counts[1])
+    shares = (
+        (counts[0][feature] / totals[0], counts[1][feature] / totals[1])
+        for feature in counts[0] | counts[1]
+    )
     return 1.0 - sum(float(p**alpha * q ** (1 - alpha)) for p, q in shares)
 
 
@@ -375,7 +433,9 @@ def nearest_sum(sizes: Sequence[int], wanted: int) -> int:
     return min(abs(sum(chosen) - wanted) for chosen in choices)
 
 
-def largest_divergence(compounds: Sequence[Counter[str]], atoms: Sequence[Counter[str]], train_size: int) -> float:
+def largest_divergence(
+    compounds: Sequence[Counter[str]], atoms: Sequence[Counter[str]], train_size: int
+) -> float:
     """The largest compound divergence of any split with every atom in train."""
     everyone, every_atom = range(len(compounds)), set().union(*atoms)
     legal = (
@@ -385,7 +445,9 @@ def largest_divergence(compounds: Sequence[Counter[str]], atoms: Sequence[Counte
     )
     return max(
         defined_divergence(
-            [compounds[at] for at in chosen], [compounds[at] for at in everyone if at not in chosen], alpha=0.1
+            [compounds[at] for at in chosen],
+            [compounds[at] for at in everyone if at not in chosen],
+            alpha=0.1,
         )
         for chosen in legal
     )
@@ -405,7 +467,9 @@ def derived_targets(rules: Iterable[Rule], longest: int) -> Callable[[Symbols], 
     def targets(source: Symbols) -> frozenset[Symbols]:
         if len(source) == 1 and isinstance(source[0], NonTerminal):
             return frozenset([source])
-        return frozenset(side for rule in rules for side in sides(rule, source) if len(side) <= longest)
+        return frozenset(
+            side for rule in rules for side in sides(rule, source) if len(side) <= longest
+        )
 
     def sides(rule: Rule, source: Symbols) -> Iterator[Symbols]:
         for children in _divisions(rule.source, source):
@@ -429,7 +493,9 @@ def _divisions(pattern: Symbols, source: Symbols) -> Iterator[tuple[Symbols, ...
 
 
 def _with_parts(side: Symbols, parts: Sequence[Symbols]) -> Symbols:
-    chunks = (parts[symbol.index - 1] if isinstance(symbol, NonTerminal) else (symbol,) for symbol in side)
+    chunks = (
+        parts[symbol.index - 1] if isinstance(symbol, NonTerminal) else (symbol,) for symbol in side
+    )
     return tuple(symbol for chunk in chunks for symbol in chunk)
 
 
@@ -452,7 +518,9 @@ def cuts(rule: Rule, *, repeated_targets: bool) -> Iterator[Cut]:
         is_trivial = part == source or (len(part) == 1 and isinstance(part[0], NonTerminal))
         if is_trivial or len(_places(part, source)) > 1:
             continue
-        for string in dict.fromkeys(target[i:j] for i, j in combinations(range(len(target) + 1), 2)):
+        for string in dict.fromkeys(
+            target[i:j] for i, j in combinations(range(len(target) + 1), 2)
+        ):
             places = _places(string, target)
             if len(places) == 1 or repeated_targets:
                 variants = list(_replacements(target, places, len(string)))
@@ -468,7 +536,9 @@ def _replacements(target: Symbols, places: Sequence[int], length: int) -> Iterat
     for count in range(1, len(places) + 1):
         for chosen in combinations(places, count):
             if all(second - first >= length for first, second in pairwise(chosen)):
-                bounds = zip([0, *(place + length for place in chosen)], [*chosen, len(target)], strict=True)
+                bounds = zip(
+                    [0, *(place + length for place in chosen)], [*chosen, len(target)], strict=True
+                )
                 pieces = [target[low:high] for low, high in bounds]
                 yield tuple(symbol for piece in pieces for symbol in (FRESH, *piece))[1:]
 
@@ -492,13 +562,20 @@ def rule_of_sides(source: Symbols, target: Symbols) -> Rule | None:
     renamed = {leaf: NonTerminal(number) for number, leaf in enumerate(leaves, start=1)}
 
     def side(symbols: Symbols) -> Symbols:
-        return tuple(renamed[symbol] if isinstance(symbol, NonTerminal) else symbol for symbol in symbols)
+        return tuple(
+            renamed[symbol] if isinstance(symbol, NonTerminal) else symbol for symbol in symbols
+        )
 
     return Rule(side(source), side(target))
 
 
 def candidates_by_definition(
-    rule: Rule, others: Iterable[Rule], *, repeated_targets: bool, max_non_terminals: int, brackets: Brackets
+    rule: Rule,
+    others: Iterable[Rule],
+    *,
+    repeated_targets: bool,
+    max_non_terminals: int,
+    brackets: Brackets,
 ) -> set[Rule]:
     """Every allowed rule that derives `rule` together with `others`: one part of a cut whose other part they derive."""
     targets = derived_targets(others, len(rule.target))
@@ -527,7 +604,9 @@ def splits_by_definition(
 def is_allowed(rule: Rule, max_non_terminals: int, brackets: Brackets) -> bool:
     """Whether a rule has few non-terminals, and balanced brackets on both sides."""
     sides = (rule.source, rule.target)
-    return rule.arity <= max_non_terminals and all(is_balanced(side, *pair) for side in sides for pair in brackets)
+    return rule.arity <= max_non_terminals and all(
+        is_balanced(side, *pair) for side in sides for pair in brackets
+    )
 
 
 def is_balanced(side: Symbols, opening: str, closing: str) -> bool:
@@ -543,7 +622,10 @@ def superfluous_by_definition(rules: Sequence[Rule]) -> set[Rule]:
     return {
         rule
         for rule in rules
-        if rule.target in derived_targets([other for other in rules if other != rule], len(rule.target))(rule.source)
+        if rule.target
+        in derived_targets([other for other in rules if other != rule], len(rule.target))(
+            rule.source
+        )
     }
 
 
@@ -570,7 +652,9 @@ def derivations_as_hyperedges(graph: Hypergraph) -> list[list[tuple[int, ...]]]:
 # Attention: the twin of `nqg.model.attention_kernels` takes one query of one head after the other.
 
 
-def attention_by_definition(sentences: Iterable[tuple[Any, Any, Any]], kept: Sequence[float]) -> list[list[float]]:
+def attention_by_definition(
+    sentences: Iterable[tuple[Any, Any, Any]], kept: Sequence[float]
+) -> list[list[float]]:
     """What each query of each head of each sentence sees, given arrays (heads, pieces, width) and dropout's factors."""
     factors, seen = iter(kept), []
     for queries, keys, values in sentences:
@@ -579,7 +663,12 @@ def attention_by_definition(sentences: Iterable[tuple[Any, Any, Any]], kept: Seq
                 weights = [math.exp(float(query @ key) / math.sqrt(len(query))) for key in asked]
                 parts = [next(factors) * weight / sum(weights) for weight in weights]
                 seen.append(
-                    [float(each) for each in sum(part * answer for part, answer in zip(parts, answers, strict=True))]
+                    [
+                        float(each)
+                        for each in sum(
+                            part * answer for part, answer in zip(parts, answers, strict=True)
+                        )
+                    ]
                 )
     return seen
 
@@ -589,7 +678,10 @@ def attention_by_definition(sentences: Iterable[tuple[Any, Any, Any]], kept: Seq
 
 def best_islands(grammar: Grammar, source: Sequence[str]) -> tuple[Span, ...]:
     """The islands that leave the fewest tokens uncovered; then the fewest, then the longest ones first."""
-    return min(_all_islands(grammar, tuple(source), 0), key=lambda islands: _island_costs(islands, len(source)))
+    return min(
+        _all_islands(grammar, tuple(source), 0),
+        key=lambda islands: _island_costs(islands, len(source)),
+    )
 
 
 def _all_islands(grammar: Grammar, source: Tokens, start: int) -> Iterator[tuple[Span, ...]]:
@@ -610,7 +702,11 @@ def _island_costs(islands: tuple[Span, ...], length: int) -> tuple[int, int, lis
 
 
 def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
-    return [place for place in range(length) if not any(span.start <= place < span.end for span in islands)]
+    return [
+        place
+        for place in range(length)
+        if not any(span.start <= place < span.end for span in islands)
+    ]
 
 
 # The hybrid: the twin of `nqg.inference.hybrid` tries every threshold, that of `nqg.seq2seq.legal_decoding` every text.
@@ -619,20 +715,29 @@ def _outside(islands: tuple[Span, ...], length: int) -> list[int]:
 def best_gate(trials: Sequence[GateTrial]) -> Gate:
     """Of the gates with which most trials are right, the one that lets most pass."""
     asked = [trial.probability for trial in trials if trial.probability is not None]
-    gates = [Gate(threshold, trusts) for threshold in (0.0, 2.0, *asked) for trusts in (True, False)]
+    gates = [
+        Gate(threshold, trusts) for threshold in (0.0, 2.0, *asked) for trusts in (True, False)
+    ]
     return max(
         gates,
-        key=lambda gate: (sum(trial.is_right(gate) for trial in trials), sum(map(gate.accepts, asked))),
+        key=lambda gate: (
+            sum(trial.is_right(gate) for trial in trials),
+            sum(map(gate.accepts, asked)),
+        ),
     )
 
 
 def is_legal_beginning(grammar: TargetGrammar, text: str) -> bool:
     """Whether some legal target, written with single spaces and perhaps one before it, begins with `text`."""
     *whole, begun = text.removeprefix(" ").split(" ")
-    named = {symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)}
+    named = {
+        symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)
+    }
     last = {token for token in named if token.startswith(begun)} | {begun or "unknown", f"{begun}7"}
     cut = prefix_productions(grammar.productions)
-    return all(whole) and any(derives_target(cut, cut[0].left, [*whole, token]) for token in sorted(last))
+    return all(whole) and any(
+        derives_target(cut, cut[0].left, [*whole, token]) for token in sorted(last)
+    )
 
 
 # Evaluation: intervals by their definitions.
@@ -663,9 +768,12 @@ def bootstrap_means(values: Sequence[float], rng: Any, resamples: int) -> list[f
 
 # FunQL: the twin of `nqg.paper.denotations` asks of every thing in the world whether a program denotes it.
 
-MEASURED_BY = {"largest": "size", "smallest": "size", "longest": "len", "shortest": "len"} | dict.fromkeys(
-    ("highest", "lowest", "higher_2", "lower_2"), "elevation_1"
-)
+MEASURED_BY = {
+    "largest": "size",
+    "smallest": "size",
+    "longest": "len",
+    "shortest": "len",
+} | dict.fromkeys(("highest", "lowest", "higher_2", "lower_2"), "elevation_1")
 DOWNWARDS = {"smallest", "shortest", "lowest", "lower_2", "smallest_one", "fewest"}
 
 
@@ -681,15 +789,26 @@ def _denotes(term: Term, thing: Entity, geography: Geography, world: Sequence[En
         case Name(name):
             return thing in geography.classes[name]
         case Call("intersection", (left, right)):
-            return thing in denoted(left, geography, world) and thing in denoted(right, geography, world)
+            return thing in denoted(left, geography, world) and thing in denoted(
+                right, geography, world
+            )
         case Call("exclude", (left, right)):
-            return thing in denoted(left, geography, world) and thing not in denoted(right, geography, world)
+            return thing in denoted(left, geography, world) and thing not in denoted(
+                right, geography, world
+            )
         case Call("largest_one" | "smallest_one" as name, (Name(measure), things)):
-            return _is_first(thing, name, _measured(measure, denoted(things, geography, world), geography))
+            return _is_first(
+                thing, name, _measured(measure, denoted(things, geography, world), geography)
+            )
         case Call("most" | "fewest" as name, (Name(members), Name(relation), things)):
             found = denoted(things, geography, world)
-            pairs = [(one, sum(one in geography.relations[relation].get(each, ()) for each in found)) for one in world]
-            counts = [(one, count) for one, count in pairs if one in geography.classes[members] and count]
+            pairs = [
+                (one, sum(one in geography.relations[relation].get(each, ()) for each in found))
+                for one in world
+            ]
+            counts = [
+                (one, count) for one, count in pairs if one in geography.classes[members] and count
+            ]
             return _is_first(thing, name, counts)
         case Call("higher_2" | "lower_2" as name, (things,)):
             sign = -1 if name in DOWNWARDS else 1
@@ -697,7 +816,11 @@ def _denotes(term: Term, thing: Entity, geography: Geography, world: Sequence[En
             own = _measured("elevation_1", {thing} & geography.classes["place"], geography)
             return any(sign * value > sign * bound for _, value in own for _, bound in bounds)
         case Call(name, (things,)) if name in MEASURED_BY:
-            return _is_first(thing, name, _measured(MEASURED_BY[name], denoted(things, geography, world), geography))
+            return _is_first(
+                thing,
+                name,
+                _measured(MEASURED_BY[name], denoted(things, geography, world), geography),
+            )
         case Call(relation, (things,)):
             others = denoted(things, geography, world)
             return any(thing in geography.relations[relation].get(other, ()) for other in others)
@@ -705,15 +828,21 @@ def _denotes(term: Term, thing: Entity, geography: Geography, world: Sequence[En
             raise AssertionError(f"no program of things: {term}")
 
 
-def _measured(measure: str, things: Iterable[Entity], geography: Geography) -> list[tuple[Entity, float]]:
-    return [(thing, value) for thing in things for value in geography.measures[measure].get(thing, ())]
+def _measured(
+    measure: str, things: Iterable[Entity], geography: Geography
+) -> list[tuple[Entity, float]]:
+    return [
+        (thing, value) for thing in things for value in geography.measures[measure].get(thing, ())
+    ]
 
 
 def _is_first(thing: Entity, name: str, ranked: Sequence[tuple[Entity, float]]) -> bool:
     """Whether nothing in `ranked` is ahead of `thing` by value or, where that is the same, by name."""
     sign = 1 if name in DOWNWARDS else -1
     places = [(each, (sign * value, each.name, each.state or "")) for each, value in ranked]
-    return any(each == thing and all(place <= other for _, other in places) for each, place in places)
+    return any(
+        each == thing and all(place <= other for _, other in places) for each, place in places
+    )
 
 
 def expected_by_walks(pairs: Sequence[RulePair], asked: RulePair) -> float:
@@ -734,7 +863,9 @@ def expected_by_walks(pairs: Sequence[RulePair], asked: RulePair) -> float:
     )
 
 
-def calibration_error_by_definition(confidences: Sequence[float], verdicts: Sequence[bool], bins: int) -> float:
+def calibration_error_by_definition(
+    confidences: Sequence[float], verdicts: Sequence[bool], bins: int
+) -> float:
     """The expected calibration error with bins of equal width, answer by answer."""
     total = 0.0
     for low, high in pairwise([*(number / bins for number in range(bins)), 2.0]):

@@ -27,12 +27,18 @@ COMMAND = re.compile(r"^\$ (?:.*\\\n)*.*\n", flags=re.MULTILINE)
 PORT = "8000"
 TOLERANCE = 0.25  # of scores and probabilities, whose last digits depend on the processor
 BETWEEN = re.compile(r"[\s,{}()–]+")  # words
-STEPS = re.compile(r"\d+ steps, loss [\d.]+ in the last")  # training ends when nothing is left to learn
+STEPS = re.compile(
+    r"\d+ steps, loss [\d.]+ in the last"
+)  # training ends when nothing is left to learn
 SHELL = re.compile(r"[<>|&$`]")
 
 PAGES = sorted(
     path
-    for path in (*PROJECT.glob("*.md"), *(PROJECT / "docs").glob("*.md"), *(PROJECT / "examples").rglob("*.md"))
+    for path in (
+        *PROJECT.glob("*.md"),
+        *(PROJECT / "docs").glob("*.md"),
+        *(PROJECT / "examples").rglob("*.md"),
+    )
     if path.name != "CHANGELOG.md"
 )
 
@@ -43,7 +49,11 @@ def page_name(page: Path) -> str:
 
 def blocks(text: str, language: str) -> list[str]:
     """The blocks of a language, but for those that need what a test has not."""
-    return [block for found, title, block in BLOCK.findall(text) if found == language and not title.startswith("needs")]
+    return [
+        block
+        for found, title, block in BLOCK.findall(text)
+        if found == language and not title.startswith("needs")
+    ]
 
 
 def conversations(text: str) -> Iterator[tuple[str, str]]:
@@ -57,7 +67,9 @@ def assert_same(shown: str, printed: str, tolerance: float = TOLERANCE) -> None:
     shown, printed = STEPS.sub("some steps", shown), STEPS.sub("some steps", printed)
     for line, now in zip_longest(shown.splitlines(), printed.splitlines(), fillvalue=""):
         words = zip_longest(BETWEEN.split(line), BETWEEN.split(now), fillvalue="")
-        assert all(is_same(*pair, tolerance) for pair in words), f"the page shows\n{line}\nbut now it is\n{now}"
+        assert all(is_same(*pair, tolerance) for pair in words), (
+            f"the page shows\n{line}\nbut now it is\n{now}"
+        )
 
 
 def is_same(shown: str, printed: str, tolerance: float = TOLERANCE) -> bool:
@@ -89,7 +101,11 @@ class Terminal:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+        return {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+        }
 
     def typed(self, command: str) -> str:
         """What a command prints, on both channels."""
@@ -103,7 +119,12 @@ class Terminal:
 
     def _output(self, words: list[str]) -> str:
         run = subprocess.run(
-            words, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            words,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         assert run.returncode == 0, f"{words[-1]}\n{run.stdout}"
         return run.stdout
@@ -112,7 +133,11 @@ class Terminal:
     def _served(self, command: str) -> Iterator[str]:
         words = f"exec {command.rstrip(' &' + chr(10))} --port {self.port}"
         server = subprocess.Popen(
-            ["bash", "-c", words], cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True
+            ["bash", "-c", words],
+            cwd=self.folder,
+            env=self.environment,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert server.stderr is not None
         try:
@@ -128,7 +153,11 @@ class QuickTerminal(Terminal):
     __slots__ = ()
 
     def typed(self, command: str) -> str:
-        if not command.startswith("nqg ") or command.startswith("nqg serve") or SHELL.search(command):
+        if (
+            not command.startswith("nqg ")
+            or command.startswith("nqg serve")
+            or SHELL.search(command)
+        ):
             return super().typed(command)
         try:
             with one_thread():

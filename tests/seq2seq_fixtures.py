@@ -30,7 +30,9 @@ def one_thread() -> Iterator[None]:
 def learned() -> FineTuning:
     """A tiny model after enough steps to know the examples by heart."""
     torch.set_num_threads(1)
-    fitting = FineTuning(EXAMPLES, SMALL, FineTuningSettings(steps=250, learning_rate=0.01), device="cpu")
+    fitting = FineTuning(
+        EXAMPLES, SMALL, FineTuningSettings(steps=250, learning_rate=0.01), device="cpu"
+    )
     for _ in fitting.steps():
         pass
     return fitting
@@ -45,7 +47,10 @@ def seq2seq(learned: FineTuning) -> Seq2seq:
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A "pre-trained" T5 of Hugging Face in a folder, with a head of its own as T5 v1.1 has."""
     folder = tmp_path_factory.mktemp("models") / "tiny-t5"
-    texts = ["semanticparse: x", *(text for example in EXAMPLES for text in (example.source, example.target))]
+    texts = [
+        "semanticparse: x",
+        *(text for example in EXAMPLES for text in (example.source, example.target)),
+    ]
     tokenizer = word_tokenizer(texts)
     torch.manual_seed(1)
     config = T5Config(
@@ -57,7 +62,9 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         num_heads=2,
     )
     model = T5ForConditionalGeneration(config)
-    model.lm_head.weight = nn.Parameter(torch.randn(len(tokenizer), 16))  # a config alone would tie it
+    model.lm_head.weight = nn.Parameter(
+        torch.randn(len(tokenizer), 16)
+    )  # a config alone would tie it
     model.generation_config.decoder_start_token_id = model.config.decoder_start_token_id = 0
     with quiet_transformers():
         model.save_pretrained(folder)
@@ -70,5 +77,7 @@ def real_models() -> Path:
     """The folder of real pre-trained models and tokenizers; skipped with a reason where it is absent."""
     folder = os.environ.get("NQG_MODELS")
     if not folder or not Path(folder).is_dir():
-        pytest.skip("no pre-trained models: set NQG_MODELS to a folder that holds t5-tokenizer, bert-tiny, …")
+        pytest.skip(
+            "no pre-trained models: set NQG_MODELS to a folder that holds t5-tokenizer, bert-tiny, …"
+        )
     return Path(folder)

@@ -21,7 +21,9 @@ from nqg.seq2seq.settings import LoraSettings, Seq2seqSettings, SmallT5Settings
 from nqg.training.processes import Processes, gathered
 from seq2seq_examples import BRIEF, EXAMPLES
 
-UNEVEN = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=15, layers=2, heads=3, dropout=0.0))
+UNEVEN = Seq2seqSettings(
+    longest_target=8, embedded=SmallT5Settings(width=15, layers=2, heads=3, dropout=0.0)
+)
 SHARDED = replace(BRIEF, shard=True)
 CASES = {
     "not sharded": BRIEF,
@@ -39,7 +41,11 @@ SAVED = 4  # steps that were made when they are killed and that are not lost
 
 def new_fitting(case: str, pretrained: str, *, shard: bool = True) -> FineTuning:
     """The fine-tuning of a case, before its first step."""
-    settings = Seq2seqSettings(pretrained, longest_target=8, lora=LoraSettings(rank=2)) if case == "lora" else UNEVEN
+    settings = (
+        Seq2seqSettings(pretrained, longest_target=8, lora=LoraSettings(rank=2))
+        if case == "lora"
+        else UNEVEN
+    )
     dev = EXAMPLES[:2] if case == "dev examples" else ()
     training = replace(CASES[case], shard=shard and CASES[case].shard)
     return FineTuning(EXAMPLES, settings, training, dev=dev, device="cpu")
@@ -60,7 +66,9 @@ def train(case: str, folder: Path, pretrained: str) -> None:
     held = {
         "weights": own_numbers(fitting.model.parameters()),
         "gradients": own_numbers(weight.grad for weight in weights if weight.grad is not None),
-        "moments": own_numbers(moment for values in state for moment in values.values() if is_moment(moment)),
+        "moments": own_numbers(
+            moment for values in state for moment in values.values() if is_moment(moment)
+        ),
     }
     found = {
         "processes": fitting.processes.count,
@@ -83,12 +91,16 @@ def is_moment(value: object) -> bool:
 
 def own_numbers(tensors: Iterable[Tensor]) -> int:
     """How many numbers of tensors are in this process's memory."""
-    return sum(each.to_local().numel() if isinstance(each, DTensor) else each.numel() for each in tensors)
+    return sum(
+        each.to_local().numel() if isinstance(each, DTensor) else each.numel() for each in tensors
+    )
 
 
 def gradient_size(fitting: FineTuning) -> float:
     """The sum of all squares in the gradient of the last step."""
-    gradients = [weight.grad for weight in fitting.trainer.weights.values() if weight.grad is not None]
+    gradients = [
+        weight.grad for weight in fitting.trainer.weights.values() if weight.grad is not None
+    ]
     return sum(float(gathered(gradient).square().sum()) for gradient in gradients)
 
 

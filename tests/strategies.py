@@ -36,10 +36,30 @@ from nqg.types.target_grammar import Category, Production, TargetGrammar, Target
 def tokens() -> st.SearchStrategy[str]:
     """Any token that a sentence can hold, with a liking for those that formats must escape."""
     tricky = st.sampled_from(
-        ["|", "::=", "<a>", "<.>", "<...>", "<#>", "<'>", "<?>", "<..>", "#", "#x", "<", "<>", "\\", "é", "NT_1", "###"]
+        [
+            "|",
+            "::=",
+            "<a>",
+            "<.>",
+            "<...>",
+            "<#>",
+            "<'>",
+            "<?>",
+            "<..>",
+            "#",
+            "#x",
+            "<",
+            "<>",
+            "\\",
+            "é",
+            "NT_1",
+            "###",
+        ]
     )
     escaped = st.builds(lambda slashes, token: "\\" * slashes + token, st.integers(0, 3), tricky)
-    anything = st.text(min_size=1, max_size=5).filter(lambda text: text.split() == [text] and "\0" not in text)
+    anything = st.text(min_size=1, max_size=5).filter(
+        lambda text: text.split() == [text] and "\0" not in text
+    )
     return escaped | anything.filter(_is_encodable)
 
 
@@ -70,10 +90,16 @@ def target_grammars(
         leaves |= terminals | st.sampled_from(Wildcard)
     productions: list[Production] = []
     for number, category in enumerate(categories):
-        later = leaves | st.sampled_from(categories[number + 1 :]) if categories[number + 1 :] else leaves
+        later = (
+            leaves | st.sampled_from(categories[number + 1 :])
+            if categories[number + 1 :]
+            else leaves
+        )
         free = leaves | st.sampled_from(categories) if recursive else later
         first = draw(st.lists(later, min_size=1, max_size=2))
-        others = draw(st.lists(st.lists(free, min_size=1, max_size=3 if recursive else 2), max_size=3))
+        others = draw(
+            st.lists(st.lists(free, min_size=1, max_size=3 if recursive else 2), max_size=3)
+        )
         productions += [Production(category, tuple(right)) for right in [first, *others]]
     return TargetGrammar(tuple(draw(st.permutations(productions)) if recursive else productions))
 
@@ -91,7 +117,11 @@ def random_target(grammar: TargetGrammar, size: int, rng: random.Random) -> list
             stack.extend(reversed(chosen.right))
             size -= 1
         elif isinstance(symbol, Wildcard):
-            tokens = [token for token in ("a", "b", "x", "7", "'", "new") if symbol.matches(token, grammar.terminals)]
+            tokens = [
+                token
+                for token in ("a", "b", "x", "7", "'", "new")
+                if symbol.matches(token, grammar.terminals)
+            ]
             target += rng.choices(tokens, k=rng.randint(1, 3) if symbol is Wildcard.TOKENS else 1)
         else:
             target.append(symbol)
@@ -125,17 +155,37 @@ def programs() -> st.SearchStrategy[list[str]]:
 
 def _larger_programs(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
     some = st.lists(inner, min_size=1, max_size=3)
-    applied = st.builds(lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, some)
-    pairs = st.lists(st.builds(lambda word, value: [word, "=", *value], PROGRAM_WORDS, inner), min_size=1, max_size=3)
-    called = st.builds(lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, pairs)
-    mixed = st.builds(lambda call, pair: [*call[:-1], ",", *_between(",", pair), ")"], applied, pairs)
-    statements = st.lists(
-        st.lists(inner, min_size=2, max_size=3).map(lambda parts: list(chain(*parts))), min_size=1, max_size=3
+    applied = st.builds(
+        lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, some
     )
-    block = st.builds(lambda mark, each: ["{", *_between(mark, each), "}"], st.sampled_from([".", ";"]), statements)
+    pairs = st.lists(
+        st.builds(lambda word, value: [word, "=", *value], PROGRAM_WORDS, inner),
+        min_size=1,
+        max_size=3,
+    )
+    called = st.builds(
+        lambda word, inside: [word, "(", *_between(",", inside), ")"], PROGRAM_WORDS, pairs
+    )
+    mixed = st.builds(
+        lambda call, pair: [*call[:-1], ",", *_between(",", pair), ")"], applied, pairs
+    )
+    statements = st.lists(
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: list(chain(*parts))),
+        min_size=1,
+        max_size=3,
+    )
+    block = st.builds(
+        lambda mark, each: ["{", *_between(mark, each), "}"],
+        st.sampled_from([".", ";"]),
+        statements,
+    )
     listed = some.map(lambda inside: ["[", *_between(",", inside), "]"])
-    joined = st.builds(_between, st.sampled_from([";", "AND", "or", "."]), st.lists(inner, min_size=2, max_size=3))
-    return applied | called | mixed | block | listed | joined.map(lambda inside: ["{", *inside, "}"])
+    joined = st.builds(
+        _between, st.sampled_from([";", "AND", "or", "."]), st.lists(inner, min_size=2, max_size=3)
+    )
+    return (
+        applied | called | mixed | block | listed | joined.map(lambda inside: ["{", *inside, "}"])
+    )
 
 
 def _between(separator: str, parts: list[list[str]]) -> list[str]:
@@ -151,7 +201,10 @@ def applications() -> st.SearchStrategy[list[str]]:
 def _larger_applications(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
     unary = st.builds(lambda word, one: [word, "(", *one, ")"], st.sampled_from("fgh"), inner)
     return unary | st.builds(
-        lambda word, one, other: [word, "(", *one, ",", *other, ")"], st.sampled_from("pq"), inner, inner
+        lambda word, one, other: [word, "(", *one, ",", *other, ")"],
+        st.sampled_from("pq"),
+        inner,
+        inner,
     )
 
 
@@ -161,7 +214,9 @@ def _larger_applications(inner: st.SearchStrategy[list[str]]) -> st.SearchStrate
 def funql_words() -> st.SearchStrategy[str]:
     """Words that are neither placeholders nor kinds of entities."""
     return st.from_regex(r"[a-z][a-z_0-9]{0,6}", fullmatch=True).filter(
-        lambda word: not (word[0] == "m" and word[1:].isdigit()) and word not in frozenset(EntityKind)
+        lambda word: (
+            not (word[0] == "m" and word[1:].isdigit()) and word not in frozenset(EntityKind)
+        )
     )
 
 
@@ -176,7 +231,9 @@ def funql_entities() -> st.SearchStrategy[Entity]:
 
 def funql_numbers() -> st.SearchStrategy[Number]:
     """Literal numbers, with and without a fraction."""
-    return st.builds(Number, st.decimals(-10_000, 10_000, places=2) | st.decimals(0, 10_000, places=0))
+    return st.builds(
+        Number, st.decimals(-10_000, 10_000, places=2) | st.decimals(0, 10_000, places=0)
+    )
 
 
 def funql_terms() -> st.SearchStrategy[Term]:
@@ -189,7 +246,9 @@ def funql_terms() -> st.SearchStrategy[Term]:
     )
     return st.recursive(
         leaves,
-        lambda terms: st.builds(Call, funql_words(), st.lists(terms, min_size=1, max_size=3).map(tuple)),
+        lambda terms: st.builds(
+            Call, funql_words(), st.lists(terms, min_size=1, max_size=3).map(tuple)
+        ),
         max_leaves=8,
     )
 
@@ -198,16 +257,26 @@ def converted_funql() -> st.SearchStrategy[Term]:
     """Trees in the converted form, mostly without regard to types."""
     folding = CLASSES | BY_MEASURE | BY_COUNT
     classes = st.sampled_from(sorted(CLASSES)).map(Name)
-    relations = st.sampled_from(["loc_1", "loc_2", "next_to_2", "traverse_1", "population_1", "density_1"])
-    leaves = st.builds(Placeholder, st.integers(0, 3)) | funql_entities() | funql_numbers() | classes
+    relations = st.sampled_from(
+        ["loc_1", "loc_2", "next_to_2", "traverse_1", "population_1", "density_1"]
+    )
+    leaves = (
+        st.builds(Placeholder, st.integers(0, 3)) | funql_entities() | funql_numbers() | classes
+    )
 
     def calls(terms: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
         pairs = st.tuples(terms, terms)
         return (
             st.builds(Call, relations, st.tuples(terms))
             | st.builds(Call, st.sampled_from(["exclude", "intersection"]), pairs)
-            | st.builds(Call, st.sampled_from(sorted(BY_MEASURE)), st.tuples(relations.map(Name), terms))
-            | st.builds(Call, st.sampled_from(sorted(BY_COUNT)), st.tuples(classes, relations.map(Name), terms))
+            | st.builds(
+                Call, st.sampled_from(sorted(BY_MEASURE)), st.tuples(relations.map(Name), terms)
+            )
+            | st.builds(
+                Call,
+                st.sampled_from(sorted(BY_COUNT)),
+                st.tuples(classes, relations.map(Name), terms),
+            )
             | st.builds(Call, funql_words().filter(lambda word: word not in folding), pairs)
         )
 
@@ -269,7 +338,12 @@ def sql_queries(draw: st.DrawFn, depth: int = 2) -> tuple[str, Tree]:
     table = draw(st.sampled_from(["head", "department as t1", "management t1"]))
     clauses = [("select", [tree for _, tree in results]), ("from", [_table_tree(table)])]
     text = f"select {' , '.join(words for words, _ in results)} from {table}"
-    for words, label in [("where", "where"), ("group by", "group"), ("order by", "order"), ("limit", "limit")]:
+    for words, label in [
+        ("where", "where"),
+        ("group by", "group"),
+        ("order by", "order"),
+        ("limit", "limit"),
+    ]:
         if draw(st.booleans()):
             inside, tree = draw(sql_expressions(depth))
             text += f" {words} {inside}"
@@ -285,7 +359,10 @@ def _table_tree(table: str) -> Tree:
 
 SQL_LEAVES = st.sampled_from(
     [(word, Tree(word)) for word in ("name", "age", "5", "-3.5", "'a b'", '"x"', "*", "null")]
-    + [("t1.name", Tree(".", (Tree("t1"), Tree("name")))), ("count(*)", Tree("count", (Tree("*"),)))]
+    + [
+        ("t1.name", Tree(".", (Tree("t1"), Tree("name")))),
+        ("count(*)", Tree("count", (Tree("*"),))),
+    ]
 )
 
 
@@ -297,10 +374,17 @@ def sql_expressions(draw: st.DrawFn, depth: int) -> tuple[str, Tree]:
     if draw(st.integers(0, 3)) == 0:
         words, tree = draw(sql_queries(depth - 1))
         return f"({words})", tree
-    operator = draw(st.sampled_from(["=", "<=", "!=", "like", "and", "or", "+", "-", "*", "/", "not like"]))
-    (left, left_tree), (right, right_tree) = draw(sql_expressions(depth - 1)), draw(sql_expressions(depth - 1))
+    operator = draw(
+        st.sampled_from(["=", "<=", "!=", "like", "and", "or", "+", "-", "*", "/", "not like"])
+    )
+    (left, left_tree), (right, right_tree) = (
+        draw(sql_expressions(depth - 1)),
+        draw(sql_expressions(depth - 1)),
+    )
     tree = Tree(operator.removeprefix("not "), (left_tree, right_tree))
-    return f"({left} {operator} {right})", Tree("not", (tree,)) if operator.startswith("not") else tree
+    return f"({left} {operator} {right})", Tree("not", (tree,)) if operator.startswith(
+        "not"
+    ) else tree
 
 
 # Splits: bracketed programs over few symbols, so that examples share atoms and compounds.
@@ -319,17 +403,25 @@ def program_trees() -> st.SearchStrategy[Tree]:
 
 def called(tree: Tree) -> str:
     """A tree in call form: `count ( river , m0 )`."""
-    return f"{tree.label} ( {' , '.join(map(called, tree.children))} )" if tree.children else tree.label
+    return (
+        f"{tree.label} ( {' , '.join(map(called, tree.children))} )"
+        if tree.children
+        else tree.label
+    )
 
 
 def listed(tree: Tree) -> str:
     """A tree in list form: `(count river m0)`."""
-    return f"({' '.join([tree.label, *map(listed, tree.children)])})" if tree.children else tree.label
+    return (
+        f"({' '.join([tree.label, *map(listed, tree.children)])})" if tree.children else tree.label
+    )
 
 
 def program_examples(min_size: int = 4, max_size: int = 12) -> st.SearchStrategy[list[Example]]:
     """Examples with bracketed targets."""
-    example = program_trees().map(lambda tree: Example("a sentence", called(Tree("answer", (tree,)))))
+    example = program_trees().map(
+        lambda tree: Example("a sentence", called(Tree("answer", (tree,))))
+    )
     return st.lists(example, min_size=min_size, max_size=max_size)
 
 
@@ -346,7 +438,11 @@ def related_rules(draw: st.DrawFn, max_arity: int = 3) -> list[Rule]:
     found = draw(st.lists(short, min_size=3, max_size=5))
     for _ in range(draw(st.integers(2, 6))):
         outer, inner = draw(st.sampled_from(found)), draw(st.sampled_from(found))
-        made = composed(outer, draw(st.integers(1, max(1, outer.arity))), inner) if outer.arity else outer
+        made = (
+            composed(outer, draw(st.integers(1, max(1, outer.arity))), inner)
+            if outer.arity
+            else outer
+        )
         if draw(st.integers(0, 3)) == 0:
             made = _with_a_sign_more_or_less(draw, made)
         if len(made.source) <= 6 and len(made.target) <= 8 and made.arity <= max_arity:
@@ -367,7 +463,9 @@ def _with_a_sign_more_or_less(draw: st.DrawFn, rule: Rule) -> Rule:
 
 @st.composite
 def _free_rules(draw: st.DrawFn, arity: int) -> Rule:
-    words = draw(st.lists(st.sampled_from(INDUCTION_WORDS), min_size=0 if arity > 1 else 1, max_size=2))
+    words = draw(
+        st.lists(st.sampled_from(INDUCTION_WORDS), min_size=0 if arity > 1 else 1, max_size=2)
+    )
     slots = sorted(draw(st.permutations(range(arity + len(words))))[:arity])
     source: list[Symbol] = list(words)
     for index, slot in enumerate(slots, start=1):
@@ -398,7 +496,8 @@ def composed(outer: Rule, index: int, inner: Rule) -> Rule:
 
 
 PHRASES = [
-    Example(*pair) for pair in [("jump", "J"), ("walk", "W"), ("m0", "m0"), ("the m0", "( m0 )"), ("left", "L L")]
+    Example(*pair)
+    for pair in [("jump", "J"), ("walk", "W"), ("m0", "m0"), ("the m0", "( m0 )"), ("left", "L L")]
 ]
 
 
@@ -463,7 +562,9 @@ PET_SCHEMA = Schema(
     ),
     (ForeignKey("has_pet.stuid", "student.stuid"), ForeignKey("has_pet.petid", "pets.petid")),
 )
-_PET_COLUMNS = st.sampled_from(["student.name", "student.age", "student.stuid", "has_pet.stuid", "has_pet.petid"])
+_PET_COLUMNS = st.sampled_from(
+    ["student.name", "student.age", "student.stuid", "has_pet.stuid", "has_pet.petid"]
+)
 _PET_VALUES = st.sampled_from(["1", "2.5", "'a b'", '"C"'])
 
 
@@ -479,24 +580,36 @@ class QueryParts:
     tables: tuple[str, ...] = ("student", "has_pet")
 
     def __str__(self) -> str:
-        compared = [form.format(value) for form, value in zip(self.conditions, self.values, strict=True)]
+        compared = [
+            form.format(value) for form, value in zip(self.conditions, self.values, strict=True)
+        ]
         where = f" where {f' {self.connector} '.join(compared)}" if compared else ""
-        return f"select {' , '.join(self.items)} from {' join '.join(self.tables)}{where}{self.tail}"
+        return (
+            f"select {' , '.join(self.items)} from {' join '.join(self.tables)}{where}{self.tail}"
+        )
 
 
 @st.composite
 def query_parts(draw: st.DrawFn, depth: int = 1) -> QueryParts:
     """A query that Spider's metric can read."""
     items = st.builds("{}({})".format, st.sampled_from(["", "max", "count", "avg"]), _PET_COLUMNS)
-    forms = st.builds("{} {} {{}}".format, _PET_COLUMNS, st.sampled_from(["=", "!=", ">", "<=", "like", "not in"]))
+    forms = st.builds(
+        "{} {} {{}}".format, _PET_COLUMNS, st.sampled_from(["=", "!=", ">", "<=", "like", "not in"])
+    )
     conditions, connector = draw(st.lists(forms, max_size=3)), draw(st.sampled_from(["and", "or"]))
-    values = _PET_VALUES if connector == "or" else _PET_VALUES | _PET_COLUMNS  # a column would swallow an `or`
+    values = (
+        _PET_VALUES if connector == "or" else _PET_VALUES | _PET_COLUMNS
+    )  # a column would swallow an `or`
     if depth:
         values |= st.builds("(select max({}) from student join has_pet)".format, _PET_COLUMNS)
     grouped = st.builds(" group by {} having count(*) > 1".format, _PET_COLUMNS)
-    ordered = st.builds(" order by {} {} limit 3".format, _PET_COLUMNS, st.sampled_from(["", "asc", "desc"]))
+    ordered = st.builds(
+        " order by {} {} limit 3".format, _PET_COLUMNS, st.sampled_from(["", "asc", "desc"])
+    )
     combined = (
-        st.builds(" {} {}".format, st.sampled_from(["union", "except"]), query_parts(0)) if depth else st.just("")
+        st.builds(" {} {}".format, st.sampled_from(["union", "except"]), query_parts(0))
+        if depth
+        else st.just("")
     )
     return QueryParts(
         tuple(draw(st.lists(items, min_size=1, max_size=3))),

@@ -31,7 +31,10 @@ class Shown(HTMLParser):
 
 
 def test_a_calibrated_parse_shows_its_confidence() -> None:
-    assert "confidence 91 %, probability" in Answer("jump", "I", 0.75, confidence=0.91, reading=READING)._repr_html_()
+    assert (
+        "confidence 91 %, probability"
+        in Answer("jump", "I", 0.75, confidence=0.91, reading=READING)._repr_html_()
+    )
 
 
 def test_a_parse_shows_its_tree_its_probability_and_its_readings() -> None:
@@ -47,7 +50,10 @@ def test_a_parse_shows_its_tree_its_probability_and_its_readings() -> None:
 
 
 def test_a_parse_without_readings_has_no_table() -> None:
-    assert "table" not in Shown(Answer("jump twice", "I_JUMP I_JUMP", reading=READING)._repr_html_()).tags
+    assert (
+        "table"
+        not in Shown(Answer("jump twice", "I_JUMP I_JUMP", reading=READING)._repr_html_()).tags
+    )
 
 
 def test_an_abstention_shows_the_sentence_and_the_reason() -> None:

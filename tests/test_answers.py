@@ -23,7 +23,9 @@ from typed_commands import typed
 GLUED, SPACED = "turn_off(kitchen.lamp)", "turn_off ( kitchen . lamp )"
 GOLD = [Example("lamp off", GLUED)]
 LEARNED = [Example("lamp off", SPACED)]
-TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+TINY = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+)
 TINY_T5 = Seq2seqSettings(longest_target=8, embedded=SmallT5Settings(width=16, layers=1, heads=2))
 
 
@@ -37,13 +39,17 @@ class Dictionary:
 @pytest.fixture(scope="module")
 def parser() -> Parser:
     grammar = Grammar.parse(f"lamp off ### {SPACED}")
-    return fit_parser(grammar, LEARNED, model=TINY, training=TrainingSettings(steps=1, batch_size=1), device="cpu")
+    return fit_parser(
+        grammar, LEARNED, model=TINY, training=TrainingSettings(steps=1, batch_size=1), device="cpu"
+    )
 
 
 def test_the_command_evaluate_counts_it(parser: Parser, tmp_path: Path) -> None:
     parser.save(tmp_path / "model")
     (tmp_path / "test.tsv").write_text(f"lamp off\t{GLUED}\n")
-    shown = typed("evaluate", str(tmp_path / "model"), str(tmp_path / "test.tsv"), "--json", "--device", "cpu")
+    shown = typed(
+        "evaluate", str(tmp_path / "model"), str(tmp_path / "test.tsv"), "--json", "--device", "cpu"
+    )
     assert json.loads(shown.stdout)["systems"]["grammar"]["right"] == 1
 
 
@@ -57,8 +63,12 @@ def test_training_counts_it_for_the_dev_score_and_so_for_stopping_early(parser: 
     assert DevSet.of(parser.model, GOLD, parser).scores().exact_match == 1.0
 
 
-def test_fine_tuning_counts_it_for_the_dev_score_and_so_for_stopping_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    seq2seq = Seq2seq.train(LEARNED, TINY_T5, FineTuningSettings(steps=1, batch_size=1), device="cpu")
+def test_fine_tuning_counts_it_for_the_dev_score_and_so_for_stopping_early(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seq2seq = Seq2seq.train(
+        LEARNED, TINY_T5, FineTuningSettings(steps=1, batch_size=1), device="cpu"
+    )
     monkeypatch.setattr(Seq2seq, "predict", lambda self, sources: [SPACED for _ in sources])
     assert seq2seq.exact_match(GOLD) == 1.0
 

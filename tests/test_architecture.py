@@ -38,7 +38,11 @@ EXTENSIONS = ["sql", "paper", "web"]  # they stand on the core, which names them
 
 def stage_of(module: str) -> str | None:
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[0] == "nqg" and parts[1] in [*STAGES, *EXTENSIONS] else None
+    return (
+        parts[1]
+        if len(parts) > 1 and parts[0] == "nqg" and parts[1] in [*STAGES, *EXTENSIONS]
+        else None
+    )
 
 
 def imports(file: Path) -> Iterator[str]:
@@ -54,7 +58,13 @@ def imports(file: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-NAMED = sorted({name for file in SOURCE.rglob("*.py") for name in re.findall(r'"(nqg[\w.]*:\w+)"', file.read_text())})
+NAMED = sorted(
+    {
+        name
+        for file in SOURCE.rglob("*.py")
+        for name in re.findall(r'"(nqg[\w.]*:\w+)"', file.read_text())
+    }
+)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -63,7 +73,9 @@ def test_what_a_table_names_can_be_loaded(name: str) -> None:
 
 
 def test_every_folder_is_a_stage() -> None:
-    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    folders = {
+        path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"
+    }
     assert folders <= {*STAGES, *EXTENSIONS}
 
 
@@ -83,16 +95,21 @@ def test_only_the_command_line_prints() -> None:
     offenders = [
         str(file.relative_to(SOURCE))
         for file in sorted(SOURCE.rglob("*.py"))
-        if "cli" not in file.parts and re.search(r"^\s*print\(", file.read_text(), flags=re.MULTILINE)
+        if "cli" not in file.parts
+        and re.search(r"^\s*print\(", file.read_text(), flags=re.MULTILINE)
     ]
     assert not offenders
 
 
 def test_importing_the_package_or_its_nouns_loads_nothing_heavy() -> None:
-    heavy = "{'numpy', 'numba', 'torch', 'transformers', 'pooch', 'requests', 'matplotlib', 'typer'}"
+    heavy = (
+        "{'numpy', 'numba', 'torch', 'transformers', 'pooch', 'requests', 'matplotlib', 'typer'}"
+    )
     for what in ("nqg", "nqg.Example"):
         program = f"import nqg, sys; {what}; print(sorted({heavy} & set(sys.modules)))"
-        shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        shown = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout
         assert shown.strip() == "[]", what
 
 
@@ -102,23 +119,33 @@ def test_every_public_name_can_be_imported() -> None:
 
 def test_each_way_through_the_system_is_a_dozen_hops_over_files_that_exist() -> None:
     sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
-    ways = {section.splitlines()[0]: section for section in sections if section.startswith("The way of")}
+    ways = {
+        section.splitlines()[0]: section for section in sections if section.startswith("The way of")
+    }
     assert len(ways) == 3
     for title, way in ways.items():
         hops = re.findall(r"^\d+\. (.*)$", way, flags=re.MULTILINE)
         assert 1 < len(hops) <= 12, title
         assert all(re.match(r"`[\w/]+\.py`", hop) for hop in hops), title
-        missing = [name for name in re.findall(r"`([\w/]+\.py)`", way) if not (SOURCE / name).is_file()]
+        missing = [
+            name for name in re.findall(r"`([\w/]+\.py)`", way) if not (SOURCE / name).is_file()
+        ]
         assert not missing, title
 
 
 @pytest.mark.parametrize("path", ["train", "parse"])
-def test_the_pictures_of_paths_show_as_many_modules_as_the_page_says_and_all_exist(path: str) -> None:
+def test_the_pictures_of_paths_show_as_many_modules_as_the_page_says_and_all_exist(
+    path: str,
+) -> None:
     drawn = (PAGE.parent / "images" / f"path-{path}.svg").read_text()
     numbers = [int(number) for number in re.findall(r">(\d+)\. \w+\.py<", drawn)]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     block = PAGE.read_text().partition("<!-- paths:")[2]
-    said = dict(re.findall(r"passes (\d+) modules in \d+ folders:\n\n!\[[^]]*\]\(images/path-(\w+)\.svg\)", block))
+    said = dict(
+        re.findall(
+            r"passes (\d+) modules in \d+ folders:\n\n!\[[^]]*\]\(images/path-(\w+)\.svg\)", block
+        )
+    )
     assert {name: int(count) for count, name in said.items()}[path] == len(numbers)
     names = {file.name for file in SOURCE.rglob("*.py")}
     assert set(re.findall(r">\d+\. (\w+\.py)<", drawn)) <= names

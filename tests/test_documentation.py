@@ -30,9 +30,16 @@ def commands(page: Path) -> Iterator[str]:
     """The commands that a page shows, in blocks and in its text, one that is called by another included."""
     text = page.read_text()
     shown = [block for kind, _, block in BLOCK.findall(text) if kind == "console"]
-    typed = [command.removeprefix("$ ").split("  #")[0] for block in shown for command in COMMAND.findall(block)]
+    typed = [
+        command.removeprefix("$ ").split("  #")[0]
+        for block in shown
+        for command in COMMAND.findall(block)
+    ]
     for command in (*typed, *SPAN.findall(BLOCK.sub("", text))):
-        yield from (part.strip() for part in re.findall(r"(?:^|--no_python |; )((?:nqg|python|pytest) .*)", command))
+        yield from (
+            part.strip()
+            for part in re.findall(r"(?:^|--no_python |; )((?:nqg|python|pytest) .*)", command)
+        )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -54,9 +61,15 @@ def test_every_command_that_is_shown_exists_and_has_the_options(page: Path) -> N
         elif program == "nqg":
             assert word in ("VERB", "--version", "--help", "-v"), command
         elif program == "pytest" or word.startswith("benchmarks/"):
-            files = [PROJECT / each.partition("::")[0] for each in (word, *rest) if each.startswith(("tests", "bench"))]
+            files = [
+                PROJECT / each.partition("::")[0]
+                for each in (word, *rest)
+                if each.startswith(("tests", "bench"))
+            ]
             assert all(file.exists() for file in files), command
-            assert program == "pytest" or options <= set(OPTION.findall(files[0].read_text())), command
+            assert program == "pytest" or options <= set(OPTION.findall(files[0].read_text())), (
+                command
+            )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -115,7 +128,10 @@ def test_the_reference_is_made_from_the_docstrings() -> None:
 
 
 def test_the_page_of_results_holds_the_tables_of_the_records() -> None:
-    page, found = PROJECT / "docs" / "reproduce.md", tables(Results.collected(records(PROJECT / "results")))
+    page, found = (
+        PROJECT / "docs" / "reproduce.md",
+        tables(Results.collected(records(PROJECT / "results"))),
+    )
     text = page.read_text().split(RESULTS)[0] + RESULTS + markdown(found)
     if os.environ.get("NQG_REWRITE_GOLDEN"):
         page.write_text(text)

@@ -11,7 +11,11 @@ from nqg.errors import FormatError, MissingExtra, NqgError, Place, UnknownName
 
 
 def test_every_exception_of_the_tree_is_an_nqg_error() -> None:
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, Exception)
+    ]
     assert len(kinds) > 5
     assert all(issubclass(kind, NqgError) for kind in kinds)
 
@@ -39,4 +43,6 @@ def test_an_unknown_name_offers_the_nearest_and_lists_all(name: str, hint: str) 
 
 
 def test_a_missing_extra_says_how_to_install_it() -> None:
-    assert "pip install -c constraints.txt -e '.[paper]'" in str(MissingExtra("drawing a plot", "paper"))
+    assert "pip install -c constraints.txt -e '.[paper]'" in str(
+        MissingExtra("drawing a plot", "paper")
+    )

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import decoded, numbered_lines, write_text, written_atomically
 
-LINES = st.lists(st.text(st.characters(exclude_characters="\0\r\n\ufeff", exclude_categories=["Cs"])), max_size=5)
+LINES = st.lists(
+    st.text(st.characters(exclude_characters="\0\r\n\ufeff", exclude_categories=["Cs"])), max_size=5
+)
 
 
 def lines(path: Path) -> list[str]:
@@ -25,7 +27,8 @@ def test_every_line_comes_with_its_file_and_number(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\ntwo\n\nfour")
     assert list(numbered_lines(path)) == [
-        (Place(path, number), text) for number, text in enumerate(["one", "two", "", "four"], start=1)
+        (Place(path, number), text)
+        for number, text in enumerate(["one", "two", "", "four"], start=1)
     ]
 
 
@@ -43,9 +46,17 @@ def test_lines_survive_writing_and_reading(
     ("raw", "expected"),
     [
         pytest.param(b"a\r\nb\r\n", ["a", "b"], id="windows line ends go"),
-        pytest.param(b"a\r\r\nb", ["a\r", "b"], id="only one carriage return belongs to the line end"),
-        pytest.param("a\u2028b\x0bc\x85d\n".encode(), ["a\u2028b\x0bc\x85d"], id="other separators stay"),
-        pytest.param(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"], id="a byte order mark goes from line 1"),
+        pytest.param(
+            b"a\r\r\nb", ["a\r", "b"], id="only one carriage return belongs to the line end"
+        ),
+        pytest.param(
+            "a\u2028b\x0bc\x85d\n".encode(), ["a\u2028b\x0bc\x85d"], id="other separators stay"
+        ),
+        pytest.param(
+            b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n",
+            ["a", "\ufeffb"],
+            id="a byte order mark goes from line 1",
+        ),
         pytest.param(b"", [], id="an empty file has no lines"),
     ],
 )
@@ -71,7 +82,9 @@ def test_nul_is_refused_with_the_byte() -> None:
     [
         pytest.param(lambda raw: b"no gzip at all", id="not gzip"),
         pytest.param(lambda raw: raw[:-9], id="cut off"),
-        pytest.param(lambda raw: raw[:15] + bytes(byte ^ 0xFF for byte in raw[15:]), id="scrambled"),
+        pytest.param(
+            lambda raw: raw[:15] + bytes(byte ^ 0xFF for byte in raw[15:]), id="scrambled"
+        ),
     ],
 )
 def test_a_damaged_gzip_file_is_refused_by_name(tmp_path: Path, damage: object) -> None:
@@ -91,7 +104,9 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(NqgError, match=r"loop: cannot be read \(Too many levels of symbolic links\)"):
+    with pytest.raises(
+        NqgError, match=r"loop: cannot be read \(Too many levels of symbolic links\)"
+    ):
         lines(tmp_path / "loop")
 
 
@@ -113,7 +128,9 @@ def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(tmp_path: 
 def test_a_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     write_text(tmp_path / "ours", "text")
-    assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+    assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == stat.S_IMODE(
+        (tmp_path / "plain").stat().st_mode
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ours", "plain"]
 
 

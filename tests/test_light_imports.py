@@ -14,7 +14,9 @@ def loaded(*statements: str) -> set[str]:
     """The modules that a fresh interpreter has loaded after statements."""
     program = "\n".join(["import sys", *statements, "print(*sys.modules)"])
     return set(
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.split()
     )
 
 
@@ -25,4 +27,6 @@ def test_nouns_load_neither_pytorch_nor_numba_nor_grammars() -> None:
 
 
 def test_splits_load_neither_pytorch_nor_numba_before_a_search() -> None:
-    assert not loaded(*(f"import nqg.splits.{module}" for module in SPLIT_MODULES)).intersection(HEAVY)
+    assert not loaded(*(f"import nqg.splits.{module}" for module in SPLIT_MODULES)).intersection(
+        HEAVY
+    )

@@ -45,7 +45,11 @@ def on_ray() -> Iterator[Engine]:
         import ray
 
         ray.init(
-            num_cpus=2, include_dashboard=False, object_store_memory=80 * 2**20, log_to_driver=False, logging_level=40
+            num_cpus=2,
+            include_dashboard=False,
+            object_store_memory=80 * 2**20,
+            log_to_driver=False,
+            logging_level=40,
         )
         yield Engine("ray", 2)
         ray.shutdown()
@@ -65,7 +69,9 @@ def workers(request: pytest.FixtureRequest) -> Engine:
     return request.getfixturevalue("on_ray") if request.param == "ray" else TWO
 
 
-def test_results_come_in_the_order_of_the_chunks_from_jobs_loaded_once_a_worker(engine: Engine, tmp_path: Path) -> None:
+def test_results_come_in_the_order_of_the_chunks_from_jobs_loaded_once_a_worker(
+    engine: Engine, tmp_path: Path
+) -> None:
     assert list(engine.map(partial(counted, tmp_path), range(40))) == list(range(0, 80, 2))
     assert 1 <= len(list(tmp_path.iterdir())) <= 2
 
@@ -74,7 +80,9 @@ def test_no_chunks_no_results(engine: Engine) -> None:
     assert list(engine.map(doubled, [])) == []
 
 
-def test_on_ray_a_chunk_whose_worker_was_killed_is_begun_again(on_ray: Engine, tmp_path: Path) -> None:
+def test_on_ray_a_chunk_whose_worker_was_killed_is_begun_again(
+    on_ray: Engine, tmp_path: Path
+) -> None:
     assert list(on_ray.map(partial(killed_at, tmp_path, 7, 1), range(20))) == list(range(0, 40, 2))
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -82,14 +90,18 @@ def test_on_ray_a_chunk_whose_worker_was_killed_is_begun_again(on_ray: Engine, t
 @pytest.mark.parametrize("unlucky", [0, 3, 19])
 def test_a_worker_that_is_killed_is_an_error_that_says_so(tmp_path: Path, unlucky: int) -> None:
     results = TWO.map(partial(killed_at, tmp_path, unlucky, 99), range(20))
-    with pytest.raises(NqgError, match="a worker was killed; where memory ran out, use fewer workers"):
+    with pytest.raises(
+        NqgError, match="a worker was killed; where memory ran out, use fewer workers"
+    ):
         list(results)
 
 
 def test_a_chunk_that_kills_every_worker_of_ray_is_an_error(on_ray: Engine, tmp_path: Path) -> None:
     results = on_ray.map(partial(killed_at, tmp_path, 3, 99), range(20))
     assert [next(results) for _ in range(3)] == [0, 2, 4]
-    with pytest.raises(NqgError, match=r"a worker was killed; where memory ran out, use fewer workers \("):
+    with pytest.raises(
+        NqgError, match=r"a worker was killed; where memory ran out, use fewer workers \("
+    ):
         next(results)
 
 
@@ -106,7 +118,9 @@ def test_a_job_that_cannot_be_loaded_says_why() -> None:
 def test_any_other_error_comes_back_with_its_traceback(workers: Engine) -> None:
     results = workers.map(dividing, range(5))
     assert [next(results), next(results)] == [-0.5, -1.0]
-    with pytest.raises(NqgError, match=r"(?s)a worker failed:.*parallel_tasks.py.*ZeroDivisionError"):
+    with pytest.raises(
+        NqgError, match=r"(?s)a worker failed:.*parallel_tasks.py.*ZeroDivisionError"
+    ):
         next(results)
 
 
@@ -153,23 +167,35 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("stop", "tracebacks"), [(signal.SIGINT, 1), (signal.SIGKILL, 0)], ids=["Ctrl-C", "kill"])
-def test_the_workers_end_with_the_first_process(tmp_path: Path, stop: signal.Signals, tracebacks: int) -> None:
+@pytest.mark.parametrize(
+    ("stop", "tracebacks"), [(signal.SIGINT, 1), (signal.SIGKILL, 0)], ids=["Ctrl-C", "kill"]
+)
+def test_the_workers_end_with_the_first_process(
+    tmp_path: Path, stop: signal.Signals, tracebacks: int
+) -> None:
     program = tmp_path / "program.py"
     (folder := tmp_path / "loaded").mkdir()
     program.write_text(PROGRAM.format(folder=str(folder)))
     environment = {**os.environ, "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"}
     with subprocess.Popen(
-        [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, str(program)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as running:
         assert running.stdout
         assert [running.stdout.readline() for _ in range(3)] == ["0\n", "2\n", "4\n"]
         running.send_signal(stop)
-        _, complaint = running.communicate(timeout=60)  # the workers write there too: it ends with the last of them
+        _, complaint = running.communicate(
+            timeout=60
+        )  # the workers write there too: it ends with the last of them
     assert complaint.count("KeyboardInterrupt") == complaint.count("Traceback") == tracebacks
     loaded = [int(path.name.removeprefix("loaded-")) for path in folder.iterdir()]
     assert loaded
-    for worker in loaded if stop == signal.SIGINT else []:  # what a killed process leaves behind waits for init
+    for worker in (
+        loaded if stop == signal.SIGINT else []
+    ):  # what a killed process leaves behind waits for init
         with pytest.raises(ProcessLookupError):
             os.kill(worker, 0)
 
@@ -183,7 +209,10 @@ def test_only_a_local_engine_without_workers_is_serial() -> None:
 
 @pytest.mark.parametrize(
     ("name", "workers", "complaint"),
-    [("cloud", None, "no engine 'cloud'; expected local, ray, or"), ("local", 0, "workers is 0; expected 1 or more")],
+    [
+        ("cloud", None, "no engine 'cloud'; expected local, ray, or"),
+        ("local", 0, "workers is 0; expected 1 or more"),
+    ],
 )
 def test_other_engines_are_refused(name: str, workers: int | None, complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint):
@@ -204,7 +233,9 @@ def test_without_ray_the_error_says_how_to_install_it(monkeypatch: pytest.Monkey
         (Engine("ray", gpus=1), "Ray has room for 0 workers; some were asked for"),
     ],
 )
-def test_more_workers_than_ray_has_room_for_are_refused(on_ray: Engine, asked: Engine, complaint: str) -> None:
+def test_more_workers_than_ray_has_room_for_are_refused(
+    on_ray: Engine, asked: Engine, complaint: str
+) -> None:
     with pytest.raises(SettingsError, match=complaint):
         list(asked.map(doubled, [1]))
 

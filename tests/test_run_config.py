@@ -16,20 +16,43 @@ from nqg.run_config import DataFingerprint, RunConfig, commit, sha256, versions
 
 PAIRS = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")]
 SCAN = InductionSettings.named("scan")
-CONFIG = RunConfig.of("induction", PAIRS, SCAN, seed_rules=["jump ### J"], grammar_sha256=sha256("jump ### J"))
+CONFIG = RunConfig.of(
+    "induction", PAIRS, SCAN, seed_rules=["jump ### J"], grammar_sha256=sha256("jump ### J")
+)
 
 
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
-        (RunConfig.of("training", PAIRS, SCAN), "it belongs to a run of training, not of induction"),
-        (replace(CONFIG, data=DataFingerprint.of(PAIRS[1:])), "the examples differ: 2 with SHA-256"),
-        (replace(CONFIG, data=DataFingerprint.of(PAIRS[::-1])), "the examples differ: 3 with SHA-256"),
-        (replace(CONFIG, settings={**CONFIG.settings, "shortest": None}), "shortest was None there and is 500 here"),
+        (
+            RunConfig.of("training", PAIRS, SCAN),
+            "it belongs to a run of training, not of induction",
+        ),
+        (
+            replace(CONFIG, data=DataFingerprint.of(PAIRS[1:])),
+            "the examples differ: 2 with SHA-256",
+        ),
+        (
+            replace(CONFIG, data=DataFingerprint.of(PAIRS[::-1])),
+            "the examples differ: 3 with SHA-256",
+        ),
+        (
+            replace(CONFIG, settings={**CONFIG.settings, "shortest": None}),
+            "shortest was None there and is 500 here",
+        ),
         (replace(CONFIG, settings={}), "terminal_bits was unknown there and is 32.0 here"),
-        (replace(CONFIG, extra={**CONFIG.extra, "seed_rules": []}), "the seed rules differ: 0 there, 1 here"),
-        (replace(CONFIG, extra={**CONFIG.extra, "processes": 2}), "processes was 2 there and is unknown here"),
-        (replace(CONFIG, nqg_version="0.0.9"), f"it was made by nqg 0.0.9, this is nqg {nqg.__version__}"),
+        (
+            replace(CONFIG, extra={**CONFIG.extra, "seed_rules": []}),
+            "the seed rules differ: 0 there, 1 here",
+        ),
+        (
+            replace(CONFIG, extra={**CONFIG.extra, "processes": 2}),
+            "processes was 2 there and is unknown here",
+        ),
+        (
+            replace(CONFIG, nqg_version="0.0.9"),
+            f"it was made by nqg 0.0.9, this is nqg {nqg.__version__}",
+        ),
     ],
 )
 def test_configurations_differ_for_a_reason(other: RunConfig, difference: str) -> None:
@@ -47,7 +70,9 @@ def test_a_configuration_survives_a_round_trip_through_json() -> None:
 def test_values_that_are_not_a_configuration_are_refused_with_their_place() -> None:
     with pytest.raises(FormatError, match=r"state\.json: .*'data' of the configuration of a run"):
         RunConfig.from_dict(CONFIG.to_dict() | {"data": 3}, Path("state.json"))
-    with pytest.raises(FormatError, match="the key 'kind' of the configuration of a run is missing"):
+    with pytest.raises(
+        FormatError, match="the key 'kind' of the configuration of a run is missing"
+    ):
         RunConfig.from_dict({})
 
 
@@ -67,6 +92,8 @@ def test_versions_of_packages_that_are_not_installed_are_unknown() -> None:
     assert versions("no-such-package") == {**versions(), "no-such-package": "unknown"}
 
 
-def test_the_commit_can_be_given_where_there_is_no_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_can_be_given_where_there_is_no_repository(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("NQG_COMMIT", "abc123")
     assert commit() == "abc123"

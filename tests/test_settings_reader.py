@@ -56,9 +56,19 @@ def test_a_dataclass_is_read_with_all_that_lies_in_it() -> None:
         "rest": [None],
     }
     assert read_dataclass(Bicycle, values, "the bicycle") == Bicycle(
-        "mine", Wheel(28.0), (1, 2), Colour.BLUE, "disc", Wheel(26.5, 28), "unknown", {"weight": 9.0}, [None]
+        "mine",
+        Wheel(28.0),
+        (1, 2),
+        Colour.BLUE,
+        "disc",
+        Wheel(26.5, 28),
+        "unknown",
+        {"weight": 9.0},
+        [None],
     )
-    assert read_dataclass(Bicycle, LEAST | {"spare": None, "price": 3}, "it") == Bicycle("mine", Wheel(28.0), price=3.0)
+    assert read_dataclass(Bicycle, LEAST | {"spare": None, "price": 3}, "it") == Bicycle(
+        "mine", Wheel(28.0), price=3.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,15 +80,30 @@ def test_a_dataclass_is_read_with_all_that_lies_in_it() -> None:
         (LEAST | {"name": 3}, "expected a string as 'name' of the bicycle, found 3"),
         (LEAST | {"wheel": 3}, "expected an object as 'wheel' of the bicycle, found 3"),
         (LEAST | {"wheel": {"size": True}}, "expected a number as 'size' of [wheel], found True"),
-        (LEAST | {"wheel": {"size": float("nan")}}, "expected a number as 'size' of [wheel], found nan"),
-        (LEAST | {"wheel": {"size": 10**400}}, "expected a number as 'size' of [wheel], found 1000"),
+        (
+            LEAST | {"wheel": {"size": float("nan")}},
+            "expected a number as 'size' of [wheel], found nan",
+        ),
+        (
+            LEAST | {"wheel": {"size": 10**400}},
+            "expected a number as 'size' of [wheel], found 1000",
+        ),
         (LEAST | {"wheel": {"size": 1, "spokes": -1}}, "[wheel]: spokes is -1; expected 0 or more"),
         (LEAST | {"spare": {"size": "big"}}, "expected a number as 'size' of [spare], found 'big'"),
-        (LEAST | {"gears": [1, 2.5]}, "expected an integer as entry 1 of 'gears' of the bicycle, found 2.5"),
+        (
+            LEAST | {"gears": [1, 2.5]},
+            "expected an integer as entry 1 of 'gears' of the bicycle, found 2.5",
+        ),
         (LEAST | {"gears": 3}, "expected a list as 'gears' of the bicycle, found 3"),
-        (LEAST | {"colour": "pink"}, "expected one of red, blue as 'colour' of the bicycle, found 'pink'"),
+        (
+            LEAST | {"colour": "pink"},
+            "expected one of red, blue as 'colour' of the bicycle, found 'pink'",
+        ),
         (LEAST | {"brake": []}, "expected one of disc, rim as 'brake' of the bicycle, found []"),
-        (LEAST | {"price": [3]}, "expected a number or a string as 'price' of the bicycle, found [3]"),
+        (
+            LEAST | {"price": [3]},
+            "expected a number or a string as 'price' of the bicycle, found [3]",
+        ),
         (LEAST | {"notes": {"weight": "9"}}, "expected a number as 'weight' of [notes], found '9'"),
     ],
 )
@@ -89,7 +114,9 @@ def test_what_does_not_fit_is_refused_by_name(values: object, complaint: str) ->
 
 
 def test_a_file_that_we_wrote_ourselves_has_every_key() -> None:
-    with pytest.raises(FormatError, match="the key 'spokes' of the wheel is missing; expected an integer"):
+    with pytest.raises(
+        FormatError, match="the key 'spokes' of the wheel is missing; expected an integer"
+    ):
         read_dataclass(Wheel, {"size": 3}, "the wheel", complete=True)
 
 
@@ -97,7 +124,14 @@ MINE = Bicycle("mine", Wheel(28.0), price=500.0)
 
 
 def test_changes_reach_fields_of_nested_settings_and_leave_the_rest() -> None:
-    changes = ["wheel.spokes=36", "gears=[1, 2]", "colour=blue", "name=yours", "price=none", "spare.size=26"]
+    changes = [
+        "wheel.spokes=36",
+        "gears=[1, 2]",
+        "colour=blue",
+        "name=yours",
+        "price=none",
+        "spare.size=26",
+    ]
     assert changed_settings(MINE, changes) == Bicycle(
         "yours", Wheel(28.0, 36), (1, 2), Colour.BLUE, price=None, spare=Wheel(26.0)
     )
@@ -106,7 +140,10 @@ def test_changes_reach_fields_of_nested_settings_and_leave_the_rest() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("wheel.spoke=3", "no setting 'wheel.spoke'; did you mean 'wheel.spokes'? Known: wheel.size, wheel.spokes"),
+        (
+            "wheel.spoke=3",
+            "no setting 'wheel.spoke'; did you mean 'wheel.spokes'? Known: wheel.size, wheel.spokes",
+        ),
         ("wheels.size=3", "no setting 'wheels'; did you mean 'wheel'?"),
         ("wheel.spokes=many", "expected an integer as 'wheel.spokes', found 'many'"),
         ("wheel.spokes=-1", "spokes is -1; expected 0 or more"),
@@ -114,7 +151,9 @@ def test_changes_reach_fields_of_nested_settings_and_leave_the_rest() -> None:
         ("wheel.size.unit=3", "expected a number as 'wheel.size', found {'unit': 3}"),
     ],
 )
-def test_a_change_that_makes_no_sense_is_misuse_and_says_what_was_expected(change: str, message: str) -> None:
+def test_a_change_that_makes_no_sense_is_misuse_and_says_what_was_expected(
+    change: str, message: str
+) -> None:
     with pytest.raises(NqgError) as raised:
         changed_settings(MINE, [change])
     assert str(raised.value).startswith(message)

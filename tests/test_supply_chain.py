@@ -32,12 +32,18 @@ def normal(name: str) -> str:
 def pins() -> dict[str, str]:
     """The pins; those of long fuzzing runs are in no lock."""
     lines = (PROJECT / "constraints.txt").read_text().split()
-    return {normal(name): version for name, version in (line.split("==") for line in lines) if name != "atheris"}
+    return {
+        normal(name): version
+        for name, version in (line.split("==") for line in lines)
+        if name != "atheris"
+    }
 
 
 def imported(folder: str) -> set[str]:
     """The distributions whose modules a folder imports; its own modules and Python's are left out."""
-    own = {path.stem for path in (PROJECT / "tests").rglob("*.py")} | {path.stem for path in Path(PROJECT).iterdir()}
+    own = {path.stem for path in (PROJECT / "tests").rglob("*.py")} | {
+        path.stem for path in Path(PROJECT).iterdir()
+    }
     known, found = packages_distributions(), set[str]()
     for path in (PROJECT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -54,7 +60,12 @@ def declared() -> dict[str, str]:
     """For every distribution that pyproject.toml names its range."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
-    found = (re.fullmatch(r"([\w-]+)(\S*)", line) for lines in lists for line in lines if not line.startswith("nqg["))
+    found = (
+        re.fullmatch(r"([\w-]+)(\S*)", line)
+        for lines in lists
+        for line in lines
+        if not line.startswith("nqg[")
+    )
     return {normal(match[1]): match[2] for match in found if match}
 
 

@@ -9,8 +9,12 @@ from typer.testing import Result
 from nqg.paper import load_dataset
 from typed_commands import changed, typed
 
-EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3][:60]
-RULES = "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
+EXAMPLES = [
+    example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3
+][:60]
+RULES = (
+    "NT_1 twice ### NT_1 NT_1\nwalk ### I_WALK\nlook ### I_LOOK\nrun ### I_RUN\njump ### I_JUMP\n"
+)
 BRIEF = (
     "--grammar",
     "rules.txt",
@@ -26,7 +30,12 @@ BRIEF = (
 
 TRIALS = (
     *("--dev", "dev.tsv"),
-    *changed("training.evaluate_every=2", "training.patience=2", "training.learning_rate=0.001", "training.warm_up=2"),
+    *changed(
+        "training.evaluate_every=2",
+        "training.patience=2",
+        "training.learning_rate=0.001",
+        "training.warm_up=2",
+    ),
 )
 
 

@@ -46,7 +46,11 @@ def tiny_parser() -> Parser:
 
 @contextmanager
 def served(
-    parser: Parser, *, limits: Limits = LIMITS, access: Access = ACCESS, examples: Sequence[str] = EXAMPLES
+    parser: Parser,
+    *,
+    limits: Limits = LIMITS,
+    access: Access = ACCESS,
+    examples: Sequence[str] = EXAMPLES,
 ) -> Iterator[TestClient]:
     """A client of the application, without a socket."""
     app = create_app(Service("tiny", parser, limits=limits), access, examples)

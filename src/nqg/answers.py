@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 GRAMMAR = "grammar"  # how the answers of a parser call their system
 # why a parser abstains
-NO_DERIVATION, ILLEGAL, TOO_LONG, LONG_TARGET = "no derivation", "illegal target", "too long", "target too long"
+NO_DERIVATION, ILLEGAL, TOO_LONG, LONG_TARGET = (
+    "no derivation",
+    "illegal target",
+    "too long",
+    "target too long",
+)
 UNSURE = "not sure enough"
 
 _PROGRAM_TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -109,9 +114,13 @@ class Answer:
     readings: tuple[Reading, ...] = ()
     chart: tuple[ChartSpan, ...] | None = None  # short spans first
     parts: tuple[Answer, ...] = ()
-    words: Tokens | None = field(default=None, compare=False)  # where they are not just what stands between spaces
+    words: Tokens | None = field(
+        default=None, compare=False
+    )  # where they are not just what stands between spaces
     corrections: tuple[Correction, ...] = ()
-    gaps: Gaps | None = field(default=None, compare=False)  # what the grammar lacks, if that was asked for
+    gaps: Gaps | None = field(
+        default=None, compare=False
+    )  # what the grammar lacks, if that was asked for
     rows: Rows | None = None  # what the program gives, where it was run on a database
 
     def __bool__(self) -> bool:
@@ -128,7 +137,10 @@ class Answer:
         >>> print(Answer("fly", reason="no derivation: no rule knows 'fly'").explain())
         abstained: no derivation: no rule knows 'fly'
         """
-        from nqg.inference.explanation import described, drawn  # which an answer itself does not need
+        from nqg.inference.explanation import (
+            described,
+            drawn,
+        )  # which an answer itself does not need
 
         return described(self, drawn(self.reading).plain if self.reading else "")
 
@@ -163,22 +175,38 @@ class Answer:
 
         if self.target is None:
             sentence = element("q", " ".join(self.source.split()))
-            shown = element("p", "No answer to ", sentence, f": {self.reason}.", class_="abstention")
+            shown = element(
+                "p", "No answer to ", sentence, f": {self.reason}.", class_="abstention"
+            )
         elif self.reading is None:
             shown = element("p", element("code", self.target), f" by the {self.system}")
         else:
             figures = f"probability within the grammar {self.reading.probability:.4g}"
             if self.confidence is not None:
                 figures = f"confidence {in_percent(self.confidence)}, {figures}"
-            picture = derivation_picture(self.reading.derivation, self.reading.scores, self.reading.target)
-            shown = element("div", picture, element("p", "; ".join([figures, *map(str, self.corrections)])))
+            picture = derivation_picture(
+                self.reading.derivation, self.reading.scores, self.reading.target
+            )
+            shown = element(
+                "div", picture, element("p", "; ".join([figures, *map(str, self.corrections)]))
+            )
         rows = []
         for reading in self.readings:
             program = element("code", reading.target)
-            cells = f"{reading.probability:.4g}", program, "" if reading.is_legal else "not a legal program"
+            cells = (
+                f"{reading.probability:.4g}",
+                program,
+                "" if reading.is_legal else "not a legal program",
+            )
             rows.append(element("tr", *(element("td", cell) for cell in cells)))
-        head = element("tr", *(element("th", name, scope="col") for name in ("probability", "program", "")))
-        table = element("table", element("thead", head), element("tbody", *rows)) if self.readings else Markup("")
+        head = element(
+            "tr", *(element("th", name, scope="col") for name in ("probability", "program", ""))
+        )
+        table = (
+            element("table", element("thead", head), element("tbody", *rows))
+            if self.readings
+            else Markup("")
+        )
         return in_notebook(element("div", shown, table))
 
 

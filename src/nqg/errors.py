@@ -24,7 +24,10 @@ class Place:
         return f"{self.path}:{self.line}"
 
 
-FAILED, MISUSED = 1, 2  # how the command line ends: the work could not be done, or was asked for in a wrong way
+FAILED, MISUSED = (
+    1,
+    2,
+)  # how the command line ends: the work could not be done, or was asked for in a wrong way
 
 
 class NqgError(Exception):

@@ -28,7 +28,9 @@ def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
     Lines end at `\n` or `\r\n` alone, so that other Unicode separators stay inside the sentences.
     """
     with _opened(path) as file:
-        lines = iter(partial(file.readline, LONGEST_LINE + 1), b"")  # a small .gz file may hold a line of gigabytes
+        lines = iter(
+            partial(file.readline, LONGEST_LINE + 1), b""
+        )  # a small .gz file may hold a line of gigabytes
         for number, raw in enumerate(lines, start=1):
             place = Place(path, number)
             if len(raw) > LONGEST_LINE:
@@ -53,8 +55,13 @@ def _opened(path: Path) -> Iterator[BufferedIOBase]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FormatError(f"damaged gzip file ({error})", path) from error
     except OSError as error:
-        reasons = {FileNotFoundError: "no such file", IsADirectoryError: "expected a file, found a folder"}
-        raise NqgError(f"{path}: {reasons.get(type(error), f'cannot be read ({error.strerror})')}") from error
+        reasons = {
+            FileNotFoundError: "no such file",
+            IsADirectoryError: "expected a file, found a folder",
+        }
+        raise NqgError(
+            f"{path}: {reasons.get(type(error), f'cannot be read ({error.strerror})')}"
+        ) from error
 
 
 def decoded(raw: bytes, place: Place) -> str:
@@ -135,12 +142,16 @@ def strict_json(text: str, start: Place) -> Any:
     {'source': 'jump'}
     """
     try:
-        value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+        value = json.loads(
+            text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant
+        )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except UnicodeEncodeError as error:
-        raise FormatError(f"a string holds U+{ord(error.object[error.start]):04X}, which is not text", start) from error
+        raise FormatError(
+            f"a string holds U+{ord(error.object[error.start]):04X}, which is not text", start
+        ) from error
     except json.JSONDecodeError as error:
         place = Place(start.path, start.line + error.lineno - 1)
         raise FormatError(f"not valid JSON: {error.msg} (column {error.colno})", place) from error

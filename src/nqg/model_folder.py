@@ -45,7 +45,9 @@ def folder_written_atomically(folder: Path) -> Iterator[Path]:
         new.mkdir()
         try:
             yield new
-            readable = new.stat().st_mode & 0o666  # as the umask has it; safetensors lets the owner alone read
+            readable = (
+                new.stat().st_mode & 0o666
+            )  # as the umask has it; safetensors lets the owner alone read
             for path in new.rglob("*"):  # on the disk before their folder is seen
                 if path.is_file():
                     path.chmod(readable)
@@ -96,11 +98,15 @@ def held(folder: Path, *, wait: bool) -> Iterator[None]:
                 is_ours = handle is None or os.path.samestat(os.fstat(handle), folder.stat())
             except FileNotFoundError:
                 continue
-            except FileExistsError:  # a file, or a folder that was removed before `mkdir` could see that it is one
+            except (
+                FileExistsError
+            ):  # a file, or a folder that was removed before `mkdir` could see that it is one
                 if folder.is_file():
                     raise
             except BlockingIOError as error:
-                raise NqgError(f"{folder}: another process is at work here; wait until it has ended") from error
+                raise NqgError(
+                    f"{folder}: another process is at work here; wait until it has ended"
+                ) from error
         try:
             yield
         finally:
@@ -111,34 +117,58 @@ def held(folder: Path, *, wait: bool) -> Iterator[None]:
 INDEX = "nqg.json"
 SEQ2SEQ_KIND = "nqg seq2seq"  # of a folder that holds a sequence-to-sequence model and no grammar
 CARD = "README.md"  # for people, who may edit it
-DATA_FILES = (".grammar", ".gz", ".jinja", ".json", ".jsonl", ".md", ".model", ".safetensors", ".txt")  # never code
+DATA_FILES = (
+    ".grammar",
+    ".gz",
+    ".jinja",
+    ".json",
+    ".jsonl",
+    ".md",
+    ".model",
+    ".safetensors",
+    ".txt",
+)  # never code
 
 
 @contextmanager
-def model_written(folder: Path, manifest: Mapping[str, Any], replaces: bytes | None = None) -> Iterator[Path]:
+def model_written(
+    folder: Path, manifest: Mapping[str, Any], replaces: bytes | None = None
+) -> Iterator[Path]:
     """A model folder to write files into; the manifest and their checksums become its index.
 
     Only an older model may be at its place, or nothing; if it has an index that the new one `replaces`, just that one.
     """
     is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     if not is_free and not (folder / INDEX).exists():
-        raise NqgError(f"{folder} exists and is not a model folder: choose another name, or remove it first")
+        raise NqgError(
+            f"{folder} exists and is not a model folder: choose another name, or remove it first"
+        )
     try:
         with folder_written_atomically(folder) as part:
             yield part
-            write_text(part / INDEX, json.dumps({**manifest, "files": checksums(part)}, indent=1) + "\n")
+            write_text(
+                part / INDEX, json.dumps({**manifest, "files": checksums(part)}, indent=1) + "\n"
+            )
             if replaces is not None and index_bytes(folder) != replaces:
-                raise NqgError(f"{folder}: another process changed the model meanwhile; run the command again")
+                raise NqgError(
+                    f"{folder}: another process changed the model meanwhile; run the command again"
+                )
     except OSError as error:
-        raise NqgError(f"{folder}: the model cannot be written ({error.strerror or error})") from error
+        raise NqgError(
+            f"{folder}: the model cannot be written ({error.strerror or error})"
+        ) from error
 
 
 def index_bytes(folder: Path) -> bytes:
     if not folder.exists():
         old = _staging_folder(folder) / OLD
         if old.exists():
-            raise NqgError(f"{folder}: a process was killed while it replaced it; put it back: mv {old} {folder}")
-        raise NqgError(f"{folder}: no such folder; `nqg train TRAIN -o {folder}` would make a model there")
+            raise NqgError(
+                f"{folder}: a process was killed while it replaced it; put it back: mv {old} {folder}"
+            )
+        raise NqgError(
+            f"{folder}: no such folder; `nqg train TRAIN -o {folder}` would make a model there"
+        )
     if not (folder / INDEX).is_file():  # a pipe would be waited for
         inner = [path.parent for path in sorted(folder.glob(f"*/{INDEX}"))]
         hint = f"; did you mean {inner[0]}?" if inner else ""
@@ -153,7 +183,9 @@ def index_bytes(folder: Path) -> bytes:
 def check_inside(folder: Path, path: Path) -> None:
     """Refuse what a link leads to elsewhere: a model must not show its owner's other files, nor change with them."""
     if not os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):
-        raise NqgError(f"{path} is a link that leads out of the model folder; copy what it leads to into its place")
+        raise NqgError(
+            f"{path} is a link that leads out of the model folder; copy what it leads to into its place"
+        )
 
 
 def read_manifest(folder: Path, index: bytes, kind: str, version: int) -> dict[str, Any]:
@@ -193,7 +225,12 @@ def checksums(folder: Path) -> dict[str, str]:
         inside = path.relative_to(folder)
         is_hidden = any(part.startswith(".") for part in inside.parts)
         is_apart = any((folder / parent / INDEX).exists() for parent in inside.parents[:-1])
-        if path.is_file() and not is_hidden and not is_apart and inside.as_posix() not in (INDEX, CARD):
+        if (
+            path.is_file()
+            and not is_hidden
+            and not is_apart
+            and inside.as_posix() not in (INDEX, CARD)
+        ):
             found[inside.as_posix()] = checksum(path)
     return found
 
@@ -213,8 +250,12 @@ def folder_digest(folder: Path) -> str:
 def check_digest(folder: Path, expected: str | None) -> None:
     """Refuse a model folder whose digest is another than the one expected, if one is."""
     index_bytes(folder)
-    if expected is not None and not hmac.compare_digest(found := folder_digest(folder), expected.strip().lower()):
-        raise NqgError(f"{folder} has the digest {found}, expected {expected}: it is not the model that was meant")
+    if expected is not None and not hmac.compare_digest(
+        found := folder_digest(folder), expected.strip().lower()
+    ):
+        raise NqgError(
+            f"{folder} has the digest {found}, expected {expected}: it is not the model that was meant"
+        )
 
 
 def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:
@@ -224,10 +265,19 @@ def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:
         raise FormatError(f"damaged: 'files' should name at least {', '.join(needed)}", index)
     for name, expected in files.items():
         inside, path = PurePosixPath(name), folder / name
-        if inside.is_absolute() or ".." in inside.parts or str(inside) != name or "\\" in name or ":" in name:
+        if (
+            inside.is_absolute()
+            or ".." in inside.parts
+            or str(inside) != name
+            or "\\" in name
+            or ":" in name
+        ):
             raise FormatError(f"'{name}' is not the name of a file inside the model folder", index)
         if inside.suffix not in DATA_FILES:
-            raise FormatError(f"'{name}' is not a file that a model holds; expected {', '.join(DATA_FILES)}", index)
+            raise FormatError(
+                f"'{name}' is not a file that a model holds; expected {', '.join(DATA_FILES)}",
+                index,
+            )
         check_inside(folder, path)
         if not path.is_file():
             raise NqgError(f"{path} is missing: the model folder is incomplete")
@@ -235,8 +285,15 @@ def check_contents(folder: Path, files: Any, needed: tuple[str, ...]) -> None:
             raise NqgError(f"{path} is damaged: it is not the file that was saved")
     for path in sorted(folder.iterdir()):
         check_inside(folder, path)
-        if not (path.name in files or path.name in (INDEX, CARD) or path.name.startswith(".") or path.is_dir()):
-            raise NqgError(f"{path} is unknown: {INDEX} does not name it; move it out of the model folder")
+        if not (
+            path.name in files
+            or path.name in (INDEX, CARD)
+            or path.name.startswith(".")
+            or path.is_dir()
+        ):
+            raise NqgError(
+                f"{path} is unknown: {INDEX} does not name it; move it out of the model folder"
+            )
 
 
 @contextmanager
@@ -249,21 +306,33 @@ def pretrained(name: Path | str, revision: str | None = None) -> Iterator[Path]:
 
     way_out = "expected a folder, or a model on the Hub as OWNER/NAME"
     with refused_with("could not be downloaded from the Hugging Face Hub", Path(name), way_out):
-        cached = snapshot_download(str(name), revision=revision, allow_patterns=[f"*{kind}" for kind in DATA_FILES])
-    with tempfile.TemporaryDirectory() as parent:  # what is cached are links, which models must not have
+        cached = snapshot_download(
+            str(name), revision=revision, allow_patterns=[f"*{kind}" for kind in DATA_FILES]
+        )
+    with (
+        tempfile.TemporaryDirectory() as parent
+    ):  # what is cached are links, which models must not have
         yield Path(shutil.copytree(cached, Path(parent) / "model"))
 
 
-def push_to_hub(save: Callable[[Path], object], name: str, message: str, private: bool | None) -> str:
+def push_to_hub(
+    save: Callable[[Path], object], name: str, message: str, private: bool | None
+) -> str:
     """Make what `save` writes the content of a model on the Hugging Face Hub; gives the address of the commit."""
     from huggingface_hub import HfApi  # which other commands do not need
 
     with tempfile.TemporaryDirectory() as parent:
         save(folder := Path(parent) / "model")
-        with refused_with("could not be uploaded to the Hugging Face Hub", Path(name), "log in with: hf auth login"):
+        with refused_with(
+            "could not be uploaded to the Hugging Face Hub",
+            Path(name),
+            "log in with: hf auth login",
+        ):
             api = HfApi()
             api.create_repo(name, private=private, exist_ok=True)
-            done = api.upload_folder(repo_id=name, folder_path=folder, commit_message=message, delete_patterns="*")
+            done = api.upload_folder(
+                repo_id=name, folder_path=folder, commit_message=message, delete_patterns="*"
+            )
     return done.commit_url
 
 
@@ -334,7 +403,9 @@ def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
 def check_vocabulary(vocabulary: Mapping[str, int], known: int, place: Path) -> None:
     """Refuse a tokenizer with subwords that the model, which has so many vectors, has none for."""
     if (highest := max(vocabulary.values(), default=0)) >= known:
-        raise FormatError(f"the tokenizer has a subword {highest}, the model has vectors for {known}", place)
+        raise FormatError(
+            f"the tokenizer has a subword {highest}, the model has vectors for {known}", place
+        )
 
 
 @contextmanager

@@ -114,8 +114,12 @@ def _in_order(
         yield result
 
 
-def _map_in_processes(work: Callable[[Any], Any], chunks: Iterable[Any], workers: int) -> Iterator[Any]:
-    spawn = multiprocessing.get_context("spawn")  # threads of torch and Numba would not survive a fork
+def _map_in_processes(
+    work: Callable[[Any], Any], chunks: Iterable[Any], workers: int
+) -> Iterator[Any]:
+    spawn = multiprocessing.get_context(
+        "spawn"
+    )  # threads of torch and Numba would not survive a fork
     theirs, ours = spawn.Pipe(duplex=False)
     threads = max((os.cpu_count() or 1) // workers, 1)
     pool = ProcessPoolExecutor(workers, spawn, _start_worker, (theirs, threads))
@@ -125,7 +129,9 @@ def _map_in_processes(work: Callable[[Any], Any], chunks: Iterable[Any], workers
         futures.append(pool.submit(work, chunk))
 
     try:
-        yield from _in_order(chunks, CHUNKS_AHEAD * workers, submit, lambda: futures.popleft().result())
+        yield from _in_order(
+            chunks, CHUNKS_AHEAD * workers, submit, lambda: futures.popleft().result()
+        )
     except BrokenProcessPool as error:
         raise NqgError(KILLED) from error
     finally:
@@ -141,7 +147,9 @@ def _start_worker(lifeline: Connection, threads: int) -> None:
         lifeline.poll(None)
         os._exit(1)
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all; the first process acts on it
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the terminal sends Ctrl-C to all; the first process acts on it
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch is imported
     Thread(target=end_with_parent, daemon=True).start()
 
@@ -154,12 +162,21 @@ class _Actor:
 def _map_on_ray(prepare: bytes, chunks: Iterable[Any], engine: Engine) -> Iterator[Any]:
     # `ray.util.multiprocessing.Pool` keeps every result until its end; an ActorPool forgets those that were taken.
     with _ray(None if engine.name == "ray" else engine.name, engine.workers) as ray:
-        room = int(ray.cluster_resources().get("GPU" if engine.gpus else "CPU", 0)) // (engine.gpus or 1)
+        room = int(ray.cluster_resources().get("GPU" if engine.gpus else "CPU", 0)) // (
+            engine.gpus or 1
+        )
         workers = engine.workers or room
         if not 1 <= workers <= room:  # they would wait for ever
-            raise SettingsError(f"Ray has room for {room} workers; {engine.workers or 'some'} were asked for")
+            raise SettingsError(
+                f"Ray has room for {room} workers; {engine.workers or 'some'} were asked for"
+            )
         # A worker that was killed is replaced, and its chunk begun again, twice at most.
-        options = {"num_cpus": 1, "num_gpus": engine.gpus, "max_restarts": -1, "max_task_retries": 2}
+        options = {
+            "num_cpus": 1,
+            "num_gpus": engine.gpus,
+            "max_restarts": -1,
+            "max_task_retries": 2,
+        }
         pool = ray.util.ActorPool([ray.remote(**options)(_Actor).remote() for _ in range(workers)])
 
         def submit(chunk: Any) -> None:
@@ -190,7 +207,9 @@ def _ray(address: str | None, workers: int | None) -> Iterator[Any]:
         try:
             ray.init(address, num_cpus=cpus, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise NqgError(f"Ray cannot be reached at {address or 'this machine'}: {error}") from error
+            raise NqgError(
+                f"Ray cannot be reached at {address or 'this machine'}: {error}"
+            ) from error
     try:
         yield ray
     finally:

@@ -60,7 +60,9 @@ class RunConfig:
     kind: str  # of run: "induction", "training"
     data: DataFingerprint
     settings: Mapping[str, Any]
-    extra: Mapping[str, Any] = field(default_factory=dict)  # other inputs, such as seed rules or the hash of a grammar
+    extra: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # other inputs, such as seed rules or the hash of a grammar
     nqg_version: str = field(default_factory=lambda: nqg.__version__)
 
     @classmethod
@@ -85,7 +87,10 @@ class RunConfig:
         """Why a run from `there` need not be one from here, in words, or None if the two are equal."""
         if self.kind != there.kind:
             return f"it belongs to a run of {there.kind}, not of {self.kind}"
-        if (self.data.examples, self.data.fingerprint) != (there.data.examples, there.data.fingerprint):
+        if (self.data.examples, self.data.fingerprint) != (
+            there.data.examples,
+            there.data.fingerprint,
+        ):
             return f"the examples differ: {there.data} there, {self.data} here"
         before, now = ({**each.settings, **each.extra} for each in (there, self))
         for name in {**now, **before}:
@@ -117,11 +122,15 @@ def versions(*packages: str) -> dict[str, str]:
 
 def commit() -> str:
     """The commit of the checkout that nqg runs from, with a `+` if files differ from it; 'unknown' elsewhere."""
-    if given := os.environ.get("NQG_COMMIT"):  # a copy of a checkout, as on a lent machine, has no .git
+    if given := os.environ.get(
+        "NQG_COMMIT"
+    ):  # a copy of a checkout, as on a lent machine, has no .git
         return given
     git = ["git", "-C", str(Path(nqg.__file__).parent)]
     try:
-        head = subprocess.check_output([*git, "rev-parse", "--short=12", "HEAD"], text=True, stderr=subprocess.DEVNULL)
+        head = subprocess.check_output(
+            [*git, "rev-parse", "--short=12", "HEAD"], text=True, stderr=subprocess.DEVNULL
+        )
         changed = subprocess.check_output([*git, "status", "--porcelain", "--untracked-files=no"])
     except (OSError, subprocess.CalledProcessError):
         return UNKNOWN

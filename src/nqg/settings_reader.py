@@ -49,7 +49,9 @@ def read_dataclass(
                 raise FormatError(str(UnknownName(f"key of {name}", key, hints)), place)
     for key in hints if complete else required:
         if key not in values:
-            raise FormatError(f"the key '{key}' of {name} is missing; expected {_words(hints[key])}", place)
+            raise FormatError(
+                f"the key '{key}' of {name} is missing; expected {_words(hints[key])}", place
+            )
     read = {
         key: read_value(hint, values[key], f"'{key}' of {name}", place, table=f"[{key}]")
         for key, hint in hints.items()
@@ -66,23 +68,33 @@ def _fields(kind: type) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The types of a dataclass's fields, and the names of those without a default."""
     hints = typing.get_type_hints(kind)
     known = fields(kind)
-    required = (each.name for each in known if each.default is MISSING and each.default_factory is MISSING)
+    required = (
+        each.name for each in known if each.default is MISSING and each.default_factory is MISSING
+    )
     return {each.name: hints[each.name] for each in known}, tuple(required)
 
 
-def read_value(hint: Any, value: Any, name: str, place: Place | Path | None = None, *, table: str | None = None) -> Any:
+def read_value(
+    hint: Any, value: Any, name: str, place: Place | Path | None = None, *, table: str | None = None
+) -> Any:
     """A plain value as the type `hint`; errors call it `name`, and the table that it may be `table`.
 
     >>> read_value(tuple[float, ...], [1, 2.5], "'rates'")
     (1.0, 2.5)
     """
-    if hint is Any or (type(value) is hint and hint is not float):  # `isinstance` would take true for a number
+    if hint is Any or (
+        type(value) is hint and hint is not float
+    ):  # `isinstance` would take true for a number
         return value
-    if hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:  # which NaN is not
+    if (
+        hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max
+    ):  # which NaN is not
         return float(value)
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
-        return read_dataclass(hint, value, (table or name) if isinstance(value, Mapping) else name, place)
+        return read_dataclass(
+            hint, value, (table or name) if isinstance(value, Mapping) else name, place
+        )
     if isinstance(hint, types.UnionType) or origin is typing.Union:
         return _read_union(options, value, name, place, table)
     if origin is typing.Literal and value in options:
@@ -95,13 +107,20 @@ def read_value(hint: Any, value: Any, name: str, place: Place | Path | None = No
             raise _mismatch(hint, value, name, place)
         kinds = options if is_row else [options[0]] * len(value)
         entries = enumerate(zip(kinds, value, strict=True))
-        return origin(read_value(kind, each, f"entry {at} of {name}", place) for at, (kind, each) in entries)
+        return origin(
+            read_value(kind, each, f"entry {at} of {name}", place) for at, (kind, each) in entries
+        )
     if origin in (Mapping, dict) and isinstance(value, Mapping):
-        return {key: read_value(options[1], each, f"'{key}' of {table or name}", place) for key, each in value.items()}
+        return {
+            key: read_value(options[1], each, f"'{key}' of {table or name}", place)
+            for key, each in value.items()
+        }
     raise _mismatch(hint, value, name, place)
 
 
-def _read_union(options: tuple[Any, ...], value: Any, name: str, place: Place | Path | None, table: str | None) -> Any:
+def _read_union(
+    options: tuple[Any, ...], value: Any, name: str, place: Place | Path | None, table: str | None
+) -> Any:
     if value is None and types.NoneType in options:
         return None
     kinds = [option for option in options if option is not types.NoneType]
@@ -115,7 +134,11 @@ def _read_union(options: tuple[Any, ...], value: Any, name: str, place: Place | 
 
 
 def _mismatch(hint: Any, value: object, name: str, place: Place | Path | None) -> FormatError:
-    words = _words(hint).replace("an object", "a table") if str(place).endswith(".toml") else _words(hint)
+    words = (
+        _words(hint).replace("an object", "a table")
+        if str(place).endswith(".toml")
+        else _words(hint)
+    )
     return FormatError(f"expected {words} as {name}, found {value!r:.200}", place)
 
 
@@ -133,7 +156,14 @@ def _words(hint: Any) -> str:
     return _NAMES.get(origin or hint, "an object")
 
 
-_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false", tuple: "a list", list: "a list"}
+_NAMES = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    tuple: "a list",
+    list: "a list",
+}
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -162,7 +192,9 @@ def change_value(values: dict[str, Any], change: str) -> None:
     name, equals, text = change.partition("=")
     *tables, key = name.strip().split(".")
     if not equals or not key:
-        raise SettingsError(f"'{change}' changes nothing; expected NAME=VALUE, as in training.steps=200")
+        raise SettingsError(
+            f"'{change}' changes nothing; expected NAME=VALUE, as in training.steps=200"
+        )
     for table in tables:
         values = values.setdefault(table, {})
         if not isinstance(values, dict):

@@ -25,14 +25,17 @@ def test_a_whole_folder_says_what_it_promises_and_its_digest(model: Path) -> Non
     assert said.startswith(f"{model} is whole")
     assert re.search(r"made from +.*examples", said)
     assert folder_digest(model) in said
-    found = json.loads(nqg("check-model", str(model), "--json", "--digest", folder_digest(model).upper()).stdout)
+    found = json.loads(
+        nqg("check-model", str(model), "--json", "--digest", folder_digest(model).upper()).stdout
+    )
     assert (found["rules"], found["fallback"], found["digest"]) == (3, False, folder_digest(model))
 
 
 def test_another_digest_is_refused_by_verify_and_serve(model: Path) -> None:
     for command in ("check-model", "serve"):
         with pytest.raises(
-            NqgError, match=r"has the digest [0-9a-f]{64}, expected 00: it is not the model that was meant"
+            NqgError,
+            match=r"has the digest [0-9a-f]{64}, expected 00: it is not the model that was meant",
         ):
             nqg(command, str(model), "--digest", "00")
 

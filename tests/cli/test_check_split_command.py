@@ -15,7 +15,10 @@ from nqg.errors import FormatError, NqgError, UnknownName
 from typed_commands import typed
 
 TRAIN = [Example("the longest river", "longest ( river )"), Example("rivers in m0", "river ( m0 )")]
-TEST = [Example("rivers in m1", "river ( m1 )"), Example("the longest state of all", "longest ( state )")]
+TEST = [
+    Example("rivers in m1", "river ( m1 )"),
+    Example("the longest state of all", "longest ( state )"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -34,15 +37,22 @@ def nqg(*words: str) -> Result:
 
 def test_two_files_are_compared() -> None:
     lines = nqg("train.tsv", "test.tsv", "--language", "funql").stdout.splitlines()
-    header = "split train dev test unseen atoms compound divergence atom divergence shared templates"
+    header = (
+        "split train dev test unseen atoms compound divergence atom divergence shared templates"
+    )
     assert " ".join(lines[0].split()) == header
     assert " ".join(lines[1].split()) == "train / test 2 0 2 2 (100.00%) 1.0000 0.3964 1 of 2"
     assert any(line.startswith("train / test: source tokens, test ") for line in lines)
 
 
 def test_several_splits_of_a_dataset_stand_in_one_table() -> None:
-    lines = nqg("--data", "all.tsv", "--split", "halves.json", "--split", "thirds.json").stdout.splitlines()
-    assert [line.split()[:4] for line in lines[1:3]] == [["halves", "2", "0", "2"], ["thirds", "2", "1", "1"]]
+    lines = nqg(
+        "--data", "all.tsv", "--split", "halves.json", "--split", "thirds.json"
+    ).stdout.splitlines()
+    assert [line.split()[:4] for line in lines[1:3]] == [
+        ["halves", "2", "0", "2"],
+        ["thirds", "2", "1", "1"],
+    ]
 
 
 def test_split_files_of_nqg_split_are_called_after_their_folders(tmp_path: Path) -> None:
@@ -57,7 +67,10 @@ def test_split_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -
     (tmp_path / "old").mkdir()
     write_split(tmp_path / "old" / "halves.json", Split((0, 2), (1, 3)))
     words = ("--data", "all.tsv", "--split", "halves.json", "--split", "old/halves.json")
-    assert [each["name"] for each in json.loads(nqg(*words, "--json").stdout)] == ["halves", "old/halves"]
+    assert [each["name"] for each in json.loads(nqg(*words, "--json").stdout)] == [
+        "halves",
+        "old/halves",
+    ]
 
 
 def test_both_ways_of_asking_give_the_same_figures() -> None:
@@ -89,7 +102,9 @@ def test_templates_can_be_made_by_a_regular_expression() -> None:
 def geoquery_audit(real_data: Path) -> list[dict[str, object]]:
     folder = real_data / "geoquery"
     names = ("standard", "template_1", "length_1", "tmcd_1")
-    splits = [word for name in names for word in ("--split", str(folder / "splits" / f"{name}.json"))]
+    splits = [
+        word for name in names for word in ("--split", str(folder / "splits" / f"{name}.json"))
+    ]
     found: list[dict[str, object]] = json.loads(
         nqg("--data", str(folder / "expected_dataset.tsv"), *splits, "--json").stdout
     )
@@ -98,7 +113,13 @@ def geoquery_audit(real_data: Path) -> list[dict[str, object]]:
 
 def test_every_published_figure_of_geoquery_is_reproduced(real_data: Path) -> None:
     rows = [
-        (each["name"], each["train"], each["test"], each["unseen_atom_examples"], f"{each['compound_divergence']:.4f}")
+        (
+            each["name"],
+            each["train"],
+            each["test"],
+            each["unseen_atom_examples"],
+            f"{each['compound_divergence']:.4f}",
+        )
         for each in geoquery_audit(real_data)
     ]
     assert rows == [
@@ -112,7 +133,9 @@ def test_every_published_figure_of_geoquery_is_reproduced(real_data: Path) -> No
 def test_every_published_count_of_spider_is_reproduced(real_data: Path) -> None:
     folder = real_data / "spider"
     names = ("random_1", "template_1", "length_1", "tmcd_1")
-    splits = [word for name in names for word in ("--split", str(folder / "splits" / f"{name}.json"))]
+    splits = [
+        word for name in names for word in ("--split", str(folder / "splits" / f"{name}.json"))
+    ]
     lines = nqg("--data", str(folder / "expected_dataset.tsv"), *splits).stdout.splitlines()[1:5]
     assert [line.split()[:6] for line in lines] == [
         ["random_1", "3282", "0", "1094", "68", "(6.22%)"],
@@ -147,7 +170,11 @@ def test_misuse_is_refused_with_exit_code_2(words: tuple[str, ...], message: str
         (("train.tsv", "empty.tsv"), FormatError, "empty.tsv: expected at least one example"),
         (("empty.tsv", "empty.tsv"), FormatError, "empty.tsv: expected at least one example"),
         (("train.tsv", "test.tsv", "--language", "lisp"), UnknownName, "no target language 'lisp'"),
-        (("--data", "train.tsv", "--split", "halves.json"), FormatError, "position 3 lies outside a dataset of 2"),
+        (
+            ("--data", "train.tsv", "--split", "halves.json"),
+            FormatError,
+            "position 3 lies outside a dataset of 2",
+        ),
     ],
     ids=str,
 )

@@ -52,12 +52,20 @@ def commands() -> tuple[list[Example], list[Example]]:
     return random.Random(1).sample(old, 100), random.Random(1).sample(new, 20)
 
 
-def test_what_is_new_is_learned_and_nothing_forgotten_with_less_work(work: list[InductionStep]) -> None:
+def test_what_is_new_is_learned_and_nothing_forgotten_with_less_work(
+    work: list[InductionStep],
+) -> None:
     old, new = commands()
     write_examples(Path("old.tsv"), old)
     write_examples(Path("all.tsv"), [*old, *new])
     nqg("old.tsv", "-o", "old", *BRIEF, "--steps", "4")
-    assert sum(answer.target is None for answer in Parser.load("old", "cpu").answers(each.source for each in new)) > 10
+    assert (
+        sum(
+            answer.target is None
+            for answer in Parser.load("old", "cpu").answers(each.source for each in new)
+        )
+        > 10
+    )
     before = len(work)
     again = nqg("all.tsv", "-o", "again", "--from", "old", *BRIEF, "--steps", "100")
     again_work, before = len(work) - before, len(work)
@@ -67,7 +75,10 @@ def test_what_is_new_is_learned_and_nothing_forgotten_with_less_work(work: list[
     answers = list(Parser.load("again", "cpu").answers(each.source for each in [*old, *new]))
     assert [answer.target for answer in answers] == [each.target for each in [*old, *new]]
     assert 0 < 4 * again_work < anew_work
-    settings = [json.loads(Path(name, "nqg.json").read_text())["provenance"]["induction"] for name in ("old", "again")]
+    settings = [
+        json.loads(Path(name, "nqg.json").read_text())["provenance"]["induction"]
+        for name in ("old", "again")
+    ]
     assert settings[0] == settings[1]
 
 
@@ -90,11 +101,25 @@ def test_slots_types_settings_and_rules_by_hand_are_those_of_the_model() -> None
     Path("all.tsv").write_text(RAW + MORE)
     Path("rules.txt").write_text('good night ### dim(room="hall", percent=0)\n')
     nqg(
-        "old.tsv", "-o", "old", *BRIEF, "--rules", "rules.txt", "--steps", "60", "--set", "training.learning_rate=0.002"
+        "old.tsv",
+        "-o",
+        "old",
+        *BRIEF,
+        "--rules",
+        "rules.txt",
+        "--steps",
+        "60",
+        "--set",
+        "training.learning_rate=0.002",
     )
     nqg("all.tsv", "-o", "again", "--from", "old", *BRIEF, "--steps", "80")
     parser = Parser.load("again", "cpu")
-    asked = ["heat the kitchen to 23 degrees", "wake me at 9:15", "dim the kitchen to 99 %", "good night"]
+    asked = [
+        "heat the kitchen to 23 degrees",
+        "wake me at 9:15",
+        "dim the kitchen to 99 %",
+        "good night",
+    ]
     expected = [
         'heat(room="kitchen", degrees=23)',
         'alarm(time="9:15")',
@@ -113,7 +138,9 @@ def test_slots_types_settings_and_rules_by_hand_are_those_of_the_model() -> None
 
 @pytest.fixture
 def small() -> None:
-    Path("old.tsv").write_text("turn on\ton\nturn off\toff\nturn on twice\ton on\nturn off twice\toff off\n")
+    Path("old.tsv").write_text(
+        "turn on\ton\nturn off\toff\nturn on twice\ton on\nturn off twice\toff off\n"
+    )
     nqg("old.tsv", "-o", "old", *BRIEF, "--steps", "5", "--preset", "scan")
 
 
@@ -145,4 +172,7 @@ def test_what_cannot_be_gone_on_from_is_refused(words: tuple[str, ...], expected
 def test_fewer_examples_than_before_are_warned_of() -> None:
     Path("some.tsv").write_text("turn on\ton\nturn off\toff\n")
     result = nqg("some.tsv", "-o", "new", "--from", "old", *BRIEF)
-    assert "old was trained on 4 examples, some.tsv has 2; what only the others show is forgotten" in result.stderr
+    assert (
+        "old was trained on 4 examples, some.tsv has 2; what only the others show is forgotten"
+        in result.stderr
+    )

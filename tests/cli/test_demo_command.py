@@ -12,7 +12,11 @@ from nqg.data.scan import scan_examples
 from nqg.model.settings import TrainingSettings
 
 SHORT = [example for example in scan_examples() if len(example.source_tokens) <= 4]
-LONG = [example for example in scan_examples() if example.source.startswith("walk twice after jump around left")]
+LONG = [
+    example
+    for example in scan_examples()
+    if example.source.startswith("walk twice after jump around left")
+]
 QUICK = TrainingSettings(steps=24, batch_size=48, warm_up=4, learning_rate=3e-3)
 
 
@@ -70,7 +74,11 @@ def test_the_share_of_longer_commands_that_are_right_is_counted(shown: str) -> N
 
 def test_the_derivation_has_scores_and_the_meaning_that_it_yields(shown: str) -> None:
     lines = shown.splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith(f"{page.DEMO_SENTENCE}    score     p  rule"))
+    start = next(
+        at
+        for at, line in enumerate(lines)
+        if line.startswith(f"{page.DEMO_SENTENCE}    score     p  rule")
+    )
     root = lines[start + 1].split()
     assert root[0] == "╰" + "─" * (len(page.DEMO_SENTENCE) - 2) + "╯"
     float(root[1])

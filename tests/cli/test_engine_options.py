@@ -23,9 +23,15 @@ from nqg.pipeline.parser import fit_parser
 from typed_commands import one_thread
 from typed_commands import typed as nqg
 
-GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
-VERBS = [" ".join(words) for words in product(("walk", "jump", "hop"), ("", "twice", "twice twice"))]
-SENTENCES = [" ".join(f"{one} and {two} and {three}".split()) for one, two, three in product(VERBS, repeat=3)] * 3
+GRAMMAR = Grammar.parse(
+    "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
+)
+VERBS = [
+    " ".join(words) for words in product(("walk", "jump", "hop"), ("", "twice", "twice twice"))
+]
+SENTENCES = [
+    " ".join(f"{one} and {two} and {three}".split()) for one, two, three in product(VERBS, repeat=3)
+] * 3
 TESTS = str(Path(__file__).parent.parent)
 
 
@@ -40,10 +46,14 @@ def _one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    settings = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+    settings = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+    )
     training = TrainingSettings(steps=3, batch_size=3, warm_up=1)
     folder = tmp_path_factory.mktemp("models") / "mine"
-    fit_parser(GRAMMAR, [Example("walk twice", "W W")], model=settings, training=training, device="cpu").save(folder)
+    fit_parser(
+        GRAMMAR, [Example("walk twice", "W W")], model=settings, training=training, device="cpu"
+    ).save(folder)
     return str(folder)
 
 
@@ -57,14 +67,22 @@ def test_two_processes_and_ray_print_what_one_process_prints(model: str) -> None
     assert nqg("parse", model, "big.tsv", "--device", "cpu", "--workers", "2").stdout == alone
     if find_spec("ray") is None:
         pytest.skip("ray is not installed")
-    assert nqg("parse", model, "big.tsv", "--device", "cpu", "--engine", "ray", "--workers", "2").stdout == alone
+    assert (
+        nqg(
+            "parse", model, "big.tsv", "--device", "cpu", "--engine", "ray", "--workers", "2"
+        ).stdout
+        == alone
+    )
 
 
 def test_ids_come_back_with_the_answers(model: str) -> None:
     write_examples(
-        "some.jsonl", [Example("walk", "any", "first"), Example("hop", "any", "second"), Example("jump", "y")]
+        "some.jsonl",
+        [Example("walk", "any", "first"), Example("hop", "any", "second"), Example("jump", "y")],
     )
-    lines = [json.loads(line) for line in nqg("parse", model, "some.jsonl", "--json").stdout.splitlines()]
+    lines = [
+        json.loads(line) for line in nqg("parse", model, "some.jsonl", "--json").stdout.splitlines()
+    ]
     assert [line.get("id") for line in lines] == ["first", "second", None]
     assert [line["target"] for line in lines] == ["W", None, "J"]
 

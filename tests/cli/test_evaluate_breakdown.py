@@ -17,8 +17,15 @@ from typed_commands import one_thread, typed
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1")
 TRAIN = [Example("walk twice", "W W"), Example("jump", "J")]
-TEST = [Example("jump twice", "J J"), Example("swim", "S"), Example("walk jump", "W J"), Example("walk", "X")]
-MODEL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+TEST = [
+    Example("jump twice", "J J"),
+    Example("swim", "S"),
+    Example("walk jump", "W J"),
+    Example("walk", "X"),
+]
+MODEL = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +58,9 @@ def test_the_causes_stand_below_the_scores(model: str) -> None:
     assert "no derivation: a word that no rule knows" in shown
     assert "swim: no rule knows 'swim'" in shown
     assert "walk: symbol 1 is 'W', expected 'X'" in shown
-    assert shown.endswith("the grammar lacks, by the sentences that need it: NT_1 NT_2 (1), swim (1)\n")
+    assert shown.endswith(
+        "the grammar lacks, by the sentences that need it: NT_1 NT_2 (1), swim (1)\n"
+    )
 
 
 def test_without_the_question_there_is_no_answer(model: str) -> None:
@@ -79,8 +88,13 @@ def test_errors_are_written_and_the_file_is_named(model: str) -> None:
 
 
 def test_the_errors_of_a_fallback_are_explained_by_its_training(model: str) -> None:
-    shown = nqg(model, "test.tsv", "--breakdown", "--fallback", "fallback.tsv", "--data", "train.tsv").stdout
-    assert "swim: symbol 1 is 'W', expected 'S'; training lacks S; training never has 'S' there" in shown
+    shown = nqg(
+        model, "test.tsv", "--breakdown", "--fallback", "fallback.tsv", "--data", "train.tsv"
+    ).stdout
+    assert (
+        "swim: symbol 1 is 'W', expected 'S'; training lacks S; training never has 'S' there"
+        in shown
+    )
 
 
 def test_predictions_of_another_system_need_no_model() -> None:
@@ -98,4 +112,6 @@ def test_without_training_examples_a_fallback_cannot_be_explained(model: str) ->
 
 def test_a_faultless_system_has_no_causes(model: str) -> None:
     write_examples("easy.tsv", TEST[:1])
-    assert nqg(model, "easy.tsv", "--breakdown").stdout.endswith("no prediction is wrong or missing\n")
+    assert nqg(model, "easy.tsv", "--breakdown").stdout.endswith(
+        "no prediction is wrong or missing\n"
+    )

@@ -23,7 +23,9 @@ from typed_commands import one_thread, typed
 
 GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1")
 EXAMPLES = [Example("walk twice", "W W"), Example("jump", "J")]
-MODEL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+MODEL = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+)
 TEST = "walk\tW\njump twice\tJ J\nwalk twice\tW\nhop\tH\n"
 
 
@@ -67,7 +69,12 @@ def test_json_has_counts_shares_and_intervals(model: str) -> None:
     read = facts(model, "test.tsv")
     assert read["metric"] == "exact"
     scores = read["systems"]["grammar"]
-    assert (scores["examples"], scores["answered"], scores["right"], scores["coverage"]) == (4, 3, 2, 0.75)
+    assert (scores["examples"], scores["answered"], scores["right"], scores["coverage"]) == (
+        4,
+        3,
+        2,
+        0.75,
+    )
     assert scores["accuracy_95"] == pytest.approx([0.15003899, 0.84996101])
 
 
@@ -90,7 +97,11 @@ def test_every_prediction_is_written_down_and_can_be_scored_again(model: str) ->
 def test_a_fallback_answers_where_the_model_abstains(model: str) -> None:
     Path("t5.tsv").write_text("walk\tJ\njump twice\tJ J\nwalk twice\tW\nhop\tH\n")
     lines = shown(model, "test.tsv", "--fallback", "t5.tsv")
-    assert [line.split(" %")[0] for line in lines[1:4]] == ["grammar 50.0", "t5.tsv 75.0", "grammar, else t5.tsv 75.0"]
+    assert [line.split(" %")[0] for line in lines[1:4]] == [
+        "grammar 50.0",
+        "t5.tsv 75.0",
+        "grammar, else t5.tsv 75.0",
+    ]
     assert lines[5] == "together they are above the second alone by -75.0–75.0 points of accuracy"
 
 
@@ -111,7 +122,9 @@ def test_a_system_that_never_answers_has_an_undefined_precision() -> None:
     assert lines[1] == "silent.tsv 0.0 % (0.0–49.0) 0.0 % (0.0–49.0) undefined"
 
 
-def test_spiders_metric_has_tables_of_its_own(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spiders_metric_has_tables_of_its_own(
+    real_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NQG_DATA_MIRROR", str(real_data))
     _, dev = load_dataset("spider-xsp", real_data).split("standard")
     write_examples("dev.tsv", dev[:40])
@@ -147,7 +160,9 @@ def test_a_test_without_examples_is_refused() -> None:
 
 def test_a_bad_line_is_named(model: str) -> None:
     Path("bad.tsv").write_text("walk\tW\nwalk\n")
-    with pytest.raises(FormatError, match=r"bad\.tsv:2: expected 'source<TAB>target', found 1 column"):
+    with pytest.raises(
+        FormatError, match=r"bad\.tsv:2: expected 'source<TAB>target', found 1 column"
+    ):
         nqg(model, "bad.tsv")
 
 

@@ -35,7 +35,9 @@ EVERY = list(paths())
 
 
 def page(*words: str, columns: int = 100) -> str:
-    result = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": str(columns), "NO_COLOR": "1"})
+    result = CliRunner().invoke(
+        app, [*words, "--help"], env={"COLUMNS": str(columns), "NO_COLOR": "1"}
+    )
     assert result.exit_code == 0
     return "".join(f"{line.rstrip()}\n" for line in result.stdout.splitlines())
 
@@ -72,9 +74,13 @@ def test_no_line_is_wider_than_the_terminal(words: tuple[str, ...], columns: int
 
 
 def test_no_page_is_wider_than_100_columns() -> None:
-    environment = {name: text for name, text in os.environ.items() if name != "TERMINAL_WIDTH"} | {"COLUMNS": "250"}
+    environment = {name: text for name, text in os.environ.items() if name != "TERMINAL_WIDTH"} | {
+        "COLUMNS": "250"
+    }
     program = [sys.executable, "-c", "from nqg.cli.main import main; main()", "train", "--help"]
-    shown = subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        program, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     assert max(map(len, shown.splitlines())) == 100
 
 
@@ -86,7 +92,9 @@ def test_every_page_has_an_example_that_the_command_line_takes(words: tuple[str,
     command = load_command(typed.pop(0))
     while hasattr(command, "commands"):
         command = command.commands[typed.pop(0)]
-    command.make_context(command.name, typed, parent=typer.Context(ROOT, info_name="nqg"), resilient_parsing=False)
+    command.make_context(
+        command.name, typed, parent=typer.Context(ROOT, info_name="nqg"), resilient_parsing=False
+    )
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
@@ -98,7 +106,12 @@ def test_every_option_and_argument_is_explained_in_a_sentence(words: tuple[str, 
 
 
 def test_there_are_at_most_120_options_in_all() -> None:
-    options = [param for words in EVERY for param in command_of(words).params if param.param_type_name == "option"]
+    options = [
+        param
+        for words in EVERY
+        for param in command_of(words).params
+        if param.param_type_name == "option"
+    ]
     assert len([option for option in options if option.name != "help"]) <= 120
 
 
@@ -108,11 +121,15 @@ def test_nothing_on_a_page_is_lost_as_markup(words: tuple[str, ...]) -> None:
     shown = " ".join(re.sub("[│─╭╮╰╯]", " ", page(*words)).split())
     for part in command.help.split("\n\n"):
         assert " ".join(part.split()) in shown
-    assert max(map(len, command.help.splitlines())) <= 78, "Typer keeps line ends, so lines must fit 80 columns"
+    assert max(map(len, command.help.splitlines())) <= 78, (
+        "Typer keeps line ends, so lines must fit 80 columns"
+    )
 
 
 def test_defaults_variables_and_needed_options_are_shown() -> None:
-    assert re.search(r"--dev-size +N +Examples in dev, or their share\. \[default: 0\]", page("split"))
+    assert re.search(
+        r"--dev-size +N +Examples in dev, or their share\. \[default: 0\]", page("split")
+    )
     assert "[env var: NQG_DATA_MIRROR]" in page("data", "list")
     assert re.search(r"\* +--output +-o +FILE .*\[required\]", page("induce"))
 
@@ -128,8 +145,15 @@ def test_defaults_variables_and_needed_options_are_shown() -> None:
 )
 def test_the_shell_completes_commands_and_options(typed: str, completed: str) -> None:
     place = str(len(typed.split()) - 1)
-    environment = {**os.environ, "_NQG_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": place}
-    run = subprocess.run([Path(sys.executable).parent / "nqg"], env=environment, capture_output=True, text=True)
+    environment = {
+        **os.environ,
+        "_NQG_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": place,
+    }
+    run = subprocess.run(
+        [Path(sys.executable).parent / "nqg"], env=environment, capture_output=True, text=True
+    )
     assert sorted(run.stdout.split()) == sorted(completed.split()), run.stderr
 
 

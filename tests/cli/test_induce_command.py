@@ -86,13 +86,17 @@ def test_the_file_says_how_it_was_made_and_nothing_that_changes() -> None:
 
 
 def test_a_preset_chooses_settings_and_none_lifts_a_bound() -> None:
-    facts = json.loads(nqg("train.tsv", "-o", "g.txt", *SCAN, "--set", "induction.shortest=none", "--json").stdout)
+    facts = json.loads(
+        nqg("train.tsv", "-o", "g.txt", *SCAN, "--set", "induction.shortest=none", "--json").stdout
+    )
     assert facts["settings"]["terminal_bits"] == 32.0
     assert facts["settings"]["shortest"] is None
 
 
 def test_json_says_what_was_found() -> None:
-    facts = json.loads(nqg("train.tsv", "-o", "g.txt", *SCAN, "--log", "steps.jsonl", "--json").stdout)
+    facts = json.loads(
+        nqg("train.tsv", "-o", "g.txt", *SCAN, "--log", "steps.jsonl", "--json").stdout
+    )
     grammar, log = Grammar.read(Path("g.txt")), read_search_log(Path("steps.jsonl"))
     assert (facts["rules"], facts["examples"], facts["steps"]) == (len(grammar), 7, log[-1].step)
     assert facts["finished"] is True
@@ -102,7 +106,14 @@ def test_json_says_what_was_found() -> None:
 
 def test_seed_rules_are_begun_with(tmp_path: Path) -> None:
     (tmp_path / "seeds.txt").write_text("# mine\nhop ### H\nNT_1 twice ### NT_1 NT_1\n")
-    words = ("--set", "induction.pruning=false", "--log", "steps.jsonl", "--seed-rules", "seeds.txt")
+    words = (
+        "--set",
+        "induction.pruning=false",
+        "--log",
+        "steps.jsonl",
+        "--seed-rules",
+        "seeds.txt",
+    )
     nqg("train.tsv", "-o", "g.txt", *SCAN, *words)
     assert "hop ### H" in Path("g.txt").read_text()
     assert "and 2 seed rules" in Path("g.txt").read_text()
@@ -176,11 +187,19 @@ def test_a_second_ctrl_c_ends_the_command_at_once_and_keeps_the_log(scan_train: 
 
 
 def test_the_hash_seed_of_python_does_not_matter(tmp_path: Path, scan_train: Path) -> None:
-    program = [sys.executable, "-c", "from nqg.cli.main import main; main()", "induce", str(scan_train)]
+    program = [
+        sys.executable,
+        "-c",
+        "from nqg.cli.main import main; main()",
+        "induce",
+        str(scan_train),
+    ]
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         words = ["-o", f"{seed}.txt", *QUICK_SCAN, "--set", "induction.sample=3"]
-        subprocess.run([*program, *words], env=environment, cwd=tmp_path, check=True, capture_output=True)
+        subprocess.run(
+            [*program, *words], env=environment, cwd=tmp_path, check=True, capture_output=True
+        )
     assert Path("1.txt").read_bytes() == Path("2.txt").read_bytes()
 
 
@@ -189,16 +208,36 @@ def test_the_hash_seed_of_python_does_not_matter(tmp_path: Path, scan_train: Pat
     [
         (("none.tsv", "-o", "g.txt"), NqgError, "none.tsv: no such file"),
         (("train.tsv", "-o", "none/g.txt"), NqgError, "none/g.txt: the folder none does not exist"),
-        (("train.tsv", "-o", "."), NqgError, "expected a file to write the grammar to, found a folder"),
-        (("train.tsv", "-o", "train.tsv"), NqgError, "train.tsv: the grammar would overwrite a file that is in"),
-        (("train.tsv", "-o", "g", "--log", "g"), NqgError, "g: the grammar would overwrite a file that is in"),
+        (
+            ("train.tsv", "-o", "."),
+            NqgError,
+            "expected a file to write the grammar to, found a folder",
+        ),
+        (
+            ("train.tsv", "-o", "train.tsv"),
+            NqgError,
+            "train.tsv: the grammar would overwrite a file that is in",
+        ),
+        (
+            ("train.tsv", "-o", "g", "--log", "g"),
+            NqgError,
+            "g: the grammar would overwrite a file that is in",
+        ),
         (
             ("train.tsv", "-o", "g", "--preset", "scam"),
             UnknownName,
             "no settings for induction 'scam'; did you mean 'scan'?",
         ),
-        (("train.tsv", "-o", "g", "--set", "induction.sample=0"), SettingsError, "sample is 0; expected 1 or more"),
-        (("train.tsv", "-o", "g", "--log", "train.tsv"), NqgError, "train.tsv: the log would overwrite the examples"),
+        (
+            ("train.tsv", "-o", "g", "--set", "induction.sample=0"),
+            SettingsError,
+            "sample is 0; expected 1 or more",
+        ),
+        (
+            ("train.tsv", "-o", "g", "--log", "train.tsv"),
+            NqgError,
+            "train.tsv: the log would overwrite the examples",
+        ),
         (
             ("train.tsv", "-o", "g", "--seed-rules", "train.tsv"),
             FormatError,
@@ -207,7 +246,9 @@ def test_the_hash_seed_of_python_does_not_matter(tmp_path: Path, scan_train: Pat
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_mistakes_are_said_in_words(words: tuple[str, ...], error: type[NqgError], message: str) -> None:
+def test_mistakes_are_said_in_words(
+    words: tuple[str, ...], error: type[NqgError], message: str
+) -> None:
     with pytest.raises(error) as caught:
         nqg(*words)
     assert message in str(caught.value)

@@ -39,7 +39,9 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for command, printed in conversations():
-        result = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        result = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
         assert (result.returncode, untimed(result.stdout)) == (0, untimed(printed)), command
 
 
@@ -56,5 +58,7 @@ def test_every_setting_stands_in_the_table_with_its_default() -> None:
     settings = InductionSettings()
     for field in fields(settings):
         default = getattr(settings, field.name)
-        expected = words[default] if default is None or isinstance(default, bool) else f"{default:g}"
+        expected = (
+            words[default] if default is None or isinstance(default, bool) else f"{default:g}"
+        )
         assert shown[field.name] == expected, field.name

@@ -40,7 +40,11 @@ def test_a_project_has_examples_settings_and_a_page_that_explains(project: Path)
 def test_machines_can_read_what_was_written_and_what_to_type(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     facts = json.loads(runner.invoke(app, ["init", str(folder), "--json"]).stdout)
-    assert facts == {"folder": str(folder), "files": list(STARTER_FILES), "commands": commands(folder)}
+    assert facts == {
+        "folder": str(folder),
+        "files": list(STARTER_FILES),
+        "commands": commands(folder),
+    }
 
 
 def test_the_commands_that_are_printed_are_ones_that_the_command_line_takes(project: Path) -> None:
@@ -59,7 +63,9 @@ def test_test_sentences_are_new_but_their_words_are_known(project: Path) -> None
 
 
 def test_no_pair_occurs_twice_and_no_sentence_has_two_programs(project: Path) -> None:
-    pairs = [example for part in ("train", "test") for example in read_examples(project / f"{part}.tsv")]
+    pairs = [
+        example for part in ("train", "test") for example in read_examples(project / f"{part}.tsv")
+    ]
     assert len({example.source for example in pairs}) == len(pairs)
 
 
@@ -68,7 +74,9 @@ def test_the_grammar_of_the_starter_project_derives_most_new_sentences(project: 
     train, test = (tokenized(examples, fit_text(raw[0])) for examples in raw)
     grammar = induce(train, TrainSettings.read(project / "nqg.toml").induction)
     assert len(grammar) < len(train) / 2
-    assert 1 <= len(build_forests(grammar, test).underivable()) <= 3  # some are left for the tutorial to add
+    assert (
+        1 <= len(build_forests(grammar, test).underivable()) <= 3
+    )  # some are left for the tutorial to add
     assert Rule.parse("the NT_1 in the NT_2 ### NT_2 . NT_1") in grammar.rules
 
 
@@ -87,16 +95,30 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert "cannot be created" in str(result.exception)
 
 
-def test_the_starter_parser_is_sure_of_its_test_sentences_and_not_of_nonsense(project: Path) -> None:
-    words = ["train", f"{project}/train.tsv", "--settings", f"{project}/nqg.toml", "-o", f"{project}/model"]
+def test_the_starter_parser_is_sure_of_its_test_sentences_and_not_of_nonsense(
+    project: Path,
+) -> None:
+    words = [
+        "train",
+        f"{project}/train.tsv",
+        "--settings",
+        f"{project}/nqg.toml",
+        "-o",
+        f"{project}/model",
+    ]
     with one_thread():
         assert runner.invoke(app, [*words, "--device", "cpu"]).exit_code == 0
     parser = Parser.load(project / "model", "cpu")
-    nonsense = (Path(__file__).parents[1] / "data" / "starter_nonsense.txt").read_text().splitlines()
+    nonsense = (
+        (Path(__file__).parents[1] / "data" / "starter_nonsense.txt").read_text().splitlines()
+    )
     assert len(nonsense) == 20
     assert sum((answer.confidence or 0) > 0.5 for answer in parser.answers(nonsense)) <= 3
     test = read_examples(project / "test.tsv")
     answers = list(parser.answers(example.source for example in test))
-    right = [exact_match(answer.target, example.target) for answer, example in zip(answers, test, strict=True)]
+    right = [
+        exact_match(answer.target, example.target)
+        for answer, example in zip(answers, test, strict=True)
+    ]
     assert sum(right) == 59
     assert sum((answer.confidence or 0) > 0.8 for answer in answers) >= 55

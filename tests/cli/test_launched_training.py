@@ -32,7 +32,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A tiny corpus, and an encoder without dropout, which every process would draw on its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NQG_DATA_CACHE", "cache")
-    examples = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 2][:12]
+    examples = [
+        example for example in load_dataset("scan").examples if len(example.source_tokens) <= 2
+    ][:12]
     write_examples(tmp_path / "train.tsv", examples)
     (tmp_path / "rules.txt").write_text(RULES)
     torch.manual_seed(0)
@@ -51,8 +53,14 @@ def launched_nqg(*words: str) -> str:
 
 def test_two_processes_make_the_steps_and_the_weights_of_one(folder: Path) -> None:
     alone = json.loads(CliRunner().invoke(app, [*TRAIN.split(), "alone"]).stdout)
-    together = json.loads(launched_nqg(*TRAIN.split(), "together"))  # which only one of the two may have printed
-    assert together == {**alone, "loss": pytest.approx(alone["loss"], rel=1e-5), "folder": "together"}
+    together = json.loads(
+        launched_nqg(*TRAIN.split(), "together")
+    )  # which only one of the two may have printed
+    assert together == {
+        **alone,
+        "loss": pytest.approx(alone["loss"], rel=1e-5),
+        "folder": "together",
+    }
     one, two = (
         [json.loads(line) for line in (folder / name / "training.jsonl").read_text().splitlines()]
         for name in ("alone", "together")
@@ -61,7 +69,9 @@ def test_two_processes_make_the_steps_and_the_weights_of_one(folder: Path) -> No
     assert [sorted(line) for line in two] == [sorted(line) for line in one]
     for ours, theirs in zip(two, one, strict=True):
         assert ours == pytest.approx(theirs, rel=1e-5)
-    single, double = (load_file(folder / name / "model.safetensors") for name in ("alone", "together"))
+    single, double = (
+        load_file(folder / name / "model.safetensors") for name in ("alone", "together")
+    )
     for name, tensor in single.items():
         torch.testing.assert_close(double[name], tensor, rtol=1e-4, atol=1e-5)
     assert not (folder / "together.training").exists()

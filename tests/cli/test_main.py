@@ -15,7 +15,14 @@ import pytest
 from typer.testing import CliRunner
 
 from nqg.cli import main as command
-from nqg.errors import DataUnavailable, FormatError, MissingExtra, NqgError, SettingsError, UnknownName
+from nqg.errors import (
+    DataUnavailable,
+    FormatError,
+    MissingExtra,
+    NqgError,
+    SettingsError,
+    UnknownName,
+)
 from nqg.induction.settings import InductionSettings, SamplingSettings
 from nqg.pipeline.settings import TrainSettings
 from nqg.splits.tmcd import TmcdSettings
@@ -65,20 +72,33 @@ def test_a_reader_that_went_away_is_no_traceback(monkeypatch: pytest.MonkeyPatch
     ("words", "code", "said"),
     [
         (["data", "prepare", "geo"], 2, "error: no dataset 'geo'; did you mean 'geoquery'?"),
-        (["evaluate", "test.tsv", "--score", "p.tsv", "--metric", "spyder"], 2, "did you mean 'spider'?"),
+        (
+            ["evaluate", "test.tsv", "--score", "p.tsv", "--metric", "spyder"],
+            2,
+            "did you mean 'spider'?",
+        ),
         (["evaluate", "none.tsv", "--score", "none.tsv"], 1, "error: none.tsv: no such file"),
         (["evaluate", "none.tsv"], 2, "expected MODEL and TEST, found 1 path"),
         (["--version"], 0, ""),
     ],
 )
-def test_the_exit_code_says_whose_mistake_it_is(words: list[str], code: int, said: str, tmp_path: Path) -> None:
+def test_the_exit_code_says_whose_mistake_it_is(
+    words: list[str], code: int, said: str, tmp_path: Path
+) -> None:
     run = shell(tmp_path, *words)
     assert run.returncode == code
     assert said in " ".join(run.stderr.split())
 
 
 def test_the_shell_sees_the_code(tmp_path: Path) -> None:
-    program = [sys.executable, "-c", "from nqg.cli.main import main; main()", "data", "prepare", "geo"]
+    program = [
+        sys.executable,
+        "-c",
+        "from nqg.cli.main import main; main()",
+        "data",
+        "prepare",
+        "geo",
+    ]
     run = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 2
     assert run.stderr.startswith("error: no dataset 'geo'; did you mean 'geoquery'?")
@@ -87,7 +107,11 @@ def test_the_shell_sees_the_code(tmp_path: Path) -> None:
 def shell(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What a process would do, in this one."""
     code: Any = 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+    ):
         patch.chdir(folder)
         patch.setenv("TERMINAL_WIDTH", "100")
         patch.setattr(sys, "argv", ["nqg", *words])
@@ -104,14 +128,19 @@ def pairs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("words", [("-q", "split", "random", "pairs.tsv"), ("split", "random", "pairs.tsv", "--quiet")])
+@pytest.mark.parametrize(
+    "words", [("-q", "split", "random", "pairs.tsv"), ("split", "random", "pairs.tsv", "--quiet")]
+)
 def test_quiet_leaves_results_and_takes_notes_away(words: tuple[str, ...], pairs: Path) -> None:
     run = shell(pairs, *words)
     assert (run.stdout, run.stderr) == ("3 train, 1 test\n", "")
 
 
 def test_quiet_still_tells_errors(pairs: Path) -> None:
-    assert shell(pairs, "-q", "split", "random", "none.tsv").stderr == "error: none.tsv: no such file\n"
+    assert (
+        shell(pairs, "-q", "split", "random", "none.tsv").stderr
+        == "error: none.tsv: no such file\n"
+    )
 
 
 def test_verbose_tells_settings_and_time(pairs: Path) -> None:
@@ -156,9 +185,15 @@ def test_a_mistyped_command_is_met_with_the_likely_one(words: list[str], hint: s
         (["verify", "model"], "`nqg verify` is now `nqg check-model`"),
         (["check-split", "--dataset=pairs.tsv"], "--dataset is now --data"),
         (["split", "tmcd", "pairs.tsv", "--moves", "9"], "--moves VALUE is now --set moves=VALUE"),
-        (["evaluate", "model", "test.tsv", "--predictions", "p.jsonl"], "--predictions is now --write-predictions"),
+        (
+            ["evaluate", "model", "test.tsv", "--predictions", "p.jsonl"],
+            "--predictions is now --write-predictions",
+        ),
         (["parse", "model", "walk", "--exact"], "--exact is now --no-spell-correction"),
-        (["train", "pairs.tsv", "--batch-size", "9"], "--batch-size VALUE is now --set training.batch_size=VALUE"),
+        (
+            ["train", "pairs.tsv", "--batch-size", "9"],
+            "--batch-size VALUE is now --set training.batch_size=VALUE",
+        ),
         (["induce", "pairs.tsv", "--like", "scan"], "--like is now --preset"),
         (["demo", "--json"], "`nqg demo` has no results to print as JSON; omit --json"),
     ],
@@ -185,12 +220,22 @@ def test_every_setting_that_was_an_option_is_a_setting() -> None:
     for name, tables in command.SETTINGS.items():
         for table, options in tables.items():
             settings = getattr(bases[name], table[:-1]) if table else bases[name]
-            assert {option.replace("-", "_") for option in options} <= {field.name for field in fields(settings)}
+            assert {option.replace("-", "_") for option in options} <= {
+                field.name for field in fields(settings)
+            }
 
 
 def test_every_new_name_of_an_option_is_an_option() -> None:
-    known = {option for name in command.COMMANDS for option in command.options_of(command.load_command(name))}
-    named = {option for new in command.RENAMED_OPTIONS.values() for option in re.findall(r"--[a-z-]+", new)}
+    known = {
+        option
+        for name in command.COMMANDS
+        for option in command.options_of(command.load_command(name))
+    }
+    named = {
+        option
+        for new in command.RENAMED_OPTIONS.values()
+        for option in re.findall(r"--[a-z-]+", new)
+    }
     assert named <= known
 
 
@@ -229,7 +274,9 @@ def test_a_failure_of_the_system_is_one_line_too(
 @pytest.mark.parametrize(
     "verb", ["check-split", "evaluate", "induce", "init", "show-grammar", "parse", "serve", "train"]
 )
-def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp_path: Path) -> None:
+def test_a_verb_without_its_arguments_is_misused_and_no_traceback(
+    verb: str, tmp_path: Path
+) -> None:
     run = shell(tmp_path, verb)
     assert run.returncode == 2
     assert "Traceback" not in run.stderr
@@ -238,9 +285,18 @@ def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["induce", "folder.tsv", "-o", "rules.txt"], "folder.tsv: expected a file, found a folder"),
-        (["induce", "pairs.tsv", "-o", "folder.tsv"], "folder.tsv: expected a file to write the grammar to"),
-        (["induce", "pairs.tsv", "-o", "rules.txt", "--settings", "folder.tsv"], "cannot be read (Is a directory)"),
+        (
+            ["induce", "folder.tsv", "-o", "rules.txt"],
+            "folder.tsv: expected a file, found a folder",
+        ),
+        (
+            ["induce", "pairs.tsv", "-o", "folder.tsv"],
+            "folder.tsv: expected a file to write the grammar to",
+        ),
+        (
+            ["induce", "pairs.tsv", "-o", "rules.txt", "--settings", "folder.tsv"],
+            "cannot be read (Is a directory)",
+        ),
         (["show-grammar", "folder.tsv"], "folder.tsv/grammar.txt: no such file"),
         (["parse", "folder.tsv", "walk"], "is not a model folder"),
         (
@@ -253,7 +309,9 @@ def test_a_verb_without_its_arguments_is_misused_and_no_traceback(verb: str, tmp
     ],
     ids=lambda words: words[0] if isinstance(words, list) else "",
 )
-def test_a_folder_for_a_file_and_the_other_way_round_are_named(words: list[str], said: str, pairs: Path) -> None:
+def test_a_folder_for_a_file_and_the_other_way_round_are_named(
+    words: list[str], said: str, pairs: Path
+) -> None:
     (pairs / "folder.tsv").mkdir()
     (pairs / "project" / "model").mkdir(parents=True)
     (pairs / "project" / "model" / "nqg.json").write_text("{}")

@@ -30,7 +30,9 @@ class FindOptions:
     """Options of a command that searches."""
 
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Where to search.")]
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write.")] = None
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write.")
+    ] = None
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")] = False
     seconds: Annotated[float | None, Setting("search.seconds", "S", "How long to search.")] = None
     pruning: Annotated[bool | None, Setting("search.pruning", "")] = None
@@ -63,9 +65,16 @@ def options_of(*words: str) -> FindOptions:
 
 def test_a_command_gets_its_options_as_one_value() -> None:
     assert options_of("a.tsv") == FindOptions(data=Path("a.tsv"))
-    given = options_of("a.tsv", "-o", "b", "--json", "--seconds", "2", "--no-pruning", "--set", "name=yours")
+    given = options_of(
+        "a.tsv", "-o", "b", "--json", "--seconds", "2", "--no-pruning", "--set", "name=yours"
+    )
     assert given == FindOptions(
-        data=Path("a.tsv"), output=Path("b"), as_json=True, seconds=2.0, pruning=False, changes=["name=yours"]
+        data=Path("a.tsv"),
+        output=Path("b"),
+        as_json=True,
+        seconds=2.0,
+        pruning=False,
+        changes=["name=yours"],
     )
 
 
@@ -79,9 +88,13 @@ def test_help_shows_the_defaults_of_settings_and_the_help_of_their_metadata() ->
 def test_options_and_then_changes_override_settings_and_what_nobody_chose_stays() -> None:
     base = AllSettings(Search(seconds=9.0, restarts=4))
     assert chosen_settings(base, options_of("a.tsv")) == base
-    given = options_of("a.tsv", "--seconds", "2", "--set", "search.seconds=3", "--set", "search.restarts=none")
+    given = options_of(
+        "a.tsv", "--seconds", "2", "--set", "search.seconds=3", "--set", "search.restarts=none"
+    )
     assert chosen_settings(base, given) == AllSettings(Search(seconds=2.0, restarts=4))
-    assert chosen_settings(base, given, given.changes) == AllSettings(Search(seconds=3.0, restarts=None))
+    assert chosen_settings(base, given, given.changes) == AllSettings(
+        Search(seconds=3.0, restarts=None)
+    )
 
 
 def test_a_missing_argument_is_misuse() -> None:

@@ -26,10 +26,16 @@ from typed_commands import one_thread, typed
 GRAMMAR = Grammar.parse(
     "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2\nNT_1 and NT_2 ### NT_2 NT_1"
 )
-EXAMPLES = [Example("walk twice", "W W"), Example("walk and jump", "W J"), Example("jump and walk", "J W")]
+EXAMPLES = [
+    Example("walk twice", "W W"),
+    Example("walk and jump", "W J"),
+    Example("jump and walk", "J W"),
+]
 LEGAL = TargetGrammar.parse("<actions> ::= J W | W | W W | J J | W W W W")
 NQG = [sys.executable, "-c", "from nqg.cli.main import main; main()"]
-MODEL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+MODEL = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +53,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def trained(folder: Path, model: ModelSettings) -> str:
     training = TrainingSettings(steps=60, batch_size=3, warm_up=5, learning_rate=0.02)
-    fit_parser(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=model, training=training, device="cpu").save(folder)
+    fit_parser(
+        GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=model, training=training, device="cpu"
+    ).save(folder)
     return str(folder)
 
 
@@ -98,7 +106,9 @@ def test_an_explanation_draws_the_derivation_with_scores_and_marginals(model: st
     ]
     assert lines[0] == "walk twice twice    score     p  rule"
     assert lines[4:] == ["", "W W W W", "probability within the grammar 1", ""]
-    assert nqg(model, "hop", "--explain").stdout == "abstained: no derivation: no rule knows 'hop'\n\n"
+    assert (
+        nqg(model, "hop", "--explain").stdout == "abstained: no derivation: no rule knows 'hop'\n\n"
+    )
 
 
 def test_readings_come_with_their_probabilities_best_first(model: str) -> None:
@@ -158,7 +168,10 @@ def test_without_a_sentence_there_is_a_prompt_with_a_history(model: str) -> None
 
     with Popen(command, stdin=terminal, stdout=terminal, stderr=terminal) as process:
         os.close(terminal)
-        for typed, answer in ((b"walk twice", b"W W"), (b"hop", b"abstained: no derivation: no rule knows 'hop'")):
+        for typed, answer in (
+            (b"walk twice", b"W W"),
+            (b"hop", b"abstained: no derivation: no rule knows 'hop'"),
+        ):
             wait_for(b"> ")
             os.write(main, typed + b"\n")
             wait_for(answer)
@@ -192,7 +205,9 @@ def test_an_error_in_a_stream_comes_after_what_came_before_it() -> None:
         next(parts)
 
 
-def test_how_many_lines_are_read_together_does_not_show(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_many_lines_are_read_together_does_not_show(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = b"walk\njump twice\nhop\nwalk twice\njump\n"
     whole = nqg(model, "-", stdin=text).stdout
     monkeypatch.setattr(parser_module, "WINDOW", 2)
@@ -201,7 +216,9 @@ def test_how_many_lines_are_read_together_does_not_show(model: str, monkeypatch:
 
 
 def test_json_is_one_object_a_line(model: str) -> None:
-    result = nqg(model, "-", "--json", "--readings", "1", "--explain", stdin="walk twice\nhöp\n".encode())
+    result = nqg(
+        model, "-", "--json", "--readings", "1", "--explain", stdin="walk twice\nhöp\n".encode()
+    )
     first, second = (json.loads(line) for line in result.stdout.splitlines())
     assert first["target"] == "W W"
     assert first["probability"] == pytest.approx(1.0)
@@ -236,16 +253,26 @@ def test_json_is_one_object_a_line(model: str) -> None:
         "readings": [],
     }
     assert "höp" in result.stdout
-    assert set(json.loads(nqg(model, "walk", "--json").stdout)) == {"source", "target", "confidence", "probability"}
+    assert set(json.loads(nqg(model, "walk", "--json").stdout)) == {
+        "source",
+        "target",
+        "confidence",
+        "probability",
+    }
 
 
 def test_a_file_that_is_not_there_is_not_taken_for_a_sentence(model: str) -> None:
-    with pytest.raises(NqgError, match=r"sentnces\.txt: no such file; to parse it as a sentence, pipe it in"):
+    with pytest.raises(
+        NqgError, match=r"sentnces\.txt: no such file; to parse it as a sentence, pipe it in"
+    ):
         nqg(model, "sentnces.txt")
 
 
 def test_a_folder_that_is_absent_is_said_to_be() -> None:
-    with pytest.raises(NqgError, match=r"none: no such folder; `nqg train TRAIN -o \S+none` would make a model there"):
+    with pytest.raises(
+        NqgError,
+        match=r"none: no such folder; `nqg train TRAIN -o \S+none` would make a model there",
+    ):
         nqg("none", "walk")
 
 

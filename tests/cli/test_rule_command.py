@@ -30,7 +30,16 @@ hall ### hall
 attic ### attic
 """
 NIGHT, DARK = "good night ### off ( hall , lamp )", "dark NT_1 ### off ( NT_1 , lamp )"
-BRIEF = ("--steps", "2", "--set", "training.batch_size=4", "--set", "confidence.folds=0", "--device", "cpu")
+BRIEF = (
+    "--steps",
+    "2",
+    "--set",
+    "training.batch_size=4",
+    "--set",
+    "confidence.folds=0",
+    "--device",
+    "cpu",
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +48,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_examples(folder / "train.tsv", TRAIN)
     (folder / "grammar.txt").write_text(RULES)
     with one_thread():
-        typed("train", f"{folder}/train.tsv", "-o", f"{folder}/model", "--grammar", f"{folder}/grammar.txt", *BRIEF)
+        typed(
+            "train",
+            f"{folder}/train.tsv",
+            "-o",
+            f"{folder}/model",
+            "--grammar",
+            f"{folder}/grammar.txt",
+            *BRIEF,
+        )
     return folder
 
 
@@ -84,7 +101,9 @@ def test_all_rules_are_listed_for_people_and_programs() -> None:
 
 def test_a_file_of_rules_is_added_as_a_whole_or_not_at_all() -> None:
     Path("mine.txt").write_text(f"# mine\n{NIGHT}\n{DARK}\nbye ### off ( hall , hall )\n")
-    with pytest.raises(FormatError, match=r"mine.txt:4: rule 'bye ### .*': 'hall' is not a <on_argument_2>"):
+    with pytest.raises(
+        FormatError, match=r"mine.txt:4: rule 'bye ### .*': 'hall' is not a <on_argument_2>"
+    ):
         typed("rule", "add", "model", "--file", "mine.txt")
     assert not Path("model/rules.txt").exists()
     Path("mine.txt").write_text(f"# mine\n{NIGHT}\n{DARK}\n")
@@ -108,18 +127,36 @@ def test_training_again_keeps_the_rules_of_the_model_that_it_replaces() -> None:
         again = typed("train", "train.tsv", "-o", "model", "--grammar", "grammar.txt", *BRIEF)
         assert "model/rules.txt: rules by hand are kept; --rules none drops them" in again.stderr
         assert typed("parse", "model", "good night").stdout.split("\n")[0] == "off ( hall , lamp )"
-        typed("train", "train.tsv", "-o", "model", "--grammar", "grammar.txt", "--rules", "none", *BRIEF)
+        typed(
+            "train",
+            "train.tsv",
+            "-o",
+            "model",
+            "--grammar",
+            "grammar.txt",
+            "--rules",
+            "none",
+            *BRIEF,
+        )
     assert not Path("model/rules.txt").exists()
 
 
 def test_rules_of_a_file_begin_the_search_and_those_that_no_example_needs_are_kept() -> None:
-    write_examples("steps.tsv", [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")])
-    Path("mine.txt").write_text("NT_1 thrice ### NT_1 NT_1 NT_1\nNT_1 twice ### NT_1 NT_1\nstroll ### W\n")
+    write_examples(
+        "steps.tsv",
+        [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")],
+    )
+    Path("mine.txt").write_text(
+        "NT_1 thrice ### NT_1 NT_1 NT_1\nNT_1 twice ### NT_1 NT_1\nstroll ### W\n"
+    )
     with one_thread():
         typed("train", "steps.tsv", "-o", "new", "--preset", "scan", "--rules", "mine.txt", *BRIEF)
     parser = Parser.load("new", "cpu")
     assert parser.model.by_hand == Grammar.read("mine.txt").rules
-    assert list(map(str, parser.model.untrained_rules)) == ["NT_1 thrice ### NT_1 NT_1 NT_1", "stroll ### W"]
+    assert list(map(str, parser.model.untrained_rules)) == [
+        "NT_1 thrice ### NT_1 NT_1 NT_1",
+        "stroll ### W",
+    ]
     assert "NT_1 twice ### NT_1 NT_1" in map(str, Grammar.read("new/grammar.txt"))
     assert parser.parse("stroll twice").target == "W W"
 
@@ -127,7 +164,8 @@ def test_rules_of_a_file_begin_the_search_and_those_that_no_example_needs_are_ke
 def test_a_rule_that_is_illegal_is_refused_before_training() -> None:
     Path("mine.txt").write_text("bye ### off ( hall , hall )\n")
     with pytest.raises(
-        FormatError, match=r"mine.txt:1: rule 'bye .*': 'hall' is not a <on_argument_2>; see the setting types.target"
+        FormatError,
+        match=r"mine.txt:1: rule 'bye .*': 'hall' is not a <on_argument_2>; see the setting types.target",
     ):
         typed("train", "train.tsv", "-o", "new", "--rules", "mine.txt", *BRIEF)
 
@@ -136,6 +174,19 @@ def test_a_rule_that_no_program_can_use_is_kept_with_a_warning() -> None:
     Path("mine.txt").write_text("top floor ### attic\n")
     Path("whole.txt").write_text("".join(f"{each.source} ### {each.target}\n" for each in TRAIN))
     with one_thread():
-        said = typed("train", "train.tsv", "-o", "new", "--grammar", "whole.txt", "--rules", "mine.txt", *BRIEF).stderr
-    assert "rule 'top floor ### attic' is kept, but cannot be used: its target is a <on_argument_1>, which" in said
+        said = typed(
+            "train",
+            "train.tsv",
+            "-o",
+            "new",
+            "--grammar",
+            "whole.txt",
+            "--rules",
+            "mine.txt",
+            *BRIEF,
+        ).stderr
+    assert (
+        "rule 'top floor ### attic' is kept, but cannot be used: its target is a <on_argument_1>, which"
+        in said
+    )
     assert list(map(str, Parser.load("new", "cpu").model.by_hand)) == ["top floor ### attic"]

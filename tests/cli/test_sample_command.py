@@ -30,7 +30,10 @@ LEGAL = """\
 <thing> ::= light | in ( <thing> , <room> )
 <room> ::= hall
 """
-TRAIN = [Example("turn on lights", "on ( light )"), Example("turn on lights in the hall", "on ( in ( light , hall ) )")]
+TRAIN = [
+    Example("turn on lights", "on ( light )"),
+    Example("turn on lights in the hall", "on ( in ( light , hall ) )"),
+]
 RAW_RULES = """\
 @number ### @number
 kitchen ### kitchen
@@ -95,7 +98,18 @@ def test_a_model_folder_brings_its_own_types() -> None:
 
 def test_it_says_when_the_grammar_has_fewer_pairs_and_how_well_it_foresees_others() -> None:
     write_examples("other.tsv", [*TRAIN, Example("sing", "sing")])
-    result = typed("sample", "rules.txt", "--set", "depth=1", "--data", "train.tsv", "--dev", "other.tsv", "-n", "9")
+    result = typed(
+        "sample",
+        "rules.txt",
+        "--set",
+        "depth=1",
+        "--data",
+        "train.tsv",
+        "--dev",
+        "other.tsv",
+        "-n",
+        "9",
+    )
     assert set(result.stdout.splitlines()) == {"lights\tlight", "hall\thall"}
     assert "other.tsv: 2 of 3 pairs derivable" in result.stderr
     assert "2 pairs instead of 9" in result.stderr
@@ -122,17 +136,25 @@ def test_a_model_marks_slots_as_it_was_trained_to() -> None:
     fit_text(RAW).write(Path("model/text.json"))
     assert Preprocessor.read(Path("model/text.json")).slots.slots
     write_examples("one.tsv", RAW[:1])
-    assert "one.tsv: 1 of 1 pairs derivable" in typed("-v", "sample", "model", "--data", "one.tsv", "-n", "1").stderr
+    assert (
+        "one.tsv: 1 of 1 pairs derivable"
+        in typed("-v", "sample", "model", "--data", "one.tsv", "-n", "1").stderr
+    )
 
 
 @pytest.mark.usefixtures("_raw_data")
 def test_slots_are_filled_with_values_of_the_data_alike_on_both_sides() -> None:
     pairs = [
-        line.split("\t") for line in typed("sample", "rules.txt", "--data", "raw.tsv", "-n", "60").stdout.splitlines()
+        line.split("\t")
+        for line in typed(
+            "sample", "rules.txt", "--data", "raw.tsv", "-n", "60"
+        ).stdout.splitlines()
     ]
     assert any(" and " in source for source, _ in pairs)
     for source, target in pairs:
-        values, written = ([word for word in side.split() if word.isdigit()] for side in (source, target))
+        values, written = (
+            [word for word in side.split() if word.isdigit()] for side in (source, target)
+        )
         assert values == written
         assert {*values} <= {"10", "40", "18", "21"}
         assert "@" not in source + target
@@ -144,8 +166,12 @@ def test_without_data_there_are_no_values_for_slots() -> None:
     assert "@number" in typed("sample", "rules.txt", "-n", "60").stdout
 
 
-@pytest.mark.parametrize(("underivable", "is_warned"), [(2, False), (3, True)], ids=["half", "more than half"])
-def test_a_warning_says_that_less_than_half_of_the_data_is_derivable(underivable: int, is_warned: bool) -> None:
+@pytest.mark.parametrize(
+    ("underivable", "is_warned"), [(2, False), (3, True)], ids=["half", "more than half"]
+)
+def test_a_warning_says_that_less_than_half_of_the_data_is_derivable(
+    underivable: int, is_warned: bool
+) -> None:
     others = [Example(f"sing {number}", f"song ( {number} )") for number in range(underivable)]
     write_examples("other.tsv", [*TRAIN, *others])
     shown = typed("sample", "rules.txt", "--data", "other.tsv", "-n", "1").stderr
@@ -160,9 +186,15 @@ def test_a_warning_says_that_less_than_half_of_the_data_is_derivable(underivable
         (("none.txt",), NqgError, "none.txt"),
         (("rules.txt", "--set", "smoothing=0"), NqgError, "smoothing is 0"),
         (("rules.txt", "--set", "explore=1.5"), NqgError, "explore is 1.5; expected 0 to 1"),
-        (("rules.txt", "--set", "depth=1", "--target-grammar", "legal.grammar"), NqgError, "raise depth"),
+        (
+            ("rules.txt", "--set", "depth=1", "--target-grammar", "legal.grammar"),
+            NqgError,
+            "raise depth",
+        ),
     ],
 )
-def test_what_cannot_be_done_is_said(words: tuple[str, ...], error: type[NqgError], message: str) -> None:
+def test_what_cannot_be_done_is_said(
+    words: tuple[str, ...], error: type[NqgError], message: str
+) -> None:
     with pytest.raises(error, match=message):
         typed("sample", *words)

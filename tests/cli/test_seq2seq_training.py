@@ -73,7 +73,9 @@ def test_the_gate_is_calibrated_on_examples_that_neither_part_saw(kind: str) -> 
     hybrid = Hybrid.load("model", "cpu")
     assert hybrid.gate is not None
     assert hybrid.gate.calibration is not None
-    trials = len(EXAMPLES) // (4 if kind == "length" else 1)  # the longest quarter, or every example once
+    trials = len(EXAMPLES) // (
+        4 if kind == "length" else 1
+    )  # the longest quarter, or every example once
     assert hybrid.gate.calibration.trials == trials
     assert f"{hybrid.gate}; right on {trials} held-out examples" in result.stderr
     assert isinstance(hybrid.fallback, TokenSystem)
@@ -119,8 +121,14 @@ def test_an_interrupted_fine_tuning_leaves_no_half_a_model_and_the_same_command_
     [
         (("--gate",), "needs a fallback; name one with --seq2seq"),
         (("--augment", "9"), "needs a fallback; name one with --seq2seq"),
-        ((*FALLBACK, "--set", "confidence.hold_out=words"), "expected one of random, template, length, tmcd as"),
-        ((*FALLBACK, "--gate", "--set", "confidence.folds=0"), "folds is 0; a gate needs 2 or more"),
+        (
+            (*FALLBACK, "--set", "confidence.hold_out=words"),
+            "expected one of random, template, length, tmcd as",
+        ),
+        (
+            (*FALLBACK, "--gate", "--set", "confidence.folds=0"),
+            "folds is 0; a gate needs 2 or more",
+        ),
         (("--set", "confidence.folds=1"), "folds is 1; expected 2 or more, or 0 for no confidence"),
     ],
 )

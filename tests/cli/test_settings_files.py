@@ -13,7 +13,9 @@ from nqg.errors import FormatError
 from nqg.paper import load_dataset
 from typed_commands import typed as nqg
 
-EXAMPLES = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 2][:12]
+EXAMPLES = [
+    example for example in load_dataset("scan").examples if len(example.source_tokens) <= 2
+][:12]
 SETTINGS = """
 [induction]
 terminal_bits = 32
@@ -39,7 +41,9 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trained(*more: str) -> Result:
-    return nqg("train", "train.tsv", "-o", "mine", "--settings", "nqg.toml", "--device", "cpu", *more)
+    return nqg(
+        "train", "train.tsv", "-o", "mine", "--settings", "nqg.toml", "--device", "cpu", *more
+    )
 
 
 def test_a_training_follows_its_settings_file_and_options_win() -> None:
@@ -52,13 +56,24 @@ def test_a_training_follows_its_settings_file_and_options_win() -> None:
 
 
 def test_an_option_of_a_search_wins_over_its_settings_file() -> None:
-    words = ("train.tsv", "-o", "rules.txt", "--settings", "nqg.toml", "--set", "induction.terminal_bits=4", "--json")
+    words = (
+        "train.tsv",
+        "-o",
+        "rules.txt",
+        "--settings",
+        "nqg.toml",
+        "--set",
+        "induction.terminal_bits=4",
+        "--json",
+    )
     settings = json.loads(nqg("induce", *words).stdout)["settings"]
     assert (settings["terminal_bits"], settings["repeated_targets"]) == (4.0, True)
 
 
 def test_a_mistake_in_the_settings_file_is_named_before_the_work() -> None:
     Path("nqg.toml").write_text("[training]\nstep = 3\n")
-    with pytest.raises(FormatError, match=r"nqg\.toml: no key of \[training\] 'step'; did you mean 'steps'\?"):
+    with pytest.raises(
+        FormatError, match=r"nqg\.toml: no key of \[training\] 'step'; did you mean 'steps'\?"
+    ):
         trained()
     assert not Path("mine.training").exists()

@@ -19,7 +19,11 @@ TRAIN = [
     Example("walk twice", "W W"),
     Example("walk after jump twice", "J J W"),
 ]
-TEST = [Example("jump twice after walk twice", "W W J J"), Example("hop", "H"), Example("walk after jump", "W J")]
+TEST = [
+    Example("jump twice after walk twice", "W W J J"),
+    Example("hop", "H"),
+    Example("walk after jump", "W J"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +36,15 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_grammar_alone_is_described_by_its_rules() -> None:
-    rules = [line for line in Path("grammar.txt").read_text().splitlines() if not line.startswith("#")]
-    assert rules == ["NT_1 after NT_2 ### NT_2 NT_1", "NT_1 twice ### NT_1 NT_1", "jump ### J", "walk ### W"]
+    rules = [
+        line for line in Path("grammar.txt").read_text().splitlines() if not line.startswith("#")
+    ]
+    assert rules == [
+        "NT_1 after NT_2 ### NT_2 NT_1",
+        "NT_1 twice ### NT_1 NT_1",
+        "jump ### J",
+        "walk ### W",
+    ]
     assert nqg("show-grammar", "grammar.txt", "--top", "1").stdout == (
         "4 rules: 2 with no non-terminal, 1 with one, 1 with two\n"
         "199.0 bits to write them down (32 a terminal, 1 a non-terminal)\n\n"
@@ -54,8 +65,12 @@ def test_coverage_of_a_dataset_is_shown_and_what_is_used_on_it() -> None:
     assert "on the 3 examples of the data:" in text
     assert " 66.7 % (2)  sources with a derivation" in text
     assert " 33.3 % (1)  examples whose target is among the derivations" in text
-    assert "derivations of a source: 1 in the median, at most 2: jump twice after walk twice" in text
-    facts = json.loads(nqg("show-grammar", "grammar.txt", "--data", "train.tsv", "--json", "--top", "2").stdout)
+    assert (
+        "derivations of a source: 1 in the median, at most 2: jump twice after walk twice" in text
+    )
+    facts = json.loads(
+        nqg("show-grammar", "grammar.txt", "--data", "train.tsv", "--json", "--top", "2").stdout
+    )
     assert facts["data"]["uses"] == [
         {"rule": "NT_1 twice ### NT_1 NT_1", "examples": 3},
         {"rule": "jump ### J", "examples": 3},
@@ -64,18 +79,26 @@ def test_coverage_of_a_dataset_is_shown_and_what_is_used_on_it() -> None:
 
 def test_the_price_of_symbols_is_that_of_the_search(tmp_path: Path) -> None:
     assert json.loads(nqg("show-grammar", "grammar.txt", "--json").stdout)["grammar_bits"] == 199.0
-    rules = [line for line in Path("grammar.txt").read_text().splitlines() if not line.startswith("#")]
+    rules = [
+        line for line in Path("grammar.txt").read_text().splitlines() if not line.startswith("#")
+    ]
     (tmp_path / "bare.txt.gz").write_bytes(gzip.compress("\n".join(rules).encode()))
     assert json.loads(nqg("show-grammar", "bare.txt.gz", "--json").stdout)["terminal_bits"] == 8.0
 
 
 def test_rules_with_many_non_terminals_can_be_inspected(tmp_path: Path) -> None:
     (tmp_path / "wide.txt").write_text("NT_1 a NT_2 b NT_3 ### NT_3 NT_2 NT_1\na ### A\n")
-    assert nqg("show-grammar", "wide.txt").stdout.startswith("2 rules: 1 with no non-terminal, 1 with three\n")
+    assert nqg("show-grammar", "wide.txt").stdout.startswith(
+        "2 rules: 1 with no non-terminal, 1 with three\n"
+    )
 
 
-def test_rule_files_of_the_published_implementation_can_be_inspected(reference_grammars: Path) -> None:
-    facts = json.loads(nqg("show-grammar", str(reference_grammars / "scan-length.rules.txt"), "--json").stdout)
+def test_rule_files_of_the_published_implementation_can_be_inspected(
+    reference_grammars: Path,
+) -> None:
+    facts = json.loads(
+        nqg("show-grammar", str(reference_grammars / "scan-length.rules.txt"), "--json").stdout
+    )
     assert facts["rules"] == sum(facts["rules_by_arity"].values()) > 0
 
 
@@ -85,12 +108,22 @@ def test_rule_files_of_the_published_implementation_can_be_inspected(reference_g
         (("none.txt",), NqgError, "none.txt: no such file"),
         (("train.tsv",), FormatError, "train.tsv:1: expected 'source ### target'"),
         (("grammar.txt", "--data", "none.tsv"), NqgError, "none.tsv: no such file"),
-        (("grammar.txt", "--data", "empty.tsv"), NqgError, "empty.tsv: expected at least one example, found none"),
-        (("project",), NqgError, "project is not a model folder: it has no grammar.txt; did you mean project/model?"),
+        (
+            ("grammar.txt", "--data", "empty.tsv"),
+            NqgError,
+            "empty.tsv: expected at least one example, found none",
+        ),
+        (
+            ("project",),
+            NqgError,
+            "project is not a model folder: it has no grammar.txt; did you mean project/model?",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_mistakes_are_said_in_words(words: tuple[str, ...], error: type[NqgError], message: str) -> None:
+def test_mistakes_are_said_in_words(
+    words: tuple[str, ...], error: type[NqgError], message: str
+) -> None:
     Path("empty.tsv").write_text("")
     Path("project/model").mkdir(parents=True)
     Path("project/model/grammar.txt").write_text("walk ### W\n")

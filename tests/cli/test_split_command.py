@@ -30,12 +30,17 @@ EXAMPLES = [
     for x in ("m0", "m1", "all")
 ]
 RAW = [
-    Example(f"Turn {state} the {device}, the {room} one!", f'set(device={device}, room="{room}", state={state})')
+    Example(
+        f"Turn {state} the {device}, the {room} one!",
+        f'set(device={device}, room="{room}", state={state})',
+    )
     for device in ("lamp", "fan", "heater")
     for room in ("hall", "home office", "attic")
     for state in ("on", "off")
 ] + [
-    Example(f"{verb} the {device} to {level}", f"{verb}({device}, {level}{', slow=yes' * (level > 20)})")
+    Example(
+        f"{verb} the {device} to {level}", f"{verb}({device}, {level}{', slow=yes' * (level > 20)})"
+    )
     for device in ("lamp", "fan", "heater")
     for verb in ("dim", "raise")
     for level in (10, 20, 30)
@@ -56,7 +61,9 @@ def nqg(*words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    "words", [("random",), ("length",), ("template",), ("tmcd", *QUICK)], ids=["random", "length", "template", "tmcd"]
+    "words",
+    [("random",), ("length",), ("template",), ("tmcd", *QUICK)],
+    ids=["random", "length", "template", "tmcd"],
 )
 def test_every_method_writes_the_split_and_its_parts(words: tuple[str, ...]) -> None:
     result = nqg(*words, "mine.tsv", "-o", "out", "--test-size", "12", "--dev-size", "6")
@@ -105,7 +112,9 @@ def test_json_says_what_was_made() -> None:
 def test_the_same_seed_writes_the_same_bytes() -> None:
     for folder, seed in (("first", "1"), ("again", "1"), ("other", "2")):
         nqg("tmcd", "mine.tsv", "-o", folder, "--seed", seed, *QUICK)
-    first, again, other = (Path(folder, "split.json").read_bytes() for folder in ("first", "again", "other"))
+    first, again, other = (
+        Path(folder, "split.json").read_bytes() for folder in ("first", "again", "other")
+    )
     assert first == again
     assert first != other
 
@@ -141,14 +150,25 @@ def test_templates_can_be_made_by_a_regular_expression() -> None:
     train, test = (read_examples(Path(f"mine-template/{part}.tsv")) for part in ("train", "test"))
     assert read_split(Path("mine-template/split.json")).made_by["blank"] == "[b-d] [(]"
     blanked = [
-        {example.target.replace("b (", "_").replace("c (", "_").replace("d (", "_") for example in part}
+        {
+            example.target.replace("b (", "_").replace("c (", "_").replace("d (", "_")
+            for example in part
+        }
         for part in (train, test)
     ]
     assert not blanked[0] & blanked[1]
 
 
 def test_a_chosen_divergence_and_a_bound_are_passed_on() -> None:
-    words = ("--target-divergence", "0.15", "--set", "tolerance=0.02", "--set", "max_atom_divergence=0.1", *QUICK)
+    words = (
+        "--target-divergence",
+        "0.15",
+        "--set",
+        "tolerance=0.02",
+        "--set",
+        "max_atom_divergence=0.1",
+        *QUICK,
+    )
     made_by = json.loads(nqg("tmcd", "mine.tsv", *words, "--json").stdout)["made_by"]
     assert made_by["compound_divergence"] == pytest.approx(0.15, abs=0.02)
     assert made_by["atom_divergence"] <= 0.1
@@ -156,14 +176,16 @@ def test_a_chosen_divergence_and_a_bound_are_passed_on() -> None:
 
 
 def test_the_search_of_the_paper_is_an_option() -> None:
-    made_by = json.loads(nqg("tmcd", "mine.tsv", "--set", "method=greedy", "--json").stdout)["made_by"]
+    made_by = json.loads(nqg("tmcd", "mine.tsv", "--set", "method=greedy", "--json").stdout)[
+        "made_by"
+    ]
     assert made_by["search"] == "greedy"
 
 
 def test_a_time_budget_is_an_option() -> None:
-    made_by = json.loads(nqg("tmcd", "mine.tsv", "--set", "seconds=0.2", "--set", "moves=1000", "--json").stdout)[
-        "made_by"
-    ]
+    made_by = json.loads(
+        nqg("tmcd", "mine.tsv", "--set", "seconds=0.2", "--set", "moves=1000", "--json").stdout
+    )["made_by"]
     assert made_by["seconds"] == 0.2
 
 
@@ -180,17 +202,43 @@ def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
     ("words", "error", "message"),
     [
         (("random", "none.tsv"), NqgError, "none.tsv: no such file"),
-        (("random", "mine.tsv", "--test-size", "49"), SettingsError, "test size 49: expected between 0 and 48"),
-        (("tmcd", "mine.tsv", "--language", "sqll"), UnknownName, "no target language 'sqll'; did you mean 'sql'"),
-        (("tmcd", "mine.tsv", "--language", "sql"), FormatError, "the target of example 1, 'answer ("),
-        (("tmcd", "mine.tsv", "--train-size", "1"), SettingsError, "train is to have 1 example, but"),
-        (("tmcd", "mine.tsv", "--set", "moves=0"), SettingsError, "moves is 0; expected more than 0"),
-        (("template", "mine.tsv", "--blank", "("), SettingsError, "'(' is not a regular expression"),
+        (
+            ("random", "mine.tsv", "--test-size", "49"),
+            SettingsError,
+            "test size 49: expected between 0 and 48",
+        ),
+        (
+            ("tmcd", "mine.tsv", "--language", "sqll"),
+            UnknownName,
+            "no target language 'sqll'; did you mean 'sql'",
+        ),
+        (
+            ("tmcd", "mine.tsv", "--language", "sql"),
+            FormatError,
+            "the target of example 1, 'answer (",
+        ),
+        (
+            ("tmcd", "mine.tsv", "--train-size", "1"),
+            SettingsError,
+            "train is to have 1 example, but",
+        ),
+        (
+            ("tmcd", "mine.tsv", "--set", "moves=0"),
+            SettingsError,
+            "moves is 0; expected more than 0",
+        ),
+        (
+            ("template", "mine.tsv", "--blank", "("),
+            SettingsError,
+            "'(' is not a regular expression",
+        ),
         (("random", "mine.tsv", "-o", "mine.tsv"), NqgError, "mine.tsv: cannot be created"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_mistakes_are_said_in_words(words: tuple[str, ...], error: type[NqgError], message: str) -> None:
+def test_mistakes_are_said_in_words(
+    words: tuple[str, ...], error: type[NqgError], message: str
+) -> None:
     with pytest.raises(error) as caught:
         nqg(*words)
     assert message in str(caught.value)
@@ -199,7 +247,9 @@ def test_mistakes_are_said_in_words(words: tuple[str, ...], error: type[NqgError
 def test_the_data_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "mine.tsv").rename(tmp_path / "train.tsv")
     before = (tmp_path / "train.tsv").read_bytes()
-    with pytest.raises(NqgError, match=r"train\.tsv: a part would overwrite the data; choose another folder"):
+    with pytest.raises(
+        NqgError, match=r"train\.tsv: a part would overwrite the data; choose another folder"
+    ):
         nqg("random", "train.tsv", "-o", str(tmp_path))
     assert (tmp_path / "train.tsv").read_bytes() == before
 
@@ -207,7 +257,11 @@ def test_the_data_is_never_written_over(tmp_path: Path) -> None:
 def test_dots_in_the_name_of_the_data_are_no_extension(tmp_path: Path) -> None:
     (tmp_path / "mine.tsv").rename(tmp_path / "mine.v2.tsv")
     nqg("length", "mine.v2.tsv")
-    assert sorted(path.name for path in Path("mine.v2-length").iterdir()) == ["split.json", "test.tsv", "train.tsv"]
+    assert sorted(path.name for path in Path("mine.v2-length").iterdir()) == [
+        "split.json",
+        "test.tsv",
+        "train.tsv",
+    ]
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
@@ -233,7 +287,10 @@ def test_a_file_in_the_place_of_the_method_is_told_the_methods() -> None:
     ("words", "said"),
     [
         (("random", "mine.tsv", "--by", "target"), "--by: is for length; omit it with random"),
-        (("length", "mine.tsv", "--seed", "0"), "--seed: is for random and template and tmcd; omit it with length"),
+        (
+            ("length", "mine.tsv", "--seed", "0"),
+            "--seed: is for random and template and tmcd; omit it with length",
+        ),
         (("template", "mine.tsv", *QUICK), "--set: is for tmcd; omit it with template"),
     ],
     ids=str,
@@ -266,7 +323,9 @@ def measured(folder: str) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("_raw_data")
 def test_the_divergence_of_raw_programs_is_what_an_audit_finds() -> None:
-    made_by = json.loads(nqg("tmcd", "raw.tsv", "-o", "out", "--test-size", "8", *QUICK, "--json").stdout)["made_by"]
+    made_by = json.loads(
+        nqg("tmcd", "raw.tsv", "-o", "out", "--test-size", "8", *QUICK, "--json").stdout
+    )["made_by"]
     found = measured("out")
     assert made_by["compound_divergence"] == pytest.approx(found["compound_divergence"], abs=1e-6)
     assert made_by["atom_divergence"] == pytest.approx(found["atom_divergence"], abs=1e-6)
@@ -290,20 +349,31 @@ def test_the_length_of_raw_programs_is_counted_in_tokens() -> None:
 @pytest.mark.usefixtures("_raw_data")
 @pytest.mark.parametrize(
     "words",
-    [("length", "--by", "target"), ("template",), ("template", "--blank", "= o[nf]+"), ("tmcd", *QUICK)],
+    [
+        ("length", "--by", "target"),
+        ("template",),
+        ("template", "--blank", "= o[nf]+"),
+        ("tmcd", *QUICK),
+    ],
     ids=["length", "template", "blank", "tmcd"],
 )
-def test_raw_programs_are_split_like_tokenised_ones_and_stay_as_they_are(words: tuple[str, ...]) -> None:
+def test_raw_programs_are_split_like_tokenised_ones_and_stay_as_they_are(
+    words: tuple[str, ...],
+) -> None:
     for data in ("raw", "tokens"):
         nqg(*words, f"{data}.tsv", "-o", data)
     raw, tokens = (read_split(Path(data, "split.json")) for data in ("raw", "tokens"))
     assert (raw.train, raw.test) == (tokens.train, tokens.test)
     lines = Path("raw.tsv").read_text().splitlines()
-    assert Path("raw/test.tsv").read_text().splitlines() == [lines[position] for position in raw.test]
+    assert Path("raw/test.tsv").read_text().splitlines() == [
+        lines[position] for position in raw.test
+    ]
 
 
 @pytest.mark.parametrize("name", ["geoquery", "spider"])
-def test_the_published_length_splits_are_reproduced_by_the_command(real_data: Path, name: str) -> None:
+def test_the_published_length_splits_are_reproduced_by_the_command(
+    real_data: Path, name: str
+) -> None:
     published = read_split(real_data / name / "splits" / "length_1.json")
     data = real_data / name / "expected_dataset.tsv"
     nqg("length", str(data), "-o", "out", "--train-size", str(len(published.train)))
@@ -314,7 +384,10 @@ def test_the_published_length_splits_are_reproduced_by_the_command(real_data: Pa
 
 def test_a_dataset_of_one_template_cannot_be_split_by_template(tmp_path: Path) -> None:
     write_examples(
-        tmp_path / "same.tsv", [Example(f"rivers in m{number}", f"river ( {number} )") for number in range(9)]
+        tmp_path / "same.tsv",
+        [Example(f"rivers in m{number}", f"river ( {number} )") for number in range(9)],
     )
-    with pytest.raises(SettingsError, match="1 template cannot fill two parts of a split; there must be at least 2"):
+    with pytest.raises(
+        SettingsError, match="1 template cannot fill two parts of a split; there must be at least 2"
+    ):
         nqg("template", "same.tsv")

@@ -23,7 +23,9 @@ finally:
 
 def loaded(folder: Path, *words: str) -> set[str]:
     """The modules that a command has loaded when it ends."""
-    run = subprocess.run([sys.executable, "-c", COUNTED, *words], cwd=folder, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", COUNTED, *words], cwd=folder, capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
     return set((folder / "loaded.txt").read_text().split())
 
@@ -50,7 +52,17 @@ def trained(folder: Path) -> set[str]:
 def test_help_loads_few_modules_and_nothing_heavy(tmp_path: Path) -> None:
     modules = loaded(tmp_path, "--help")
     assert len(own(modules)) <= 10, own(modules)
-    heavy = {"numpy", "numba", "torch", "transformers", "pooch", "requests", "sqlglot", "matplotlib", "fastapi"}
+    heavy = {
+        "numpy",
+        "numba",
+        "torch",
+        "transformers",
+        "pooch",
+        "requests",
+        "sqlglot",
+        "matplotlib",
+        "fastapi",
+    }
     assert not heavy & modules
 
 
@@ -62,5 +74,7 @@ def test_training_loads_at_most_118_modules(trained: set[str]) -> None:
 def test_parsing_loads_at_most_70_modules_and_nothing_that_it_does_not_need(folder: Path) -> None:
     modules = loaded(folder, "parse", "model", "walk twice", "--device", "cpu")
     assert len(own(modules)) <= 70, own(modules)
-    assert not {"accelerate", "requests", "pooch", "sqlglot", "matplotlib", "fastapi", "ray"} & modules
+    assert (
+        not {"accelerate", "requests", "pooch", "sqlglot", "matplotlib", "fastapi", "ray"} & modules
+    )
     assert not [name for name in modules if name.startswith(("nqg.seq2seq", "nqg.induction"))]

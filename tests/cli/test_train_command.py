@@ -50,21 +50,38 @@ def test_a_model_is_trained_saved_and_named() -> None:
     assert parser.parse("jump twice").target == "I_JUMP I_JUMP"
     first, second, third = result.stdout.splitlines()
     assert first.startswith(f"60 examples, {len(parser.grammar)} rules, 60 steps, loss ")
-    assert second == "60 dev examples, best after step 60: accuracy 100.0 %, coverage 100.0 %, precision 100.0 %"
+    assert (
+        second
+        == "60 dev examples, best after step 60: accuracy 100.0 %, coverage 100.0 %, precision 100.0 %"
+    )
     calibrator = parser.model.calibrator
     assert calibrator
     assert (
-        third == f"confidence from {calibrator.trials} answers to held-out examples, {calibrator.right} of them right"
+        third
+        == f"confidence from {calibrator.trials} answers to held-out examples, {calibrator.right} of them right"
     )
     assert 40 < calibrator.trials <= 60
-    assert result.stderr == f"{len(parser.grammar)} rules induced from 60 examples\nwrote models/mine\n"
+    assert (
+        result.stderr
+        == f"{len(parser.grammar)} rules induced from 60 examples\nwrote models/mine\n"
+    )
     assert [path.name for path in Path("models").iterdir()] == ["mine"]
 
 
 def test_without_a_word_about_induction_trials_choose_its_settings_and_a_continued_run_finds_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = ("train.tsv", "-o", "mine", "--steps", "2", "--set", "training.batch_size=8", "--set", "confidence.folds=0")
+    words = (
+        "train.tsv",
+        "-o",
+        "mine",
+        "--steps",
+        "2",
+        "--set",
+        "training.batch_size=8",
+        "--set",
+        "confidence.folds=0",
+    )
     types = infer_target_grammar(example.target_tokens for example in EXAMPLES)
     expected = induce(EXAMPLES, target_grammar=types)
     with monkeypatch.context() as patch:
@@ -90,7 +107,9 @@ def test_answers_to_combinations_of_training_are_sure_and_others_less() -> None:
     assert rows == ["I_JUMP I_JUMP", f"confidence {in_percent(known.confidence or 0)}"]
 
 
-def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     words = ("train.tsv", *BRIEF, "--set", "confidence.folds=3")
     tried: list[int] = []
 
@@ -103,7 +122,10 @@ def test_a_killed_cross_validation_goes_on_with_the_fold_that_was_under_way(monk
     with monkeypatch.context() as patch:
         patch.setattr(confidence, "fold_trials", interrupted)
         assert nqg(*words, "-o", "killed").exit_code == STOPPED
-    assert sorted(path.name for path in Path("killed.training").glob("fold-*.json")) == ["fold-1.json", "fold-2.json"]
+    assert sorted(path.name for path in Path("killed.training").glob("fold-*.json")) == [
+        "fold-1.json",
+        "fold-2.json",
+    ]
     assert nqg(*words, "-o", "killed").exit_code == 0
     assert nqg(*words, "-o", "whole").exit_code == 0
     assert files("killed") == files("whole")
@@ -118,7 +140,9 @@ def test_examples_too_much_alike_are_trained_on_without_confidence() -> None:
 
 
 def test_every_step_is_a_line_of_the_metrics_and_the_same_command_writes_the_same_bytes() -> None:
-    facts = [json.loads(nqg("train.tsv", "-o", name, *BRIEF, "--json").stdout) for name in ("one", "two")]
+    facts = [
+        json.loads(nqg("train.tsv", "-o", name, *BRIEF, "--json").stdout) for name in ("one", "two")
+    ]
     lines = [json.loads(line) for line in Path("one/training.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(1, 8))
     assert set(lines[0]) == {"step", "loss", "learning_rate"}
@@ -139,11 +163,22 @@ def test_a_seed_and_a_learning_rate_make_another_model() -> None:
 
 def test_the_target_grammar_becomes_part_of_the_model() -> None:
     Path("legal.txt").write_text("<actions> ::= I_WALK\n")
-    words = (*BRIEF, "--target-grammar", "legal.txt", "--set", "types.skip_illegal=true", "--dev", "dev.tsv")
+    words = (
+        *BRIEF,
+        "--target-grammar",
+        "legal.txt",
+        "--set",
+        "types.skip_illegal=true",
+        "--dev",
+        "dev.tsv",
+    )
     write_examples(Path("dev.tsv"), [Example("walk", "I_WALK"), Example("run", "I_RUN")])
     result = nqg("train.tsv", "-o", "mine", *words)
     assert Parser.load("mine", "cpu").model.target_grammar == TargetGrammar.read("legal.txt")
-    assert "2 dev examples, best after step 7: accuracy 50.0 %, coverage 50.0 %, precision 100.0 %" in result.stdout
+    assert (
+        "2 dev examples, best after step 7: accuracy 50.0 %, coverage 50.0 %, precision 100.0 %"
+        in result.stdout
+    )
 
 
 def test_an_encoder_can_be_a_folder() -> None:
@@ -185,7 +220,9 @@ main()
 def killed(moment: str, count: int, *words: str) -> None:
     """`nqg train` in a process of its own, which dies before it makes a step or puts a state in its place."""
     program = [sys.executable, "-c", KILLED, moment, str(count), "train", *words]
-    process = subprocess.run(program, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, check=False)
+    process = subprocess.run(
+        program, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, check=False
+    )
     assert process.returncode == -signal.SIGKILL, process.stderr
 
 
@@ -199,8 +236,13 @@ def test_a_training_that_is_killed_twice_ends_with_the_same_bytes() -> None:
     assert not Path("killed").exists()
     result = nqg(*words)
     first, *_, last = result.stderr.splitlines()
-    assert (first, last) == ("killed.training/state.safetensors: continuing after step 4", "wrote killed")
-    assert "nothing was learned from 52 examples" in result.stderr  # the rules that were given do not derive them
+    assert (first, last) == (
+        "killed.training/state.safetensors: continuing after step 4",
+        "wrote killed",
+    )
+    assert (
+        "nothing was learned from 52 examples" in result.stderr
+    )  # the rules that were given do not derive them
     assert files("killed") == files("whole")
     assert not Path("killed.training").exists()
 
@@ -223,27 +265,38 @@ def test_ctrl_c_keeps_the_state_and_the_induced_grammar(monkeypatch: pytest.Monk
     stop_after(2, monkeypatch)
     result = nqg(*words)
     assert result.exit_code == STOPPED
-    assert "error: interrupted; run the same command again to continue with what is in mine.training" in result.stderr
-    assert sorted(path.name for path in Path("mine.training").iterdir()) == ["grammar.txt", "state.safetensors"]
+    assert (
+        "error: interrupted; run the same command again to continue with what is in mine.training"
+        in result.stderr
+    )
+    assert sorted(path.name for path in Path("mine.training").iterdir()) == [
+        "grammar.txt",
+        "state.safetensors",
+    ]
     again = nqg(*words)
     assert again.stderr == "mine.training/state.safetensors: continuing after step 2\nwrote mine\n"
     nqg(*words[:2], "whole", *words[3:])
     assert files("mine") == files("whole")
 
 
-def test_an_unfinished_training_with_other_settings_is_refused_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_training_with_other_settings_is_refused_and_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stop_after(2, monkeypatch)
     nqg("train.tsv", "-o", "mine", *BRIEF, "--set", "run.save_every=1")
     before = files("mine.training")
     with pytest.raises(
-        NqgError, match=r"cannot be continued, seed was 0 there and is 1 here; .* delete mine\.training"
+        NqgError,
+        match=r"cannot be continued, seed was 0 there and is 1 here; .* delete mine\.training",
     ):
         nqg("train.tsv", "-o", "mine", *BRIEF, "--seed", "1")
     assert files("mine.training") == before
 
 
 def test_examples_that_are_not_learned_from_are_counted() -> None:
-    Path("train.tsv").write_text("walk\tI_WALK\nwalk\tI_WALK\njump twice\tI_JUMP I_JUMP\nhop\tI_HOP\n")
+    Path("train.tsv").write_text(
+        "walk\tI_WALK\nwalk\tI_WALK\njump twice\tI_JUMP I_JUMP\nhop\tI_HOP\n"
+    )
     result = nqg("train.tsv", "-o", "mine", *BRIEF)
     assert result.stdout.startswith("2 examples (without 1 repeated), 5 rules, ")
     assert "nothing was learned from 1 example: " in result.stderr
@@ -258,7 +311,9 @@ def test_a_file_without_examples_is_named(verb: str) -> None:
         typed(verb, "empty.tsv", *(() if verb == "check-data" else ("-o", "mine")))
 
 
-def test_a_grammar_that_was_induced_from_other_examples_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grammar_that_was_induced_from_other_examples_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stop_after(0, monkeypatch)
     nqg("train.tsv", "-o", "mine", "--preset", "scan", *BRIEF[2:])
     write_examples(Path("train.tsv"), EXAMPLES[:8])
@@ -274,15 +329,28 @@ def test_a_model_is_replaced_but_nothing_else_is() -> None:
     assert files("mine") != before
     Path("letters").mkdir()
     Path("letters/mother.txt").write_text("dear mother")
-    with pytest.raises(NqgError, match="letters: the folder is not empty and not a model folder; choose"):
+    with pytest.raises(
+        NqgError, match="letters: the folder is not empty and not a model folder; choose"
+    ):
         nqg("train.tsv", "-o", "letters", *BRIEF)
     assert Path("letters/mother.txt").read_text() == "dear mother"
 
 
-def test_a_terminal_sees_a_bar_with_loss_speed_and_dev_score(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_sees_a_bar_with_loss_speed_and_dev_score(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=150)
     monkeypatch.setattr(terminal, "err", screen)
-    nqg("train.tsv", "-o", "mine", *BRIEF, "--dev", "train.tsv", "--set", "training.evaluate_every=2")
+    nqg(
+        "train.tsv",
+        "-o",
+        "mine",
+        *BRIEF,
+        "--dev",
+        "train.tsv",
+        "--set",
+        "training.evaluate_every=2",
+    )
     assert isinstance(screen.file, io.StringIO)
     shown = screen.file.getvalue()
     assert "training" in shown
@@ -303,16 +371,32 @@ def test_a_terminal_sees_a_bar_with_loss_speed_and_dev_score(monkeypatch: pytest
             NqgError,
             "train.tsv: expected a folder to write the model to, found a file",
         ),
-        (("train.tsv", "-o", "."), NqgError, "expected a folder of the model's own, found the current one"),
-        (("train.tsv", "-o", "m", "--grammar", "train.tsv"), FormatError, "train.tsv:1: expected 'source ### target'"),
+        (
+            ("train.tsv", "-o", "."),
+            NqgError,
+            "expected a folder of the model's own, found the current one",
+        ),
+        (
+            ("train.tsv", "-o", "m", "--grammar", "train.tsv"),
+            FormatError,
+            "train.tsv:1: expected 'source ### target'",
+        ),
         (("train.tsv", "-o", "m", "--preset", "scam"), UnknownName, "did you mean 'scan'?"),
         (
             ("train.tsv", "-o", "m", *BRIEF, "--set", "training.learning_rate=0"),
             NqgError,
             "learning_rate is 0.0; expected more",
         ),
-        (("train.tsv", "-o", "m", *BRIEF, "--encoder", "./none"), NqgError, "the encoder './none' could not be loaded"),
-        (("train.tsv", "-o", "m", "--grammar", "hop.txt"), NqgError, "the grammar derives none of the training pairs"),
+        (
+            ("train.tsv", "-o", "m", *BRIEF, "--encoder", "./none"),
+            NqgError,
+            "the encoder './none' could not be loaded",
+        ),
+        (
+            ("train.tsv", "-o", "m", "--grammar", "hop.txt"),
+            NqgError,
+            "the grammar derives none of the training pairs",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -338,7 +422,10 @@ def test_a_gpu_that_is_not_there_is_said_to_be_missing() -> None:
     [
         (("train.tsv",), "Missing option"),
         (("train.tsv", "-o", "m", "--device", "tpu"), "'tpu' is neither 'cpu' nor 'cuda'"),
-        (("train.tsv", "-o", "m", "--grammar", "rules.txt", "--preset", "scan"), "is for inducing a grammar"),
+        (
+            ("train.tsv", "-o", "m", "--grammar", "rules.txt", "--preset", "scan"),
+            "is for inducing a grammar",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -350,15 +437,22 @@ def test_misuse_has_exit_code_2(words: tuple[str, ...], message: str) -> None:
 
 
 def test_the_scores_on_dev_examples_are_kept_in_the_model_with_their_data() -> None:
-    write_examples(Path("dev.tsv"), [Example("walk", "I_WALK"), Example("walk", "I_RUN"), Example("hop", "I_HOP")])
+    write_examples(
+        Path("dev.tsv"),
+        [Example("walk", "I_WALK"), Example("walk", "I_RUN"), Example("hop", "I_HOP")],
+    )
     nqg("train.tsv", "-o", "mine", *BRIEF, "--dev", "dev.tsv")
     (measured,) = Parser.load("mine", "cpu").model.provenance.measurements
     assert (measured.data.name, measured.data.examples) == ("dev.tsv", 3)
-    assert measured.scores == pytest.approx({"accuracy": 1 / 3, "coverage": 2 / 3, "precision": 1 / 2})
+    assert measured.scores == pytest.approx(
+        {"accuracy": 1 / 3, "coverage": 2 / 3, "precision": 1 / 2}
+    )
     assert "on `dev.tsv`, 3 examples" in Path("mine/README.md").read_text()
 
 
-@pytest.mark.parametrize(("trials", "right", "is_said"), [(10, 0, True), (9, 0, False), (10, 1, False)])
+@pytest.mark.parametrize(
+    ("trials", "right", "is_said"), [(10, 0, True), (9, 0, False), (10, 1, False)]
+)
 def test_where_no_held_out_example_was_answered_rightly_it_is_said(
     monkeypatch: pytest.MonkeyPatch, trials: int, right: int, is_said: bool
 ) -> None:
@@ -366,5 +460,7 @@ def test_where_no_held_out_example_was_answered_rightly_it_is_said(
         return replace(fitted_calibrator(*arguments), trials=trials, right=right)
 
     monkeypatch.setattr(train, "fitted_calibrator", found)
-    result = nqg("train.tsv", "-o", "mine", "--preset", "scan", "--steps", "2", "--set", "confidence.folds=2")
+    result = nqg(
+        "train.tsv", "-o", "mine", "--preset", "scan", "--steps", "2", "--set", "confidence.folds=2"
+    )
     assert ("none of these was right" in result.stderr) == is_said

@@ -26,11 +26,20 @@ pytestmark = pytest.mark.usefixtures("training_folder")
 def test_dev_scores_are_in_the_metrics_and_the_best_weights_in_the_model() -> None:
     """The dev examples contradict the training examples, so that the first trial stays the best."""
     swapped = {"I_WALK": "I_RUN", "I_RUN": "I_WALK"}
-    write_examples(Path("dev.tsv"), [Example(each.source, swapped.get(each.target, "I_X")) for each in EXAMPLES[:9]])
+    write_examples(
+        Path("dev.tsv"),
+        [Example(each.source, swapped.get(each.target, "I_X")) for each in EXAMPLES[:9]],
+    )
     Path("rules.txt").write_text(RULES + "walk ### I_RUN\nrun ### I_WALK\n")
-    facts = json.loads(nqg("train.tsv", "-o", "mine", *BRIEF, "--steps", "40", *TRIALS, "--json").stdout)
+    facts = json.loads(
+        nqg("train.tsv", "-o", "mine", *BRIEF, "--steps", "40", *TRIALS, "--json").stdout
+    )
     lines = [json.loads(line) for line in Path("mine/training.jsonl").read_text().splitlines()]
-    tried = {line["step"]: (line["dev_exact_match"], -line["dev_loss"]) for line in lines if "dev_loss" in line}
+    tried = {
+        line["step"]: (line["dev_exact_match"], -line["dev_loss"])
+        for line in lines
+        if "dev_loss" in line
+    }
     assert list(tried) == list(range(2, facts["steps"] + 1, 2))
     assert facts["steps"] == facts["best_step"] + 4 < 40
     assert max(tried, key=lambda step: tried[step]) == facts["best_step"]
@@ -52,11 +61,24 @@ def curves(folder: str) -> dict[str, list[tuple[int, float]]]:
 
     events = EventAccumulator(folder)
     events.Reload()
-    return {name: [(event.step, event.value) for event in events.Scalars(name)] for name in events.Tags()["scalars"]}
+    return {
+        name: [(event.step, event.value) for event in events.Scalars(name)]
+        for name in events.Tags()["scalars"]
+    }
 
 
-def test_tensorboard_gets_the_curves_also_of_a_training_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = (*BRIEF, "--dev", "train.tsv", "--set", "training.evaluate_every=3", "--set", "run.tensorboard=runs")
+def test_tensorboard_gets_the_curves_also_of_a_training_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = (
+        *BRIEF,
+        "--dev",
+        "train.tsv",
+        "--set",
+        "training.evaluate_every=3",
+        "--set",
+        "run.tensorboard=runs",
+    )
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_make", interrupted)
         nqg("train.tsv", "-o", "mine", *words, "--set", "run.save_every=2")
@@ -68,7 +90,9 @@ def test_tensorboard_gets_the_curves_also_of_a_training_that_goes_on(monkeypatch
     assert [step for step, _ in found["dev/exact_match"]] == [3, 6, 7]
 
 
-def test_tensorboard_that_is_not_installed_is_said_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_that_is_not_installed_is_said_before_any_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(
         MissingExtra,
@@ -78,16 +102,25 @@ def test_tensorboard_that_is_not_installed_is_said_before_any_work(monkeypatch: 
     assert not Path("mine.training").exists()
 
 
-def test_a_loss_that_is_no_number_names_the_last_good_state_and_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_that_is_no_number_names_the_last_good_state_and_leaves_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     nqg("train.tsv", "-o", "mine", *BRIEF)
     before, backward = files("mine"), Trainer._backward
     monkeypatch.setattr(
-        Trainer, "_backward", lambda self, step, share: backward(self, step, share) * (nan if step == 5 else 1)
+        Trainer,
+        "_backward",
+        lambda self, step, share: backward(self, step, share) * (nan if step == 5 else 1),
     )
     with pytest.raises(Diverged) as caught:
         nqg("train.tsv", "-o", "mine", *BRIEF, "--set", "run.save_every=2")
-    assert "the loss of step 6 is nan, at learning rate 0.000375 and for a batch of 8 examples ('" in str(caught.value)
-    assert str(caught.value).endswith("; the last good state, after step 4, is in mine.training/state.safetensors")
+    assert (
+        "the loss of step 6 is nan, at learning rate 0.000375 and for a batch of 8 examples ('"
+        in str(caught.value)
+    )
+    assert str(caught.value).endswith(
+        "; the last good state, after step 4, is in mine.training/state.safetensors"
+    )
     assert files("mine") == before
 
 

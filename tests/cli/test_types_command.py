@@ -34,12 +34,17 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     write_examples("train.tsv", TRAIN)
-    Path("hall.grammar").write_text("<program> ::= <switch> ( hall , <.> )\n<switch> ::= on | off\n")
+    Path("hall.grammar").write_text(
+        "<program> ::= <switch> ( hall , <.> )\n<switch> ::= on | off\n"
+    )
 
 
 def test_the_grammar_is_printed_and_the_types_are_shown_beside_it() -> None:
     result = typed("types", "train.tsv")
-    assert result.stdout == f"# Types of the programs in train.tsv, inferred by nqg. Edit them as you like.\n{GRAMMAR}"
+    assert (
+        result.stdout
+        == f"# Types of the programs in train.tsv, inferred by nqg. Edit them as you like.\n{GRAMMAR}"
+    )
     assert "<on_argument_1>" in result.stderr
     assert "on ( … , _ )" in result.stderr
 
@@ -78,7 +83,10 @@ def test_the_first_rejected_program_is_named_with_its_place() -> None:
 
 
 def test_funql_has_a_name() -> None:
-    write_examples("geo.tsv", [Example("states", "answer ( state )"), Example("m0 size", "answer ( size ( m0 ) )")])
+    write_examples(
+        "geo.tsv",
+        [Example("states", "answer ( state )"), Example("m0 size", "answer ( size ( m0 ) )")],
+    )
     assert typed("types", "geo.tsv", "--check", "funql").stdout == "2 of 2 programs are legal\n"
 
 
@@ -119,7 +127,10 @@ def test_rejected_pairs_can_be_left_out_unless_that_leaves_none() -> None:
     path, notes = Path("train.tsv"), list[str]()
     assert legal_examples(grammar, TRAIN, path, skips_illegal=True, note=notes.append) == TRAIN[:2]
     assert notes[0].endswith("2 of 4 programs are left out")
-    assert legal_examples(grammar, TRAIN[:2], path, skips_illegal=False, note=notes.append) == TRAIN[:2]
+    assert (
+        legal_examples(grammar, TRAIN[:2], path, skips_illegal=False, note=notes.append)
+        == TRAIN[:2]
+    )
     with pytest.raises(NqgError, match="2 of 2 programs are rejected"):
         legal_examples(grammar, TRAIN[2:], path, skips_illegal=True, note=notes.append)
 

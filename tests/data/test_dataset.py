@@ -20,7 +20,11 @@ def never() -> Split:
 TINY = Dataset(
     "tiny",
     EXAMPLES,
-    {"halves": lambda: Split(train=(3, 0), test=(1,), dev=(2,)), "never": never, "far": lambda: Split((0,), (9,))},
+    {
+        "halves": lambda: Split(train=(3, 0), test=(1,), dev=(2,)),
+        "never": never,
+        "far": lambda: Split((0,), (9,)),
+    },
 )
 
 

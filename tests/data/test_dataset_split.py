@@ -22,7 +22,9 @@ def test_parts_follow_the_order_and_the_repetitions_of_the_split() -> None:
     [
         pytest.param({"train": (0, 5), "test": (5,)}, id="train and test"),
         pytest.param({"train": (5,), "test": (0,), "dev": (5, 6)}, id="train and dev"),
-        pytest.param({"train": (0,), "test": (9, 5), "dev": (5, 9)}, id="dev and test: the first is named"),
+        pytest.param(
+            {"train": (0,), "test": (9, 5), "dev": (5, 9)}, id="dev and test: the first is named"
+        ),
     ],
 )
 def test_a_position_in_two_parts_is_refused(parts: dict[str, tuple[int, ...]]) -> None:
@@ -36,9 +38,13 @@ def test_a_negative_position_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "split", [Split((4,), (0,)), Split((0,), (4,)), Split((0,), (1,), (4,))], ids=["train", "test", "dev"]
+    "split",
+    [Split((4,), (0,)), Split((0,), (4,)), Split((0,), (1,), (4,))],
+    ids=["train", "test", "dev"],
 )
 def test_a_position_outside_the_dataset_is_refused(split: Split) -> None:
     assert split.fitting(5) is split
-    with pytest.raises(FormatError, match=r"position 4 lies outside a dataset of 4 examples \(positions 0 to 3\)"):
+    with pytest.raises(
+        FormatError, match=r"position 4 lies outside a dataset of 4 examples \(positions 0 to 3\)"
+    ):
         split.parts(EXAMPLES)

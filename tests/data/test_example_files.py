@@ -21,7 +21,9 @@ def sides(excluded: str) -> st.SearchStrategy[str]:
     return st.text(characters, min_size=1).filter(lambda text: bool(text.strip()))
 
 
-def example_lists(excluded: str, ids: st.SearchStrategy[str | None]) -> st.SearchStrategy[list[Example]]:
+def example_lists(
+    excluded: str, ids: st.SearchStrategy[str | None]
+) -> st.SearchStrategy[list[Example]]:
     examples = st.builds(Example, sides(excluded), sides(excluded), ids)
     return st.lists(examples, max_size=4, unique_by=lambda example: example.id or object())
 
@@ -50,7 +52,9 @@ def test_examples_survive_a_jsonl_file_with_their_ids(
     assert read_examples(path) == examples
 
 
-@given(examples=st.lists(st.builds(Example, st.text(), st.text(), st.none() | st.text()), max_size=3))
+@given(
+    examples=st.lists(st.builds(Example, st.text(), st.text(), st.none() | st.text()), max_size=3)
+)
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
 def test_whatever_is_written_can_be_read_back(
     tmp_path_factory: pytest.TempPathFactory, name: str, examples: list[Example]
@@ -84,11 +88,17 @@ def test_a_tsv_file_drops_ids_and_a_jsonl_file_writes_readable_text(tmp_path: Pa
     ("line", "reason"),
     [
         pytest.param(b"jump", "expected 'source<TAB>target', found 1 column", id="one column"),
-        pytest.param(b"jump\tI_JUMP\t7", "expected 'source<TAB>target', found 3 columns", id="three columns"),
+        pytest.param(
+            b"jump\tI_JUMP\t7", "expected 'source<TAB>target', found 3 columns", id="three columns"
+        ),
         pytest.param(b"", "expected 'source<TAB>target', found an empty line", id="empty line"),
         pytest.param(b"\tI_JUMP", "the source is empty", id="empty source"),
         pytest.param(b"jump\t  ", "the target is empty", id="blank target"),
-        pytest.param(b"ju\xffmp\tI_JUMP", "byte 3 is 0xff, which is not valid UTF-8; expected UTF-8 text", id="utf-8"),
+        pytest.param(
+            b"ju\xffmp\tI_JUMP",
+            "byte 3 is 0xff, which is not valid UTF-8; expected UTF-8 text",
+            id="utf-8",
+        ),
         pytest.param(b"jump\tI_\0JUMP", "byte 8 is NUL, expected text", id="NUL"),
     ],
 )
@@ -103,26 +113,54 @@ def test_a_bad_tsv_line_is_refused_with_its_place(tmp_path: Path, line: bytes, r
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        pytest.param('{"source": "jump"', "not valid JSON: Expecting ',' delimiter (column 18)", id="cut off"),
+        pytest.param(
+            '{"source": "jump"', "not valid JSON: Expecting ',' delimiter (column 18)", id="cut off"
+        ),
         pytest.param("", "not valid JSON: Expecting value (column 1)", id="empty line"),
         pytest.param("[" * 100_000, "the JSON value is nested too deeply", id="nested too deeply"),
         pytest.param("9" * 5000, "not usable JSON: Exceeds the limit", id="a giant number"),
         pytest.param('["jump"]', "expected an object as the example, found ['jump']", id="a list"),
-        pytest.param('{"source": "jump"}', "the key 'target' of the example is missing", id="no target"),
         pytest.param(
-            '{"source": "a", "target": "b", "Id": "c"}', "no key of the example 'Id'. Known: id", id="unknown key"
+            '{"source": "jump"}', "the key 'target' of the example is missing", id="no target"
         ),
-        pytest.param('{"source": "a", "source": "b"}', "the key 'source' stands twice in one JSON object", id="repeat"),
         pytest.param(
-            '{"source": "a", "target": 3}', "expected a string as 'target' of the example, found 3", id="a number"
+            '{"source": "a", "target": "b", "Id": "c"}',
+            "no key of the example 'Id'. Known: id",
+            id="unknown key",
         ),
-        pytest.param('{"source": null, "target": "b"}', "expected a string as 'source' of the example", id="null"),
+        pytest.param(
+            '{"source": "a", "source": "b"}',
+            "the key 'source' stands twice in one JSON object",
+            id="repeat",
+        ),
+        pytest.param(
+            '{"source": "a", "target": 3}',
+            "expected a string as 'target' of the example, found 3",
+            id="a number",
+        ),
+        pytest.param(
+            '{"source": null, "target": "b"}',
+            "expected a string as 'source' of the example",
+            id="null",
+        ),
         pytest.param('{"source": "a", "target": NaN}', "NaN is not a JSON value", id="NaN"),
         pytest.param('{"source": " ", "target": "b"}', "the source is empty", id="blank source"),
         pytest.param('{"source": "a", "target": "b", "id": ""}', "the id is empty", id="empty id"),
-        pytest.param('{"source": "a\\u0000", "target": "b"}', "the source holds U+0000, which is not text", id="NUL"),
-        pytest.param('{"source": "a", "target": "\\ud83d"}', "a string holds U+D83D, which is not text", id="half"),
-        pytest.param('{"source": "a", "target": "b", "id": "7"}', "the id '7' is already that of line 1", id="same id"),
+        pytest.param(
+            '{"source": "a\\u0000", "target": "b"}',
+            "the source holds U+0000, which is not text",
+            id="NUL",
+        ),
+        pytest.param(
+            '{"source": "a", "target": "\\ud83d"}',
+            "a string holds U+D83D, which is not text",
+            id="half",
+        ),
+        pytest.param(
+            '{"source": "a", "target": "b", "id": "7"}',
+            "the id '7' is already that of line 1",
+            id="same id",
+        ),
     ],
 )
 def test_a_bad_jsonl_line_is_refused_with_its_place(tmp_path: Path, line: str, reason: str) -> None:
@@ -135,7 +173,9 @@ def test_a_bad_jsonl_line_is_refused_with_its_place(tmp_path: Path, line: str, r
 
 @pytest.mark.parametrize("name", ["train.csv", "train", "train.tsv.zip", "train.gz"])
 def test_an_unknown_extension_is_refused_with_a_hint(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FormatError, match=r"expected the extension \.tsv or \.jsonl \(or either with \.gz\), found"):
+    with pytest.raises(
+        FormatError, match=r"expected the extension \.tsv or \.jsonl \(or either with \.gz\), found"
+    ):
         read_examples(tmp_path / name)
     with pytest.raises(FormatError, match="rename the file"):
         write_examples(tmp_path / name, [JUMP])
@@ -145,15 +185,23 @@ def test_an_unknown_extension_is_refused_with_a_hint(tmp_path: Path, name: str) 
 @pytest.mark.parametrize(
     ("example", "reason"),
     [
-        pytest.param(Example("a\tb", "c"), "the source holds a tab, which a .tsv file cannot keep", id="tab"),
-        pytest.param(Example("a", "b\nc"), "the target holds a line feed, which a .tsv file cannot keep", id="lf"),
+        pytest.param(
+            Example("a\tb", "c"), "the source holds a tab, which a .tsv file cannot keep", id="tab"
+        ),
+        pytest.param(
+            Example("a", "b\nc"),
+            "the target holds a line feed, which a .tsv file cannot keep",
+            id="lf",
+        ),
         pytest.param(Example("a", "b\r"), "the target holds a carriage return", id="cr"),
         pytest.param(Example("\ufeffa", "b"), "the source holds a byte order mark", id="bom"),
         pytest.param(Example("", "b"), "the source is empty", id="empty"),
         pytest.param(Example("a", "\0"), "the target holds U+0000, which is not text", id="NUL"),
     ],
 )
-def test_what_a_tsv_file_could_not_give_back_is_not_written(tmp_path: Path, example: Example, reason: str) -> None:
+def test_what_a_tsv_file_could_not_give_back_is_not_written(
+    tmp_path: Path, example: Example, reason: str
+) -> None:
     path = tmp_path / "train.tsv"
     write_examples(path, [JUMP])
     with pytest.raises(FormatError) as caught:
@@ -169,7 +217,9 @@ def test_a_tab_is_refused_with_the_advice_to_write_jsonl(tmp_path: Path) -> None
     assert json.loads((tmp_path / "a.jsonl").read_text())["source"] == "a\tb"
 
 
-def test_repeated_ids_are_refused_where_ids_are_kept_and_harmless_where_they_are_not(tmp_path: Path) -> None:
+def test_repeated_ids_are_refused_where_ids_are_kept_and_harmless_where_they_are_not(
+    tmp_path: Path,
+) -> None:
     twice = [Example("a", "b", id="7"), Example("c", "d", id="7")]
     with pytest.raises(FormatError, match=r"a\.jsonl:2: the id '7' is already that of line 1"):
         write_examples(tmp_path / "a.jsonl", twice)
@@ -178,7 +228,9 @@ def test_repeated_ids_are_refused_where_ids_are_kept_and_harmless_where_they_are
 
 
 def test_a_stream_is_as_strict_as_a_list_but_for_ids(tmp_path: Path) -> None:
-    (path := tmp_path / "examples.jsonl").write_text('{"id": "a", "source": "s", "target": "t"}\n' * 2)
+    (path := tmp_path / "examples.jsonl").write_text(
+        '{"id": "a", "source": "s", "target": "t"}\n' * 2
+    )
     assert [example.id for example in streamed_examples(path)] == ["a", "a"]
     with pytest.raises(FormatError, match="the id 'a' is already that of line 1"):
         read_examples(path)

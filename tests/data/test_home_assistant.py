@@ -27,4 +27,6 @@ def test_every_test_utterance_has_a_value_and_none_that_training_has(language: s
     known = {value for example in train for value in values(example)}
     assert all(values(example) for example in test)
     assert [(example.source, seen) for example in test if (seen := values(example) & known)] == []
-    assert not {example.source.lower() for example in train} & {example.source.lower() for example in test}
+    assert not {example.source.lower() for example in train} & {
+        example.source.lower() for example in test
+    }

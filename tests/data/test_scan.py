@@ -38,7 +38,10 @@ def test_there_are_20910_different_commands() -> None:
         ("turn right", "I_TURN_RIGHT"),
         ("turn opposite left", "I_TURN_LEFT I_TURN_LEFT"),
         ("run opposite left", "I_TURN_LEFT I_TURN_LEFT I_RUN"),
-        ("look around right", "I_TURN_RIGHT I_LOOK I_TURN_RIGHT I_LOOK I_TURN_RIGHT I_LOOK I_TURN_RIGHT I_LOOK"),
+        (
+            "look around right",
+            "I_TURN_RIGHT I_LOOK I_TURN_RIGHT I_LOOK I_TURN_RIGHT I_LOOK I_TURN_RIGHT I_LOOK",
+        ),
         ("turn around left", "I_TURN_LEFT I_TURN_LEFT I_TURN_LEFT I_TURN_LEFT"),
         ("walk twice and jump thrice", "I_WALK I_WALK I_JUMP I_JUMP I_JUMP"),
         ("walk right after jump twice", "I_JUMP I_JUMP I_TURN_RIGHT I_WALK"),
@@ -55,11 +58,16 @@ def test_the_commands_are_those_of_the_published_file(real_data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("split", "name"), [("length", "length"), ("jump", "addprim_jump"), ("turn-left", "addprim_turn_left")]
+    ("split", "name"),
+    [("length", "length"), ("jump", "addprim_jump"), ("turn-left", "addprim_turn_left")],
 )
-def test_the_splits_are_the_published_ones_repetitions_included(real_data: Path, split: str, name: str) -> None:
+def test_the_splits_are_the_published_ones_repetitions_included(
+    real_data: Path, split: str, name: str
+) -> None:
     ours = parts(split)
-    assert Counter(ours.train) == Counter(read_scan_file(real_data / f"scan/tasks_train_{name}.txt"))
+    assert Counter(ours.train) == Counter(
+        read_scan_file(real_data / f"scan/tasks_train_{name}.txt")
+    )
     assert Counter(ours.test) == Counter(read_scan_file(real_data / f"scan/tasks_test_{name}.txt"))
 
 
@@ -76,7 +84,9 @@ def test_the_splits_are_the_published_ones_repetitions_included(real_data: Path,
         ("right", 15_225, 15_225, 4_476),
     ],
 )
-def test_every_rule_gives_a_split_of_the_known_size(split: str, lines: int, distinct: int, test: int) -> None:
+def test_every_rule_gives_a_split_of_the_known_size(
+    split: str, lines: int, distinct: int, test: int
+) -> None:
     ours = parts(split)
     assert (len(ours.train), len(set(ours.train)), len(ours.test)) == (lines, distinct, test)
 
@@ -122,7 +132,9 @@ def test_the_simple_split_follows_its_seed() -> None:
 
 
 def test_every_split_says_how_it_was_made() -> None:
-    assert {name: RULES[name](EXAMPLES).made_by["split"] for name in RULES} == {name: name for name in RULES}
+    assert {name: RULES[name](EXAMPLES).made_by["split"] for name in RULES} == {
+        name: name for name in RULES
+    }
 
 
 def test_the_order_does_not_depend_on_the_hash_seed() -> None:
@@ -132,7 +144,11 @@ def test_the_order_does_not_depend_on_the_hash_seed() -> None:
     )
     runs = [
         subprocess.run(
-            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
         )
         for seed in ("1", "2")
     ]
@@ -142,14 +158,22 @@ def test_the_order_does_not_depend_on_the_hash_seed() -> None:
 
 def test_mcd1_points_at_the_commands_of_the_published_lines(real_data: Path) -> None:
     published = read_scan_file(real_data / "scan/tasks.txt")
-    ours = mcd_split(EXAMPLES, real_data / "scan/mcd1.json", real_data / "scan/tasks.txt").parts(EXAMPLES)
+    ours = mcd_split(EXAMPLES, real_data / "scan/mcd1.json", real_data / "scan/tasks.txt").parts(
+        EXAMPLES
+    )
     assert (len(ours.train), len(ours.dev), len(ours.test)) == (8_365, 1_046, 1_045)
-    assert [ours.train[0], ours.dev[0], ours.test[0]] == [published[16862], published[7938], published[9251]]
+    assert [ours.train[0], ours.dev[0], ours.test[0]] == [
+        published[16862],
+        published[7938],
+        published[9251],
+    ]
 
 
 def test_mcd_indices_go_through_the_order_of_the_tasks_file(tmp_path: Path) -> None:
     tasks, indices = tmp_path / "tasks.txt", tmp_path / "mcd9.json"
-    tasks.write_text("IN: run OUT: I_RUN\nIN: jump twice OUT: I_JUMP I_JUMP\nIN: walk OUT: I_WALK\n")
+    tasks.write_text(
+        "IN: run OUT: I_RUN\nIN: jump twice OUT: I_JUMP I_JUMP\nIN: walk OUT: I_WALK\n"
+    )
     indices.write_text('{"trainIdxs": [2], "devIdxs": [0], "testIdxs": [1]}')
     split = mcd_split(EXAMPLES, indices, tasks)
     assert [example.source for example in split.parts(EXAMPLES).train] == ["walk"]
@@ -162,11 +186,17 @@ def test_files_that_are_not_scan_are_refused_with_the_line(tmp_path: Path) -> No
     tasks, indices = tmp_path / "tasks.txt", tmp_path / "mcd1.json"
     indices.write_text('{"trainIdxs": [0], "devIdxs": [], "testIdxs": [3]}')
     tasks.write_text("IN: run OUT: I_RUN\nrun I_RUN\n")
-    with pytest.raises(FormatError, match=r"tasks\.txt:2: expected 'IN: command OUT: actions', found 'run I_RUN'"):
+    with pytest.raises(
+        FormatError, match=r"tasks\.txt:2: expected 'IN: command OUT: actions', found 'run I_RUN'"
+    ):
         mcd_split(EXAMPLES, indices, tasks)
     tasks.write_text("IN: run OUT: I_RUN\nIN: run OUT: I_WALK\n")
-    with pytest.raises(FormatError, match=r"tasks\.txt:2: not an example of SCAN: 'run' → 'I_WALK'"):
+    with pytest.raises(
+        FormatError, match=r"tasks\.txt:2: not an example of SCAN: 'run' → 'I_WALK'"
+    ):
         mcd_split(EXAMPLES, indices, tasks)
     tasks.write_text("IN: run OUT: I_RUN\n")
-    with pytest.raises(FormatError, match=r"mcd1\.json: position 3 lies outside a dataset of 1 examples"):
+    with pytest.raises(
+        FormatError, match=r"mcd1\.json: position 3 lies outside a dataset of 1 examples"
+    ):
         mcd_split(EXAMPLES, indices, tasks)

@@ -15,7 +15,11 @@ from nqg.files import strict_json
 
 START = Place(Path("data.json"), 10)
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
 )
 
@@ -28,13 +32,21 @@ def test_every_proper_json_value_is_read_as_json_reads_it(value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        pytest.param('{\n"a": 1,\n}', "data.json:12: not valid JSON: ", id="the line inside the file is named"),
         pytest.param(
-            '[{"a": 1, "a": 2}]', "data.json:10: the key 'a' stands twice in one JSON object", id="repeated key"
+            '{\n"a": 1,\n}',
+            "data.json:12: not valid JSON: ",
+            id="the line inside the file is named",
+        ),
+        pytest.param(
+            '[{"a": 1, "a": 2}]',
+            "data.json:10: the key 'a' stands twice in one JSON object",
+            id="repeated key",
         ),
         pytest.param("[NaN]", "data.json:10: NaN is not a JSON value", id="NaN"),
         pytest.param("-Infinity", "data.json:10: -Infinity is not a JSON value", id="infinity"),
-        pytest.param("[" * 50_000, "data.json:10: the JSON value is nested too deeply", id="nesting"),
+        pytest.param(
+            "[" * 50_000, "data.json:10: the JSON value is nested too deeply", id="nesting"
+        ),
         pytest.param("1" * 10_000, "data.json:10: not usable JSON: ", id="giant number"),
     ],
 )

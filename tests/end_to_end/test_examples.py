@@ -26,7 +26,12 @@ from typed_commands import one_thread
 EXAMPLES = PROJECT / "examples"
 SHOP = EXAMPLES / "shop"
 NOTEBOOK = EXAMPLES / "tour.ipynb"
-LEAST = {"home_assistant/en": 80, "home_assistant/de": 85, "robot": 95, "shop": 95}  # per cent, right answers
+LEAST = {
+    "home_assistant/en": 80,
+    "home_assistant/de": 85,
+    "robot": 95,
+    "shop": 95,
+}  # per cent, right answers
 WITH_CONFIDENCE = "home_assistant/en"  # where folds are held out, as in all examples; elsewhere that is left out here
 MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", flags=re.DOTALL)
 CONFIDENCE = re.compile(r"^confidence .*\n", flags=re.MULTILINE)
@@ -39,7 +44,9 @@ def test_one_command_does_what_the_page_shows(name: str, tmp_path: Path) -> None
     shutil.copy(EXAMPLES / "run.sh", tmp_path)
     page = (EXAMPLES / name / "README.md").read_text()
     if name != WITH_CONFIDENCE and not os.environ.get("NQG_REWRITE_GOLDEN"):
-        quick = re.sub(r"^\$ nqg train .*", r"\g<0> --set confidence.folds=0", page, flags=re.MULTILINE)
+        quick = re.sub(
+            r"^\$ nqg train .*", r"\g<0> --set confidence.folds=0", page, flags=re.MULTILINE
+        )
         (tmp_path / name / "README.md").write_text(quick)
     printed = Terminal(tmp_path, ExitStack()).typed(f"sh run.sh {name}\n")
     for command in COMMAND.findall(page):
@@ -57,13 +64,19 @@ def test_one_command_does_what_the_page_shows(name: str, tmp_path: Path) -> None
 def programs(page: str) -> list[tuple[str, str]]:
     """The sentences that a page parses, and what it shows for them, but for confidence."""
     found = [pair for block in blocks(page, "console") for pair in conversations(block)]
-    return [(command, CONFIDENCE.sub("", shown)) for command, shown in found if command.startswith("nqg parse")]
+    return [
+        (command, CONFIDENCE.sub("", shown))
+        for command, shown in found
+        if command.startswith("nqg parse")
+    ]
 
 
 def test_the_gallery_names_every_example_and_its_command() -> None:
     gallery = (EXAMPLES / "README.md").read_text()
     assert re.findall(r"`sh examples/run\.sh (\S+)`", gallery) == list(LEAST)
-    assert {path.parent.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("train.tsv")} == set(LEAST)
+    assert {
+        path.parent.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("train.tsv")
+    } == set(LEAST)
     for name in LEAST:
         assert f"({name}/README.md)" in gallery
         assert f"`sh examples/run.sh {name}`" in (EXAMPLES / name / "README.md").read_text()
@@ -83,7 +96,14 @@ def test_columns_are_slots_where_questions_and_queries_share_their_values(tmp_pa
     pairs = [(example.source, example.target) for example in read_examples(SHOP / "train.tsv")]
     sql = SqlPrograms.fit(read_database(path), [query for _, query in pairs])
     found = sql.column_slots(path, pairs)
-    columns = ["products-name", "products-category", "products-colour", "customers-name", "customers-city", "number"]
+    columns = [
+        "products-name",
+        "products-category",
+        "products-colour",
+        "customers-name",
+        "customers-city",
+        "number",
+    ]
     assert list(found) == columns
     assert sql.column_slots(path, pairs[:2]) == {"products-name": found["products-name"]}
     assert sql.column_slots(path, [(source, "SELECT 1") for source, _ in pairs]) == {}
@@ -115,18 +135,29 @@ def run_cell(source: str, names: dict[str, Any], number: int) -> Iterator[dict[s
         else:
             exec(compile(ast.Module([last], []), NOTEBOOK.name, "exec"), names)
     if printed.getvalue():
-        yield {"output_type": "stream", "name": "stdout", "text": printed.getvalue().splitlines(keepends=True)}
+        yield {
+            "output_type": "stream",
+            "name": "stdout",
+            "text": printed.getvalue().splitlines(keepends=True),
+        }
     if value is not None:
         data = {"text/plain": repr(value).splitlines(keepends=True)}
         if hasattr(value, "_repr_html_"):
             data["text/html"] = value._repr_html_().splitlines(keepends=True)
-        yield {"output_type": "execute_result", "execution_count": number, "data": data, "metadata": {}}
+        yield {
+            "output_type": "execute_result",
+            "execution_count": number,
+            "data": data,
+            "metadata": {},
+        }
 
 
 def words(outputs: list[dict[str, Any]]) -> str:
     """What a reader sees of outputs: of drawings the words, not the places."""
     data = [output.get("data", {"text/plain": output.get("text")}) for output in outputs]
     return "\n".join(
-        MARKUP.sub("\n", "".join(each["text/html"])) if "text/html" in each else "".join(each["text/plain"])
+        MARKUP.sub("\n", "".join(each["text/html"]))
+        if "text/html" in each
+        else "".join(each["text/plain"])
         for each in data
     )

@@ -24,13 +24,20 @@ from nqg.data.scan import scan_examples
 from pages import BLOCK, PAGES, QuickTerminal, Terminal, assert_same, conversations, page_name
 from typed_commands import one_thread, typed
 
-OWN_TESTS = {"docs/tutorial.md", "docs/induction.md", *map(page_name, (PROJECT / "examples").rglob("*.md"))}
+OWN_TESTS = {
+    "docs/tutorial.md",
+    "docs/induction.md",
+    *map(page_name, (PROJECT / "examples").rglob("*.md")),
+}
 BRIEF = " --settings brief.toml --set confidence.folds=0\n"
 SHORTENED = re.compile(r"^nqg train (?!.*--settings)")
 BRIEF_SETTINGS = "[training]\nsteps = 2\n[fine_tuning]\nsteps = 2\n"
 PERCENT = 2.5  # that a confidence may differ
 LOCK = (
-    Example("In the evening dim the kitchen lights to 20 percent", "schedule(19:00, set_level(kitchen.lights, 20))"),
+    Example(
+        "In the evening dim the kitchen lights to 20 percent",
+        "schedule(19:00, set_level(kitchen.lights, 20))",
+    ),
     Example("Lock the door in the garage!", "secure(garage.door)"),
     Example("lock the hallway door", "secure(hallway.door)"),
 )
@@ -49,9 +56,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for part in ("train", "test"):
         shutil.copy(folder / "mine" / f"{part}.tsv", folder)
     test = read_examples(folder / "test.tsv")
-    write_examples(folder / "t5.tsv", [*test[:40], *(Example(each.source, "is_on(attic.lamp)") for each in test[40:])])
+    write_examples(
+        folder / "t5.tsv",
+        [*test[:40], *(Example(each.source, "is_on(attic.lamp)") for each in test[40:])],
+    )
     shutil.copy(folder / "test.tsv", folder / "big.tsv")
-    (folder / "asked.txt").write_text("paint the kitchen blue\nopen the garage door\nturn on the lamp in the attic\n")
+    (folder / "asked.txt").write_text(
+        "paint the kitchen blue\nopen the garage door\nturn on the lamp in the attic\n"
+    )
     (folder / "brief.toml").write_text(BRIEF_SETTINGS)
     (folder / "results").symlink_to(PROJECT / "results")
     return folder
@@ -65,12 +77,16 @@ def shop() -> None:
 
 
 def short_commands() -> None:
-    write_examples("train.tsv", [example for example in scan_examples() if len(example.source_tokens) <= 4])
+    write_examples(
+        "train.tsv", [example for example in scan_examples() if len(example.source_tokens) <= 4]
+    )
 
 
 def reduced_grammar() -> None:
     page = (PROJECT / "docs" / "target-grammars.md").read_text()
-    Path("reduced.grammar").write_text(next(text for kind, _, text in BLOCK.findall(page) if kind == "text"))
+    Path("reduced.grammar").write_text(
+        next(text for kind, _, text in BLOCK.findall(page) if kind == "text")
+    )
 
 
 def empty() -> None:
@@ -86,13 +102,20 @@ PREPARED: dict[str, Callable[[], None]] = {
 }
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page_name(page) not in OWN_TESTS], ids=page_name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page_name(page) not in OWN_TESTS], ids=page_name
+)
 def test_what_a_page_shows_runs(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, folder = page.read_text(), tmp_path / "folder"
-    found = [(kind, block) for kind, title, block in BLOCK.findall(text) if not title.startswith("needs")]
-    if re.search(r"NQG_DATA_MIRROR|data prepare (geo|spider)|load_dataset", "".join(block for _, block in found)):
+    found = [
+        (kind, block) for kind, title, block in BLOCK.findall(text) if not title.startswith("needs")
+    ]
+    if re.search(
+        r"NQG_DATA_MIRROR|data prepare (geo|spider)|load_dataset",
+        "".join(block for _, block in found),
+    ):
         monkeypatch.setenv("NQG_DATA_MIRROR", str(request.getfixturevalue("real_data")))
     if any(kind == "console" for kind, _ in found):
         shutil.copytree(request.getfixturevalue("world"), folder, symlinks=True)

@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from conftest import PROJECT
-from pages import BLOCK, COMMAND, QuickTerminal, Terminal, assert_same, blocks, conversations, is_same, trimmed
+from pages import (
+    BLOCK,
+    COMMAND,
+    QuickTerminal,
+    Terminal,
+    assert_same,
+    blocks,
+    conversations,
+    is_same,
+    trimmed,
+)
 
 PAGE = PROJECT / "docs" / "tutorial.md"
 
@@ -23,7 +33,9 @@ def done(page: str, terminal: Terminal) -> str:
         nonlocal printed
         language, _, text = found.groups()
         if language == "console":
-            text = "".join(f"$ {command}{terminal.typed(command)}" for command, _ in conversations(text))
+            text = "".join(
+                f"$ {command}{terminal.typed(command)}" for command, _ in conversations(text)
+            )
         elif language == "python":
             printed = terminal.run(text)
         elif language == "text":

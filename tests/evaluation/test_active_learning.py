@@ -28,18 +28,33 @@ from nqg.pipeline.parser import fit_parser
 from nqg.types.target_grammar import TargetGrammar
 from typed_commands import one_thread, typed
 
-GRAMMAR = Grammar.parse("walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 ; NT_2")
+GRAMMAR = Grammar.parse(
+    "walk ### W\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 ; NT_2"
+)
 EXAMPLES = [Example("walk twice", "W W"), Example("walk and jump", "W ; J"), Example("jump", "J")]
-LOG = ["walk", "jump quickly", "walk quickly", "swim", "jump twice quickly", "walk then jump", "swim", "walk twice"]
+LOG = [
+    "walk",
+    "jump quickly",
+    "walk quickly",
+    "swim",
+    "jump twice quickly",
+    "walk then jump",
+    "swim",
+    "walk twice",
+]
 
 
 @pytest.fixture(scope="module")
 def parser() -> Parser:
-    model = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+    model = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+    )
     training = TrainingSettings(steps=20, warm_up=5, learning_rate=0.02)
     legal = TargetGrammar.parse("<do> ::= <act> | <do> ; <act>\n<act> ::= W | J | W W | J J")
     with one_thread():
-        return fit_parser(GRAMMAR, EXAMPLES, model=model, training=training, target_grammar=legal, device="cpu")
+        return fit_parser(
+            GRAMMAR, EXAMPLES, model=model, training=training, target_grammar=legal, device="cpu"
+        )
 
 
 def chosen(parser: Parser, sentences: list[str], count: int) -> list[Suggestion]:
@@ -47,7 +62,9 @@ def chosen(parser: Parser, sentences: list[str], count: int) -> list[Suggestion]
         return list(suggestions(parser, sentences, count))
 
 
-def test_what_many_sentences_lack_comes_first_and_is_asked_for_once_at_first(parser: Parser) -> None:
+def test_what_many_sentences_lack_comes_first_and_is_asked_for_once_at_first(
+    parser: Parser,
+) -> None:
     found = [each.source for each in chosen(parser, LOG, 8)]
     assert found[0] == "jump quickly"
     assert set(found[1:3]) == {"swim", "walk then jump"}
@@ -65,17 +82,26 @@ def test_a_suggestion_says_what_is_new_and_where_to_begin(parser: Parser) -> Non
     assert (one.program, one.guess_of, str(one.nearest)) == ("W", "walk", "walk ### W")
 
 
-def test_a_sentence_without_a_derivation_comes_with_the_program_of_the_nearest_example(parser: Parser) -> None:
+def test_a_sentence_without_a_derivation_comes_with_the_program_of_the_nearest_example(
+    parser: Parser,
+) -> None:
     with one_thread():
-        swim, then = suggestions(parser, ["swim", "walk then jump"], 2, [*EXAMPLES, Example("run then fly", "R . F")])
+        swim, then = suggestions(
+            parser, ["swim", "walk then jump"], 2, [*EXAMPLES, Example("run then fly", "R . F")]
+        )
     assert (swim.program, swim.guess_of) == (None, None)
     assert (then.program, then.guess_of) == ("W ; J", "walk and jump")
     assert "guess" not in then.why
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=6), max_size=5), st.text("abc ", max_size=6))
-def test_the_nearest_example_shares_words_and_no_other_shares_more(sources: list[str], sentence: str) -> None:
-    known, own = [Example(source, str(at)) for at, source in enumerate(sources)], {*sentence.split()}
+def test_the_nearest_example_shares_words_and_no_other_shares_more(
+    sources: list[str], sentence: str
+) -> None:
+    known, own = (
+        [Example(source, str(at)) for at, source in enumerate(sources)],
+        {*sentence.split()},
+    )
     found = nearest_example(known, sentence, str.split)
     assert (found is None) == (not any(own & {*each.source.split()} for each in known))
     if found and any({*each.source.split()} == own for each in known):
@@ -89,7 +115,9 @@ def test_an_illegal_program_is_something_to_correct(parser: Parser) -> None:
 
 def test_equal_gaps_have_equal_names(parser: Parser) -> None:
     with one_thread():
-        first, second = (novelties(parser.parse(each), parser) for each in ("walk quickly", "jump quickly"))
+        first, second = (
+            novelties(parser.parse(each), parser) for each in ("walk quickly", "jump quickly")
+        )
     assert first == second != ()
 
 
@@ -103,21 +131,36 @@ def test_the_command_reads_its_own_log_and_writes_pairs_to_correct(
         typed("parse", "model", "asked.txt", "--log", "log.jsonl")
         lines = [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
         assert [line["source"] for line in lines] == LOG
-        assert (lines[0]["target"], lines[3]["reason"]) == ("W", "no derivation: no rule knows 'swim'")
+        assert (lines[0]["target"], lines[3]["reason"]) == (
+            "W",
+            "no derivation: no rule knows 'swim'",
+        )
         plain = typed("suggest", "model", "asked.txt", "-n", "3").stdout
         assert typed("suggest", "model", "log.jsonl", "-n", "3", "-o", "new.tsv").stdout == plain
-        first = ["1. jump quickly", "no derivation: no rule knows 'quickly'", "a guess, that of 'jump': J"]
+        first = [
+            "1. jump quickly",
+            "no derivation: no rule knows 'quickly'",
+            "a guess, that of 'jump': J",
+        ]
         assert plain.startswith("\n   ".join([*first, "nearest rule: jump ### J\n"]))
         assert Path("new.tsv").read_text().splitlines()[0] == "jump quickly\tJ\tguess"
-        with pytest.raises(FormatError, match=r"new\.tsv:1: expected 'source<TAB>target', found 3 columns"):
+        with pytest.raises(
+            FormatError, match=r"new\.tsv:1: expected 'source<TAB>target', found 3 columns"
+        ):
             read_examples("new.tsv")
-        Path("known.tsv").write_text("jump quickly\tJ fast\nwalk quickly\tW fast\njump twice quickly\tJ J fast\n")
-        rest = json.loads(typed("suggest", "model", "asked.txt", "--data", "known.tsv", "--json").stdout)
+        Path("known.tsv").write_text(
+            "jump quickly\tJ fast\nwalk quickly\tW fast\njump twice quickly\tJ J fast\n"
+        )
+        rest = json.loads(
+            typed("suggest", "model", "asked.txt", "--data", "known.tsv", "--json").stdout
+        )
     assert {each["source"] for each in rest} == {"swim", "walk then jump"}
 
 
 @pytest.mark.parametrize("line", ["[1]", '{"target": "x"}', '{"source": 3}', "{"])
-def test_a_bad_line_of_a_log_is_refused_with_its_place(parser: Parser, tmp_path: Path, line: str) -> None:
+def test_a_bad_line_of_a_log_is_refused_with_its_place(
+    parser: Parser, tmp_path: Path, line: str
+) -> None:
     parser.save(tmp_path / "model")
     (tmp_path / "log.jsonl").write_text(f'{{"source": "walk"}}\n{line}\n')
     with one_thread(), pytest.raises(FormatError, match=r"log\.jsonl:2: "):
@@ -137,7 +180,9 @@ def test_of_a_long_log_only_the_end_is_read(parser: Parser, tmp_path: Path) -> N
     log.write_text("\n".join(["not JSON", "{}", *entries]))
     with one_thread():
         assert {each.source for each in suggested(parser, log, train, 9, most=2)} == {"swim", "fly"}
-        with pytest.raises(FormatError, match=r"log\.jsonl:2: expected an object with a 'source', found {}"):
+        with pytest.raises(
+            FormatError, match=r"log\.jsonl:2: expected an object with a 'source', found {}"
+        ):
             suggested(parser, log, train, 9, most=3)
 
 

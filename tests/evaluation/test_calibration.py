@@ -40,7 +40,9 @@ EXAMPLES = [
 class Memory:
     """As a parser and as a fallback: knows what it was shown, and guesses `guess` otherwise."""
 
-    def __init__(self, examples: Iterable[Example], guess: str | None, probability: float = 0.3) -> None:
+    def __init__(
+        self, examples: Iterable[Example], guess: str | None, probability: float = 0.3
+    ) -> None:
         self.known = {example.source: example.target for example in examples}
         self.guess, self.probability = guess, probability
 
@@ -68,7 +70,9 @@ def test_no_template_is_on_both_sides() -> None:
 
 def test_the_longest_are_held_out_by_length() -> None:
     parts = held_out(EXAMPLES, HeldOut.LENGTH, share=4).parts(EXAMPLES)
-    shortest, longest = (min(len(each.source_tokens) for each in part) for part in (parts.test, parts.train))
+    shortest, longest = (
+        min(len(each.source_tokens) for each in part) for part in (parts.test, parts.train)
+    )
     assert shortest > longest
 
 
@@ -89,18 +93,26 @@ def test_every_different_example_is_held_out_in_one_fold(
 ) -> None:
     different = distinct_pairs(examples)
     template = likely_language(different).template
-    groups = {template(example.target) for example in different} if kind is HeldOut.TEMPLATE else different
+    groups = (
+        {template(example.target) for example in different}
+        if kind is HeldOut.TEMPLATE
+        else different
+    )
     if len(groups) < 2:
         with pytest.raises(SettingsError, match=r"1 (template|example) cannot fill two folds"):
             folds(examples, kind, count, seed=seed)
         return
     splits = folds(examples, kind, count, seed=seed)
     assert splits == folds([*examples, *examples], kind, count, seed=seed)
-    assert sorted(position for split in splits for position in split.test) == list(range(len(different)))
+    assert sorted(position for split in splits for position in split.test) == list(
+        range(len(different))
+    )
     assert all(sorted(split.train + split.test) == list(range(len(different))) for split in splits)
     for split in splits if kind is HeldOut.TEMPLATE else ():
         parts = split.parts(different)
-        rest, out = ({template(example.target) for example in part} for part in (parts.train, parts.test))
+        rest, out = (
+            {template(example.target) for example in part} for part in (parts.train, parts.test)
+        )
         assert not rest & out
 
 
@@ -121,13 +133,19 @@ def test_trials_say_who_is_right_and_how_sure_the_grammar_was() -> None:
 
 def test_where_the_fallback_is_silent_handing_over_changes_nothing() -> None:
     one = EXAMPLES[0]
-    assert list(trials(Memory([one], None), Memory([], None), [one])) == [GateTrial(1.0, True, True)]
-    assert list(trials(Memory([], None), Memory([], None), [one])) == [GateTrial(None, False, False)]
+    assert list(trials(Memory([one], None), Memory([], None), [one])) == [
+        GateTrial(1.0, True, True)
+    ]
+    assert list(trials(Memory([], None), Memory([], None), [one])) == [
+        GateTrial(None, False, False)
+    ]
 
 
 def test_what_counts_as_right_is_the_callers_choice() -> None:
     one = EXAMPLES[0]
-    (trial,) = trials(Memory([], one.target.upper()), Memory([], None), [one], lambda a, b: a.lower() == b.lower())
+    (trial,) = trials(
+        Memory([], one.target.upper()), Memory([], None), [one], lambda a, b: a.lower() == b.lower()
+    )
     assert trial.grammar_is_right
 
 
@@ -146,7 +164,11 @@ def test_both_parts_are_fitted_to_what_is_not_held_out_and_judged_on_what_is() -
     gate = cross_fitted([*EXAMPLES[:4], EXAMPLES[0]], splits, parser, fallback)
     assert shown == [EXAMPLES[:2], EXAMPLES[:2], EXAMPLES[2:4], EXAMPLES[2:4]]
     assert gate.calibration is not None
-    assert (gate.calibration.trials, gate.calibration.grammar_first, gate.calibration.gated) == (4, 0, 4)
+    assert (gate.calibration.trials, gate.calibration.grammar_first, gate.calibration.gated) == (
+        4,
+        0,
+        4,
+    )
     assert not gate.accepts(0.6)
 
 
@@ -168,12 +190,20 @@ def trial(probability: float, *, is_right: bool) -> GateTrial:
     return GateTrial(None, is_right, False, Evidence(probability, support=3))
 
 
-def test_a_model_answers_from_the_confidence_on_from_which_held_out_answers_are_right_often_enough() -> None:
+def test_a_model_answers_from_the_confidence_on_from_which_held_out_answers_are_right_often_enough() -> (
+    None
+):
     sure = [trial(0.999, is_right=number % 20 > 0) for number in range(100)]
     unsure = [trial(0.3, is_right=number % 20 < 8) for number in range(100)]
-    low, middle, high = (least_confidence([*sure, *unsure], precision) for precision in (0.5, 0.8, 0.9))
-    assert low < 0.45 < 0.9 < middle == high < 0.95  # 67.5 % of all are right, 95 % of those that are sure
-    assert least_confidence([*sure, *unsure], 0.99) == LEAST_CONFIDENCE  # no confidence is high enough
+    low, middle, high = (
+        least_confidence([*sure, *unsure], precision) for precision in (0.5, 0.8, 0.9)
+    )
+    assert (
+        low < 0.45 < 0.9 < middle == high < 0.95
+    )  # 67.5 % of all are right, 95 % of those that are sure
+    assert (
+        least_confidence([*sure, *unsure], 0.99) == LEAST_CONFIDENCE
+    )  # no confidence is high enough
     assert least_confidence([]) == LEAST_CONFIDENCE
 
 

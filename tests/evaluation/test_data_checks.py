@@ -24,7 +24,9 @@ HOME = PROJECT / "examples" / "home_assistant" / "en" / "train.tsv"
 
 
 def kinds(examples: list[Example]) -> list[tuple[int, str]]:
-    return [(flaw.line, flaw.kind) for flaw in flaws(examples, tokenized(examples, fit_text(examples)))]
+    return [
+        (flaw.line, flaw.kind) for flaw in flaws(examples, tokenized(examples, fit_text(examples)))
+    ]
 
 
 def test_every_kind_of_fault_is_found_on_its_line() -> None:
@@ -35,7 +37,12 @@ def test_every_kind_of_fault_is_found_on_its_line() -> None:
         Example("turn on the lamp", "off(lamp)"),
         Example("turn on the lamp", "on(lamp)"),
     ]
-    assert kinds(examples) == [(1, "header"), (3, "unbalanced"), (4, "contradiction"), (5, "duplicate")]
+    assert kinds(examples) == [
+        (1, "header"),
+        (3, "unbalanced"),
+        (4, "contradiction"),
+        (5, "duplicate"),
+    ]
 
 
 def test_a_real_file_has_no_faults() -> None:
@@ -50,13 +57,22 @@ def test_brackets_are_balanced_where_crossing_them_out_leaves_none(program: list
     assert bool(bracket_error(program, CODE_QUOTES)) == bool(left)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["x", "y", "x z"]), st.sampled_from(["p", "q", "p ( q )"])), max_size=8))
-def test_a_line_is_a_duplicate_or_a_contradiction_by_what_came_before(pairs: list[tuple[str, str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["x", "y", "x z"]), st.sampled_from(["p", "q", "p ( q )"])),
+        max_size=8,
+    )
+)
+def test_a_line_is_a_duplicate_or_a_contradiction_by_what_came_before(
+    pairs: list[tuple[str, str]],
+) -> None:
     examples = [Example(*pair) for pair in pairs]
     found = {flaw.line: flaw.kind for flaw in flaws(examples, examples)}
     for line, (source, target) in enumerate(pairs, start=1):
         before = [other for sentence, other in pairs[: line - 1] if sentence == source]
-        assert found.get(line) == ("duplicate" if target in before else "contradiction" if before else None)
+        assert found.get(line) == (
+            "duplicate" if target in before else "contradiction" if before else None
+        )
 
 
 def test_thin_places_are_those_of_one_pair_and_no_values() -> None:
@@ -72,7 +88,10 @@ def test_thin_places_are_those_of_one_pair_and_no_values() -> None:
 def test_a_thin_word_is_one_that_a_single_pair_has(sentences: list[str]) -> None:
     thin = thin_places([Example(each, "P") for each in sentences], Preprocessor()).words
     counts = Counter(word for each in set(sentences) for word in each.split())
-    first = {word: next(n for n, each in enumerate(sentences, 1) if word in each.split()) for word in counts}
+    first = {
+        word: next(n for n, each in enumerate(sentences, 1) if word in each.split())
+        for word in counts
+    }
     assert thin == {word: line for word, line in first.items() if counts[word] == 1}
 
 
@@ -95,7 +114,10 @@ def test_the_command_prints_faults_and_fails(tmp_path: Path) -> None:
     write_examples(path, [*read_examples(HOME)[:12], Example("cancel the alarm", "stop_timer()")])
     result = typed("check-data", str(path), "--folds", "0")
     assert result.exit_code == 1
-    assert f"{path}:13: contradiction: 'cancel the alarm' has another program on line 12" in result.stdout
+    assert (
+        f"{path}:13: contradiction: 'cancel the alarm' has another program on line 12"
+        in result.stdout
+    )
     facts = json.loads(typed("check-data", str(path), "--json").stdout)
     assert [flaw["line"] for flaw in facts["flaws"]] == [13]
     assert 0 <= facts["derivable"] <= 1
@@ -105,5 +127,7 @@ def test_the_command_prints_faults_and_fails(tmp_path: Path) -> None:
 def test_a_comma_separated_file_is_named_as_one(tmp_path: Path) -> None:
     path = tmp_path / "train.tsv"
     path.write_text("turn on the lamp,on(lamp)\n")
-    with pytest.raises(FormatError, match=r"train\.tsv:1: .*found 1 column; it looks comma-separated"):
+    with pytest.raises(
+        FormatError, match=r"train\.tsv:1: .*found 1 column; it looks comma-separated"
+    ):
         read_examples(path)

@@ -33,7 +33,11 @@ NT_1 twice ### NT_1 NT_1
 NT_1 and walk ### NT_1 I_WALK
 NT_1 and walk ### I_WALK NT_1
 """)
-TRAIN = [Example("jump twice", "I_JUMP I_JUMP"), Example("walk", "I_WALK"), Example("walk walk", "I_WALK I_WALK")]
+TRAIN = [
+    Example("jump twice", "I_JUMP I_JUMP"),
+    Example("walk", "I_WALK"),
+    Example("walk walk", "I_WALK I_WALK"),
+]
 
 
 Row = tuple[Example, Answer]
@@ -75,7 +79,13 @@ def sequence_finding(gold: str, prediction: str | None) -> Finding:
 @pytest.mark.parametrize(
     ("source", "gold", "answer", "cause", "detail"),
     [
-        ("swim", "I_SWIM", by_grammar(None, "no derivation"), Cause.UNKNOWN_WORD, "no rule knows 'swim'"),
+        (
+            "swim",
+            "I_SWIM",
+            by_grammar(None, "no derivation"),
+            Cause.UNKNOWN_WORD,
+            "no rule knows 'swim'",
+        ),
         (
             "jump walk",
             "I_JUMP I_WALK",
@@ -111,7 +121,13 @@ def sequence_finding(gold: str, prediction: str | None) -> Finding:
             Cause.WRONG_DERIVATION,
             "symbol 1 is 'I_WALK', expected 'I_JUMP'",
         ),
-        ("run", "I_RUN", by_grammar("I_JUMP"), Cause.GOLD_NOT_DERIVABLE, "symbol 1 is 'I_JUMP', expected 'I_RUN'"),
+        (
+            "run",
+            "I_RUN",
+            by_grammar("I_JUMP"),
+            Cause.GOLD_NOT_DERIVABLE,
+            "symbol 1 is 'I_JUMP', expected 'I_RUN'",
+        ),
     ],
 )
 def test_an_error_of_the_grammar_has_its_cause(
@@ -122,7 +138,9 @@ def test_an_error_of_the_grammar_has_its_cause(
 
 
 def test_an_abstention_also_tells_whether_the_right_program_was_among_the_derivations() -> None:
-    there, not_there = (finding("jump", gold, by_grammar(None, "illegal target")) for gold in ("I_JUMP", "I_RUN"))
+    there, not_there = (
+        finding("jump", gold, by_grammar(None, "illegal target")) for gold in ("I_JUMP", "I_RUN")
+    )
     assert there.traits == (Cause.ILLEGAL_TARGET, Cause.WRONG_DERIVATION)
     assert not_there.traits == (Cause.ILLEGAL_TARGET, Cause.GOLD_NOT_DERIVABLE)
 
@@ -143,7 +161,10 @@ def test_the_gravest_cause_comes_first() -> None:
 
 def test_an_error_that_training_does_not_explain_is_other() -> None:
     found = sequence_finding("I_WALK I_WALK", "I_WALK I_JUMP")
-    assert (found.traits, found.detail) == ((Cause.OTHER,), "symbol 2 is 'I_JUMP', expected 'I_WALK'")
+    assert (found.traits, found.detail) == (
+        (Cause.OTHER,),
+        "symbol 2 is 'I_JUMP', expected 'I_WALK'",
+    )
 
 
 def test_a_system_without_an_answer_has_none() -> None:
@@ -151,7 +172,10 @@ def test_a_system_without_an_answer_has_none() -> None:
 
 
 def test_right_predictions_are_no_findings_whatever_their_white_space() -> None:
-    rows = [row(Example("walk", "I_WALK"), by_grammar(" I_WALK ")), row(Example("x", "f(y)"), by_grammar("f ( y )"))]
+    rows = [
+        row(Example("walk", "I_WALK"), by_grammar(" I_WALK ")),
+        row(Example("x", "f(y)"), by_grammar("f ( y )")),
+    ]
     assert explained(rows, train=TRAIN, grammar=SCAN) == Breakdown({"grammar": 2}, ())
 
 
@@ -206,7 +230,11 @@ def test_a_cause_that_never_comes_first_is_in_the_table_with_no_errors_of_its_ow
 def test_what_the_grammar_lacks_is_counted_by_word_and_by_construction() -> None:
     sources = ["swim", "swim twice", "jump walk", "walk jump", "fly swim"]
     rows = [row(Example(source, "x"), by_grammar(None)) for source in sources]
-    assert explained(rows, train=[], grammar=SCAN).lacks() == [Lack("swim", 3), Lack("NT_1 NT_2", 2), Lack("fly", 1)]
+    assert explained(rows, train=[], grammar=SCAN).lacks() == [
+        Lack("swim", 3),
+        Lack("NT_1 NT_2", 2),
+        Lack("fly", 1),
+    ]
 
 
 def test_records_are_lines_of_json() -> None:
@@ -253,7 +281,9 @@ def test_causes_agree_with_the_list_of_all_derivations(
     elif prediction is None:
         assert found[0].cause == Cause.WITHHELD
     else:
-        assert found[0].cause == (Cause.WRONG_DERIVATION if gold in derived else Cause.GOLD_NOT_DERIVABLE)
+        assert found[0].cause == (
+            Cause.WRONG_DERIVATION if gold in derived else Cause.GOLD_NOT_DERIVABLE
+        )
 
 
 def guesses(grammar: Grammar, examples: Sequence[Example]) -> list[Answer]:
@@ -271,19 +301,25 @@ def guesses(grammar: Grammar, examples: Sequence[Example]) -> list[Answer]:
     return answers
 
 
-def test_every_error_of_a_guessing_parser_on_geoquery_has_a_cause(real_data: Path, reference_grammars: Path) -> None:
+def test_every_error_of_a_guessing_parser_on_geoquery_has_a_cause(
+    real_data: Path, reference_grammars: Path
+) -> None:
     grammar = Grammar.read(reference_grammars / "geoquery-tmcd.rules.txt")
     train, test = load_dataset("geoquery", real_data).split("tmcd")
     answers = guesses(grammar, test)
     fallback = [by_fallback("answer ( state )")] * len(test)
     rows = [row(*each) for each in zip(test, answers, fallback, strict=True)]
     found = explained(rows, train=train, grammar=grammar)
-    wrong = sum(answer.target != example.target for answer, example in zip(answers, test, strict=True))
+    wrong = sum(
+        answer.target != example.target for answer, example in zip(answers, test, strict=True)
+    )
     assert found.errors("grammar") == wrong
     assert sum(line.errors for line in found.table() if line.by == "grammar") == wrong
     counts = {line.cause: line.errors for line in found.table() if line.by == "grammar"}
     underivable = counts[Cause.UNKNOWN_WORD] + counts[Cause.UNKNOWN_CONSTRUCTION]
     assert underivable == sum(answer.reason == "no derivation" for answer in answers)
-    assert counts[Cause.ILLEGAL_TARGET] == sum(answer.reason == "illegal target" for answer in answers)
+    assert counts[Cause.ILLEGAL_TARGET] == sum(
+        answer.reason == "illegal target" for answer in answers
+    )
     assert found.lacks()[0].sentences > 1
     assert all(each.detail for each in found.findings)

@@ -17,15 +17,25 @@ from nqg.paper.judges import SpiderJudge
 from nqg.paper.spider_match import ComponentScores, SpiderReport
 from strategies import PET_SCHEMA
 
-EXAMPLES = [Example("walk", "W", "a"), Example("jump", "J"), Example("hop", "H"), Example("walk twice", "W W")]
+EXAMPLES = [
+    Example("walk", "W", "a"),
+    Example("jump", "J"),
+    Example("hop", "H"),
+    Example("walk twice", "W W"),
+]
 OWN = [
     Answer("walk", "W", 0.5, "grammar"),
     Answer("jump", system="grammar", reason="no derivation"),
     Answer("hop", "J", 0.25, "grammar"),
     Answer("walk twice", system="grammar", reason="illegal target"),
 ]
-OTHERS = [Answer(example.source, target, system="t5") for example, target in zip(EXAMPLES, "JJH", strict=False)]
-BOTH = [combine(*pair) for pair in zip(OWN, [*OTHERS, Answer("walk twice", system="t5")], strict=True)]
+OTHERS = [
+    Answer(example.source, target, system="t5")
+    for example, target in zip(EXAMPLES, "JJH", strict=False)
+]
+BOTH = [
+    combine(*pair) for pair in zip(OWN, [*OTHERS, Answer("walk twice", system="t5")], strict=True)
+]
 SQL = [
     Example("pets_1: who?", "select name from student where age > 3"),
     Example("pets_1 : x", "select age from student"),
@@ -62,7 +72,11 @@ def test_lines_tell_who_said_what_and_whether_it_is_right() -> None:
     ]
     assert lines[0]["id"] == "a"
     assert "id" not in lines[1]
-    assert (lines[0]["source"], lines[0]["reference"], lines[0]["probability"]) == ("walk", "W", 0.5)
+    assert (lines[0]["source"], lines[0]["reference"], lines[0]["probability"]) == (
+        "walk",
+        "W",
+        0.5,
+    )
 
 
 def test_where_the_fallback_was_not_asked_about_all_only_the_hybrid_is_scored() -> None:
@@ -77,7 +91,9 @@ def test_every_example_needs_an_answer() -> None:
 
 
 def test_spiders_judge_reads_sql_and_the_tokens_of_a_grammar() -> None:
-    assert SPIDER.is_right("select student . name from student where student . age > ' a b '", SQL[0])
+    assert SPIDER.is_right(
+        "select student . name from student where student . age > ' a b '", SQL[0]
+    )
     assert SPIDER.is_right("SELECT T1.name FROM student AS T1 WHERE T1.age > 10", SQL[0])
     assert not SPIDER.is_right("select age from student", SQL[0])
     assert not SPIDER.is_right("select name from student where age > '", SQL[0])
@@ -87,7 +103,9 @@ def test_spiders_tables_come_with_its_judge() -> None:
     answers = [Answer("x", "select age from student where age > 7"), Answer("y", "nonsense")]
     report = Evaluation(SPIDER, SQL, answers).report
     assert isinstance(report, SpiderReport)
-    assert {str(level): scores for level, scores in report.levels.items()} == {"easy": Scores(2, 1, 0)}
+    assert {str(level): scores for level, scores in report.levels.items()} == {
+        "easy": Scores(2, 1, 0)
+    }
     by_name = {each.name: each for each in report.components}
     assert by_name["where"] == ComponentScores("where", predicted=1, gold=1, right=1)
     assert by_name["select"] == ComponentScores("select", predicted=1, gold=2, right=0)
@@ -95,7 +113,11 @@ def test_spiders_tables_come_with_its_judge() -> None:
     assert by_name["order"] == ComponentScores("order", predicted=0, gold=0, right=0)
     assert (by_name["tables"].precision, by_name["tables"].recall) == (1.0, 0.5)
     assert by_name["tables"].f1 == pytest.approx(2 / 3)
-    assert (by_name["order"].precision, by_name["order"].recall, by_name["order"].f1) == (None, None, None)
+    assert (by_name["order"].precision, by_name["order"].recall, by_name["order"].f1) == (
+        None,
+        None,
+        None,
+    )
     assert set(report.to_dict()) == {"hardness", "components"}
 
 
@@ -108,7 +130,9 @@ def test_a_report_on_nothing_is_empty() -> None:
 def test_spiders_judge_needs_a_database_that_it_knows_and_a_reference_that_it_can_read() -> None:
     with pytest.raises(UnknownName, match="no database 'pets'; did you mean 'pets_1'"):
         SPIDER.is_right("select age from student", Example("pets: who?", "select age from student"))
-    with pytest.raises(NqgError, match="the reference 'select x from student' cannot be read: expected a column"):
+    with pytest.raises(
+        NqgError, match="the reference 'select x from student' cannot be read: expected a column"
+    ):
         SPIDER.is_right("select age from student", Example("pets_1: who?", "select x from student"))
 
 
@@ -122,12 +146,21 @@ def test_a_metric_is_chosen_by_name(real_data: Path) -> None:
 def test_the_same_answers_are_right_by_denotation(real_data: Path) -> None:
     judge = judge_named("denotation", real_data)
     examples = load_dataset("geoquery", real_data).examples
-    example = next(each for each in examples if each.target == "answer ( intersection ( city , loc_2 ( m0 ) ) )")
-    same, other = "answer ( intersection ( loc_2 ( m0 ) , city ) )", "answer ( intersection ( river , loc_2 ( m0 ) ) )"
+    example = next(
+        each
+        for each in examples
+        if each.target == "answer ( intersection ( city , loc_2 ( m0 ) ) )"
+    )
+    same, other = (
+        "answer ( intersection ( loc_2 ( m0 ) , city ) )",
+        "answer ( intersection ( river , loc_2 ( m0 ) ) )",
+    )
     assert judge.is_right(same, example)
     assert judge.is_right(same, Example(example.source, example.target))
     assert not judge.is_right(other, example)
     assert not judge.is_right("answer (", example)
     assert not ExactJudge().is_right(same, example)
-    with pytest.raises(NqgError, match="'walk' with 'W' is not an example of GeoQuery; use --metric exact"):
+    with pytest.raises(
+        NqgError, match="'walk' with 'W' is not an example of GeoQuery; use --metric exact"
+    ):
         judge.is_right("W", EXAMPLES[0])

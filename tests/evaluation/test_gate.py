@@ -14,12 +14,16 @@ from nqg.inference.hybrid import NEVER, Calibration, Gate
 from oracles import best_gate
 
 PROBABILITIES = (
-    st.none() | st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9, 1.0]) | st.floats(0, 1).map(lambda p: round(p, 6))
+    st.none()
+    | st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
+    | st.floats(0, 1).map(lambda p: round(p, 6))
 )
 
 
 def trials() -> st.SearchStrategy[list[GateTrial]]:
-    return st.lists(st.builds(GateTrial, PROBABILITIES, st.booleans(), st.booleans()).map(abstained), min_size=1)
+    return st.lists(
+        st.builds(GateTrial, PROBABILITIES, st.booleans(), st.booleans()).map(abstained), min_size=1
+    )
 
 
 def abstained(trial: GateTrial) -> GateTrial:
@@ -37,22 +41,32 @@ def test_no_gate_gets_more_trials_right_than_the_calibrated_one(trials: list[Gat
 
 
 @given(trials())
-def test_of_gates_that_do_as_well_the_calibrated_one_lets_most_pass(trials: list[GateTrial]) -> None:
+def test_of_gates_that_do_as_well_the_calibrated_one_lets_most_pass(
+    trials: list[GateTrial],
+) -> None:
     found, best = calibrated_gate(trials), best_gate(trials)
     asked = [trial.probability for trial in trials if trial.probability is not None]
     assert list(map(found.accepts, asked)) == list(map(best.accepts, asked))
 
 
 @given(trials())
-def test_on_the_trials_the_hybrid_is_at_least_as_good_as_the_better_of_its_parts(trials: list[GateTrial]) -> None:
+def test_on_the_trials_the_hybrid_is_at_least_as_good_as_the_better_of_its_parts(
+    trials: list[GateTrial],
+) -> None:
     figures = calibrated_gate(trials).calibration
     assert figures is not None
-    assert figures.gated >= max(figures.grammar_alone, figures.fallback_alone, figures.grammar_first)
+    assert figures.gated >= max(
+        figures.grammar_alone, figures.fallback_alone, figures.grammar_first
+    )
 
 
 def test_the_figures_count_what_each_way_gets_right() -> None:
-    found = calibrated_gate([GateTrial(0.3, False, True), GateTrial(0.9, True, False), GateTrial(None, False, True)])
-    assert found.calibration == Calibration(3, grammar_alone=1, fallback_alone=2, grammar_first=2, gated=3)
+    found = calibrated_gate(
+        [GateTrial(0.3, False, True), GateTrial(0.9, True, False), GateTrial(None, False, True)]
+    )
+    assert found.calibration == Calibration(
+        3, grammar_alone=1, fallback_alone=2, grammar_first=2, gated=3
+    )
     assert str(found) == "the grammar answers where its confidence is at least 0.9"
     assert str(found.calibration) == (
         "right on 3 held-out examples: grammar alone 33.3%, fallback alone 66.7%, grammar first 66.7%, gated 100.0%"
@@ -64,7 +78,11 @@ def test_the_figures_count_what_each_way_gets_right() -> None:
     [
         ([GateTrial(0.2, True, True)], Gate(), "the grammar answers whenever it can"),
         ([GateTrial(None, False, True)], Gate(), "the grammar answers whenever it can"),
-        ([GateTrial(0.2, False, True), GateTrial(1.0, False, True)], Gate(NEVER, False), "the fallback answers always"),
+        (
+            [GateTrial(0.2, False, True), GateTrial(1.0, False, True)],
+            Gate(NEVER, False),
+            "the fallback answers always",
+        ),
         (
             [GateTrial(0.2, False, True), GateTrial(1 - 1e-12, True, False)],
             Gate(1.0),
@@ -76,11 +94,20 @@ def test_the_figures_count_what_each_way_gets_right() -> None:
             "whenever it can, but not where it is 1",
         ),
     ],
-    ids=["a tie", "only abstentions", "never right", "nearly one is one", "only readings are no sure ones"],
+    ids=[
+        "a tie",
+        "only abstentions",
+        "never right",
+        "nearly one is one",
+        "only readings are no sure ones",
+    ],
 )
 def test_extremes(trials: list[GateTrial], gate: Gate, words: str) -> None:
     found = calibrated_gate(trials)
-    assert (found.threshold, found.trusts_only_readings) == (gate.threshold, gate.trusts_only_readings)
+    assert (found.threshold, found.trusts_only_readings) == (
+        gate.threshold,
+        gate.trusts_only_readings,
+    )
     assert str(found).endswith(words)
 
 
@@ -103,7 +130,9 @@ def test_a_threshold_that_makes_no_sense_is_refused(threshold: float) -> None:
 
 
 @given(trials())
-def test_a_gate_survives_its_file(tmp_path_factory: pytest.TempPathFactory, trials: list[GateTrial]) -> None:
+def test_a_gate_survives_its_file(
+    tmp_path_factory: pytest.TempPathFactory, trials: list[GateTrial]
+) -> None:
     path = tmp_path_factory.mktemp("gate") / "gate.json"
     for gate in (calibrated_gate(trials), Gate(0.5)):
         gate.write(path)

@@ -11,7 +11,9 @@ from nqg.errors import NqgError
 from nqg.evaluation.metrics import Interval, bootstrap_interval, wilson_interval
 from oracles import bootstrap_means, wilson_bounds
 
-SHARES = st.integers(1, 400).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
+SHARES = st.integers(1, 400).flatmap(
+    lambda trials: st.tuples(st.integers(0, trials), st.just(trials))
+)
 
 
 @given(SHARES)
@@ -46,7 +48,9 @@ def test_successes_are_a_part_of_trials(counts: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[0, 1] * 20, [1, 0, 0, 0] * 15, [-1, 0, 1, 1] * 10, [0.5, 2.25, 7, 1.5, 3] * 4], ids=str
+    "values",
+    [[0, 1] * 20, [1, 0, 0, 0] * 15, [-1, 0, 1, 1] * 10, [0.5, 2.25, 7, 1.5, 3] * 4],
+    ids=str,
 )
 def test_the_bootstrap_agrees_with_drawing_every_sample_one_by_one(values: list[float]) -> None:
     means = bootstrap_means(values, np.random.default_rng(1), 4000)
@@ -66,13 +70,17 @@ def test_the_bootstrap_depends_on_values_and_seed_alone(values: list[float], see
 
 def test_another_seed_is_another_sample() -> None:
     values = [0.1 * number for number in range(40)]
-    assert bootstrap_interval(values, seed=0, resamples=20) != bootstrap_interval(values, seed=1, resamples=20)
+    assert bootstrap_interval(values, seed=0, resamples=20) != bootstrap_interval(
+        values, seed=1, resamples=20
+    )
 
 
 def test_the_bootstrap_covers_the_true_mean_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
     samples = rng.random((300, 80)) < 0.7
-    covered = sum(0.7 in bootstrap_interval(list(map(float, sample)), resamples=400) for sample in samples)
+    covered = sum(
+        0.7 in bootstrap_interval(list(map(float, sample)), resamples=400) for sample in samples
+    )
     assert 0.9 <= covered / 300 <= 0.98
 
 

@@ -16,7 +16,9 @@ from nqg.inference.hybrid import combine
 from oracles import calibration_error_by_definition
 
 VERDICTS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40)
-PAIRS = st.lists(st.tuples(*[st.sampled_from(["right", "wrong", None])] * 2), min_size=1, max_size=40)
+PAIRS = st.lists(
+    st.tuples(*[st.sampled_from(["right", "wrong", None])] * 2), min_size=1, max_size=40
+)
 
 
 @given(VERDICTS)
@@ -32,7 +34,9 @@ def test_every_figure_lies_in_its_interval(found: list[bool | None]) -> None:
     scores = Scores.of(found)
     for name, interval in scores.intervals().items():
         figure = getattr(scores, name)
-        assert (figure is None and interval is None) or (interval is not None and figure in interval)
+        assert (figure is None and interval is None) or (
+            interval is not None and figure in interval
+        )
 
 
 @given(VERDICTS)
@@ -47,12 +51,17 @@ def test_a_hybrid_is_right_where_the_grammar_is_or_abstains_and_the_fallback_is(
     answers = [combine(Answer("x", own, 0.5), Answer("x", other)) for own, other in pairs]
     grammar, fallback = ([pair[side] for pair in pairs] for side in (0, 1))
     wanted = ["right"] * len(pairs)
-    scores = [score(each, wanted) for each in (grammar, fallback, [answer.target for answer in answers])]
-    assert scores[2].right == sum(own == "right" or (own is None and other == "right") for own, other in pairs)
+    scores = [
+        score(each, wanted) for each in (grammar, fallback, [answer.target for answer in answers])
+    ]
+    assert scores[2].right == sum(
+        own == "right" or (own is None and other == "right") for own, other in pairs
+    )
     assert scores[2].answered == sum(own is not None or other is not None for own, other in pairs)
     assert scores[2].accuracy >= scores[0].accuracy
     assert scores[2].accuracy - scores[1].accuracy == pytest.approx(
-        scores[0].accuracy - sum(own is not None and other == "right" for own, other in pairs) / len(pairs)
+        scores[0].accuracy
+        - sum(own is not None and other == "right" for own, other in pairs) / len(pairs)
     )
 
 
@@ -94,7 +103,9 @@ def test_what_counts_as_right_can_be_chosen() -> None:
         ("", False),
     ],
 )
-def test_exact_match_sees_tokens_and_not_the_space_between_them(prediction: str, same: bool) -> None:
+def test_exact_match_sees_tokens_and_not_the_space_between_them(
+    prediction: str, same: bool
+) -> None:
     assert exact_match(prediction, "answer ( count ( m0 ) )") is same
 
 
@@ -115,7 +126,9 @@ def test_lengths_that_differ_are_an_error() -> None:
 @pytest.mark.parametrize("counts", [(0, 0, 0), (2, 3, 1), (3, 1, 2), (3, 1, -1)])
 def test_counts_that_make_no_sense_are_refused(counts: tuple[int, int, int]) -> None:
     examples, answered, right = counts
-    with pytest.raises(NqgError, match=f"found {right} right among {answered} answered among {examples}"):
+    with pytest.raises(
+        NqgError, match=f"found {right} right among {answered} answered among {examples}"
+    ):
         Scores(*counts)
 
 
@@ -139,7 +152,9 @@ def test_facts_are_complete() -> None:
 def test_metrics_do_not_need_torch() -> None:
     modules = "nqg.evaluation.metrics, nqg.evaluation.evaluation, nqg.paper.spider_match"
     program = f"import sys, {modules}; print('torch' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert shown.strip() == "False"
 
 
@@ -147,19 +162,29 @@ CONFIDENCES = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, ma
 
 
 @given(CONFIDENCES, st.integers(1, 12))
-def test_the_calibration_error_is_that_of_its_definition(pairs: list[tuple[float, bool]], bins: int) -> None:
+def test_the_calibration_error_is_that_of_its_definition(
+    pairs: list[tuple[float, bool]], bins: int
+) -> None:
     confidences, verdicts = [level for level, _ in pairs], [right for _, right in pairs]
     found = expected_calibration_error(reliability(confidences, verdicts, bins=bins))
-    assert found == pytest.approx(calibration_error_by_definition(confidences, verdicts, bins), abs=1e-9)
+    assert found == pytest.approx(
+        calibration_error_by_definition(confidences, verdicts, bins), abs=1e-9
+    )
 
 
 @given(CONFIDENCES, st.integers(1, 12))
-def test_adaptive_bins_are_equally_full_and_hold_every_answer_once(pairs: list[tuple[float, bool]], bins: int) -> None:
-    found = reliability([level for level, _ in pairs], [right for _, right in pairs], bins=bins, adaptive=True)
+def test_adaptive_bins_are_equally_full_and_hold_every_answer_once(
+    pairs: list[tuple[float, bool]], bins: int
+) -> None:
+    found = reliability(
+        [level for level, _ in pairs], [right for _, right in pairs], bins=bins, adaptive=True
+    )
     sizes = [each.answers for each in found]
     assert sum(sizes) == len(pairs)
     assert max(sizes) - min(sizes) <= 1
-    assert [each.confidence for each in found] == pytest.approx(sorted(each.confidence for each in found))
+    assert [each.confidence for each in found] == pytest.approx(
+        sorted(each.confidence for each in found)
+    )
 
 
 def test_confidence_without_answers_has_no_error_and_without_verdicts_no_meaning() -> None:

@@ -71,7 +71,9 @@ def test_up_to_the_difference_both_programs_are_the_same(prediction: str, gold: 
     else:
         assert left[: found.place] == right[: found.place]
         assert [*left, TARGET_END][found.place : found.place + 1] == [found.found]
-        assert [*right, TARGET_END][found.place : found.place + 1] == [found.expected] != [found.found]
+        assert (
+            [*right, TARGET_END][found.place : found.place + 1] == [found.expected] != [found.found]
+        )
 
 
 @given(st.lists(symbols, min_size=1, max_size=5))
@@ -79,5 +81,7 @@ def test_nothing_about_a_training_target_is_new(targets: list[str]) -> None:
     statistics = TargetStatistics.of(targets)
     for target in targets:
         assert not statistics.is_longer(target)
-        assert all(statistics.knows_trigram(target, place) for place in range(len(target.split()) + 1))
+        assert all(
+            statistics.knows_trigram(target, place) for place in range(len(target.split()) + 1)
+        )
         assert not statistics.atoms_seen(target, times=0)

@@ -43,7 +43,11 @@ class Work:
     def results(self, folder: Path) -> Results:
         """Every file that is no input and not hidden, as it is compared."""
         found = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
-        shown = [path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts)]
+        shown = [
+            path.as_posix()
+            for path in found
+            if not any(part.startswith(".") for part in path.parts)
+        ]
         return {name: self.compared(name, (folder / name).read_bytes()) for name in shown}
 
 
@@ -82,7 +86,9 @@ def run(
         seconds = time.perf_counter() - begun
         said, changes = (Path(notes) / name for name in (SAID, COUNT))
         count = int(changes.read_text()) if changes.exists() else 0
-        return Ended(process.exitcode or 0, seconds, count, said.read_text() if said.exists() else "")
+        return Ended(
+            process.exitcode or 0, seconds, count, said.read_text() if said.exists() else ""
+        )
 
 
 def started(
@@ -94,8 +100,12 @@ def started(
 ) -> BaseProcess:
     """A command of nqg that is under way, forked from a process that has loaded PyTorch and runs no thread."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nqg.cli.main", "nqg.cli.train", "nqg.cli.split", *PAPER_COMMANDS])
-    process = context.Process(target=_become, args=(words, folder, notes, change, plight, dict(os.environ)))
+    context.set_forkserver_preload(
+        ["nqg.cli.main", "nqg.cli.train", "nqg.cli.split", *PAPER_COMMANDS]
+    )
+    process = context.Process(
+        target=_become, args=(words, folder, notes, change, plight, dict(os.environ))
+    )
     process.start()
     return process
 
@@ -155,11 +165,15 @@ def _kill_at_change(number: int | None) -> Callable[[], int]:
 
 
 def _is_change(event: str, arguments: tuple[Any, ...]) -> bool:
-    return event in CHANGES or (event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & WRITING))
+    return event in CHANGES or (
+        event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & WRITING)
+    )
 
 
 def _is_inside(path: object, folder: str) -> bool:
-    return isinstance(path, str | os.PathLike) and os.path.abspath(os.fspath(path)).startswith(folder)
+    return isinstance(path, str | os.PathLike) and os.path.abspath(os.fspath(path)).startswith(
+        folder
+    )
 
 
 def undisturbed(work: Work, folder: Path) -> tuple[Ended, Results]:
@@ -172,7 +186,9 @@ def undisturbed(work: Work, folder: Path) -> tuple[Ended, Results]:
     return ended, work.results(folder)
 
 
-def killed_again_and_again(work: Work, folder: Path, moments: Sequence[Moment]) -> tuple[int, Results]:
+def killed_again_and_again(
+    work: Work, folder: Path, moments: Sequence[Moment]
+) -> tuple[int, Results]:
     """The command killed at each moment and then run to its end: how many kills struck, and its results."""
     folder.mkdir()
     work.prepare(folder)
@@ -180,7 +196,9 @@ def killed_again_and_again(work: Work, folder: Path, moments: Sequence[Moment]) 
     for moment in moments:
         ended = run(work.words, folder, moment)
         if ended.code not in (0, -signal.SIGKILL):
-            raise RuntimeError(f"nqg {' '.join(work.words)} failed after {kills} kills: {ended.said}")
+            raise RuntimeError(
+                f"nqg {' '.join(work.words)} failed after {kills} kills: {ended.said}"
+            )
         kills += ended.code == -signal.SIGKILL
     ended = run(work.words, folder)
     if ended.code:

@@ -55,7 +55,9 @@ def ambiguous() -> Parser:
     return trained(AMBIGUOUS, Example("a", "A"), Example("a a", "A A"))
 
 
-def test_a_sentence_of_a_hundred_words_with_astronomically_many_derivations_is_parsed(ambiguous: Parser) -> None:
+def test_a_sentence_of_a_hundred_words_with_astronomically_many_derivations_is_parsed(
+    ambiguous: Parser,
+) -> None:
     source = ("a",) * 100
     assert log_derivation_counts(charts(AMBIGUOUS, [source]))[0] > 129  # the 99th Catalan number
     parse = ambiguous.parse(" ".join(source), readings=2)
@@ -74,9 +76,19 @@ def test_a_sentence_of_a_hundred_words_with_astronomically_many_derivations_is_p
         ("NT_1", NO_DERIVATION),
         ("[PAD] [MASK] [CLS]", NO_DERIVATION),
     ],
-    ids=["empty", "blank", "unknown", "one long word", "5,000 words", "a non-terminal", "pieces of the encoder"],
+    ids=[
+        "empty",
+        "blank",
+        "unknown",
+        "one long word",
+        "5,000 words",
+        "a non-terminal",
+        "pieces of the encoder",
+    ],
 )
-def test_what_cannot_be_read_is_an_abstention(ambiguous: Parser, sentence: str, reason: str) -> None:
+def test_what_cannot_be_read_is_an_abstention(
+    ambiguous: Parser, sentence: str, reason: str
+) -> None:
     parse = ambiguous.parse(sentence)
     assert (parse.target, parse.reason.partition(":")[0]) == (None, reason)
 
@@ -96,7 +108,9 @@ def test_a_target_too_long_to_write_is_an_abstention_and_the_rest_of_the_file_is
 ) -> None:
     sentences = ["walk", "walk" + " twice" * twice, "walk twice"]
     (tmp_path / "in.txt").write_text("".join(f"{sentence}\n" for sentence in sentences))
-    said = CliRunner().invoke(app, ["parse", str(copying), str(tmp_path / "in.txt"), "--device", "cpu"])
+    said = CliRunner().invoke(
+        app, ["parse", str(copying), str(tmp_path / "in.txt"), "--device", "cpu"]
+    )
     assert said.exit_code == 0, said.output
     assert [line.split("\t")[1:] for line in said.stdout.splitlines()] == [
         ["W", "1"],
@@ -108,19 +122,34 @@ def test_a_target_too_long_to_write_is_an_abstention_and_the_rest_of_the_file_is
 def test_a_target_too_long_to_write_is_a_miss_with_a_cause_when_a_model_is_evaluated(
     copying: Path, tmp_path: Path
 ) -> None:
-    write_examples(tmp_path / "test.tsv", [Example("walk", "W"), Example("walk" + " twice" * 90, "W")])
-    words = ["evaluate", str(copying), str(tmp_path / "test.tsv"), "--breakdown", "--json", "--device", "cpu"]
+    write_examples(
+        tmp_path / "test.tsv", [Example("walk", "W"), Example("walk" + " twice" * 90, "W")]
+    )
+    words = [
+        "evaluate",
+        str(copying),
+        str(tmp_path / "test.tsv"),
+        "--breakdown",
+        "--json",
+        "--device",
+        "cpu",
+    ]
     said = CliRunner().invoke(app, words)
     assert said.exit_code == 0, said.output
-    assert [(each["cause"], each["errors"]) for each in json.loads(said.stdout)["causes"] if each["errors"]] == [
-        ("long_target", 1)
-    ]
+    assert [
+        (each["cause"], each["errors"])
+        for each in json.loads(said.stdout)["causes"]
+        if each["errors"]
+    ] == [("long_target", 1)]
 
 
 def test_readings_of_more_tokens_than_allowed_are_left_out() -> None:
     grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 twice ### NT_1 !")
     parser = trained(grammar, Example("walk twice", "W W"))
-    lengths = {len(each.target.split()) for each in parser.parse("walk" + " twice" * 3, readings=10).readings}
+    lengths = {
+        len(each.target.split())
+        for each in parser.parse("walk" + " twice" * 3, readings=10).readings
+    }
     for most in range(1, 9):
         options = DecodeOptions(readings=10, most_tokens=most)
         (answer,) = parser.with_options(options).answers(["walk" + " twice" * 3])
@@ -136,7 +165,13 @@ def test_a_single_word_is_parsed(ambiguous: Parser) -> None:
 
 def test_long_and_empty_sentences_do_not_spoil_those_beside_them(ambiguous: Parser) -> None:
     sentences = ["a", "", " ".join("a" * 5000), "a a", "b"]
-    assert [parse.target for parse in ambiguous.answers(sentences)] == ["A", None, None, "A A", None]
+    assert [parse.target for parse in ambiguous.answers(sentences)] == [
+        "A",
+        None,
+        None,
+        "A A",
+        None,
+    ]
 
 
 def test_a_training_example_that_is_too_long_for_the_encoder_is_refused_by_its_length() -> None:
@@ -154,7 +189,9 @@ def test_one_example_is_enough_to_induce_train_and_parse() -> None:
 def test_no_example_is_a_clear_error() -> None:
     with pytest.raises(NqgError, match="example"):
         induce([])
-    with pytest.raises(NqgError, match="derives none of the training pairs: there is nothing to learn from"):
+    with pytest.raises(
+        NqgError, match="derives none of the training pairs: there is nothing to learn from"
+    ):
         trained(AMBIGUOUS)
 
 
@@ -165,7 +202,9 @@ def test_a_grammar_that_derives_no_example_is_a_clear_error() -> None:
 
 def test_ten_thousand_rules_are_read_trained_and_parsed_with(tmp_path: Path) -> None:
     path = tmp_path / "grammar.txt"
-    path.write_text("".join(f"w{n} ### V{n}\n" for n in range(10_000)) + "NT_1 and NT_2 ### NT_1 NT_2\n")
+    path.write_text(
+        "".join(f"w{n} ### V{n}\n" for n in range(10_000)) + "NT_1 and NT_2 ### NT_1 NT_2\n"
+    )
     parser = trained(Grammar.read(path), Example("w1 and w2", "V1 V2"))
     assert parser.parse("w7 and w9999").target == "V7 V9999"
 
@@ -184,9 +223,13 @@ def test_every_script_survives_files_induction_training_folders_and_the_command_
     assert said.stdout.rstrip("\n") == " ".join(example.target_tokens)
 
 
-def test_a_word_that_is_no_text_is_an_abstention_on_the_command_line(ambiguous: Parser, tmp_path: Path) -> None:
+def test_a_word_that_is_no_text_is_an_abstention_on_the_command_line(
+    ambiguous: Parser, tmp_path: Path
+) -> None:
     ambiguous.save(tmp_path / "model")
-    latin_1 = b"caf\xe9".decode(errors="surrogateescape")  # as an argument of the wrong encoding reaches Python
+    latin_1 = b"caf\xe9".decode(
+        errors="surrogateescape"
+    )  # as an argument of the wrong encoding reaches Python
     ended = run(("parse", "model", latin_1, "--device", "cpu", "--json"), tmp_path)
     assert ended.code == 0, ended.said
     assert json.loads(ended.said)["target"] is None

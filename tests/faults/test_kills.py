@@ -59,5 +59,7 @@ def test_a_command_that_fails_is_not_taken_for_one_that_was_killed(tmp_path: Pat
     assert ended.said == "error: nowhere.tsv: no such file\n"
     with pytest.raises(RuntimeError, match="failed after 0 kills: error: nowhere"):
         killed_again_and_again(
-            Work(("induce", "nowhere.tsv", "-o", "g"), lambda folder: None), tmp_path / "x", [Moment(change=1)]
+            Work(("induce", "nowhere.tsv", "-o", "g"), lambda folder: None),
+            tmp_path / "x",
+            [Moment(change=1)],
         )

@@ -13,9 +13,21 @@ from nqg.paper.download import RemoteFile
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "nqg"
 ENGINES = {"parallel.py"}  # pickle goes between a process and workers it started
-MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).as_posix() not in ENGINES)
+MODULES = sorted(
+    path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).as_posix() not in ENGINES
+)
 
-BANNED_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "xml.etree", "xml.sax"}
+BANNED_MODULES = {
+    "pickle",
+    "marshal",
+    "shelve",
+    "dill",
+    "cloudpickle",
+    "joblib",
+    "yaml",
+    "xml.etree",
+    "xml.sax",
+}
 BANNED_NAMES = {"eval", "exec", "compile", "__import__"}
 BANNED_METHODS = {
     *("os.system", "os.popen", "torch.load", "tempfile.mktemp", "torch.hub.load"),
@@ -33,7 +45,11 @@ def imported(node: ast.AST) -> Iterator[str]:
 
 
 def forbidden_import(node: ast.AST) -> bool:
-    return any(name == banned or name.startswith(f"{banned}.") for name in imported(node) for banned in BANNED_MODULES)
+    return any(
+        name == banned or name.startswith(f"{banned}.")
+        for name in imported(node)
+        for banned in BANNED_MODULES
+    )
 
 
 def forbidden_call(node: ast.AST) -> bool:
@@ -56,7 +72,10 @@ def is_careless(node: ast.AST) -> bool:
         return True
     if node.func.attr in REMOTE_CODE and ast.unparse(node.func).startswith("Auto"):
         return keyword(node, "trust_remote_code") is not False
-    return ast.unparse(node.func) in ("np.load", "np.savez") and keyword(node, "allow_pickle") is not False
+    return (
+        ast.unparse(node.func) in ("np.load", "np.savez")
+        and keyword(node, "allow_pickle") is not False
+    )
 
 
 RULES: list[Callable[[ast.AST], bool]] = [forbidden_import, forbidden_call, is_careless]
@@ -81,7 +100,13 @@ def test_the_engines_read_no_file() -> None:
         if isinstance(node, ast.Call)
     }
     assert "pickle.loads" in called
-    assert not {name.rpartition(".")[2] for name in called} & {"open", "read", "read_bytes", "read_text", "load"}
+    assert not {name.rpartition(".")[2] for name in called} & {
+        "open",
+        "read",
+        "read_bytes",
+        "read_text",
+        "load",
+    }
 
 
 @pytest.mark.parametrize(
@@ -106,7 +131,11 @@ def test_what_is_not_safe_would_be_seen(bad: str) -> None:
 FILES = {
     file.path: file
     for entry in CATALOGUE.values()
-    for file in [*entry.files, *(file for split in entry.splits.values() for file in split.files), _SPIDER_TABLES]
+    for file in [
+        *entry.files,
+        *(file for split in entry.splits.values() for file in split.files),
+        _SPIDER_TABLES,
+    ]
 }
 
 
@@ -120,4 +149,6 @@ def test_only_two_old_addresses_are_not_encrypted_and_one_of_them_has_a_checksum
     plain = {name: file for name, file in FILES.items() if not file.address.startswith("https://")}
     assert sorted(plain) == ["geoquery/corpus.xml", "geoquery/geobase"]
     assert plain["geoquery/geobase"].sha256
-    assert plain["geoquery/corpus.xml"].marks  # and `nqg data prepare` says whether the examples are as published
+    assert plain[
+        "geoquery/corpus.xml"
+    ].marks  # and `nqg data prepare` says whether the examples are as published

@@ -24,7 +24,9 @@ def all_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, W
 
 
 @pytest.fixture(params=["induce", "split", "train"])
-def done(request: pytest.FixtureRequest, all_works: Mapping[str, Work], tmp_path: Path) -> tuple[Work, Path]:
+def done(
+    request: pytest.FixtureRequest, all_works: Mapping[str, Work], tmp_path: Path
+) -> tuple[Work, Path]:
     """A command whose results are there already, and its folder."""
     work, folder = all_works[request.param], tmp_path / "work"
     folder.mkdir()
@@ -33,7 +35,9 @@ def done(request: pytest.FixtureRequest, all_works: Mapping[str, Work], tmp_path
     return work, folder
 
 
-def test_a_write_that_fails_is_one_line_and_the_earlier_result_stays(done: tuple[Work, Path]) -> None:
+def test_a_write_that_fails_is_one_line_and_the_earlier_result_stays(
+    done: tuple[Work, Path],
+) -> None:
     work, folder = done
     before = work.results(folder)
     ended = run(work.words, folder, plight=small_files_alone)
@@ -128,7 +132,10 @@ def test_of_two_trainings_of_one_model_at_once_the_second_is_refused_and_the_fir
     with held(folder / "model.training", wait=False):  # as a training does
         ended = run(work.words, folder)
     assert ended.code == 1
-    assert ended.said == "error: model.training: another process is at work here; wait until it has ended\n"
+    assert (
+        ended.said
+        == "error: model.training: another process is at work here; wait until it has ended\n"
+    )
     assert run(work.words, folder).code == 0
     assert not (folder / "model.training").exists()
 

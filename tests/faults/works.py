@@ -10,7 +10,9 @@ from faults.kills import Work, without
 from nqg.data.example_files import write_examples
 from nqg.paper.datasets import load_dataset
 
-MIRROR = Path(os.environ.get("NQG_DATA_MIRROR") or Path(__file__).resolve().parents[3] / "shared" / "data")
+MIRROR = Path(
+    os.environ.get("NQG_DATA_MIRROR") or Path(__file__).resolve().parents[3] / "shared" / "data"
+)
 RECIPE = """\
 dataset = "geoquery"
 split = "standard"
@@ -26,7 +28,9 @@ batch_size = 8
 
 def write_train(folder: Path) -> None:
     """Sixty short examples of SCAN."""
-    short = [example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3]
+    short = [
+        example for example in load_dataset("scan").examples if len(example.source_tokens) <= 3
+    ]
     write_examples(folder / "train.tsv", short[:60])
 
 
@@ -39,7 +43,17 @@ def works(cache: Path) -> Mapping[str, Work]:
     """All commands by name; what they keep for later goes to `cache`."""
     os.environ["NQG_DATA_CACHE"] = str(cache)
     induce = ("induce", "train.tsv", "-o", "grammar.txt", "--preset", "scan")
-    prepare = ("data", "prepare", "geoquery", "--split", "tmcd", "--mirror", str(MIRROR), "-o", "geo")
+    prepare = (
+        "data",
+        "prepare",
+        "geoquery",
+        "--split",
+        "tmcd",
+        "--mirror",
+        str(MIRROR),
+        "-o",
+        "geo",
+    )
     train = (
         "train",
         "train.tsv",
@@ -59,7 +73,8 @@ def works(cache: Path) -> Mapping[str, Work]:
         "split": Work(split, write_train),
         "prepare": Work(prepare, lambda folder: None),
         "train": Work(
-            (*train, "--steps", "6", "--set", "run.save_every=1", "--set", "confidence.folds=2"), write_train
+            (*train, "--steps", "6", "--set", "run.save_every=1", "--set", "confidence.folds=2"),
+            write_train,
         ),
         "reproduce": Work(reproduce, write_recipe, compared=without("seconds", "date", "commit")),
     }

@@ -27,7 +27,9 @@ def kind(reason: str) -> str:
     'expected _, found _ columns'
     """
     place = re.compile(r"^(/\S*: )+")
-    return re.sub(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|U\+[0-9A-F]+|\d[\d,.]*", "_", place.sub("", reason))[:100]
+    return re.sub(
+        r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|U\+[0-9A-F]+|\d[\d,.]*", "_", place.sub("", reason)
+    )[:100]
 
 
 def keep(name: str, found: dict[str, bytes], most: int) -> None:

@@ -30,7 +30,10 @@ PARSE = (
     b'{"sentence": "fly and walk \\u00e9", "explain": true}',
     b'{"sentence": ""}',
 )
-BATCH = (b'{"text": "run\\tR\\njump twice\\tJ J\\r\\n\\nfly\\n"}', b'{"text": "walk and run and jump"}')
+BATCH = (
+    b'{"text": "run\\tR\\njump twice\\tJ J\\r\\n\\nfly\\n"}',
+    b'{"text": "walk and run and jump"}',
+)
 LOGIN = (f"token={TOKEN.replace(' ', '+')}".encode(), b"token=%61&token=&x")
 
 
@@ -66,7 +69,9 @@ class Posted:
         for part in self.body:
             yield {"type": "http.request", "body": part, "more_body": True}
         yield (
-            {"type": "http.request", "body": b"", "more_body": False} if self.is_whole else {"type": "http.disconnect"}
+            {"type": "http.request", "body": b"", "more_body": False}
+            if self.is_whole
+            else {"type": "http.disconnect"}
         )
 
 
@@ -93,12 +98,17 @@ def request(path: str, kind: str, body: bytes, *more: str) -> bytes:
 
 def requests() -> tuple[bytes, ...]:
     """Whole requests of every kind."""
-    chunked = request("/api/batch", JSON, b"", "Transfer-Encoding: chunked").replace(b"Content-Length: 0\r\n", b"")
+    chunked = request("/api/batch", JSON, b"", "Transfer-Encoding: chunked").replace(
+        b"Content-Length: 0\r\n", b""
+    )
     return (
         request("/api/parse", "Application/JSON; charset=UTF-8", PARSE[0]),
         request("/api/batch", JSON, BATCH[0], "Sec-Fetch-Site: same-origin", "Accept: text/html"),
         request("/login?x=1", FORM, LOGIN[0], "Cookie: nqg_session=x; a=b"),
-        chunked + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BATCH[0][:9], BATCH[0][9:], b"")),
+        chunked
+        + b"".join(
+            b"%x\r\n%s\r\n" % (len(part), part) for part in (BATCH[0][:9], BATCH[0][9:], b"")
+        ),
     )
 
 
@@ -153,7 +163,9 @@ def checked(posted: Posted, answered: Answered) -> object:
 
     if posted.head.method in (b"GET", b"HEAD"):  # a page, say, whose shape is not looked at here
         return answered.status
-    if answered.status == 303:  # a browser is sent to the page, or to the one that asks for the token
+    if (
+        answered.status == 303
+    ):  # a browser is sent to the page, or to the one that asks for the token
         assert answered.headers[b"location"] in (b"/", b"/login")
         return answered.status
     if posted.path == "/login" and answered.status == 401:

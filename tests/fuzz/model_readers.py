@@ -28,20 +28,29 @@ from nqg.types.target_grammar import TargetGrammar
 
 GRAMMAR = Grammar.parse("jump ### J\nrun ### R\nNT_1 twice ### NT_1 NT_1")
 LEGAL = TargetGrammar.parse("<q> ::= J | R | J J | R R")
-TINY = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
+TINY = ModelSettings(
+    dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8)
+)
 BRIEF = TrainingSettings(steps=2, batch_size=2)
 TINY_T5 = Seq2seqSettings(longest_target=2, embedded=SmallT5Settings(width=4, layers=1, heads=1))
 
 MODEL_FILES = (INDEX, "grammar.txt", "target.grammar", "config.json", "tokenizer.json", "text.json")
 SEQ2SEQ_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
-WEIGHTS, RECORDS, RULES, STATE = "model.safetensors", "training.jsonl", "rules.txt", "state.safetensors"
+WEIGHTS, RECORDS, RULES, STATE = (
+    "model.safetensors",
+    "training.jsonl",
+    "rules.txt",
+    "state.safetensors",
+)
 
 
 def write_model(folder: Path) -> None:
     """A small parser as a model folder."""
 
     text = fit_text(EXAMPLES)
-    parser = fit_parser(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu", text=text)
+    parser = fit_parser(
+        GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu", text=text
+    )
     parser.save(folder / "model")
 
 
@@ -50,7 +59,9 @@ def write_model_with_rules(folder: Path) -> None:
     from nqg.inference.parser import Parser
 
     write_model(folder)
-    Parser.load(folder / "model", "cpu").with_rules(["run run ### R R", "dash ### R"]).save(folder / "model")
+    Parser.load(folder / "model", "cpu").with_rules(["run run ### R R", "dash ### R"]).save(
+        folder / "model"
+    )
 
 
 def write_seq2seq(folder: Path) -> None:
@@ -95,13 +106,17 @@ def _seed(write: Callable[[Path], None], file: str) -> bytes:
 def _load_model(path: Path) -> object:
     from nqg.inference.parser import Parser
 
-    return [parse.target for parse in Parser.load(path.parent, "cpu").answers(["jump twice", "fly"])]
+    return [
+        parse.target for parse in Parser.load(path.parent, "cpu").answers(["jump twice", "fly"])
+    ]
 
 
 @cache
 def _parser() -> Any:
 
-    return fit_parser(GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu")
+    return fit_parser(
+        GRAMMAR, EXAMPLES, target_grammar=LEGAL, model=TINY, training=BRIEF, device="cpu"
+    )
 
 
 def _add_rules(path: Path) -> object:
@@ -149,7 +164,9 @@ def _header(raw: bytes) -> bytes:
     return raw[8 : 8 + size]
 
 
-def _with_header(read: Callable[[Path], object], write: Callable[[Path], None], file: str, path: Path) -> object:
+def _with_header(
+    read: Callable[[Path], object], write: Callable[[Path], None], file: str, path: Path
+) -> object:
     """Read a file whose header is what lies at `path`, its size right, before the tensors of a valid one."""
     header, valid = path.read_bytes(), _seed(write, file)
     path.write_bytes(struct.pack("<Q", len(header)) + header + valid[8 + len(_header(valid)) :])
@@ -165,20 +182,41 @@ def _of_folder(
 
 def _of_header(file: str, write: Callable[[Path], None], read: Callable[[Path], object]) -> Reader:
     around = write if "/" in file else lambda folder: None
-    return Reader(file, partial(_with_header, read, write, file), lambda: (_header(_seed(write, file)),), around)
+    return Reader(
+        file,
+        partial(_with_header, read, write, file),
+        lambda: (_header(_seed(write, file)),),
+        around,
+    )
 
 
 MODEL_READERS: Mapping[str, Reader] = {
-    **{f"model/{file}": _of_folder(file, write_model, _load_model) for file in (*MODEL_FILES, WEIGHTS, RECORDS)},
+    **{
+        f"model/{file}": _of_folder(file, write_model, _load_model)
+        for file in (*MODEL_FILES, WEIGHTS, RECORDS)
+    },
     f"model/{RULES}": _of_folder(RULES, write_model_with_rules, _load_model),
-    "rules by hand": Reader("rules.txt", _add_rules, lambda: (b"# mine\nrun run ### R R\ndash ### R\n",)),
-    "model/weights header": _of_header(f"model/{WEIGHTS}", write_model, partial(_sealed, _load_model)),
+    "rules by hand": Reader(
+        "rules.txt", _add_rules, lambda: (b"# mine\nrun run ### R R\ndash ### R\n",)
+    ),
+    "model/weights header": _of_header(
+        f"model/{WEIGHTS}", write_model, partial(_sealed, _load_model)
+    ),
     "model, unsealed": _of_folder("config.json", write_model, _load_model, sealed=False),
-    f"seq2seq/{INDEX}": _of_folder(INDEX, write_seq2seq, _ask_seq2seq),  # which says how long a target may be
-    **{f"seq2seq/{file}": _of_folder(file, write_seq2seq, _load_seq2seq) for file in (*SEQ2SEQ_FILES, WEIGHTS)},
-    "seq2seq/weights header": _of_header(f"model/{WEIGHTS}", write_seq2seq, partial(_sealed, _load_seq2seq)),
+    f"seq2seq/{INDEX}": _of_folder(
+        INDEX, write_seq2seq, _ask_seq2seq
+    ),  # which says how long a target may be
+    **{
+        f"seq2seq/{file}": _of_folder(file, write_seq2seq, _load_seq2seq)
+        for file in (*SEQ2SEQ_FILES, WEIGHTS)
+    },
+    "seq2seq/weights header": _of_header(
+        f"model/{WEIGHTS}", write_seq2seq, partial(_sealed, _load_seq2seq)
+    ),
     "training state": Reader(STATE, _restore, lambda: (_seed(write_state, STATE),)),
     "training state header": _of_header(STATE, write_state, _restore),
-    "fine-tuning state": Reader(STATE, _restore_fine_tuning, lambda: (_seed(write_fine_tuning_state, STATE),)),
+    "fine-tuning state": Reader(
+        STATE, _restore_fine_tuning, lambda: (_seed(write_fine_tuning_state, STATE),)
+    ),
     "fine-tuning state header": _of_header(STATE, write_fine_tuning_state, _restore_fine_tuning),
 }

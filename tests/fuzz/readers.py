@@ -104,7 +104,9 @@ def _calibrator(path: Path) -> object:
 
 
 def _record(path: Path) -> object:
-    return [(record.cell.key, record.is_stand_in, hash(record.cell)) for record in records(path.parent)]
+    return [
+        (record.cell.key, record.is_stand_in, hash(record.cell)) for record in records(path.parent)
+    ]
 
 
 def _recipe(path: Path) -> object:
@@ -143,7 +145,11 @@ def _sql_names(path: Path) -> object:
 def _sql_programs(path: Path) -> object:
     programs = SqlPrograms.read(path)
     query = "select T1.age from student as T1 where T1.stuid = 'x';"
-    return programs.render(programs.tokenize(query)), programs.problem(query), str(programs.target_grammar)
+    return (
+        programs.render(programs.tokenize(query)),
+        programs.problem(query),
+        str(programs.target_grammar),
+    )
 
 
 def _spider_sql(path: Path) -> object:
@@ -181,7 +187,11 @@ def _slots(path: Path) -> object:
 
 def _stored_slots(path: Path) -> object:
     slots = SlotMatcher.from_dict(read_json(path), path.parent)
-    return slots.mentions(SAID), slots.to_dict(), [slots.text_value(SAID, name, 0, 2) for name in slots.free_text]
+    return (
+        slots.mentions(SAID),
+        slots.to_dict(),
+        [slots.text_value(SAID, name, 0, 2) for name in slots.free_text],
+    )
 
 
 def _database_column(path: Path) -> object:
@@ -199,7 +209,9 @@ def _texts(*texts: str) -> Callable[[], tuple[bytes, ...]]:
 
 READERS: Mapping[str, Reader] = {
     "tsv": Reader("examples.tsv", _examples, _texts(seeds.TSV, seeds.SCRIPTS)),
-    "tsv.gz": Reader("examples.tsv.gz", _examples, lambda: (gzip.compress(seeds.TSV.encode(), mtime=0),)),
+    "tsv.gz": Reader(
+        "examples.tsv.gz", _examples, lambda: (gzip.compress(seeds.TSV.encode(), mtime=0),)
+    ),
     "jsonl": Reader("examples.jsonl", _examples, _texts(seeds.JSONL)),
     "grammar": Reader("grammar.txt", _grammar, _texts(seeds.GRAMMAR)),
     "target grammar": Reader("target.grammar", _target_grammar, _texts(seeds.TARGET_GRAMMAR)),
@@ -208,19 +220,31 @@ READERS: Mapping[str, Reader] = {
     "recipe": Reader("mine.toml", _recipe, _texts(seeds.RECIPE)),
     "record": Reader("records.jsonl", _record, _texts(seeds.RECORD)),
     "predictions.tsv": Reader("predictions.tsv", PredictionFile.read, _texts(seeds.TSV)),
-    "predictions.jsonl": Reader("predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)),
+    "predictions.jsonl": Reader(
+        "predictions.jsonl", PredictionFile.read, _texts(seeds.PREDICTIONS)
+    ),
     "log": Reader("log.jsonl", lambda path: list(logged(path)), _texts(seeds.LOG)),
     "search log": Reader("steps.jsonl", read_search_log, lambda: (seeds.search_log().encode(),)),
     "training steps": Reader("training.jsonl", read_steps, _texts(seeds.TRAINING_STEPS)),
-    "answers": Reader("0.jsonl", lambda path: read_answers(path, seeds.EXAMPLES[:2]), _texts(seeds.ANSWERS)),
+    "answers": Reader(
+        "0.jsonl", lambda path: read_answers(path, seeds.EXAMPLES[:2]), _texts(seeds.ANSWERS)
+    ),
     "confidence": Reader("confidence.json", _calibrator, _texts(seeds.CALIBRATOR)),
     "gate": Reader("gate.json", _gate, _texts(*seeds.GATES)),
     "geobase": Reader("geobase", read_geobase, _texts(seeds.GEOBASE)),
-    "corpus": Reader("corpus.xml", _geoquery, _texts(seeds.CORPUS), seeds.beside("geobase", seeds.GEOBASE)),
+    "corpus": Reader(
+        "corpus.xml", _geoquery, _texts(seeds.CORPUS), seeds.beside("geobase", seeds.GEOBASE)
+    ),
     "gazetteer": Reader("names.tsv", _gazetteer, _texts(seeds.GAZETTEER, seeds.SCRIPTS)),
-    "slots": Reader("slots.toml", _slots, _texts(seeds.SLOTS), seeds.beside("cities.tsv", seeds.GAZETTEER)),
+    "slots": Reader(
+        "slots.toml", _slots, _texts(seeds.SLOTS), seeds.beside("cities.tsv", seeds.GAZETTEER)
+    ),
     "stored slots": Reader("slots.json", _stored_slots, _texts(seeds.STORED_SLOTS)),
-    "scan": Reader("tasks.txt", read_scan_file, _texts("IN: jump twice OUT: I_JUMP I_JUMP\nIN: run OUT: I_RUN\n")),
+    "scan": Reader(
+        "tasks.txt",
+        read_scan_file,
+        _texts("IN: jump twice OUT: I_JUMP I_JUMP\nIN: run OUT: I_RUN\n"),
+    ),
     "snips": Reader("train_PlayMusic.json", load_snips, _texts(seeds.SNIPS)),
     "funql": Reader("program.txt", _funql, _texts(*seeds.FUNQL)),
     "sql": Reader("query.sql", _sql, _texts(*seeds.SQL)),

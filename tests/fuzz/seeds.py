@@ -15,18 +15,23 @@ from pathlib import Path
 from nqg.data.example import Example
 from nqg.grammar.grammar import Grammar
 
-EXAMPLES = [Example("jump twice", "J J"), Example("run", "R"), Example("run twice", "R R"), Example("jump", "J")]
+EXAMPLES = [
+    Example("jump twice", "J J"),
+    Example("run", "R"),
+    Example("run twice", "R R"),
+    Example("jump", "J"),
+]
 TSV = "".join(f"{example.source}\t{example.target}\n" for example in EXAMPLES)
-SCRIPTS = "كم ولاية\tanswer ( count ( state ) )\n多少 个 州\tcount\n🏳️‍🌈 e\u0301 \u202eabc\u202c\tX\r\n"
+SCRIPTS = (
+    "كم ولاية\tanswer ( count ( state ) )\n多少 个 州\tcount\n🏳️‍🌈 e\u0301 \u202eabc\u202c\tX\r\n"
+)
 JSONL = '{"id": "1", "source": "jump", "target": "J"}\n{"source": "run \\u00e9", "target": "R R"}\n'
-PREDICTIONS = '{"source": "jump", "prediction": "J"}\n{"source": "run", "target": null, "probability": 0.5}\n'
+PREDICTIONS = (
+    '{"source": "jump", "prediction": "J"}\n{"source": "run", "target": null, "probability": 0.5}\n'
+)
 LOG = '{"source": "jump", "target": "J", "confidence": 0.9, "reason": ""}\n{"source": "é", "target": null}\n'
-GRAMMAR = (
-    '# settings: {"terminal_bits": 8.0}\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 \\NT_1 NT_2 ### NT_2 \\### NT_1\n'
-)
-TARGET_GRAMMAR = (
-    "# legal programs\n<query> ::= answer ( <set> )\n<set> ::= state | next ( <set> ) | id ( ' <...> ' , <.> )\n"
-)
+GRAMMAR = '# settings: {"terminal_bits": 8.0}\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 \\NT_1 NT_2 ### NT_2 \\### NT_1\n'
+TARGET_GRAMMAR = "# legal programs\n<query> ::= answer ( <set> )\n<set> ::= state | next ( <set> ) | id ( ' <...> ' , <.> )\n"
 SPLITS = (
     '{"made_by": {"method": "random", "seed": 7}, "train": [0, 2, 4], "dev": [3], "test": [1, 5]}',
     '{"train": [0, 1],\n "test": [2]}',
@@ -152,14 +157,29 @@ STORED_SLOTS = json.dumps(
     {
         "language": "de",
         "slots": [
-            {"name": "time", "kind": "time", "forms": ["{h12}:{m:02}{ am}", "{verbatim}"], "quote": '"'},
-            {"name": "flight", "kind": "regex", "forms": ["{lower}"], "expression": "[A-Z]{2}[0-9]+"},
+            {
+                "name": "time",
+                "kind": "time",
+                "forms": ["{h12}:{m:02}{ am}", "{verbatim}"],
+                "quote": '"',
+            },
+            {
+                "name": "flight",
+                "kind": "regex",
+                "forms": ["{lower}"],
+                "expression": "[A-Z]{2}[0-9]+",
+            },
             {"name": "song", "kind": "text", "forms": ["{verbatim}"], "length": 3},
         ],
     }
 )
 SNIPS = json.dumps(
-    {"PlayMusic": [{"data": [{"text": "play "}, {"text": "jude", "entity": "track"}]}, {"data": [{"text": "stop"}]}]}
+    {
+        "PlayMusic": [
+            {"data": [{"text": "play "}, {"text": "jude", "entity": "track"}]},
+            {"data": [{"text": "stop"}]},
+        ]
+    }
 )
 FUNQL = (
     "answer(largest_one(density_1(city(loc_2(stateid('ohio'))))))",
@@ -174,7 +194,12 @@ SQL = (
 SPIDER = json.dumps(
     [
         {"db_id": "pets_1", "question": "How old is the dog?", "query": "SELECT age FROM student"},
-        {"db_id": "pets_1", "question": "Which weigh 3.5?", "query": "SELECT * FROM pets WHERE name = 'a b'", "x": []},
+        {
+            "db_id": "pets_1",
+            "question": "Which weigh 3.5?",
+            "query": "SELECT * FROM pets WHERE name = 'a b'",
+            "x": [],
+        },
     ]
 )
 TABLES = json.dumps(
@@ -198,7 +223,10 @@ def search_log() -> str:
 
     induction = Induction(EXAMPLES, InductionSettings.named("scan"))
     beginning = StepRecord.of_beginning(induction)
-    steps = [StepRecord.of_step(number, step, 0.5) for number, step in enumerate(induction.steps(), start=1)]
+    steps = [
+        StepRecord.of_step(number, step, 0.5)
+        for number, step in enumerate(induction.steps(), start=1)
+    ]
     return "".join(record.line() for record in (beginning, *steps))
 
 
@@ -208,7 +236,9 @@ def sql_programs() -> bytes:
     from nqg.sql.programs import SqlPrograms
     from nqg.sql.schema import Schema, Table
 
-    schema = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight"))))
+    schema = Schema(
+        "pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight")))
+    )
     queries = ["SELECT T1.age FROM student AS T1;", 'SELECT weight FROM pets WHERE petid = "a"']
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sql.json"
@@ -221,7 +251,9 @@ def database() -> bytes:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("create table state (name text primary key, area double)")
         connection.execute("create table city (name text, state text references state (name))")
-        connection.executemany("insert into state values (?, ?)", [("ohio", 107.0), ("iowa", None), (b"\xff", 1)])
+        connection.executemany(
+            "insert into state values (?, ?)", [("ohio", 107.0), ("iowa", None), (b"\xff", 1)]
+        )
         connection.execute("insert into city values ('dayton', 'ohio')")
         return connection.serialize()
 

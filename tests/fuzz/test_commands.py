@@ -29,20 +29,43 @@ class Command:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "induce": Command("a.tsv", seeds.TSV, ("induce", "a.tsv", "-o", "out/grammar.txt", "--log", "out/steps.jsonl")),
+    "induce": Command(
+        "a.tsv", seeds.TSV, ("induce", "a.tsv", "-o", "out/grammar.txt", "--log", "out/steps.jsonl")
+    ),
     "split": Command("a.tsv", seeds.TSV, ("split", "random", "a.tsv", "-o", "out/parts")),
-    "template split": Command("a.jsonl", seeds.JSONL, ("split", "template", "a.jsonl", "-o", "out/parts")),
-    "audit": Command("split.json", seeds.SPLITS[0], ("check-split", "--data", "whole.tsv", "--split", "split.json")),
-    "inspect": Command("grammar.txt", seeds.GRAMMAR, ("show-grammar", "grammar.txt", "--data", "whole.tsv", "--json")),
+    "template split": Command(
+        "a.jsonl", seeds.JSONL, ("split", "template", "a.jsonl", "-o", "out/parts")
+    ),
+    "audit": Command(
+        "split.json",
+        seeds.SPLITS[0],
+        ("check-split", "--data", "whole.tsv", "--split", "split.json"),
+    ),
+    "inspect": Command(
+        "grammar.txt",
+        seeds.GRAMMAR,
+        ("show-grammar", "grammar.txt", "--data", "whole.tsv", "--json"),
+    ),
     "evaluate": Command(
         "said.tsv",
         seeds.TSV,
-        ("evaluate", "whole.tsv", "--score", "said.tsv", "--write-predictions", "out/predictions.jsonl"),
+        (
+            "evaluate",
+            "whole.tsv",
+            "--score",
+            "said.tsv",
+            "--write-predictions",
+            "out/predictions.jsonl",
+        ),
     ),
     "report": Command("results/a/b.json", seeds.RECORD, ("report", "results", "--json")),
-    "reproduce": Command("mine.toml", 'dataset = "nowhere"\nsplit = "x"\n', ("reproduce", "mine.toml")),
+    "reproduce": Command(
+        "mine.toml", 'dataset = "nowhere"\nsplit = "x"\n', ("reproduce", "mine.toml")
+    ),
     "train": Command(
-        "rules.grammar", "a ### ###\n", ("train", "whole.tsv", "-o", "out/m", "--grammar", "rules.grammar")
+        "rules.grammar",
+        "a ### ###\n",
+        ("train", "whole.tsv", "-o", "out/m", "--grammar", "rules.grammar"),
     ),
 }
 
@@ -57,7 +80,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_with_damaged_input_is_done_or_fails_with_our_error_and_writes_nothing(name: str, here: Path) -> None:
+def test_a_command_with_damaged_input_is_done_or_fails_with_our_error_and_writes_nothing(
+    name: str, here: Path
+) -> None:
     command = COMMANDS[name]
     seed = command.seed.encode()
 

@@ -24,8 +24,12 @@ NO_NAMES = {"NUL": "geo\0.sqlite", "too long": "x" * 300}
 
 
 @pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
-@pytest.mark.parametrize("read", [read_gazetteer, read_database, lambda path: column_values(path, "city.name")])
-def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str, read: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(
+    "read", [read_gazetteer, read_database, lambda path: column_values(path, "city.name")]
+)
+def test_a_name_that_no_file_can_have_is_refused(
+    tmp_path: Path, name: str, read: Callable[[Path], object]
+) -> None:
     with pytest.raises(NqgError, match=r"no such file|cannot be read"):
         read(tmp_path / name)
 
@@ -42,7 +46,9 @@ LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n i
     ],
     ids=["a billion laughs", "a file", "an address"],
 )
-def test_entities_of_a_corpus_are_neither_expanded_nor_opened(tmp_path: Path, declarations: str, entity: str) -> None:
+def test_entities_of_a_corpus_are_neither_expanded_nor_opened(
+    tmp_path: Path, declarations: str, entity: str
+) -> None:
     path = tmp_path / "corpus.xml"
     path.write_text(
         f"<!DOCTYPE examples [{declarations}]>\n"
@@ -52,17 +58,23 @@ def test_entities_of_a_corpus_are_neither_expanded_nor_opened(tmp_path: Path, de
         read_corpus(path)
 
 
-def test_a_line_that_unpacks_to_gigabytes_is_refused_as_soon_as_it_is_too_long(tmp_path: Path) -> None:
+def test_a_line_that_unpacks_to_gigabytes_is_refused_as_soon_as_it_is_too_long(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "bomb.tsv.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         for _ in range(LONGEST_LINE // (1 << 20) + 2):
             file.write(b"a" * (1 << 20))
     assert path.stat().st_size < LONGEST_LINE // 100
-    with pytest.raises(FormatError, match=r"bomb\.tsv\.gz:1: the line has more than 67,108,864 bytes"):
+    with pytest.raises(
+        FormatError, match=r"bomb\.tsv\.gz:1: the line has more than 67,108,864 bytes"
+    ):
         read_examples(path)
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 2, link: str = "") -> tarfile.TarInfo:
+def member(
+    name: str, kind: bytes = tarfile.REGTYPE, size: int = 2, link: str = ""
+) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.size, info.linkname = kind, size, link
     return info
@@ -106,15 +118,21 @@ def test_a_member_of_an_archive_that_is_too_large_is_refused_unread(
 ) -> None:
     monkeypatch.setattr("nqg.paper.download.LARGEST_MEMBER", 1)
     monkeypatch.setattr(tarfile.TarFile, "extractfile", lambda *_: pytest.fail("it was opened"))
-    with pytest.raises(FormatError, match=r"evil\.tar\.gz: split\.json claims 2 bytes, more than 1"):
+    with pytest.raises(
+        FormatError, match=r"evil\.tar\.gz: split\.json claims 2 bytes, more than 1"
+    ):
         Cache(tmp_path).path_of(archive(tmp_path / "evil.tar.gz", member("split.json")))
     assert not (tmp_path / "split.json").exists()
 
 
 def test_a_member_that_claims_more_than_there_is_is_refused(tmp_path: Path) -> None:
     file = archive(tmp_path / "evil.tar.gz", member("split.json"))
-    (tmp_path / "evil.tar.gz").write_bytes(gzip.compress(member("split.json", size=1 << 32).tobuf() + b"{}"))
-    with pytest.raises(FormatError, match=r"evil\.tar\.gz: damaged archive \(unexpected end of data\)"):
+    (tmp_path / "evil.tar.gz").write_bytes(
+        gzip.compress(member("split.json", size=1 << 32).tobuf() + b"{}")
+    )
+    with pytest.raises(
+        FormatError, match=r"evil\.tar\.gz: damaged archive \(unexpected end of data\)"
+    ):
         Cache(tmp_path).path_of(file)
 
 

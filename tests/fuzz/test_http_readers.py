@@ -19,7 +19,13 @@ def test_a_refusal_of_the_documented_shape_is_one_of_ours() -> None:
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [(413, b"too much"), (422, b'{"error": "no", "detail": []}'), (400, b'{"detail": "no"}'), (200, b"{}"), (200, b"")],
+    [
+        (413, b"too much"),
+        (422, b'{"error": "no", "detail": []}'),
+        (400, b'{"detail": "no"}'),
+        (200, b"{}"),
+        (200, b""),
+    ],
 )
 def test_an_answer_of_another_shape_fails(status: int, body: bytes) -> None:
     with pytest.raises(ValidationError):

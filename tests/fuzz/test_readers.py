@@ -67,7 +67,9 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_files_that_are_damaged_here_are_read_while_they_are_whole(name: str, folder: Path) -> None:
+def test_the_files_that_are_damaged_here_are_read_while_they_are_whole(
+    name: str, folder: Path
+) -> None:
     for seed in ALL[name].seeds():
         ALL[name](seed, folder)
 
@@ -84,7 +86,11 @@ def test_what_was_refused_before_is_read_or_refused(name: str, folder: Path) -> 
 def test_a_reader_gives_a_value_or_our_own_error_whatever_it_reads(name: str, folder: Path) -> None:
     reader, before = ALL[name], files_in(folder)
 
-    @settings(max_examples=30 if name.startswith(SLOW) else 200, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=30 if name.startswith(SLOW) else 200,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(bad_files(name, reader))
     def check(case: bytes) -> None:
         with time_limit(), warnings.catch_warnings():

@@ -23,7 +23,9 @@ def numbered(derivation: Derivation) -> tuple[list[int], list[int]]:
             [
                 at
                 for each in side
-                for at in (parts[each.index - 1][which] if isinstance(each, NonTerminal) else [number])
+                for at in (
+                    parts[each.index - 1][which] if isinstance(each, NonTerminal) else [number]
+                )
             ]
             for which, side in enumerate((rule.source, rule.target))
         )
@@ -43,7 +45,9 @@ def test_every_word_and_token_is_traced_to_its_hyperedge(derivation: Derivation)
 
 
 @given(derivations())
-def test_a_subtree_is_a_run_of_numbers_that_reads_the_hyperedges_span(derivation: Derivation) -> None:
+def test_a_subtree_is_a_run_of_numbers_that_reads_the_hyperedges_span(
+    derivation: Derivation,
+) -> None:
     found = alignment(derivation)
     for number, hyperedge in enumerate(derivation.hyperedges):
         inside = range(number, found.lasts[number] + 1)
@@ -55,7 +59,11 @@ def test_a_subtree_is_a_run_of_numbers_that_reads_the_hyperedges_span(derivation
 def test_a_parent_stands_one_above_its_highest_child(derivation: Derivation) -> None:
     found, depths = alignment(derivation), list(derivation.depths())
     for number, last in enumerate(found.lasts):
-        below = [found.heights[at] for at in range(number + 1, last + 1) if depths[at] == depths[number] + 1]
+        below = [
+            found.heights[at]
+            for at in range(number + 1, last + 1)
+            if depths[at] == depths[number] + 1
+        ]
         assert found.heights[number] == max(below, default=-1) + 1
 
 

@@ -43,16 +43,25 @@ def known_derivations(grammar: Grammar, source: Tokens) -> list[Derivation]:
     return all_derivations(grammar, source)
 
 
-def score(graph: Hypergraph, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def score(
+    graph: Hypergraph, rng: np.random.Generator
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return rng.normal(size=graph.hyperedges)
 
 
 def derivation_score(
-    derivation: Derivation, grammar: Grammar, graph: Hypergraph, scores: np.ndarray[tuple[int], np.dtype[np.float64]]
+    derivation: Derivation,
+    grammar: Grammar,
+    graph: Hypergraph,
+    scores: np.ndarray[tuple[int], np.dtype[np.float64]],
 ) -> float:
     """The sum over hyperedges, each looked up by its rule, span and children's spans."""
     table = {
-        (grammar[int(graph.rules[a])], graph.span(node), tuple(graph.span(c) for c in graph.children_of(a))): scores[a]
+        (
+            grammar[int(graph.rules[a])],
+            graph.span(node),
+            tuple(graph.span(c) for c in graph.children_of(a)),
+        ): scores[a]
         for node in graph.node_ids()
         for a in graph.hyperedges_of(node)
     }
@@ -84,7 +93,9 @@ def test_the_example_of_the_papers_appendix_has_one_derivation_with_its_tree_and
 
 
 @given(grammars(), sentences)
-def test_the_full_forest_holds_exactly_the_derivations_that_enumeration_finds(grammar: Grammar, source: Tokens) -> None:
+def test_the_full_forest_holds_exactly_the_derivations_that_enumeration_finds(
+    grammar: Grammar, source: Tokens
+) -> None:
     expected = known_derivations(grammar, source)
     assert Counter(forest_derivations(grammar, charts(grammar, [source]))) == Counter(expected)
 
@@ -101,8 +112,12 @@ def test_the_goal_forest_holds_exactly_the_derivations_that_yield_the_target(
 ) -> None:
     derivations = known_derivations(grammar, source)
     random_targets = st.lists(st.sampled_from(("x", "y", "z")), min_size=1, max_size=6).map(tuple)
-    reachable = sorted({derivation.target for derivation in derivations if derivation.target_length < 30})
-    target = data.draw(st.one_of(st.sampled_from(reachable), random_targets) if reachable else random_targets)
+    reachable = sorted(
+        {derivation.target for derivation in derivations if derivation.target_length < 30}
+    )
+    target = data.draw(
+        st.one_of(st.sampled_from(reachable), random_targets) if reachable else random_targets
+    )
     goal = goal_charts(grammar, charts(grammar, [source]), [target])
     expected = Counter(derivation for derivation in derivations if derivation.target == target)
     assert Counter(forest_derivations(grammar, goal)) == expected
@@ -124,12 +139,16 @@ def test_the_best_and_the_k_best_derivations_equal_sorting_all(
     derivations = known_derivations(grammar, source)
     graph = charts(grammar, [source])
     scores = score(graph, np.random.default_rng(seed))
-    expected = sorted((derivation_score(each, grammar, graph, scores) for each in derivations), reverse=True)[:k]
+    expected = sorted(
+        (derivation_score(each, grammar, graph, scores) for each in derivations), reverse=True
+    )[:k]
     found = k_best_derivations(grammar, graph, scores, k)[0]
     assert [each.score for each in found] == pytest.approx(expected)
     assert len({each.derivation for each in found}) == len(found)
     for each in found:
-        assert derivation_score(each.derivation, grammar, graph, scores) == pytest.approx(each.score)
+        assert derivation_score(each.derivation, grammar, graph, scores) == pytest.approx(
+            each.score
+        )
     best = best_derivations(grammar, graph, scores)[0]
     assert (best is None) == (not derivations)
     if best is not None:
@@ -148,12 +167,16 @@ def test_a_batch_is_its_sentences_one_by_one(grammar: Grammar, sources: list[Tok
 
 
 @given(grammars(), sentences)
-def test_nodes_come_in_topological_order_and_all_lead_up_to_the_root(grammar: Grammar, source: Tokens) -> None:
+def test_nodes_come_in_topological_order_and_all_lead_up_to_the_root(
+    grammar: Grammar, source: Tokens
+) -> None:
     graph = charts(grammar, [source])
     check_graph(graph)
     owners = graph.owners()
     assert all(
-        child == NO_CHILD or child < owner for owner, row in zip(owners, graph.children, strict=True) for child in row
+        child == NO_CHILD or child < owner
+        for owner, row in zip(owners, graph.children, strict=True)
+        for child in row
     )
     assert set(range(graph.nodes - 1)) <= {int(child) for child in graph.children.ravel()}
 
@@ -188,7 +211,9 @@ def test_a_word_that_spells_a_non_terminal_is_a_word() -> None:
     say NT_1 ### \NT_1 NT_1
     """)
     graph = charts(grammar, [("say", "NT_1"), ("say", "hello")])
-    assert [each.target for each in forest_derivations(grammar, graph.select([0]))] == [("NT_1", "x")]
+    assert [each.target for each in forest_derivations(grammar, graph.select([0]))] == [
+        ("NT_1", "x")
+    ]
     assert derivation_counts(graph) == [1, 0]
 
 
@@ -213,7 +238,9 @@ def test_two_hundred_words_under_a_highly_ambiguous_grammar() -> None:
 
 
 def test_a_limit_stops_a_chart_that_grows_too_large_with_a_clear_error() -> None:
-    with pytest.raises(LimitExceeded, match=r"'a a a a a a a a …' \(200 tokens\) needs more than 100,000 entries"):
+    with pytest.raises(
+        LimitExceeded, match=r"'a a a a a a a a …' \(200 tokens\) needs more than 100,000 entries"
+    ):
         charts(CATALAN, [("a",), ("a",) * 200], limit=100_000)
     assert derivation_counts(charts(CATALAN, [("a",) * 20], limit=100_000)) == [catalan(19)]
 
@@ -229,7 +256,9 @@ def test_a_derivation_deeper_than_pythons_stack_is_no_problem() -> None:
     assert all(deep == shallow + 1 for shallow, deep in pairwise(best.derivation.depths()))
 
 
-def test_repeated_non_terminals_that_double_a_target_at_every_level_do_not_fill_the_memory() -> None:
+def test_repeated_non_terminals_that_double_a_target_at_every_level_do_not_fill_the_memory() -> (
+    None
+):
     grammar = Grammar.parse("jump ### x\nNT_1 twice ### NT_1 NT_1")
     graph = charts(grammar, [("jump", *("twice",) * 60)])
     best = best_derivations(grammar, graph, np.zeros(graph.hyperedges))[0]

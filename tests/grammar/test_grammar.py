@@ -26,7 +26,10 @@ def test_a_grammar_survives_a_round_trip_through_its_text(grammar: Grammar) -> N
 
 
 def test_comments_and_blank_lines_are_skipped_and_the_order_of_rules_is_kept() -> None:
-    assert [str(rule) for rule in Grammar.parse(SCAN)] == ["jump ### I_JUMP", "NT_1 twice ### NT_1 NT_1"]
+    assert [str(rule) for rule in Grammar.parse(SCAN)] == [
+        "jump ### I_JUMP",
+        "NT_1 twice ### NT_1 NT_1",
+    ]
 
 
 @pytest.mark.parametrize("name", ["grammar.txt", "grammar.txt.gz"])
@@ -44,7 +47,10 @@ def test_an_empty_grammar_survives_a_round_trip(tmp_path: Path) -> None:
 
 def test_files_with_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     (tmp_path / "grammar.txt").write_bytes(b"\xef\xbb\xbfjump ### I_JUMP\r\nwalk ### I_WALK\r\n")
-    assert [str(rule) for rule in Grammar.read(tmp_path / "grammar.txt")] == ["jump ### I_JUMP", "walk ### I_WALK"]
+    assert [str(rule) for rule in Grammar.read(tmp_path / "grammar.txt")] == [
+        "jump ### I_JUMP",
+        "walk ### I_WALK",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,14 +58,19 @@ def test_files_with_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: P
     [
         (b"jump I_JUMP", "expected 'source ### target', found '###' 0 times"),
         (b"### I_JUMP", "the source of the rule is empty"),
-        (b"NT_1 NT_2 NT_3 ### NT_1 NT_2 NT_3", "has 3 non-terminals, more than max_non_terminals=2"),
+        (
+            b"NT_1 NT_2 NT_3 ### NT_1 NT_2 NT_3",
+            "has 3 non-terminals, more than max_non_terminals=2",
+        ),
         (b"walk ### I_WALK", "rule 'walk ### I_WALK' was already on line 2"),
         (b"j\xff ### I_JUMP", "byte 2 is 0xff, which is not valid UTF-8"),
         (b"j\0 ### I_JUMP", "NUL"),
     ],
     ids=["no separator", "no source", "too many non-terminals", "repeated", "not UTF-8", "NUL"],
 )
-def test_a_malformed_line_is_refused_with_file_line_and_reason(tmp_path: Path, line: bytes, reason: str) -> None:
+def test_a_malformed_line_is_refused_with_file_line_and_reason(
+    tmp_path: Path, line: bytes, reason: str
+) -> None:
     path = tmp_path / "grammar.txt"
     path.write_bytes(b"# rules\nwalk ### I_WALK\n\n" + line + b"\nrun ### I_RUN\n")
     with pytest.raises(FormatError) as caught:
@@ -92,8 +103,13 @@ def test_rules_put_together_in_code_are_sorted_by_text_and_said_twice_only_if_as
         Grammar((walk, jump, walk))
 
 
-def test_the_grammars_that_the_published_implementation_induced_can_be_read(reference_grammars: Path) -> None:
-    sizes = {path.name: len(Grammar.read(path)) for path in sorted(reference_grammars.glob("*.rules.txt"))}
+def test_the_grammars_that_the_published_implementation_induced_can_be_read(
+    reference_grammars: Path,
+) -> None:
+    sizes = {
+        path.name: len(Grammar.read(path))
+        for path in sorted(reference_grammars.glob("*.rules.txt"))
+    }
     assert sizes == {
         path.name: len([line for line in path.read_text().splitlines() if line])
         for path in reference_grammars.glob("*.rules.txt")

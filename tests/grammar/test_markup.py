@@ -61,7 +61,9 @@ def test_markup_is_not_escaped_twice() -> None:
     assert escaped(Markup("<i></i>")) == "<i></i>"
 
 
-@pytest.mark.parametrize(("value", "shown"), [(3, "3"), (0.1 + 0.2, "0.3"), (1234567.0, "1.23457e+06"), ("x", "x")])
+@pytest.mark.parametrize(
+    ("value", "shown"), [(3, "3"), (0.1 + 0.2, "0.3"), (1234567.0, "1.23457e+06"), ("x", "x")]
+)
 def test_numbers_are_written_briefly(value: str | float, shown: str) -> None:
     assert element("a", x=value) == f'<a x="{shown}"></a>'
 

@@ -73,7 +73,9 @@ def test_a_box_shows_both_sides_of_its_rule() -> None:
 
 
 def test_the_value_of_a_slot_is_marked_and_named_once_in_the_program_and_in_its_box() -> None:
-    value = SlotInstance(("half", "past", "six"), ("at", "=", "6:30"), Rule(("@time",), ("at", "=", "@time")))
+    value = SlotInstance(
+        ("half", "past", "six"), ("at", "=", "6:30"), Rule(("@time",), ("at", "=", "@time"))
+    )
     wake = Rule.parse("wake me NT_1 ### wake ( NT_1 )")
     derivation = Derivation((Hyperedge(wake, Span(0, 5)), Hyperedge(value, Span(2, 5))))
     picture = derivation_picture(derivation, program="wake(at=6:30)")
@@ -90,7 +92,9 @@ def test_pieces_put_together_are_the_program(tokens: list[str], data: st.DataObj
     program = "".join(data.draw(st.sampled_from(["", " ", "\n  "])) + token for token in tokens)
     pieces = program_pieces(program, tuple(tokens))
     assert "".join(gap + token for gap, token, _ in pieces) == program
-    assert [(token, number) for _, token, number in pieces] == [(each, at) for at, each in enumerate(tokens)]
+    assert [(token, number) for _, token, number in pieces] == [
+        (each, at) for at, each in enumerate(tokens)
+    ]
 
 
 def test_a_program_that_is_not_made_of_its_tokens_is_shown_as_tokens() -> None:
@@ -124,7 +128,12 @@ def test_words_keep_their_order_and_do_not_touch(derivation: Derivation) -> None
 
 def test_the_outline_nests_as_the_derivation_does() -> None:
     tree = ElementTree.fromstring(derivation_outline(TWICE))
-    assert [each.text for each in tree.iter("q")] == ["jump twice and walk", "jump twice", "jump", "walk"]
+    assert [each.text for each in tree.iter("q")] == [
+        "jump twice and walk",
+        "jump twice",
+        "jump",
+        "walk",
+    ]
     [root] = tree.findall("li")
     assert len(root.findall("ul")) == 1
     assert len(tree.findall("li/ul/li")) == 2
@@ -141,7 +150,11 @@ def test_hostile_tokens_stay_text() -> None:
     hostile = "<script>alert(1)</script>"
     rule = Rule((hostile,), ("</text><img/src=x/onerror=alert(1)>",))
     derivation = Derivation((Hyperedge(rule, Span(0, 1)),))
-    for picture in (derivation_picture(derivation), derivation_outline(derivation), grammar_picture(Grammar((rule,)))):
+    for picture in (
+        derivation_picture(derivation),
+        derivation_outline(derivation),
+        grammar_picture(Grammar((rule,))),
+    ):
         assert "<script" not in picture
         assert "<img" not in picture
         ElementTree.fromstring(picture)
@@ -163,7 +176,9 @@ def test_a_tree_that_is_too_large_is_not_drawn() -> None:
 
 
 def test_a_grammar_lists_its_rules_by_how_many_parts_they_have() -> None:
-    grammar = Grammar.parse("jump ### I_JUMP\nNT_1 and NT_2 ### NT_1 NT_2\nNT_1 twice ### NT_1 NT_1")
+    grammar = Grammar.parse(
+        "jump ### I_JUMP\nNT_1 and NT_2 ### NT_1 NT_2\nNT_1 twice ### NT_1 NT_1"
+    )
     tree = ElementTree.fromstring(grammar_picture(grammar))
     assert [each.text for each in tree.iter("th")] == ["2 parts", "one part", "words"]
     assert ["".join(each.itertext()) for each in tree.iter("td")] == [

@@ -11,7 +11,9 @@ from strategies import rules, tokens
 
 
 def test_a_rule_is_read_from_the_format_of_published_files() -> None:
-    rule = Rule.parse("how many NT_1 pass through NT_2 ### answer ( count ( intersection ( NT_1 , loc_1 ( NT_2 ) ) ) )")
+    rule = Rule.parse(
+        "how many NT_1 pass through NT_2 ### answer ( count ( intersection ( NT_1 , loc_1 ( NT_2 ) ) ) )"
+    )
     assert rule.arity == 2
     assert rule.source[2] == NonTerminal(1)
     assert rule.target[:2] == ("answer", "(")
@@ -60,14 +62,19 @@ def test_symbols_are_spelled_so_that_only_what_would_be_misread_is_escaped(
         ("### x", "the source of the rule is empty"),
         ("a ###", "the target of the rule is empty"),
         ("NT_1 ### x NT_1", "lone non-terminal"),
-        ("NT_2 a NT_1 ### NT_1 NT_2", "the source has NT_2, NT_1; expected NT_1, NT_2, … once each and in order"),
+        (
+            "NT_2 a NT_1 ### NT_1 NT_2",
+            "the source has NT_2, NT_1; expected NT_1, NT_2, … once each and in order",
+        ),
         ("a NT_2 ### NT_2", "the source has NT_2; expected NT_1"),
         ("NT_1 a NT_1 ### NT_1", "the source has NT_1, NT_1; expected"),
         ("a NT_1 ### x", "the source has NT_1 but the target no non-terminal; expected the same"),
         ("a ### NT_1", "the source has no non-terminal but the target NT_1"),
     ],
 )
-def test_a_malformed_rule_is_refused_with_what_was_found_and_expected(text: str, reason: str) -> None:
+def test_a_malformed_rule_is_refused_with_what_was_found_and_expected(
+    text: str, reason: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         Rule.parse(text)
     assert reason in str(caught.value)

@@ -25,7 +25,9 @@ def mask(*examples: int) -> Mask:
 class Sorted:
     """The obvious twin: every candidate's savings are added up anew whenever somebody asks."""
 
-    def __init__(self, grammar: set[LabelRule], settings: InductionSettings, data_weight: float) -> None:
+    def __init__(
+        self, grammar: set[LabelRule], settings: InductionSettings, data_weight: float
+    ) -> None:
         self.grammar, self.least, self.data_weight = grammar, settings.minimum_gain, data_weight
         self.replaces: dict[LabelRule, dict[LabelRule, float]] = {}
         self.data: dict[LabelRule, tuple[float, Mask]] = {}
@@ -37,20 +39,26 @@ class Sorted:
             self.data.pop(rule, None)
 
     def withdraw(self, replaced: LabelRule) -> None:
-        for rule in [rule for rule, found in self.replaces.items() if found.pop(replaced, None) is not None]:
+        for rule in [
+            rule for rule, found in self.replaces.items() if found.pop(replaced, None) is not None
+        ]:
             self.data.pop(rule, None)
             if not self.replaces[rule]:
                 del self.replaces[rule]
 
     def invalidate(self, examples: Mask) -> None:
-        self.data = {rule: found for rule, found in self.data.items() if not np.any(found[1] & examples)}
+        self.data = {
+            rule: found for rule, found in self.data.items() if not np.any(found[1] & examples)
+        }
 
     def saving(self, rule: LabelRule) -> float:
         data_bits = self.data[rule][0] if rule in self.data else 0.0
         return sum(self.replaces[rule].values()) - 16.0 + self.data_weight * min(0.0, data_bits)
 
     def first(self) -> LabelRule | None:
-        ranked = sorted((-self.saving(rule), rule) for rule in self.replaces if rule not in self.grammar)
+        ranked = sorted(
+            (-self.saving(rule), rule) for rule in self.replaces if rule not in self.grammar
+        )
         return ranked[0][1] if ranked and -ranked[0][0] > self.least else None
 
 
@@ -66,9 +74,15 @@ changes = st.one_of(
 )
 
 
-@given(st.lists(changes, min_size=8, max_size=25), st.sampled_from([0.0, 5.0]), st.sampled_from([0.0, 0.25, 1.0]))
+@given(
+    st.lists(changes, min_size=8, max_size=25),
+    st.sampled_from([0.0, 5.0]),
+    st.sampled_from([0.0, 0.25, 1.0]),
+)
 @hypothesis_settings(max_examples=150)
-def test_the_first_candidate_is_the_best_of_all(changes: list[tuple[object, ...]], least: float, weight: float) -> None:
+def test_the_first_candidate_is_the_best_of_all(
+    changes: list[tuple[object, ...]], least: float, weight: float
+) -> None:
     grammar: set[LabelRule] = set()
     settings = InductionSettings(minimum_gain=least)
     agenda, twin = Agenda(grammar, settings, weight), Sorted(grammar, settings, weight)
@@ -89,7 +103,9 @@ def make(change: tuple[object, ...], grammar: set[LabelRule], agenda: Agenda, tw
         case ("settle", float(data_bits), np.ndarray() as examples):
             if (candidate := agenda.first()) is not None:
                 numbers = np.flatnonzero(examples)
-                candidate.outcome = DataTerm(numbers, np.ones_like(numbers, dtype=np.bool_), np.zeros(len(numbers)))
+                candidate.outcome = DataTerm(
+                    numbers, np.ones_like(numbers, dtype=np.bool_), np.zeros(len(numbers))
+                )
                 agenda.record_data_term(candidate, data_bits)
                 twin.data[candidate.rule] = data_bits, examples
         case ("disturb", np.ndarray() as examples):
@@ -152,7 +168,9 @@ def test_companions_are_added_with_the_candidate_each_once_and_in_order() -> Non
 
 
 def test_the_foremost_candidates_include_the_first() -> None:
-    agenda = agenda_of(*((rule, RULES[0], Replacement(17.0 + 3 * rule.source[0])) for rule in RULES[1:]))
+    agenda = agenda_of(
+        *((rule, RULES[0], Replacement(17.0 + 3 * rule.source[0])) for rule in RULES[1:])
+    )
     assert [candidate.rule for candidate in agenda.top(2)] == [RULES[5], RULES[4]]
     assert len(agenda.top(50)) == 5
 

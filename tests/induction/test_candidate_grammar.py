@@ -22,7 +22,9 @@ def label(text: str) -> LabelRule:
 
 def found_superfluous(rules: list[Rule]) -> set[Rule]:
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
-    return {VOCABULARY.rule(rule) for rule in derivable_rules(labels, CandidateGrammar(labels).arrays)}
+    return {
+        VOCABULARY.rule(rule) for rule in derivable_rules(labels, CandidateGrammar(labels).arrays)
+    }
 
 
 @given(related_rules())
@@ -44,7 +46,12 @@ def test_no_rules_are_superfluous_among_none() -> None:
     assert derivable_rules([], CandidateGrammar([label("a ### x")]).arrays) == []
 
 
-A, B, BOTH, PAIR = label("a ### x"), label("b ### y"), label("a b ### x y"), label("NT_1 NT_2 ### NT_1 NT_2")
+A, B, BOTH, PAIR = (
+    label("a ### x"),
+    label("b ### y"),
+    label("a b ### x y"),
+    label("NT_1 NT_2 ### NT_1 NT_2"),
+)
 
 
 def derives(grammar: CandidateGrammar, rule: LabelRule) -> bool:
@@ -75,12 +82,16 @@ def test_asking_how_it_would_be_changes_nothing() -> None:
 
 
 @given(related_rules(), st.data())
-def test_a_bench_with_rules_out_of_force_is_as_good_as_one_without_them(rules: list[Rule], data: st.DataObject) -> None:
+def test_a_bench_with_rules_out_of_force_is_as_good_as_one_without_them(
+    rules: list[Rule], data: st.DataObject
+) -> None:
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
     off = data.draw(st.lists(st.sampled_from(labels), unique=True))
     on = [rule for rule in labels if rule not in off]
     grammar = CandidateGrammar(labels)
-    assert derivable_rules(on, grammar.switched([], off)) == derivable_rules(on, CandidateGrammar(on).arrays)
+    assert derivable_rules(on, grammar.switched([], off)) == derivable_rules(
+        on, CandidateGrammar(on).arrays
+    )
     assert derivable_rules(on, CandidateGrammar(on, tried=off).arrays) == derivable_rules(
         on, CandidateGrammar(on).arrays
     )

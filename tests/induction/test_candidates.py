@@ -28,17 +28,25 @@ def split_settings(
     repeated: bool, most: int, brackets: Brackets, vocabulary: TerminalVocabulary = VOCABULARY
 ) -> SplitSettings:
     numbers = vocabulary.numbers
-    return SplitSettings(repeated, most, tuple((numbers[left], numbers[right]) for left, right in brackets))
+    return SplitSettings(
+        repeated, most, tuple((numbers[left], numbers[right]) for left, right in brackets)
+    )
 
 
 def found_candidates(
-    rules: list[Rule], *, repeated_targets: bool = False, max_non_terminals: int = 2, brackets: Brackets = ()
+    rules: list[Rule],
+    *,
+    repeated_targets: bool = False,
+    max_non_terminals: int = 2,
+    brackets: Brackets = (),
 ) -> list[set[Rule]]:
     vocabulary = TerminalVocabulary.of((), [*rules, Rule(("(",), (")",))])
     labels = label_rules(rules, vocabulary)
     arrays = grammar_arrays([rule.source for rule in labels], [rule.target for rule in labels])
     allowed = split_settings(repeated_targets, max_non_terminals, brackets, vocabulary)
-    return [{vocabulary.rule(rule) for rule in found} for found in candidates(labels, arrays, allowed)]
+    return [
+        {vocabulary.rule(rule) for rule in found} for found in candidates(labels, arrays, allowed)
+    ]
 
 
 def parsed(*texts: str) -> list[Rule]:
@@ -50,7 +58,9 @@ def parsed(*texts: str) -> list[Rule]:
 def test_the_candidates_of_every_rule_are_those_of_the_definition(
     rules: list[Rule], repeated: bool, most: int, brackets: Brackets
 ) -> None:
-    found = found_candidates(rules, repeated_targets=repeated, max_non_terminals=most, brackets=brackets)
+    found = found_candidates(
+        rules, repeated_targets=repeated, max_non_terminals=most, brackets=brackets
+    )
     for rule, ours in zip(rules, found, strict=True):
         others = [other for other in rules if other != rule]
         expected = candidates_by_definition(
@@ -60,11 +70,15 @@ def test_the_candidates_of_every_rule_are_those_of_the_definition(
 
 
 @given(related_rules(), st.booleans())
-def test_every_candidate_derives_its_rule_together_with_the_others(rules: list[Rule], repeated: bool) -> None:
+def test_every_candidate_derives_its_rule_together_with_the_others(
+    rules: list[Rule], repeated: bool
+) -> None:
     for rule, found in zip(rules, found_candidates(rules, repeated_targets=repeated), strict=True):
         for candidate in found:
             others = [other for other in rules if other != rule]
-            assert rule.target in derived_targets([*others, candidate], len(rule.target))(rule.source)
+            assert rule.target in derived_targets([*others, candidate], len(rule.target))(
+                rule.source
+            )
 
 
 def splits(rule: Rule, settings: SplitSettings) -> list[tuple[Rule, Rule]]:
@@ -75,7 +89,10 @@ def splits(rule: Rule, settings: SplitSettings) -> list[tuple[Rule, Rule]]:
             outer, inner = pair.outer(), pair.inner()
             assert outer is not None
             assert inner is not None
-            at = found.spans.index((pair.start, pair.end)), found.substrings.index((pair.position, pair.length))
+            at = (
+                found.spans.index((pair.start, pair.end)),
+                found.substrings.index((pair.position, pair.length)),
+            )
             assert found.bits()[(kind, *at)] == rule_bits((outer, inner)[kind])
             pairs.append((VOCABULARY.rule(outer), VOCABULARY.rule(inner)))
     return pairs
@@ -90,10 +107,14 @@ def rule_bits(rule: LabelRule) -> float:
 
 
 @given(related_rules(), st.booleans(), st.integers(1, 3), st.sampled_from([(), BRACKETS]))
-def test_splits_are_those_of_the_definition(rules: list[Rule], repeated: bool, most: int, brackets: Brackets) -> None:
+def test_splits_are_those_of_the_definition(
+    rules: list[Rule], repeated: bool, most: int, brackets: Brackets
+) -> None:
     for rule in rules:
         found = splits(rule, split_settings(repeated, most, brackets))
-        expected = splits_by_definition(rule, repeated_targets=repeated, max_non_terminals=most, brackets=brackets)
+        expected = splits_by_definition(
+            rule, repeated_targets=repeated, max_non_terminals=most, brackets=brackets
+        )
         assert set(found) == expected
 
 
@@ -104,11 +125,22 @@ def test_the_two_parts_of_a_split_make_the_rule_again(rules: list[Rule], repeate
             assert rule in [composed(outer, index, inner) for index in range(1, outer.arity + 1)]
 
 
-@given(related_rules(), st.booleans(), st.integers(1, 3), st.lists(st.none() | st.integers(0, 9), max_size=20))
-def test_splits_are_handed_out_in_time(rules: list[Rule], repeated: bool, most: int, changes: list[int | None]) -> None:
+@given(
+    related_rules(),
+    st.booleans(),
+    st.integers(1, 3),
+    st.lists(st.none() | st.integers(0, 9), max_size=20),
+)
+def test_splits_are_handed_out_in_time(
+    rules: list[Rule], repeated: bool, most: int, changes: list[int | None]
+) -> None:
     """What was handed out has all splits with a part that saves as much as the level, whatever came and went."""
     settings, labels = split_settings(repeated, most, ()), label_rules(rules)
-    pool, in_force, released = SplitPool(settings, side_bits, 0.0), set[LabelRule](), set[tuple[LabelRule, ...]]()
+    pool, in_force, released = (
+        SplitPool(settings, side_bits, 0.0),
+        set[LabelRule](),
+        set[tuple[LabelRule, ...]](),
+    )
     for change in (*range(len(rules)), *changes, None, None, None):
         if change is None:
             pool.lower_threshold()
@@ -124,7 +156,10 @@ def test_splits_are_handed_out_in_time(rules: list[Rule], repeated: bool, most: 
             (*parts, rule)
             for rule in in_force
             for pair in splits_by_definition(
-                VOCABULARY.rule(rule), repeated_targets=repeated, max_non_terminals=most, brackets=()
+                VOCABULARY.rule(rule),
+                repeated_targets=repeated,
+                max_non_terminals=most,
+                brackets=(),
             )
             for parts in (label_rules([*pair]), label_rules([*pair[::-1]]))
         }
@@ -155,7 +190,9 @@ def test_no_rules_have_no_candidates() -> None:
 
 def test_the_example_of_the_paper() -> None:
     largest, state = parsed("largest state ### largest ( state )", "state ### state")
-    assert found_candidates([largest, state], brackets=BRACKETS)[0] == {Rule.parse("largest NT_1 ### largest ( NT_1 )")}
+    assert found_candidates([largest, state], brackets=BRACKETS)[0] == {
+        Rule.parse("largest NT_1 ### largest ( NT_1 )")
+    }
 
 
 def test_a_pair_that_a_rule_lacks_to_be_derivable_is_a_candidate() -> None:
@@ -172,11 +209,16 @@ def test_a_pair_is_needed_through_several_rules() -> None:
 def test_a_string_that_repeats_is_cut_out_of_the_target_only_where_that_is_asked_for() -> None:
     rules = parsed("jump twice ### J J", "jump ### J")
     assert found_candidates(rules)[0] == set()
-    assert found_candidates(rules, repeated_targets=True)[0] == set(parsed("NT_1 twice ### NT_1 NT_1"))
+    assert found_candidates(rules, repeated_targets=True)[0] == set(
+        parsed("NT_1 twice ### NT_1 NT_1")
+    )
 
 
 def test_a_span_that_repeats_is_never_cut_out_of_the_source() -> None:
-    assert found_candidates(parsed("jump and jump ### J", "jump ### J"), repeated_targets=True)[0] == set()
+    assert (
+        found_candidates(parsed("jump and jump ### J", "jump ### J"), repeated_targets=True)[0]
+        == set()
+    )
 
 
 def test_strings_that_overlap_are_replaced_from_left_to_right() -> None:
@@ -209,9 +251,16 @@ def test_a_rule_with_unbalanced_brackets_is_no_candidate() -> None:
 def test_candidates_have_no_more_non_terminals_than_allowed() -> None:
     rules = parsed("NT_1 and NT_2 or b ### NT_1 NT_2 y", "b ### y")
     assert found_candidates(rules, max_non_terminals=2)[0] == set()
-    assert found_candidates(rules, max_non_terminals=3)[0] == set(parsed("NT_1 and NT_2 or NT_3 ### NT_1 NT_2 NT_3"))
+    assert found_candidates(rules, max_non_terminals=3)[0] == set(
+        parsed("NT_1 and NT_2 or NT_3 ### NT_1 NT_2 NT_3")
+    )
 
 
 def test_a_rules_own_non_terminals_go_with_the_part_that_is_cut_out() -> None:
-    rules = parsed("big a NT_1 of NT_2 ### f x NT_2 NT_1", "a NT_1 ### x NT_1", "NT_1 of NT_2 ### NT_2 NT_1")
-    assert set(map(str, found_candidates(rules)[0])) == {"big NT_1 ### f NT_1", "big a NT_1 ### f x NT_1"}
+    rules = parsed(
+        "big a NT_1 of NT_2 ### f x NT_2 NT_1", "a NT_1 ### x NT_1", "NT_1 of NT_2 ### NT_2 NT_1"
+    )
+    assert set(map(str, found_candidates(rules)[0])) == {
+        "big NT_1 ### f NT_1",
+        "big a NT_1 ### f x NT_1",
+    }

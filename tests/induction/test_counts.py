@@ -33,7 +33,9 @@ def batches(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> tuple[Ragge
     return grammar.encoded.encode(sources), grammar.encoded.encode(goals)
 
 
-def log_counts(arrays: GrammarArrays, sources: Ragged, targets: Ragged) -> tuple[FloatArray, FloatArray]:
+def log_counts(
+    arrays: GrammarArrays, sources: Ragged, targets: Ragged
+) -> tuple[FloatArray, FloatArray]:
     full = encoded_charts(arrays, sources)
     return log_derivation_counts(full), log_derivation_counts(encoded_goals(arrays, full, targets))
 
@@ -58,12 +60,18 @@ def test_counts_equal_enumeration(grammar: Grammar, source: Tokens, data: st.Dat
     reachable = sorted({each.target for each in derivations if each.target_length < 30})
     target = data.draw(st.one_of(st.sampled_from(reachable), targets) if reachable else targets)
     right = sum(each.target_length == len(target) and each.target == target for each in derivations)
-    assert counts(grammar, [(source, target)])[0] == pytest.approx((logarithm(len(derivations)), logarithm(right)))
+    assert counts(grammar, [(source, target)])[0] == pytest.approx(
+        (logarithm(len(derivations)), logarithm(right))
+    )
     expected = math.log2(len(derivations) / right) if right else math.inf
     assert bits(grammar, [(source, target)]) == [pytest.approx(expected)]
 
 
-@given(grammars(), st.lists(st.tuples(sentences, targets), max_size=4), st.lists(st.booleans(), max_size=7))
+@given(
+    grammars(),
+    st.lists(st.tuples(sentences, targets), max_size=4),
+    st.lists(st.booleans(), max_size=7),
+)
 def test_rules_that_are_switched_off_are_as_if_they_were_not_there(
     grammar: Grammar, pairs: list[tuple[Tokens, Tokens]], switches: list[bool]
 ) -> None:
@@ -76,7 +84,9 @@ def test_rules_that_are_switched_off_are_as_if_they_were_not_there(
 
 @given(grammars(), st.lists(st.tuples(sentences, targets), max_size=4))
 @hypothesis_settings(max_examples=25)
-def test_too_little_room_at_first_changes_nothing(grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]) -> None:
+def test_too_little_room_at_first_changes_nothing(
+    grammar: Grammar, pairs: list[tuple[Tokens, Tokens]]
+) -> None:
     expected = counts(grammar, pairs)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "INITIAL_CAPACITY", 1)
@@ -92,7 +102,9 @@ def test_numbers_too_large_for_floats_are_counted_in_logarithms() -> None:
         everything.append(len(signs) * everything[-1] + everything[-2])
         right.append(right[-1] + right[-2])
     pairs = [((*["a"] * length, "e"), (*["x"] * length, "e")) for length in (1, 2, 300, 351)]
-    expected = [(math.log(everything[length]), math.log(right[length])) for length in (1, 2, 300, 351)]
+    expected = [
+        (math.log(everything[length]), math.log(right[length])) for length in (1, 2, 300, 351)
+    ]
     assert math.isfinite(float(everything[300]))
     with pytest.raises(OverflowError):
         float(everything[351])
@@ -107,7 +119,12 @@ def test_a_choice_between_two_signs_a_word_costs_a_bit_a_word() -> None:
 
 def test_unknown_tokens_cannot_be_derived() -> None:
     pairs = [(("b",), ("x",)), (("a",), ("b",)), (("a", "b"), ("x", "b")), (("a",), ("x",))]
-    assert counts(CATALAN, pairs) == [(-math.inf, -math.inf), (0.0, -math.inf), (-math.inf, -math.inf), (0.0, 0.0)]
+    assert counts(CATALAN, pairs) == [
+        (-math.inf, -math.inf),
+        (0.0, -math.inf),
+        (-math.inf, -math.inf),
+        (0.0, 0.0),
+    ]
     assert bits(CATALAN, pairs) == [math.inf, math.inf, math.inf, 0.0]
 
 

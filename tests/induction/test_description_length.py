@@ -36,7 +36,10 @@ def bits_of(*examples: Example) -> float:
 
 def test_a_rule_costs_its_symbols() -> None:
     rule = Rule.parse("NT_1 of NT_2 ### f ( NT_2 , NT_1 )")
-    assert rule_bits(rule, InductionSettings(terminal_bits=10.0, non_terminal_bits=0.5)) == 10.0 * 5 + 0.5 * 4
+    assert (
+        rule_bits(rule, InductionSettings(terminal_bits=10.0, non_terminal_bits=0.5))
+        == 10.0 * 5 + 0.5 * 4
+    )
 
 
 def test_a_terminal_that_spells_a_non_terminal_costs_as_much_as_any_terminal() -> None:
@@ -46,17 +49,29 @@ def test_a_terminal_that_spells_a_non_terminal_costs_as_much_as_any_terminal() -
 @given(rules(max_arity=3))
 def test_rules_in_numbers_cost_the_same(rule: Rule) -> None:
     settings = InductionSettings(terminal_bits=7.0, non_terminal_bits=3.0)
-    assert label_bits(TerminalVocabulary.of((), [rule]).label_rule(rule), settings) == rule_bits(rule, settings)
+    assert label_bits(TerminalVocabulary.of((), [rule]).label_rule(rule), settings) == rule_bits(
+        rule, settings
+    )
 
 
 def test_the_two_parts_by_hand() -> None:
-    length = description_length(GRAMMAR, [Example("jump twice", "J J"), Example("walk twice", "W W")], SETTINGS)
+    length = description_length(
+        GRAMMAR, [Example("jump twice", "J J"), Example("walk twice", "W W")], SETTINGS
+    )
     assert length == DescriptionLength(grammar_bits=GRAMMAR_BITS, data_bits=1.0)
     assert length.total == GRAMMAR_BITS + 1.0
 
 
 def test_repeated_examples_count_once() -> None:
-    assert bits_of(Example("walk", "W"), Example("walk", "J"), Example("walk", " W "), Example("walk", "W", "7")) == 2.0
+    assert (
+        bits_of(
+            Example("walk", "W"),
+            Example("walk", "J"),
+            Example("walk", " W "),
+            Example("walk", "W", "7"),
+        )
+        == 2.0
+    )
 
 
 def test_an_example_that_cannot_be_derived_costs_infinitely_many_bits() -> None:
@@ -84,4 +99,7 @@ def test_the_published_grammars_have_the_bits_that_are_on_record(
     reference_grammars: Path, name: str, terminal_bits: float, expected: float
 ) -> None:
     grammar = Grammar.read(reference_grammars / f"{name}.rules.txt")
-    assert description_length(grammar, [], SETTINGS.changed(terminal_bits=terminal_bits)).grammar_bits == expected
+    assert (
+        description_length(grammar, [], SETTINGS.changed(terminal_bits=terminal_bits)).grammar_bits
+        == expected
+    )

@@ -20,7 +20,11 @@ WORDS = ("city", "river", "lake")
 PAIRS = [
     Example(f"{asked}{words} {word}", f"answer ( {function} ( {word} ) )")
     for asked in ("", "what is ", "tell me ", "show ")
-    for words, function in (("the biggest", "largest"), ("the number of", "count"), ("a small", "small"))
+    for words, function in (
+        ("the biggest", "largest"),
+        ("the number of", "count"),
+        ("a small", "small"),
+    )
     for word in WORDS
 ]
 
@@ -50,7 +54,9 @@ def brute_force(targets: list[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[
     st.lists(st.lists(st.sampled_from("ab()"), min_size=1, max_size=6), min_size=1, max_size=4),
     st.text("ab(", max_size=3),
 )
-def test_the_frame_is_the_longest_that_all_targets_share(inner: list[list[str]], opening: str) -> None:
+def test_the_frame_is_the_longest_that_all_targets_share(
+    inner: list[list[str]], opening: str
+) -> None:
     closing = [")"] * opening.count("(")
     targets = [(*opening, *tokens, *closing) for tokens in inner]
     frame = CommonAffix.of([Example("x", " ".join(target)) for target in targets])
@@ -62,7 +68,9 @@ def test_what_is_taken_off_is_put_back(corpus: list[Example]) -> None:
     if frame := CommonAffix.of(corpus):
         inner = [frame.strip(example) for example in corpus]
         assert all(example.target for example in inner)
-        assert [frame.restore(example).target_tokens for example in inner] == [each.target_tokens for each in corpus]
+        assert [frame.restore(example).target_tokens for example in inner] == [
+            each.target_tokens for each in corpus
+        ]
 
 
 def test_rules_for_what_is_inside_come_first() -> None:
@@ -70,8 +78,12 @@ def test_rules_for_what_is_inside_come_first() -> None:
     steps = list(induction.steps())
     framing = [step.phase for step in steps].index(Phase.FRAMING)
     assert not any("answer" in rule.target for step in steps[:framing] for rule in step.added)
-    assert steps[framing].added == tuple(Rule(each.source_tokens, each.target_tokens) for each in PAIRS_BY_LENGTH)
-    assert all("answer" in rule.target for rule in induction.grammar if rule.source[0] in ("a", "the"))
+    assert steps[framing].added == tuple(
+        Rule(each.source_tokens, each.target_tokens) for each in PAIRS_BY_LENGTH
+    )
+    assert all(
+        "answer" in rule.target for rule in induction.grammar if rule.source[0] in ("a", "the")
+    )
 
 
 def test_the_grammar_is_valid_before_targets_are_whole() -> None:

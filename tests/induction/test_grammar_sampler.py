@@ -16,7 +16,15 @@ from nqg.data.example import Example
 from nqg.errors import NqgError, SettingsError
 from nqg.grammar.grammar import Grammar
 from nqg.induction.probabilities import ROOT_ARGUMENT
-from nqg.induction.sampling import GrammarSampler, SamplingTable, Texts, TypedSpace, normalised, smoothed, written
+from nqg.induction.sampling import (
+    GrammarSampler,
+    SamplingTable,
+    Texts,
+    TypedSpace,
+    normalised,
+    smoothed,
+    written,
+)
 from nqg.induction.settings import SamplingSettings
 from nqg.types.target_grammar import TargetGrammar
 
@@ -105,7 +113,9 @@ def test_samples_are_legal_different_short_enough_and_the_seeds_alone(
     pairs = sampler.samples(40, seed)
     assert pairs == GrammarSampler(GRAMMARS["typed"], EXAMPLES, asked).samples(40, seed)
     assert len({*pairs}) == len(pairs) <= 40
-    assert all(LEGAL.accepts(pair.target_tokens) and len(pair.target_tokens) <= longest for pair in pairs)
+    assert all(
+        LEGAL.accepts(pair.target_tokens) and len(pair.target_tokens) <= longest for pair in pairs
+    )
     assert max(Counter(pair.target for pair in pairs).values(), default=0) <= 2
 
 
@@ -151,13 +161,19 @@ def test_probabilities_are_mixed_place_by_place(seed: int, explore: float) -> No
     legal = TypedSpace.of(GRAMMARS["typed"]).legal
     counts = np.random.default_rng(seed).integers(0, 4, legal.shape) * legal
     seen = [row / row.sum() if row.any() else row for row in counts]
-    for slot, row in enumerate(smoothed(counts, legal, SamplingSettings(explore=explore, smoothing=2.0))):
+    for slot, row in enumerate(
+        smoothed(counts, legal, SamplingSettings(explore=explore, smoothing=2.0))
+    ):
         uniform = legal[slot] / legal[slot].sum()
         lent = np.zeros(len(uniform))
         for other, distribution in enumerate(seen):
             if other != slot:
                 lent += (
-                    sum(math.sqrt(one * two) for one, two in zip(seen[slot], distribution, strict=True)) * distribution
+                    sum(
+                        math.sqrt(one * two)
+                        for one, two in zip(seen[slot], distribution, strict=True)
+                    )
+                    * distribution
                 )
         lent *= legal[slot]
         others = 0.8 * lent / lent.sum() + 0.2 * uniform if lent.any() else uniform
@@ -166,7 +182,9 @@ def test_probabilities_are_mixed_place_by_place(seed: int, explore: float) -> No
 
 
 def test_a_grammar_that_can_say_nothing_is_refused() -> None:
-    with pytest.raises(NqgError, match="no legal target has a derivation of depth 1 or less; raise depth"):
+    with pytest.raises(
+        NqgError, match="no legal target has a derivation of depth 1 or less; raise depth"
+    ):
         GrammarSampler(GRAMMARS["typed"], settings=SamplingSettings(depth=1)).samples(1)
     with pytest.raises(NqgError, match="no rules to draw pairs from"):
         GrammarSampler(Grammar(()))

@@ -39,9 +39,13 @@ def test_by_hand(source: str, target: str, expected: list[str]) -> None:
 
 
 @given(short, short)
-def test_the_longest_shared_string_comes_first_and_lengths_never_grow(source: Tokens, target: Tokens) -> None:
+def test_the_longest_shared_string_comes_first_and_lengths_never_grow(
+    source: Tokens, target: Tokens
+) -> None:
     lengths = [len(string) for string in shared_strings(source, target)]
-    longest = [n for n in range(1, len(source) + 1) if set(strings(source, n)) & set(strings(target, n))]
+    longest = [
+        n for n in range(1, len(source) + 1) if set(strings(source, n)) & set(strings(target, n))
+    ]
     assert lengths[:1] == longest[-1:]
     assert lengths == sorted(lengths, reverse=True)
 
@@ -59,7 +63,10 @@ def can_be_laid_out(pieces: list[Tokens], side: tuple[int | None, ...]) -> bool:
         return True
     size = len(pieces[0])
     places = [at for at in range(len(side) - size + 1) if side[at : at + size] == pieces[0]]
-    return any(can_be_laid_out(pieces[1:], (*side[:at], *[None] * size, *side[at + size :])) for at in places)
+    return any(
+        can_be_laid_out(pieces[1:], (*side[:at], *[None] * size, *side[at + size :]))
+        for at in places
+    )
 
 
 @given(short, short)

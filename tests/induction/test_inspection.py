@@ -16,7 +16,13 @@ from nqg.grammar.derivation import Derivation
 from nqg.grammar.grammar import Grammar, Rule
 from nqg.induction.description_length import description_length, grammar_bits
 from nqg.induction.induce import Induction, induce
-from nqg.induction.inspection import CHARTED_AT_ONCE, GrammarReport, coverage, longest_rules, rules_by_arity
+from nqg.induction.inspection import (
+    CHARTED_AT_ONCE,
+    GrammarReport,
+    coverage,
+    longest_rules,
+    rules_by_arity,
+)
 from nqg.induction.search_log import StepRecord
 from nqg.induction.settings import InductionSettings
 from oracles import all_derivations
@@ -43,7 +49,9 @@ sentences = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(" ".join
 
 @settings(max_examples=50)
 @given(grammar=grammars(), pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=4))
-def test_coverage_equals_counting_derivations_one_by_one(grammar: Grammar, pairs: list[tuple[str, str]]) -> None:
+def test_coverage_equals_counting_derivations_one_by_one(
+    grammar: Grammar, pairs: list[tuple[str, str]]
+) -> None:
     examples = [Example(*pair) for pair in pairs]
     found = coverage(grammar, examples)
     everything = [all_derivations(grammar, example.source_tokens) for example in examples]
@@ -51,9 +59,13 @@ def test_coverage_equals_counting_derivations_one_by_one(grammar: Grammar, pairs
     counts = [len(every) for every in everything if every]
     assert found.with_derivation == len(counts)
     assert found.with_target == sum(map(bool, right))
-    assert (found.median.derivations if found.median else None) == (median_low(counts) if counts else None)
+    assert (found.median.derivations if found.median else None) == (
+        median_low(counts) if counts else None
+    )
     assert (found.largest.derivations if found.largest else None) == max(counts, default=None)
-    assert {use.rule: use.examples for use in found.uses} == {rule: uses(rule, right) for rule in grammar}
+    assert {use.rule: use.examples for use in found.uses} == {
+        rule: uses(rule, right) for rule in grammar
+    }
 
 
 def rightly(derivations: list[Derivation], example: Example) -> list[Derivation]:
@@ -61,12 +73,16 @@ def rightly(derivations: list[Derivation], example: Example) -> list[Derivation]
 
 
 def uses(rule: Rule, derivations: list[list[Derivation]]) -> int:
-    return sum(any(rule in [step.rule for step in one.hyperedges] for one in each) for each in derivations)
+    return sum(
+        any(rule in [step.rule for step in one.hyperedges] for one in each) for each in derivations
+    )
 
 
 @settings(max_examples=25)
 @given(corpora())
-def test_on_its_own_examples_a_grammar_covers_all_and_costs_what_the_objective_says(examples: list[Example]) -> None:
+def test_on_its_own_examples_a_grammar_covers_all_and_costs_what_the_objective_says(
+    examples: list[Example],
+) -> None:
     grammar = induce(examples, SCAN)
     found = coverage(grammar, examples)
     assert found.examples == found.with_derivation == found.with_target == len(examples)
@@ -101,7 +117,12 @@ def test_more_examples_than_fit_in_one_part_are_counted_together() -> None:
 
 def test_a_grammar_that_derives_nothing_has_no_ambiguity() -> None:
     found = coverage(GRAMMAR, [Example("hop", "H")])
-    assert (found.with_derivation, found.median, found.largest, found.data_bits) == (0, None, None, 0.0)
+    assert (found.with_derivation, found.median, found.largest, found.data_bits) == (
+        0,
+        None,
+        None,
+        0.0,
+    )
     with pytest.raises(NqgError, match="there are no examples to look at"):
         coverage(GRAMMAR, [])
 
@@ -125,7 +146,10 @@ def test_rules_are_sorted_by_arity_and_by_length() -> None:
 def log_of(examples: list[Example], chosen: InductionSettings) -> list[StepRecord]:
     induction = Induction(examples, chosen)
     beginning = StepRecord.of_beginning(induction)
-    return [beginning, *(StepRecord.of_step(n, step, n / 4) for n, step in enumerate(induction.steps(), 1))]
+    return [
+        beginning,
+        *(StepRecord.of_step(n, step, n / 4) for n, step in enumerate(induction.steps(), 1)),
+    ]
 
 
 def test_the_report_says_everything_in_words() -> None:
@@ -154,7 +178,9 @@ def test_the_report_of_a_grammar_alone_is_short() -> None:
 
 
 def test_json_holds_the_same_figures_and_only_plain_values() -> None:
-    facts = json.loads(json.dumps(GrammarReport(GRAMMAR, SCAN, 2, coverage(GRAMMAR, EXAMPLES)).to_dict()))
+    facts = json.loads(
+        json.dumps(GrammarReport(GRAMMAR, SCAN, 2, coverage(GRAMMAR, EXAMPLES)).to_dict())
+    )
     assert facts["rules_by_arity"] == {"0": 2, "1": 2, "2": 1}
     assert facts["data"]["with_target"] == 4
     assert facts["data"]["uses"][0] == {"rule": "run ### R", "examples": 3}
@@ -165,5 +191,11 @@ def test_json_holds_the_same_figures_and_only_plain_values() -> None:
 @pytest.fixture
 def pruned() -> list[StepRecord]:
     """A log with more than one phase."""
-    words = [Example(f"{verb} {times}", f"{verb.upper()} {times.upper()}") for verb in "abc" for times in "xyz"]
-    return log_of([*words, Example("a", "A")], InductionSettings(factoring=True, identity_rules=False))
+    words = [
+        Example(f"{verb} {times}", f"{verb.upper()} {times.upper()}")
+        for verb in "abc"
+        for times in "xyz"
+    ]
+    return log_of(
+        [*words, Example("a", "A")], InductionSettings(factoring=True, identity_rules=False)
+    )

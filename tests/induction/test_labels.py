@@ -14,7 +14,9 @@ from strategies import rules
 
 VOCABULARY = TerminalVocabulary(("NT_1", "a", "b", "x", "y"))
 leaves = st.integers(1, 4).map(NonTerminal)
-sides = st.lists(st.one_of(leaves, leaves, st.sampled_from("ab")), min_size=2, max_size=5).map(tuple)
+sides = st.lists(st.one_of(leaves, leaves, st.sampled_from("ab")), min_size=2, max_size=5).map(
+    tuple
+)
 
 
 @given(rules(max_arity=3))
@@ -29,7 +31,9 @@ def test_a_rule_survives_the_way_into_leaves_and_back(rule: Rule) -> None:
     labels = VOCABULARY.label_rule(rule)
     source, target = labels.leaf_source(), labels.leaf_target()
     assert rule_of_leaves(source, target) == labels
-    assert {label for label in source if label < 0} == {LEAF - index for index in range(1, rule.arity + 1)}
+    assert {label for label in source if label < 0} == {
+        LEAF - index for index in range(1, rule.arity + 1)
+    }
     assert {label for label in target if label < 0} == {label for label in source if label < 0}
 
 

@@ -22,7 +22,9 @@ FITTED = InductionSettings(fitted=True)
 
 
 @st.composite
-def grammars_with_pairs(draw: st.DrawFn) -> tuple[Grammar, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+def grammars_with_pairs(
+    draw: st.DrawFn,
+) -> tuple[Grammar, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
     """A grammar, and sentences with a target that it yields or, now and then, one that it does not."""
     grammar = draw(grammars())
     pairs = []
@@ -42,7 +44,9 @@ def test_the_bits_are_those_of_a_fit_that_lists_all_derivations(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probabilities, "BATCH_SIZE", part_size)
         found = fitted_data_bits(grammar.encoded.arrays, *sides)
-    expected = fitted_bits_by_definition(grammar, pairs, random_folds(len(pairs)), ITERATIONS, SMOOTHING)
+    expected = fitted_bits_by_definition(
+        grammar, pairs, random_folds(len(pairs)), ITERATIONS, SMOOTHING
+    )
     assert found.tolist() == pytest.approx(expected, abs=1e-9)
 
 
@@ -56,11 +60,15 @@ def test_what_examples_never_do_costs_less_the_more_of_them_there_are() -> None:
         right ### G
     """)
     verbs, turns = {"walk": "W", "run": "R"}, {"left": "L", "right": "G"}
-    sentences = [(f"{verb} {turn}", f"{turns[turn]} {verbs[verb]}") for verb in verbs for turn in turns]
+    sentences = [
+        (f"{verb} {turn}", f"{turns[turn]} {verbs[verb]}") for verb in verbs for turn in turns
+    ]
     pairs = [Example(f"{source} twice", f"{target} {target}") for source, target in sentences]
     uniform = description_length(grammar, pairs, InductionSettings()).data_bits
     fitted = description_length(grammar, pairs, FITTED).data_bits
-    assert uniform == pytest.approx(len(pairs))  # (walk left) twice or walk (left twice): a bit each
+    assert uniform == pytest.approx(
+        len(pairs)
+    )  # (walk left) twice or walk (left twice): a bit each
     assert fitted < uniform / 2
 
 

@@ -40,12 +40,21 @@ class Coverage:
 
 def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
     forests = build_forests(grammar, examples, workers=1)
-    return Coverage(*(int(np.count_nonzero(np.diff(graph.first_node))) for graph in (forests.full, forests.goal)))
+    return Coverage(
+        *(
+            int(np.count_nonzero(np.diff(graph.first_node)))
+            for graph in (forests.full, forests.goal)
+        )
+    )
 
 
 @pytest.mark.parametrize("split", ["jump", "turn-left", "length", "mcd1"])
-@pytest.mark.parametrize("seed", [None, *range(10)], ids=lambda seed: "exact" if seed is None else f"seed{seed}")
-def test_a_small_scan_grammar_derives_all_pairs(real_data: Path, split: str, seed: int | None) -> None:
+@pytest.mark.parametrize(
+    "seed", [None, *range(10)], ids=lambda seed: "exact" if seed is None else f"seed{seed}"
+)
+def test_a_small_scan_grammar_derives_all_pairs(
+    real_data: Path, split: str, seed: int | None
+) -> None:
     train, test = dataset("scan", real_data).split(split)
     settings = SCAN if seed is None else SCAN.changed(sample=10, seed=seed)
     grammar = induce(train, settings)
@@ -59,15 +68,23 @@ def test_geoquery_grammars_are_at_least_as_good_as_the_published_ones(
     real_data: Path, reference_grammars: Path, split: str
 ) -> None:
     train, test = dataset("geoquery", real_data).split(split)
-    ours, theirs = induce(train, GEOQUERY), Grammar.read(reference_grammars / f"geoquery-{split}.rules.txt")
+    ours, theirs = (
+        induce(train, GEOQUERY),
+        Grammar.read(reference_grammars / f"geoquery-{split}.rules.txt"),
+    )
     assert not underivable(ours, train)
-    assert description_length(ours, train, GEOQUERY).total <= description_length(theirs, train, GEOQUERY).total
+    assert (
+        description_length(ours, train, GEOQUERY).total
+        <= description_length(theirs, train, GEOQUERY).total
+    )
     our_coverage, their_coverage = coverage(ours, test), coverage(theirs, test)
     assert our_coverage.sources >= their_coverage.sources
     assert our_coverage.pairs >= their_coverage.pairs
 
 
-def test_with_full_weight_the_description_length_of_geoquery_falls_at_every_step(real_data: Path) -> None:
+def test_with_full_weight_the_description_length_of_geoquery_falls_at_every_step(
+    real_data: Path,
+) -> None:
     train, _ = dataset("geoquery", real_data).split("length")
     induction = Induction(train, GEOQUERY.changed(data_weight=1.0))
     before = induction.length.total

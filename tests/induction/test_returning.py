@@ -44,7 +44,9 @@ def test_every_return_shortens_the_description_that_the_settings_ask_for(fitted:
             before = after
 
 
-@pytest.mark.parametrize("split", ["jump", "turn-left", "length", "opposite-right", "right", "jump-around-right"])
+@pytest.mark.parametrize(
+    "split", ["jump", "turn-left", "length", "opposite-right", "right", "jump-around-right"]
+)
 def test_all_examples_of_scan_lead_to_few_rules_that_derive_the_test(split: str) -> None:
     train, test = load_dataset("scan").split(split)
     induction = Induction(train, SETTINGS)

@@ -21,7 +21,9 @@ def holds(whole: LabelRule, part: LabelRule) -> bool:
 
 
 @given(related_rules(), st.data())
-def test_the_rules_around_others_hold_their_terminals_on_both_sides(rules: list[Rule], data: st.DataObject) -> None:
+def test_the_rules_around_others_hold_their_terminals_on_both_sides(
+    rules: list[Rule], data: st.DataObject
+) -> None:
     labels = [VOCABULARY.label_rule(rule) for rule in rules]
     index = RuleIndex(labels)
     removed = data.draw(st.lists(st.sampled_from(labels), unique=True))
@@ -29,7 +31,9 @@ def test_the_rules_around_others_hold_their_terminals_on_both_sides(rules: list[
         index.remove(rule)
     asked = data.draw(st.lists(st.sampled_from(labels), max_size=2))
     left = [rule for rule in labels if rule not in removed]
-    assert index.around(asked) == sorted(rule for rule in left if any(holds(rule, part) for part in asked))
+    assert index.around(asked) == sorted(
+        rule for rule in left if any(holds(rule, part) for part in asked)
+    )
 
 
 @given(related_rules())
@@ -46,7 +50,10 @@ def test_a_rule_that_another_helps_to_derive_is_around_it(rules: list[Rule]) -> 
 
 
 def test_a_rule_without_terminals_is_near_to_all() -> None:
-    labels = [VOCABULARY.label_rule(Rule.parse(text)) for text in ("a ### x", "NT_1 NT_2 ### NT_2 NT_1", "b ### ( y")]
+    labels = [
+        VOCABULARY.label_rule(Rule.parse(text))
+        for text in ("a ### x", "NT_1 NT_2 ### NT_2 NT_1", "b ### ( y")
+    ]
     index = RuleIndex(labels)
     assert index.around([labels[1]]) == sorted(labels)
     index.remove(labels[0])

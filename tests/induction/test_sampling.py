@@ -21,17 +21,26 @@ from nqg.paper.datasets import load_dataset
 from strategies import corpora, induction_settings
 
 SCAN = InductionSettings.named("scan")
-CORPUS = [Example(*pair.split(" = ")) for pair in ("jump = J", "jump twice = J J", "hop twice = H H", "walk = W")]
+CORPUS = [
+    Example(*pair.split(" = "))
+    for pair in ("jump = J", "jump twice = J J", "hop twice = H H", "walk = W")
+]
 
 
 @cache
 def jump_examples() -> list[Example]:
     jumps = [example for example in scan_examples() if "jump" in example.source_tokens]
-    return [example for example in jumps if example.source == "jump" or "turn" not in example.source_tokens][::7]
+    return [
+        example
+        for example in jumps
+        if example.source == "jump" or "turn" not in example.source_tokens
+    ][::7]
 
 
 @given(corpora(), st.none() | st.integers(1, 9))
-def test_the_shortest_are_the_first_of_all_in_order_each_once(corpus: list[Example], count: int | None) -> None:
+def test_the_shortest_are_the_first_of_all_in_order_each_once(
+    corpus: list[Example], count: int | None
+) -> None:
     doubled = [*corpus, *reversed(corpus)]
     distinct: dict[object, Example] = {}
     for example in doubled:
@@ -41,7 +50,9 @@ def test_the_shortest_are_the_first_of_all_in_order_each_once(corpus: list[Examp
 
 
 @pytest.mark.parametrize("pair", [("", "J"), ("jump", " ")])
-def test_a_pair_with_an_empty_side_is_refused_however_long_the_others_are(pair: tuple[str, str]) -> None:
+def test_a_pair_with_an_empty_side_is_refused_however_long_the_others_are(
+    pair: tuple[str, str],
+) -> None:
     with pytest.raises(NqgError, match="has an empty side; a rule needs words on both"):
         shortest_first([Example("jump", "J"), Example(*pair)], 1)
 
@@ -54,7 +65,9 @@ def test_examples_are_checked_part_by_part(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @given(corpora(), induction_settings())
-def test_whatever_the_stages_everything_can_be_derived(corpus: list[Example], settings: InductionSettings) -> None:
+def test_whatever_the_stages_everything_can_be_derived(
+    corpus: list[Example], settings: InductionSettings
+) -> None:
     assert not underivable(induce(corpus, settings), corpus)
 
 
@@ -83,7 +96,9 @@ def test_stages_learn_from_few_examples_what_is_in_many() -> None:
 
 def test_without_a_bound_on_the_sample_there_are_no_stages() -> None:
     settings = SCAN.changed(shortest=None)
-    assert list(Induction(CORPUS, settings.changed(stages=3)).steps()) == list(Induction(CORPUS, settings).steps())
+    assert list(Induction(CORPUS, settings.changed(stages=3)).steps()) == list(
+        Induction(CORPUS, settings).steps()
+    )
 
 
 def test_a_negative_number_of_stages_is_refused() -> None:

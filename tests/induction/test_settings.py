@@ -23,7 +23,8 @@ def test_the_presets_have_the_papers_values() -> None:
 
 def test_an_unknown_preset_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(
-        UnknownName, match=r"no settings for induction 'geo'; did you mean 'geoquery'\? Known: geoq.*xsp"
+        UnknownName,
+        match=r"no settings for induction 'geo'; did you mean 'geoquery'\? Known: geoq.*xsp",
     ):
         InductionSettings.named("geo")
 
@@ -40,7 +41,9 @@ def test_an_unknown_preset_is_refused_and_the_known_ones_are_named() -> None:
         ("data_weight", -1.0, "0 or more"),
     ],
 )
-def test_nonsense_is_refused_with_the_value_and_what_was_expected(name: str, value: float, expected: str) -> None:
+def test_nonsense_is_refused_with_the_value_and_what_was_expected(
+    name: str, value: float, expected: str
+) -> None:
     with pytest.raises(SettingsError, match=re.escape(f"{name} is {value}; expected {expected}")):
         InductionSettings().changed(**{name: value})
 
@@ -51,7 +54,9 @@ def test_no_bound_is_a_bound_too() -> None:
 
 def test_settings_are_changed_by_name_and_unknown_names_are_refused() -> None:
     assert InductionSettings().changed(seed=7) == InductionSettings(seed=7)
-    with pytest.raises(UnknownName, match="no setting of induction 'terminal_bit'; did you mean 'terminal_bits'"):
+    with pytest.raises(
+        UnknownName, match="no setting of induction 'terminal_bit'; did you mean 'terminal_bits'"
+    ):
         InductionSettings().changed(terminal_bit=9)
 
 

@@ -13,7 +13,12 @@ from nqg.grammar.grammar import Grammar
 from nqg.induction import search, tuning
 from nqg.induction.candidates import candidates
 from nqg.induction.corpus import lexical_rules, underivable
-from nqg.induction.description_length import DescriptionLength, data_bits, description_length, grammar_bits
+from nqg.induction.description_length import (
+    DescriptionLength,
+    data_bits,
+    description_length,
+    grammar_bits,
+)
 from nqg.induction.induce import Induction, induce
 from nqg.induction.settings import InductionSettings
 from nqg.induction.tuning import ALTERNATIVES, chosen_settings, trials
@@ -37,18 +42,27 @@ def test_a_trial_is_a_search_with_one_change_and_the_shortest_description_is_kep
         search = Induction(PAIRS, settings)
         for _ in search.steps():
             pass
-        assert (trial.rules, trial.length) == (len(search.grammar), description_length(search.grammar, PAIRS, settings))
+        assert (trial.rules, trial.length) == (
+            len(search.grammar),
+            description_length(search.grammar, PAIRS, settings),
+        )
         assert trial.is_best == (trial.length.total < least)
         if trial.is_best:
             best, least = settings, trial.length.total
         assert trial.best == best
-    assert len(found) == len(ALTERNATIVES)  # all but the frame: these programs share no beginning and no end
+    assert len(found) == len(
+        ALTERNATIVES
+    )  # all but the frame: these programs share no beginning and no end
     assert chosen_settings(PAIRS) == best
 
 
 def test_lexical_rules_that_no_example_needs_are_not_charged_for() -> None:
-    pairs = [Example(f"border of {each}", f"border ( {each} )") for each in ("ohio", "utah", "iowa")]
-    pairs += [Example("borders of borders", "border ( border ( all ) )")]  # what repeats in a source is never cut out
+    pairs = [
+        Example(f"border of {each}", f"border ( {each} )") for each in ("ohio", "utah", "iowa")
+    ]
+    pairs += [
+        Example("borders of borders", "border ( border ( all ) )")
+    ]  # what repeats in a source is never cut out
     given = {"returning": False}
     first = next(trials(pairs, given))
     settings = InductionSettings.automatic().changed(**given)
@@ -60,7 +74,9 @@ def test_lexical_rules_that_no_example_needs_are_not_charged_for() -> None:
             needed = without
     charged = grammar_bits(Grammar.of(needed), settings)
     assert charged < grammar_bits(whole, settings)
-    assert first.length == DescriptionLength(charged, description_length(whole, pairs, settings).data_bits)
+    assert first.length == DescriptionLength(
+        charged, description_length(whole, pairs, settings).data_bits
+    )
 
 
 def test_three_places_in_a_program_ask_for_three_non_terminals() -> None:
@@ -68,7 +84,9 @@ def test_three_places_in_a_program_ask_for_three_non_terminals() -> None:
     assert chosen_settings([Example("jump", "J"), Example("walk", "W")]).max_non_terminals == 2
 
 
-@pytest.mark.parametrize("given", [{"max_non_terminals": 1}, {"lexical": False, "data_weight": 1.0}])
+@pytest.mark.parametrize(
+    "given", [{"max_non_terminals": 1}, {"lexical": False, "data_weight": 1.0}]
+)
 def test_what_is_given_is_never_changed(given: dict[str, Any]) -> None:
     for trial in trials(PAIRS, given):
         assert not trial.changed.keys() & given.keys()
@@ -84,7 +102,9 @@ def test_where_many_rules_are_left_the_search_does_not_return_unless_that_is_giv
     assert all(trial.best.returning for trial in trials(PAIRS, {"returning": True}))
 
 
-def test_when_the_budget_is_spent_the_trial_under_way_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_budget_is_spent_the_trial_under_way_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert list(trials(PAIRS, is_over=lambda _: True)) == []
     spent: list[int] = []
 
@@ -105,19 +125,25 @@ def test_when_the_budget_is_spent_the_trial_under_way_does_not_count(monkeypatch
         assert chosen_settings(PAIRS) == (cut[-1].best if cut else InductionSettings.automatic())
 
 
-def test_evaluations_are_those_of_all_searches_of_an_induction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluations_are_those_of_all_searches_of_an_induction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Searches that are begun again, and those of returning, count as well."""
     asked = [mock.Mock(wraps=data_bits), mock.Mock(wraps=candidates)]
     monkeypatch.setattr(search, "data_bits", asked[0])
     monkeypatch.setattr(search, "candidates", asked[1])
-    induction = Induction(PAIRS, InductionSettings.automatic().changed(shortest=4, stages=3, factoring=True))
+    induction = Induction(
+        PAIRS, InductionSettings.automatic().changed(shortest=4, stages=3, factoring=True)
+    )
     for _ in induction.steps():
         pass
     assert induction.evaluations == sum(each.call_count for each in asked)
 
 
 def test_repetitions_change_nothing() -> None:
-    assert [trial.length for trial in trials(PAIRS * 3)] == [trial.length for trial in trials(PAIRS)]
+    assert [trial.length for trial in trials(PAIRS * 3)] == [
+        trial.length for trial in trials(PAIRS)
+    ]
 
 
 def test_a_trial_looks_at_a_sample_of_many_examples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,9 @@ MOVES = TargetGrammar.parse("""
 
 @given(corpora(), induction_settings())
 @hypothesis_settings(max_examples=60)
-def test_every_rule_that_a_step_proposes_has_a_signature(corpus: list[Example], settings: InductionSettings) -> None:
+def test_every_rule_that_a_step_proposes_has_a_signature(
+    corpus: list[Example], settings: InductionSettings
+) -> None:
     signatures = Signatures(LISTS)
     for step in Induction(corpus, settings, target_grammar=LISTS).steps():
         own = {(example.source_tokens, example.target_tokens) for example in corpus}
@@ -59,8 +61,15 @@ def test_what_is_cut_out_can_stand_in_its_place_in_legal_programs() -> None:
     """`NT_1 for NT_2 ### NT_1 , to = NT_2` could only follow an argument, and stands for a name where it is cut out."""
     names, things = ("ann", "bob"), ("tea", "jam")
     pairs = [Example(f"bring {thing}", f"give ( what = {thing} )") for thing in things]
-    pairs += [Example(f"bring {x} for {y}", f"give ( what = {x} , to = {y} )") for x in things for y in names]
-    untyped, typed = induce(pairs, InductionSettings()), induce(pairs, InductionSettings(), target_grammar=CALLS)
+    pairs += [
+        Example(f"bring {x} for {y}", f"give ( what = {x} , to = {y} )")
+        for x in things
+        for y in names
+    ]
+    untyped, typed = (
+        induce(pairs, InductionSettings()),
+        induce(pairs, InductionSettings(), target_grammar=CALLS),
+    )
     assert "NT_1 for NT_2 ### NT_1 , to = NT_2" in map(str, untyped)
     assert underivable(untyped.typed_by(CALLS), pairs)
     assert "bring NT_1 for NT_2 ### give ( what = NT_1 , to = NT_2 )" in map(str, typed)
@@ -69,6 +78,10 @@ def test_what_is_cut_out_can_stand_in_its_place_in_legal_programs() -> None:
 
 def test_bare_targets_can_be_switched_off() -> None:
     for bare_targets in (True, False):
-        pairs = [Example(f"{please}{thing}", thing) for please in ("", "please ") for thing in ("lamp", "fan")]
+        pairs = [
+            Example(f"{please}{thing}", thing)
+            for please in ("", "please ")
+            for thing in ("lamp", "fan")
+        ]
         grammar = induce(pairs, InductionSettings(bare_targets=bare_targets))
         assert any(str(rule).endswith("### NT_1") for rule in grammar) is bare_targets

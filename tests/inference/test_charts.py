@@ -27,17 +27,35 @@ from strategies import grammars, sentences
 
 RULES = "walk ### WALK\njump ### JUMP\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 ; NT_2"
 LEGAL = "<s> ::= <v> | <v> ; <s>\n<v> ::= WALK | WALK WALK | JUMP"
-PAIRS = [Example("walk", "WALK"), Example("walk twice", "WALK WALK"), Example("walk and jump", "WALK ; JUMP")]
-ASKED = ["walk", "walk twice", "swim", "walk jump", "jump twice", "walk and", "jump and walk and jump", "", "walk swim"]
+PAIRS = [
+    Example("walk", "WALK"),
+    Example("walk twice", "WALK WALK"),
+    Example("walk and jump", "WALK ; JUMP"),
+]
+ASKED = [
+    "walk",
+    "walk twice",
+    "swim",
+    "walk jump",
+    "jump twice",
+    "walk and",
+    "jump and walk and jump",
+    "",
+    "walk swim",
+]
 
 
 @pytest.fixture(scope="module")
 def parser() -> Parser:
-    model = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1, longest=16))
+    model = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=1, longest=16)
+    )
     training = TrainingSettings(steps=1, batch_size=2)
     legal = TargetGrammar.parse(LEGAL)
     grammar = Grammar.parse(RULES)
-    return fit_parser(grammar, PAIRS, target_grammar=legal, model=model, training=training, device="cpu")
+    return fit_parser(
+        grammar, PAIRS, target_grammar=legal, model=model, training=training, device="cpu"
+    )
 
 
 @given(grammars(), st.lists(sentences, min_size=1, max_size=4))
@@ -70,7 +88,10 @@ def test_each_sentence_is_charted_once_however_much_is_explained(
     assert charted == Counter(tuple(sentence.split()) for sentence in ASKED)
     reasons = {answer.source: answer.reason for answer in answers if not answer}
     assert reasons["swim"] == "no derivation: no rule knows 'swim'"
-    assert reasons["walk jump"] == "no derivation: 'walk' and 'jump' are known, but not how to join them"
+    assert (
+        reasons["walk jump"]
+        == "no derivation: 'walk' and 'jump' are known, but not how to join them"
+    )
     if is_typed:
         assert reasons["jump twice"].startswith("illegal target: 'jump")
 

@@ -28,7 +28,14 @@ from nqg.inference.corrections import (
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
-from nqg.model.confidence import DOUBTED, Calibrator, CorrectionTrials, RulePairs, Weights, WordPairs
+from nqg.model.confidence import (
+    DOUBTED,
+    Calibrator,
+    CorrectionTrials,
+    RulePairs,
+    Weights,
+    WordPairs,
+)
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from nqg.slots.gazetteer import Gazetteer
@@ -53,13 +60,21 @@ tallest ### tall
 """)
 EXAMPLES = [Example("turn on lamp", "on ( lamp )"), Example("turn off radio", "off ( radio )")]
 TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
-CALIBRATOR = Calibrator(Weights(known=3.0, foreign=3.0), RulePairs(((-1, 0, 0, 5),)), 1, 1, CorrectionTrials(8, 8))
+CALIBRATOR = Calibrator(
+    Weights(known=3.0, foreign=3.0), RulePairs(((-1, 0, 0, 5),)), 1, 1, CorrectionTrials(8, 8)
+)
 words = st.text("abn", min_size=1, max_size=4)
 
 
 @pytest.fixture(scope="module")
 def parser() -> Parser:
-    trained = fit_parser(GRAMMAR, EXAMPLES, model=TINY, training=TrainingSettings(steps=2, batch_size=2), device="cpu")
+    trained = fit_parser(
+        GRAMMAR,
+        EXAMPLES,
+        model=TINY,
+        training=TrainingSettings(steps=2, batch_size=2),
+        device="cpu",
+    )
     return Parser(replace(trained.model, calibrator=CALIBRATOR))
 
 
@@ -90,11 +105,25 @@ def test_a_sentence_with_a_derivation_is_left_as_it_is(parser: Parser) -> None:
 
 
 @pytest.mark.parametrize(
-    "sentence", ["turn on piano", "tunr on piano", "turn on a", "turn on hall 8", "turn on xamp", "tunr tunr radio"]
+    "sentence",
+    [
+        "turn on piano",
+        "tunr on piano",
+        "turn on a",
+        "turn on hall 8",
+        "turn on xamp",
+        "tunr tunr radio",
+    ],
 )
-def test_what_is_like_nothing_known_or_not_clear_or_not_derivable_is_left_alone(parser: Parser, sentence: str) -> None:
+def test_what_is_like_nothing_known_or_not_clear_or_not_derivable_is_left_alone(
+    parser: Parser, sentence: str
+) -> None:
     answer = parser.parse(sentence)
-    assert (answer.target, answer.corrections, answer.reason.partition(":")[0]) == (None, (), "no derivation")
+    assert (answer.target, answer.corrections, answer.reason.partition(":")[0]) == (
+        None,
+        (),
+        "no derivation",
+    )
 
 
 def test_words_that_are_as_close_are_taken_where_they_mean_the_same(parser: Parser) -> None:
@@ -132,10 +161,16 @@ def test_a_hybrid_takes_the_corrected_answer(parser: Parser) -> None:
 
 @given(st.frozensets(words, max_size=8), words)
 def test_neighbours_are_the_closest_words_within_one_edit(known: frozenset[str], word: str) -> None:
-    close = {other: edit_distance(word, other) for other in known if 0 < edit_distance(word, other) <= 1}
+    close = {
+        other: edit_distance(word, other) for other in known if 0 < edit_distance(word, other) <= 1
+    }
     found = Corrector(known).neighbours(word)
     if len(word) < 3:  # of two letters none may be changed in all of them
-        kept = [other for other in close if all(word.count(letter) <= other.count(letter) for letter in word)]
+        kept = [
+            other
+            for other in close
+            if all(word.count(letter) <= other.count(letter) for letter in word)
+        ]
         close = close if len(word) == 2 and kept else {}
     assert found == tuple(sorted(close))
 
@@ -147,7 +182,9 @@ def test_similar_words_are_one_edit_away(known: frozenset[str], word: str) -> No
 
 
 def test_a_typo_that_is_a_known_word_is_not_sure(parser: Parser) -> None:
-    calibrator = replace(fitted_calibrator(parser, EXAMPLES, []), weights=Weights(known=5.0, foreign=5.0))
+    calibrator = replace(
+        fitted_calibrator(parser, EXAMPLES, []), weights=Weights(known=5.0, foreign=5.0)
+    )
     assert ("turn", "on", 1) in calibrator.words.rows
     sure = Parser(replace(parser.model, calibrator=calibrator))
     usual, typo = (answer.confidence for answer in sure.answers(["turn on lamp", "turn on ramp"]))
@@ -175,14 +212,18 @@ def test_a_misspelt_word_is_one_edit_away(word: str, seed: int) -> None:
 
 def test_what_a_slot_reads_is_not_unknown() -> None:
     names = Gazetteer.of([("sevn", "7"), ("noon", "12")])
-    grammar = replace(GRAMMAR, slots=SlotMatcher("en", (Slot("time", "gazetteer", ("{value}",), names=names),)))
+    grammar = replace(
+        GRAMMAR, slots=SlotMatcher("en", (Slot("time", "gazetteer", ("{value}",), names=names),))
+    )
     assert unknown_places(grammar, ("turn", "noon", "sevn", "lmap")) == [3]
 
 
 def test_names_that_slots_read_are_known_words_and_slots_are_not() -> None:
     names = Gazetteer.of([("New York", "nyc"), ("Boston", "bos")])
     slots: Any = SlotMatcher("en", (Slot("city", "gazetteer", ("{value}",), names=names),))
-    corrector = corrector_of(replace(Grammar.parse("@city ### @city\nfly to NT_1 ### fly ( NT_1 )"), slots=slots))
+    corrector = corrector_of(
+        replace(Grammar.parse("@city ### @city\nfly to NT_1 ### fly ( NT_1 )"), slots=slots)
+    )
     assert corrector.known == {"fly", "to", "new", "york", "boston"}
     assert corrector.neighbours("bostn") == ("boston",)
 
@@ -204,7 +245,9 @@ def test_the_calibrator_keeps_the_trials_and_older_ones_have_none(tmp_path: Path
     path.write_text(json.dumps(values))
     assert Calibrator.read(path, GRAMMAR).corrections == CorrectionTrials()
     path.write_text(json.dumps(values | {"corrections": {"answers": 1, "right": 2}}))
-    with pytest.raises(FormatError, match=r"confidence.json: .*expected as many answers as are right, or more"):
+    with pytest.raises(
+        FormatError, match=r"confidence.json: .*expected as many answers as are right, or more"
+    ):
         Calibrator.read(path, GRAMMAR)
 
 
@@ -212,7 +255,10 @@ def test_the_command_line_says_what_was_read(parser: Parser, tmp_path: Path) -> 
     model, file = str(tmp_path / "model"), tmp_path / "sentences.txt"
     parser.save(model)
     file.write_text("tunr on lamp\nturn on lamp\n")
-    assert typed("parse", model, "tunr on lamp").stdout.split("\n")[:2] == ["on ( lamp )", "read `tunr` as `turn`"]
+    assert typed("parse", model, "tunr on lamp").stdout.split("\n")[:2] == [
+        "on ( lamp )",
+        "read `tunr` as `turn`",
+    ]
     assert typed("parse", model, "tunr on lamp", "--no-spell-correction").stdout.startswith(
         "abstained: no derivation: no rule knows"
     )

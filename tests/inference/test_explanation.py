@@ -32,7 +32,9 @@ def reading(derivation: Derivation = DERIVATION, *, figures: bool = True) -> Rea
 
 def chain(depth: int) -> Derivation:
     """A derivation whose every rule but the last has one child."""
-    above = [Hyperedge(Rule.parse("very NT_1 ### so NT_1"), Span(at, depth + 1)) for at in range(depth)]
+    above = [
+        Hyperedge(Rule.parse("very NT_1 ### so NT_1"), Span(at, depth + 1)) for at in range(depth)
+    ]
     return Derivation((*above, Hyperedge(Rule.parse("good ### well"), Span(depth, depth + 1))))
 
 
@@ -77,11 +79,15 @@ def test_wide_characters_take_two_columns() -> None:
 
 
 @given(st.integers(1, 60), st.integers(30, 140))
-def test_no_line_of_a_deep_tree_but_the_sentence_is_wider_than_the_terminal(depth: int, width: int) -> None:
+def test_no_line_of_a_deep_tree_but_the_sentence_is_wider_than_the_terminal(
+    depth: int, width: int
+) -> None:
     sentence, *lines = drawn(reading(chain(depth)), width).plain.split("\n")
     assert max(map(cell_len, lines)) <= width
     assert sentence.startswith("very")
-    assert len([line for line in lines if not line.endswith("rule")]) == depth + 1 - (len(lines) == depth)
+    assert len([line for line in lines if not line.endswith("rule")]) == depth + 1 - (
+        len(lines) == depth
+    )
 
 
 def test_the_levels_of_a_deep_tree_are_numbered_where_they_are_no_longer_indented() -> None:
@@ -114,7 +120,9 @@ def test_an_answer_is_its_drawing_its_program_and_how_sure_it_is() -> None:
     best = reading(Derivation.parse("[0:1] walk ### W"))
     other = Reading("STROLL", 0.25, best.derivation, is_legal=False)
     corrections = (Correction(0, "wlak", "walk"),)
-    answer = Answer("wlak", "W", 0.5, "grammar", "", 0.91, best, (best, other), corrections=corrections)
+    answer = Answer(
+        "wlak", "W", 0.5, "grammar", "", 0.91, best, (best, other), corrections=corrections
+    )
     assert answer.explain().split("\n") == [
         "walk    score     p  rule",
         "╰──╯    -1.50  1.00  walk → W",
@@ -136,4 +144,6 @@ def test_an_answer_of_a_hybrid_says_who_gave_it_and_why() -> None:
     own = Answer("fly", system="grammar", reason="no derivation")
     fallback = Answer("fly", "FLY", system="fallback", reason="no derivation", parts=(own,))
     assert fallback.explain() == "FLY\nby the fallback: no derivation"
-    assert Answer("walk", "WALK", system="grammar", parts=(own,)).explain() == "WALK\nby the grammar"
+    assert (
+        Answer("walk", "WALK", system="grammar", parts=(own,)).explain() == "WALK\nby the grammar"
+    )

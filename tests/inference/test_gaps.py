@@ -37,7 +37,10 @@ def scan_gaps(sentence: str) -> Gaps:
         ("swim twice or fly or swim", "no rule knows 'swim', 'or' and 'fly'"),
         ("jump twice walk", "'jump twice' and 'walk' are known, but not how to join them"),
         ("jump around walk", "'jump' and 'walk' are known, but not how to join them with 'around'"),
-        ("look look walk around", "'walk' is known, but not how to join it with 'look look' and 'around'"),
+        (
+            "look look walk around",
+            "'walk' is known, but not how to join it with 'look look' and 'around'",
+        ),
         ("twice look", "every word is known, but no rule fits 'twice look'"),
         ("", "the sentence is empty"),
     ],
@@ -95,12 +98,16 @@ def test_the_cover_is_the_best_of_all(grammar: Grammar, sentence: tuple[str, ...
 
 
 @given(grammars(), sentences)
-def test_a_sentence_is_whole_exactly_if_it_has_a_derivation(grammar: Grammar, sentence: tuple[str, ...]) -> None:
+def test_a_sentence_is_whole_exactly_if_it_has_a_derivation(
+    grammar: Grammar, sentence: tuple[str, ...]
+) -> None:
     assert gaps(grammar, sentence).is_whole == bool(all_derivations(grammar, sentence))
 
 
 @given(grammars(), sentences)
-def test_islands_and_uncovered_places_tile_the_sentence(grammar: Grammar, sentence: tuple[str, ...]) -> None:
+def test_islands_and_uncovered_places_tile_the_sentence(
+    grammar: Grammar, sentence: tuple[str, ...]
+) -> None:
     found = gaps(grammar, sentence)
     covered = [place for island in found.islands for place in range(island.start, island.end)]
     assert sorted([*covered, *found.uncovered]) == list(range(len(sentence)))
@@ -150,6 +157,8 @@ hello ### hello
         ("wake me up at noon", "no rule knows 'noon'"),
     ],
 )
-def test_what_does_not_fit_is_named_with_the_type_that_its_place_asks_for(sentence: str, said: str) -> None:
+def test_what_does_not_fit_is_named_with_the_type_that_its_place_asks_for(
+    sentence: str, said: str
+) -> None:
     assert str(gaps(ASSISTANT, sentence.split())) == said
     assert gaps(ASSISTANT.typed_by(None), sentence.split()).misfits == ()

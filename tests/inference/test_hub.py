@@ -40,14 +40,18 @@ class Hub:
         self.commits.append((repo_id, commit_message, None))
         return SimpleNamespace(commit_url=f"https://hub/{repo_id}/commit/{len(self.commits)}")
 
-    def snapshot_download(self, repo_id: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+    def snapshot_download(
+        self, repo_id: str, *, revision: str | None, allow_patterns: list[str]
+    ) -> str:
         if not (self.folder / repo_id).is_dir():
             raise OSError(f"404: {repo_id} at {revision}")
         snapshot = self.folder / "cache" / "snapshots"
         shutil.rmtree(self.folder / "cache", ignore_errors=True)
         for path in sorted((self.folder / repo_id).rglob("*")):
             inside = path.relative_to(self.folder / repo_id)
-            if path.is_file() and any(fnmatch.fnmatch(str(inside), pattern) for pattern in allow_patterns):
+            if path.is_file() and any(
+                fnmatch.fnmatch(str(inside), pattern) for pattern in allow_patterns
+            ):
                 blob = self.folder / "cache" / "blobs" / inside.as_posix().replace("/", "-")
                 blob.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, blob)
@@ -81,7 +85,9 @@ def test_a_hybrid_comes_back_with_its_fallback_and_its_gate(hub: Hub) -> None:
     hybrid.push_to_hub("someone/home")
     again = Hybrid.from_pretrained("someone/home", "cpu")
     assert again.gate == hybrid.gate
-    assert [each.target for each in again.answers(["illuminate the cellar"])] == ["on(lamp, cellar)"]
+    assert [each.target for each in again.answers(["illuminate the cellar"])] == [
+        "on(lamp, cellar)"
+    ]
     assert Parser.from_pretrained("someone/home", "cpu").grammar == again.parser.grammar  # type: ignore[attr-defined]
 
 
@@ -89,7 +95,9 @@ def test_a_model_on_the_hub_has_a_card_and_nothing_but_a_model_folder(hub: Hub) 
     parser = Parser.load(MODELS / "v4", "cpu")
     parser.push_to_hub("someone/steps")
     card = (hub.folder / "someone/steps/README.md").read_text()
-    assert card.startswith("---\nlibrary_name: nqg\ntags:\n- semantic-parsing\n---\n# A parsing model of nqg\n")
+    assert card.startswith(
+        "---\nlibrary_name: nqg\ntags:\n- semantic-parsing\n---\n# A parsing model of nqg\n"
+    )
     parser.save("own")
     assert folder_digest(Path("own")) == folder_digest(hub.folder / "someone/steps")
 
@@ -110,7 +118,9 @@ def test_a_damaged_or_foreign_repository_is_refused(hub: Hub) -> None:
     Parser.load(MODELS / "v4", "cpu").push_to_hub("someone/steps")
     with (hub.folder / "someone/steps/grammar.txt").open("a") as file:
         file.write("fly ### F\n")
-    with pytest.raises(NqgError, match=r"grammar\.txt is damaged: it is not the file that was saved"):
+    with pytest.raises(
+        NqgError, match=r"grammar\.txt is damaged: it is not the file that was saved"
+    ):
         Parser.from_pretrained("someone/steps", "cpu")
     (hub.folder / "someone/other").mkdir()
     (hub.folder / "someone/other/config.json").write_text("{}")
@@ -120,17 +130,22 @@ def test_a_damaged_or_foreign_repository_is_refused(hub: Hub) -> None:
 
 def test_a_name_that_nobody_has_is_an_error_that_says_what_was_expected(hub: Hub) -> None:
     with pytest.raises(
-        NqgError, match=r"^someone/no: could not be downloaded .* expected a folder, or a model on the Hub"
+        NqgError,
+        match=r"^someone/no: could not be downloaded .* expected a folder, or a model on the Hub",
     ):
         Parser.from_pretrained("someone/no", "cpu", revision="v1")
 
 
-def test_an_upload_that_is_refused_says_how_to_log_in(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upload_that_is_refused_says_how_to_log_in(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(*_: object, **__: object) -> None:
         raise OSError("401 Client Error")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "create_repo", refused)
-    with pytest.raises(NqgError, match=r"could not be uploaded .*: 401 Client Error; log in with: hf auth login"):
+    with pytest.raises(
+        NqgError, match=r"could not be uploaded .*: 401 Client Error; log in with: hf auth login"
+    ):
         Parser.load(MODELS / "v4", "cpu").push_to_hub("someone/steps")
 
 
@@ -139,5 +154,7 @@ def test_what_cannot_be_a_name_is_refused_by_the_real_client_without_a_network(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NqgError, match=r"expected a folder, or a model on the Hub as OWNER/NAME|not a model folder"):
+    with pytest.raises(
+        NqgError, match=r"expected a folder, or a model on the Hub as OWNER/NAME|not a model folder"
+    ):
         Parser.from_pretrained(name, "cpu")

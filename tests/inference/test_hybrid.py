@@ -75,10 +75,17 @@ def told(answers: Iterable[Answer]) -> list[tuple[str | None, str | None]]:
 # Who answers
 
 
-def test_without_a_gate_the_grammar_is_first_and_the_fallback_answers_the_rest(parser: FakeParser) -> None:
+def test_without_a_gate_the_grammar_is_first_and_the_fallback_answers_the_rest(
+    parser: FakeParser,
+) -> None:
     fallback = FakeFallback({"swim": "SWIM  SWIM", "walk": "WRONG", "run": "WRONG"})
     answers = list(Hybrid(parser, fallback).answers(["walk", "swim", "run", "fly"]))
-    assert told(answers) == [("WALK", "grammar"), ("SWIM SWIM", "fallback"), ("RUN", "grammar"), (None, None)]
+    assert told(answers) == [
+        ("WALK", "grammar"),
+        ("SWIM SWIM", "fallback"),
+        ("RUN", "grammar"),
+        (None, None),
+    ]
     assert [answer.reason for answer in answers] == [
         "",
         "no derivation",
@@ -105,19 +112,25 @@ def test_a_gate_hands_over_where_the_grammar_is_not_sure(parser: FakeParser) -> 
     assert answer.reason == "probability 0.4 is below 0.5"
 
 
-def test_where_the_fallback_has_nothing_to_say_the_grammars_doubtful_answer_stands(parser: FakeParser) -> None:
+def test_where_the_fallback_has_nothing_to_say_the_grammars_doubtful_answer_stands(
+    parser: FakeParser,
+) -> None:
     answer = Hybrid(parser, FakeFallback({"run": " "}), Gate(0.5)).parse("run")
     assert (answer.target, answer.system) == ("RUN", "grammar")
     assert answer.reason == "probability 0.4 is below 0.5, and the fallback has no answer"
 
 
 def test_a_gate_may_distrust_answers_that_are_the_only_reading(parser: FakeParser) -> None:
-    answers = Hybrid(parser, FakeFallback({"walk": "STROLL"}), Gate(0.2, trusts_only_readings=False))
+    answers = Hybrid(
+        parser, FakeFallback({"walk": "STROLL"}), Gate(0.2, trusts_only_readings=False)
+    )
     assert told(answers.answers(["walk", "run"])) == [("STROLL", "fallback"), ("RUN", "grammar")]
     assert answers.parse("walk").reason == "the only reading, which the gate does not trust"
 
 
-@pytest.mark.parametrize(("gate", "asked"), [(Gate(), []), (Gate(NEVER), [["walk", "run"]])], ids=["always", "never"])
+@pytest.mark.parametrize(
+    ("gate", "asked"), [(Gate(), []), (Gate(NEVER), [["walk", "run"]])], ids=["always", "never"]
+)
 def test_the_extremes_of_the_gate(gate: Gate, asked: list[list[str]], parser: FakeParser) -> None:
     fallback = FakeFallback({})
     list(Hybrid(parser, fallback, gate).answers(["walk", "run"]))
@@ -131,7 +144,9 @@ def test_the_fallback_is_asked_once_about_sentences_that_repeat(parser: FakePars
     assert fallback.asked == [["swim"]]
 
 
-def test_a_stream_is_answered_window_by_window(parser: FakeParser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_is_answered_window_by_window(
+    parser: FakeParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parser_module, "WINDOW", 2)
     fallback = FakeFallback({})
     answers = Hybrid(parser, fallback).answers(f"word{number}" for number in range(3))
@@ -180,7 +195,9 @@ def test_every_answer_follows_the_rule(
 
 def test_a_hybrid_that_asks_both_has_what_each_said_of_every_sentence(parser: FakeParser) -> None:
     fallback = FakeFallback({"walk": "W", "run": "R", "swim": "S"})
-    answers = list(Hybrid(parser, fallback, asks_both=True).answers(["walk", "run", "swim", "fly", "walk"]))
+    answers = list(
+        Hybrid(parser, fallback, asks_both=True).answers(["walk", "run", "swim", "fly", "walk"])
+    )
     assert [[part.target for part in answer.parts] for answer in answers] == [
         ["WALK", "W"],
         ["RUN", "R"],
@@ -191,7 +208,9 @@ def test_a_hybrid_that_asks_both_has_what_each_said_of_every_sentence(parser: Fa
     assert fallback.asked == [["walk", "run", "swim", "fly"]]
 
 
-def test_an_answer_that_the_gate_holds_back_is_an_abstention_of_the_grammar(parser: FakeParser) -> None:
+def test_an_answer_that_the_gate_holds_back_is_an_abstention_of_the_grammar(
+    parser: FakeParser,
+) -> None:
     fallback = FakeFallback({"walk": "W", "run": "R"})
     answers = Hybrid(parser, fallback, Gate(0.5), asks_both=True).answers(["walk", "run"])
     own = [answer.first for answer in answers]
@@ -221,7 +240,9 @@ def real_parser() -> Parser:
     grammar = Grammar.parse("walk ### WALK\nNT_1 twice ### NT_1 NT_1")
     legal = TargetGrammar.parse("<s> ::= WALK | WALK WALK")
     training = TrainingSettings(steps=1, batch_size=2)
-    return fit_parser(grammar, WALKS, target_grammar=legal, model=TINY, training=training, device="cpu")
+    return fit_parser(
+        grammar, WALKS, target_grammar=legal, model=TINY, training=training, device="cpu"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +250,9 @@ def real_fallback() -> Seq2seq:
     return Seq2seq.train(WALKS, TINY_T5, FineTuningSettings(steps=2, batch_size=2), device="cpu")
 
 
-def test_a_hybrid_survives_its_folder(real_parser: Parser, real_fallback: Seq2seq, tmp_path: Path) -> None:
+def test_a_hybrid_survives_its_folder(
+    real_parser: Parser, real_fallback: Seq2seq, tmp_path: Path
+) -> None:
     folder = tmp_path / "model"
     sentences = ["walk twice", "stroll", "twice"]
     legal = real_parser.model.target_grammar
@@ -238,7 +261,9 @@ def test_a_hybrid_survives_its_folder(real_parser: Parser, real_fallback: Seq2se
     before = [(answer.target, answer.system, answer.reason) for answer in hybrid.answers(sentences)]
     hybrid.save(folder)
     again = Hybrid.load(folder, "cpu")
-    assert [(answer.target, answer.system, answer.reason) for answer in again.answers(sentences)] == before
+    assert [
+        (answer.target, answer.system, answer.reason) for answer in again.answers(sentences)
+    ] == before
     assert before[0] == ("WALK WALK", "grammar", "")
     assert all(target is None or legal.accepts(target.split()) for target, _, _ in before)
     assert again.gate == Gate(0.25)
@@ -254,24 +279,33 @@ def test_the_fallback_may_be_left_free_of_the_grammar(
     assert Hybrid.load(tmp_path / "model", "cpu").gate is None
 
 
-def test_a_folder_without_a_fallback_is_refused_as_a_hybrid(real_parser: Parser, tmp_path: Path) -> None:
+def test_a_folder_without_a_fallback_is_refused_as_a_hybrid(
+    real_parser: Parser, tmp_path: Path
+) -> None:
     real_parser.save(tmp_path / "model")
     assert not has_fallback(tmp_path / "model")
     with pytest.raises(
-        NqgError, match="holds a parser without a fallback; train one into it with: nqg train … --seq2seq"
+        NqgError,
+        match="holds a parser without a fallback; train one into it with: nqg train … --seq2seq",
     ):
         Hybrid.load(tmp_path / "model", "cpu")
 
 
-def test_only_a_seq2seq_can_be_saved_as_fallback(real_parser: Parser, parser: FakeParser, tmp_path: Path) -> None:
-    with pytest.raises(NqgError, match="holds a Seq2seq as fallback, found FakeFallback; save the parser alone"):
+def test_only_a_seq2seq_can_be_saved_as_fallback(
+    real_parser: Parser, parser: FakeParser, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        NqgError, match="holds a Seq2seq as fallback, found FakeFallback; save the parser alone"
+    ):
         Hybrid(real_parser, FakeFallback({})).save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
     with pytest.raises(NqgError, match="holds a Parser, found FakeParser"):
         Hybrid(parser, FakeFallback({})).save(tmp_path / "model")
 
 
-def test_a_changed_gate_is_noticed(real_parser: Parser, real_fallback: Seq2seq, tmp_path: Path) -> None:
+def test_a_changed_gate_is_noticed(
+    real_parser: Parser, real_fallback: Seq2seq, tmp_path: Path
+) -> None:
     Hybrid(real_parser, real_fallback, Gate(0.5)).save(tmp_path / "model")
     Gate(0.0).write(tmp_path / "model" / "gate.json")
     with pytest.raises(NqgError, match=r"gate\.json is damaged"):
@@ -284,13 +318,17 @@ class Echo:
 
 
 @pytest.mark.parametrize("name", ["parser", "hybrid", "tokens"])
-def test_a_sentence_instead_of_a_list_is_refused_before_anything_is_answered(name: str, real_parser: Parser) -> None:
+def test_a_sentence_instead_of_a_list_is_refused_before_anything_is_answered(
+    name: str, real_parser: Parser
+) -> None:
     systems: dict[str, System] = {
         "parser": real_parser,
         "hybrid": Hybrid(real_parser, Echo()),
         "tokens": TokenSystem(Echo(), Preprocessor()),
     }
-    with pytest.raises(NqgError, match=r"found the string 'walk twice'; use parse\(sentence\) for one"):
+    with pytest.raises(
+        NqgError, match=r"found the string 'walk twice'; use parse\(sentence\) for one"
+    ):
         systems[name].answers("walk twice")
 
 
@@ -299,12 +337,22 @@ def test_a_parser_and_a_hybrid_parse_alike(real_parser: Parser) -> None:
     for sentence in ("walk", "walk twice", "swim"):
         alone, first = real_parser.parse(sentence, readings=2), hybrid.parse(sentence, readings=2)
         assert bool(alone) == bool(first) == (sentence != "swim")
-        assert (alone.target, alone.reading, alone.readings) == (first.target, first.reading, first.first.readings)
+        assert (alone.target, alone.reading, alone.readings) == (
+            first.target,
+            first.reading,
+            first.first.readings,
+        )
     assert real_parser.parse("swim").reason == "no derivation: no rule knows 'swim'"
-    assert hybrid.parse("swim").reason == "no derivation, and the fallback has no answer: no rule knows 'swim'"
+    assert (
+        hybrid.parse("swim").reason
+        == "no derivation, and the fallback has no answer: no rule knows 'swim'"
+    )
 
 
 def test_a_model_folder_is_loaded_as_what_it_holds(real_parser: Parser, tmp_path: Path) -> None:
     real_parser.save(tmp_path / "parser")
-    assert nqg.load(tmp_path / "parser", "cpu").parse("walk twice").target == real_parser.parse("walk twice").target
+    assert (
+        nqg.load(tmp_path / "parser", "cpu").parse("walk twice").target
+        == real_parser.parse("walk twice").target
+    )
     assert isinstance(nqg.load(tmp_path / "parser", "cpu"), Parser)

@@ -34,7 +34,9 @@ from nqg.types.target_grammar import TargetGrammar
 from oracles import all_derivations
 
 TINY = ModelSettings(dimension=32, embedded=EncoderSettings(hidden_size=32, layers=1, heads=2))
-NO_JUMPS = TargetGrammar.parse("<program> ::= <step> | <step> <program>\n<step> ::= I_WALK | I_RUN | I_LOOK")
+NO_JUMPS = TargetGrammar.parse(
+    "<program> ::= <step> | <step> <program>\n<step> ::= I_WALK | I_RUN | I_LOOK"
+)
 SHORT = [example for example in scan_examples() if len(example.source_tokens) <= 4]
 
 
@@ -85,8 +87,12 @@ def enumerated_chances(parser: Parser, source: str) -> dict[tuple[str, ...], flo
     spans = {full.span(NodeId(number)): number for number in range(full.nodes)}
     weights: dict[tuple[str, ...], float] = {}
     for found in all_derivations(parser.grammar, tokens):
-        rules = [(spans[each.span], parser.grammar.rules.index(each.rule)) for each in found.hyperedges]
-        weights[found.target] = weights.get(found.target, 0) + math.exp(sum(float(table[pair]) for pair in rules))
+        rules = [
+            (spans[each.span], parser.grammar.rules.index(each.rule)) for each in found.hyperedges
+        ]
+        weights[found.target] = weights.get(found.target, 0) + math.exp(
+            sum(float(table[pair]) for pair in rules)
+        )
     return {target: weight / sum(weights.values()) for target, weight in weights.items()}
 
 
@@ -94,7 +100,9 @@ def test_unseen_combinations_are_parsed_without_a_mistake(trained: Parser) -> No
     assert len(TEST) == 154
     wrong = [
         (example, parse.target)
-        for example, parse in zip(TEST, trained.answers(example.source for example in TEST), strict=True)
+        for example, parse in zip(
+            TEST, trained.answers(example.source for example in TEST), strict=True
+        )
         if parse.target != example.target
     ]
     assert not wrong
@@ -103,23 +111,35 @@ def test_unseen_combinations_are_parsed_without_a_mistake(trained: Parser) -> No
 def test_a_derivation_yields_the_target_and_reads_the_sentence(trained: Parser) -> None:
     parse = trained.parse("jump twice and walk")
     assert parse.reading is not None
-    assert parse.reading.derivation.source == parse.source_tokens == ("jump", "twice", "and", "walk")
+    assert (
+        parse.reading.derivation.source == parse.source_tokens == ("jump", "twice", "and", "walk")
+    )
     assert parse.reading.derivation.target == parse.reading.tokens == ("I_JUMP", "I_JUMP", "I_WALK")
     assert parse.reading.target == parse.target == "I_JUMP I_JUMP I_WALK"
     assert parse.reason == ""
     assert parse.readings == ()
 
 
-AMBIGUOUS = ["walk", "walk and jump twice", "walk and walk and walk", "jump and jump and jump twice", "run"]
+AMBIGUOUS = [
+    "walk",
+    "walk and jump twice",
+    "walk and walk and walk",
+    "jump and jump and jump twice",
+    "run",
+]
 
 
 @pytest.mark.parametrize("source", AMBIGUOUS)
-def test_the_probability_is_that_of_all_derivations_of_the_target(ambiguous: Parser, source: str) -> None:
+def test_the_probability_is_that_of_all_derivations_of_the_target(
+    ambiguous: Parser, source: str
+) -> None:
     parse = ambiguous.parse(source)
     assert parse.reading is not None
     assert parse.probability is not None
     assert 0 < parse.probability <= 1
-    assert parse.probability == pytest.approx(enumerated_chances(ambiguous, source)[parse.reading.tokens], rel=1e-5)
+    assert parse.probability == pytest.approx(
+        enumerated_chances(ambiguous, source)[parse.reading.tokens], rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("source", AMBIGUOUS)
@@ -140,13 +160,17 @@ def test_as_many_readings_as_asked_for_with_their_whole_probability(ambiguous: P
     two = ambiguous.parse(source, readings=2).readings
     expected = enumerated_chances(ambiguous, source)
     assert len(two) == 2
-    assert [each.probability for each in two] == pytest.approx([expected[each.tokens] for each in two], rel=1e-5)
+    assert [each.probability for each in two] == pytest.approx(
+        [expected[each.tokens] for each in two], rel=1e-5
+    )
     assert sum(each.probability for each in two) < 1
 
 
 def test_a_sentence_outside_the_grammar_is_an_abstention_not_an_error(trained: Parser) -> None:
     parse = trained.parse("fly twice")
-    assert parse == Answer("fly twice", system="grammar", reason="no derivation: no rule knows 'fly'")
+    assert parse == Answer(
+        "fly twice", system="grammar", reason="no derivation: no rule knows 'fly'"
+    )
     assert parse.target is None
     assert parse.probability is None
 
@@ -178,14 +202,21 @@ def test_a_sentence_that_is_too_long_for_the_encoder_is_an_abstention(trained: P
 
 def test_an_untyped_parser_abstains_where_its_best_target_is_illegal(trained: Parser) -> None:
     parser = limited(trained, NO_JUMPS)
-    parses = list(parser.with_options(DecodeOptions(1, typed=False)).answers(["jump twice", "walk twice"]))
-    assert [(parse.target, parse.reason) for parse in parses] == [(None, "illegal target"), ("I_WALK I_WALK", "")]
+    parses = list(
+        parser.with_options(DecodeOptions(1, typed=False)).answers(["jump twice", "walk twice"])
+    )
+    assert [(parse.target, parse.reason) for parse in parses] == [
+        (None, "illegal target"),
+        ("I_WALK I_WALK", ""),
+    ]
     assert [parse.readings[0].is_legal for parse in parses] == [False, True]
 
 
 def test_a_typed_parser_has_legal_readings_only(trained: Parser) -> None:
     parses = list(
-        limited(trained, NO_JUMPS).with_options(DecodeOptions(1)).answers(["jump twice", "walk twice", "hop"])
+        limited(trained, NO_JUMPS)
+        .with_options(DecodeOptions(1))
+        .answers(["jump twice", "walk twice", "hop"])
     )
     assert [(parse.target, parse.reason) for parse in parses] == [
         (None, "illegal target"),
@@ -220,7 +251,15 @@ def test_where_no_reading_is_legal_the_parser_abstains(ambiguous: Parser) -> Non
 def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
     ambiguous: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sentences = ["run", "walk and jump twice", "", "fly", "walk and walk", "jump twice twice", "run"]
+    sentences = [
+        "run",
+        "walk and jump twice",
+        "",
+        "fly",
+        "walk and walk",
+        "jump twice twice",
+        "run",
+    ]
     together = list(ambiguous.with_options(DecodeOptions(3)).answers(sentences))
     assert [answer.source for answer in together] == sentences
     monkeypatch.setattr(parser_module, "ENCODER_BATCH", 2)
@@ -231,24 +270,34 @@ def test_a_batch_says_what_its_sentences_say_alone_in_their_order(
         for ours, theirs in zip(together, other, strict=True):
             assert (ours.target, ours.reason) == (theirs.target, theirs.reason.partition(":")[0])
             assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
-            assert [each.target for each in ours.readings] == [each.target for each in theirs.readings]
+            assert [each.target for each in ours.readings] == [
+                each.target for each in theirs.readings
+            ]
 
 
 @given(data=st.data())
 def test_a_model_that_knows_the_pairs_of_training_prefers_the_reading_with_the_fewest_others(
     ambiguous: Parser, data: st.DataObject
 ) -> None:
-    source = data.draw(st.sampled_from(["walk and jump twice", "walk and walk", "walk and run and jump", "walk twice"]))
+    source = data.draw(
+        st.sampled_from(
+            ["walk and jump twice", "walk and walk", "walk and run and jump", "walk twice"]
+        )
+    )
     numbers = ambiguous.grammar.numbers
     derivations = all_derivations(ambiguous.grammar, tuple(source.split()))
-    seen = RulePairs.of(data.draw(st.lists(st.sampled_from(derivations), min_size=1, max_size=2)), numbers)
+    seen = RulePairs.of(
+        data.draw(st.lists(st.sampled_from(derivations), min_size=1, max_size=2)), numbers
+    )
     chances = enumerated_chances(ambiguous, source)
     news = {target: len(derivations) * 99 for target in chances}
     for each in derivations:
         unseen = sum(seen.count(pair) == 0 for pair in set(rule_pairs(each, numbers)))
         news[each.target] = min(news[each.target], unseen)
     expected = sorted(chances, key=lambda target: (news[target], -chances[target], target))
-    knowing = Parser(replace(ambiguous.model, calibrator=Calibrator(Weights(), seen, trials=0, right=0)))
+    knowing = Parser(
+        replace(ambiguous.model, calibrator=Calibrator(Weights(), seen, trials=0, right=0))
+    )
     answer = knowing.parse(source, readings=len(chances))
     assert [reading.tokens for reading in answer.readings] == expected
     first = ambiguous.parse(source).reading
@@ -273,19 +322,36 @@ def test_the_same_word_further_behind_than_training_has_any_is_not_the_same() ->
     assert abs(first - second) > 1e-5
 
 
-@pytest.mark.parametrize(("name", "value"), [("MAX_SCORE_TABLE", 1), ("WINDOW", 3), ("ENCODER_BATCH", 1)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("MAX_SCORE_TABLE", 1), ("WINDOW", 3), ("ENCODER_BATCH", 1)]
+)
 def test_how_the_work_is_cut_into_pieces_does_not_show(
     ambiguous: Parser, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
-    sentences = ["run", "walk and jump twice", "", "fly", "walk and walk", "jump twice twice", "run", "walk"]
+    sentences = [
+        "run",
+        "walk and jump twice",
+        "",
+        "fly",
+        "walk and walk",
+        "jump twice twice",
+        "run",
+        "walk",
+    ]
     together = list(ambiguous.answers(sentences))
     monkeypatch.setattr(parser_module, name, value)
     for ours, theirs in zip(together, ambiguous.answers(sentences), strict=True):
-        assert (ours.source, ours.target, ours.reason) == (theirs.source, theirs.target, theirs.reason)
+        assert (ours.source, ours.target, ours.reason) == (
+            theirs.source,
+            theirs.target,
+            theirs.reason,
+        )
         assert (ours.probability or 0) == pytest.approx(theirs.probability or 0, rel=1e-4)
 
 
-def test_an_endless_stream_is_parsed_as_it_comes(trained: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_stream_is_parsed_as_it_comes(
+    trained: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parser_module, "WINDOW", 4)
     taken: list[str] = []
 
@@ -299,7 +365,9 @@ def test_an_endless_stream_is_parsed_as_it_comes(trained: Parser, monkeypatch: p
     assert len(taken) == 8
 
 
-def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_without_a_derivation_are_not_encoded(
+    trained: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[int] = []
     scores = Parser._scores
 
@@ -314,17 +382,23 @@ def test_sentences_without_a_derivation_are_not_encoded(trained: Parser, monkeyp
 
 
 @pytest.mark.parametrize("source", AMBIGUOUS)
-def test_every_hyperedge_has_its_score_and_if_asked_for_its_marginal(ambiguous: Parser, source: str) -> None:
+def test_every_hyperedge_has_its_score_and_if_asked_for_its_marginal(
+    ambiguous: Parser, source: str
+) -> None:
     (plain,) = ambiguous.with_options(DecodeOptions(readings=2)).answers([source])
     asked = ambiguous.parse(source, readings=2)
-    for before, reading in zip((plain.reading, *plain.readings), (asked.reading, *asked.readings), strict=True):
+    for before, reading in zip(
+        (plain.reading, *plain.readings), (asked.reading, *asked.readings), strict=True
+    ):
         assert before is not None
         assert reading is not None
         size = len(reading.derivation.hyperedges)
         assert len(reading.scores) == len(reading.marginals) == size
         assert before == replace(reading, marginals=())
         assert all(0 < chance <= 1 for chance in reading.marginals)
-    better, *others = (sum(reading.scores) for reading in (asked.reading, *asked.readings) if reading is not None)
+    better, *others = (
+        sum(reading.scores) for reading in (asked.reading, *asked.readings) if reading is not None
+    )
     assert all(better >= other - 1e-9 for other in others)
 
 
@@ -335,4 +409,6 @@ def test_no_sentences_give_no_parses(trained: Parser) -> None:
 def test_a_saved_parser_says_the_same_when_loaded(trained: Parser, tmp_path: Path) -> None:
     trained.save(tmp_path / "model")
     sentences = [example.source for example in TEST[:20]]
-    assert list(Parser.load(tmp_path / "model", device="cpu").answers(sentences)) == list(trained.answers(sentences))
+    assert list(Parser.load(tmp_path / "model", device="cpu").answers(sentences)) == list(
+        trained.answers(sentences)
+    )

@@ -54,7 +54,9 @@ DARK = "no light in the NT_1 ### off ( NT_1 . lamp )"
 @pytest.fixture(scope="module")
 def parser() -> Parser:
     training = TrainingSettings(steps=2, batch_size=2)
-    return fit_parser(GRAMMAR, EXAMPLES, target_grammar=TYPES, model=TINY, training=training, device="cpu")
+    return fit_parser(
+        GRAMMAR, EXAMPLES, target_grammar=TYPES, model=TINY, training=training, device="cpu"
+    )
 
 
 @pytest.fixture
@@ -68,7 +70,11 @@ def test_a_rule_answers_what_had_no_answer_and_other_answers_stay(parser: Parser
     assert more.parse("no light in the attic").target == "off ( attic . lamp )"
     assert more.parse("good night").target == "off ( hall . lamp )"
     assert parser.parse("good night").target is None
-    for sentence in ("turn on the fan in the hall", "turn off the lamp in the attic", "turn on the hall"):
+    for sentence in (
+        "turn on the fan in the hall",
+        "turn off the lamp in the attic",
+        "turn on the hall",
+    ):
         assert replace(more.parse(sentence), chart=None) == parser.parse(sentence)
 
 
@@ -100,12 +106,19 @@ def test_an_untrained_rule_has_the_score_of_its_span_and_a_bonus_for_words(parse
 
 def test_rules_that_need_each_other_are_added_together(parser: Parser) -> None:
     later, seven = "NT_1 at NT_2 ### at ( NT_2 , NT_1 )", "seven ### 7"
-    with pytest.raises(FormatError, match=r"'NT_1 at NT_2 .*: no rule derives a <time>, which NT_2 has to be"):
+    with pytest.raises(
+        FormatError, match=r"'NT_1 at NT_2 .*: no rule derives a <time>, which NT_2 has to be"
+    ):
         parser.with_rules([later])
-    with pytest.raises(FormatError, match=r"'seven ### 7': its target is a <time>, which stands in no program"):
+    with pytest.raises(
+        FormatError, match=r"'seven ### 7': its target is a <time>, which stands in no program"
+    ):
         parser.with_rules([seven])
     more = parser.with_rules([later, seven])
-    assert more.parse("turn on the lamp in the hall at seven").target == "at ( 7 , on ( hall . lamp ) )"
+    assert (
+        more.parse("turn on the lamp in the hall at seven").target
+        == "at ( 7 , on ( hall . lamp ) )"
+    )
     assert more.parse("turn on the lamp in the seven").target is None
 
 
@@ -114,7 +127,10 @@ def test_rules_that_need_each_other_are_added_together(parser: Parser) -> None:
     [
         (str(GRAMMAR[0]), "the model has it already: it was learned"),
         ("bye ### off ( lamp . hall )", "'off ( lamp . hall )' is part of no legal program"),
-        ("bye ### off ( hall . attic )", "'attic' is not a <thing>; `nqg types` shows what is legal"),
+        (
+            "bye ### off ( hall . attic )",
+            "'attic' is not a <thing>; `nqg types` shows what is legal",
+        ),
         ("cellar ### cellar", "no legal program has 'cellar'; `nqg types`"),
         ("NT_1 later ### at ( hall , NT_1 )", "'hall' is not a <time>"),
         ("NT_1 twice ### NT_1 NT_1", "no rule derives what its non-terminals have to be"),
@@ -133,7 +149,9 @@ def test_what_is_not_a_rule_and_what_is_there_already_is_refused(parser: Parser)
         parser.with_rules([NIGHT, NIGHT])
     with pytest.raises(FormatError, match="it was written by hand"):
         parser.with_rules([NIGHT]).with_rules([NIGHT])
-    with pytest.raises(FormatError, match="not written by hand: it is learned from examples, and stays"):
+    with pytest.raises(
+        FormatError, match="not written by hand: it is learned from examples, and stays"
+    ):
         parser.without_rules([str(GRAMMAR[0])])
     with pytest.raises(FormatError, match="not written by hand: it is not a rule of the model"):
         parser.without_rules([NIGHT])
@@ -147,10 +165,14 @@ def test_a_rule_that_is_removed_leaves_the_model_as_it_was(parser: Parser) -> No
 
 def test_without_types_any_rule_may_be_added(parser: Parser) -> None:
     untyped = Parser(replace(parser.model, target_grammar=None, grammar=GRAMMAR))
-    assert untyped.with_rules(["hello NT_1 ### hi hi NT_1"]).parse("hello lamp").target == "hi hi lamp"
+    assert (
+        untyped.with_rules(["hello NT_1 ### hi hi NT_1"]).parse("hello lamp").target == "hi hi lamp"
+    )
 
 
-RAW = Preprocessor(SentenceTokenizer(), fit_programs(['alarm(time="7:30 am")', "on(hall.lamp)", "off(attic.fan)"]))
+RAW = Preprocessor(
+    SentenceTokenizer(), fit_programs(['alarm(time="7:30 am")', "on(hall.lamp)", "off(attic.fan)"])
+)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +200,9 @@ def test_raw_rules_are_added_and_removed(parser: Parser) -> None:
     assert more.without_rules(["Good Night ### off(hall.lamp)"]).model.by_hand == ()
 
 
-def test_saved_and_loaded_rules_answer_alike_and_keep_their_mark(parser: Parser, folder: Path) -> None:
+def test_saved_and_loaded_rules_answer_alike_and_keep_their_mark(
+    parser: Parser, folder: Path
+) -> None:
     more = parser.with_rules([NIGHT, DARK])
     more.save(folder)
     loaded = Parser.load(folder, "cpu")
@@ -209,7 +233,9 @@ def test_a_folder_that_changes_meanwhile_and_a_full_disk_leave_it_as_it_is(
     before = (folder / "nqg.json").read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr("nqg.model_folder.index_bytes", lambda folder: b"{}")
-        with pytest.raises(NqgError, match="another process changed the model meanwhile; run the command again"):
+        with pytest.raises(
+            NqgError, match="another process changed the model meanwhile; run the command again"
+        ):
             save_rules(folder, [Rule.parse(NIGHT)])
     with monkeypatch.context() as patch:
 
@@ -217,7 +243,9 @@ def test_a_folder_that_changes_meanwhile_and_a_full_disk_leave_it_as_it_is(
             raise OSError(28, os.strerror(28))
 
         patch.setattr(shutil, "copytree", full)
-        with pytest.raises(NqgError, match=r"the model cannot be written \(No space left on device\)"):
+        with pytest.raises(
+            NqgError, match=r"the model cannot be written \(No space left on device\)"
+        ):
             save_rules(folder, [Rule.parse(NIGHT)])
     assert (folder / "nqg.json").read_bytes() == before
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
@@ -228,11 +256,16 @@ def test_a_folder_that_changes_meanwhile_and_a_full_disk_leave_it_as_it_is(
     [
         ("# fine\n\nbye ###\n", "mine.txt:3: the target of the rule is empty"),
         ("bye\n", "mine.txt:1: expected 'source ### target', found '###' 0 times"),
-        ("bye NT_2 ### off\n", "mine.txt:1: the source has NT_2; expected NT_1, NT_2, … once each and in order"),
+        (
+            "bye NT_2 ### off\n",
+            "mine.txt:1: the source has NT_2; expected NT_1, NT_2, … once each and in order",
+        ),
         (f"{NIGHT}\n{NIGHT}\n", f"mine.txt:2: rule '{NIGHT}' was already on line 1"),
     ],
 )
-def test_a_bad_line_of_a_file_is_refused_with_its_place(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_bad_line_of_a_file_is_refused_with_its_place(
+    tmp_path: Path, text: str, reason: str
+) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(text)
     with pytest.raises(FormatError) as error:
@@ -240,11 +273,15 @@ def test_a_bad_line_of_a_file_is_refused_with_its_place(tmp_path: Path, text: st
     assert str(error.value).endswith(reason)
 
 
-def test_a_rule_of_a_file_that_does_not_fit_is_named_with_its_line(parser: Parser, tmp_path: Path) -> None:
+def test_a_rule_of_a_file_that_does_not_fit_is_named_with_its_line(
+    parser: Parser, tmp_path: Path
+) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(f"{NIGHT}\n# next\nbye ### off ( hall . hall )\n")
     rules = read_rules(path, Preprocessor())
-    with pytest.raises(FormatError, match=r"mine.txt:3: rule 'bye ### .*': 'hall' is not a <thing>"):
+    with pytest.raises(
+        FormatError, match=r"mine.txt:3: rule 'bye ### .*': 'hall' is not a <thing>"
+    ):
         with_rules(parser.model, rules, rules)
 
 
@@ -255,7 +292,8 @@ def test_confidence_counts_a_rule_by_hand_as_unseen_and_not_as_surprising() -> N
     assert Evidence.of(0.9, [seen, by_hand], known).foreign
     calibrator = Calibrator(Weights(known=2.0, support=1.0, unseen=-0.5), known, 10, 9)
     sure, less, least = (
-        calibrator.confidence(0.9, pairs, 2) for pairs in ([seen], [seen, by_hand], [seen, by_hand, RulePair(2, 0, 2)])
+        calibrator.confidence(0.9, pairs, 2)
+        for pairs in ([seen], [seen, by_hand], [seen, by_hand, RulePair(2, 0, 2)])
     )
     assert sure > less > least
 

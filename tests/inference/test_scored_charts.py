@@ -28,7 +28,12 @@ GRAMMAR = Grammar.parse("""
     NT_1 and NT_2 ### NT_1 NT_2
     NT_1 and NT_2 ### NT_2 NT_1
 """)
-SENTENCES = ["walk", "walk and jump twice", "walk jump twice walk", "jump and walk and jump and walk"]
+SENTENCES = [
+    "walk",
+    "walk and jump twice",
+    "walk jump twice walk",
+    "jump and walk and jump and walk",
+]
 
 sentences = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3)
 
@@ -50,23 +55,35 @@ def score(charted: ScoredCharts, sentence: int, hyperedge: Hyperedge) -> float:
     raise AssertionError(f"{hyperedge} is not in the chart")
 
 
-def weighted(charted: ScoredCharts, sentence: int, source: str) -> Iterator[tuple[Derivation, float]]:
+def weighted(
+    charted: ScoredCharts, sentence: int, source: str
+) -> Iterator[tuple[Derivation, float]]:
     """Every derivation of a sentence with its probability."""
     found = list(all_derivations(GRAMMAR, tuple(source.split())))
-    totals = [sum(score(charted, sentence, each) for each in derivation.hyperedges) for derivation in found]
+    totals = [
+        sum(score(charted, sentence, each) for each in derivation.hyperedges)
+        for derivation in found
+    ]
     everything = math.log(sum(map(math.exp, totals)))
-    return ((derivation, math.exp(total - everything)) for derivation, total in zip(found, totals, strict=True))
+    return (
+        (derivation, math.exp(total - everything))
+        for derivation, total in zip(found, totals, strict=True)
+    )
 
 
 @given(sentences, st.integers(0, 99))
-def test_the_best_derivation_and_its_scores_are_those_of_the_enumeration(sources: list[str], seed: int) -> None:
+def test_the_best_derivation_and_its_scores_are_those_of_the_enumeration(
+    sources: list[str], seed: int
+) -> None:
     charted = scored(sources, seed)
     best = charted.best()
     scores = charted.hyperedge_scores(best)
     for sentence, source in enumerate(sources):
         expected, _ = max(weighted(charted, sentence, source), key=lambda pair: pair[1])
         assert best[sentence] == expected
-        assert list(scores[sentence]) == [score(charted, sentence, each) for each in expected.hyperedges]
+        assert list(scores[sentence]) == [
+            score(charted, sentence, each) for each in expected.hyperedges
+        ]
 
 
 @given(sentences, st.integers(0, 99))
@@ -87,7 +104,9 @@ def test_the_marginal_of_a_rule_over_a_span_is_the_probability_of_all_derivation
 
 
 @given(sentences, st.integers(0, 99))
-def test_the_hyperedges_that_cover_a_whole_sentence_share_its_probability(sources: list[str], seed: int) -> None:
+def test_the_hyperedges_that_cover_a_whole_sentence_share_its_probability(
+    sources: list[str], seed: int
+) -> None:
     charted = scored(sources, seed)
     chances, full = marginals(charted.full, charted.scores), charted.full
     for root in full.roots():
@@ -96,11 +115,17 @@ def test_the_hyperedges_that_cover_a_whole_sentence_share_its_probability(source
 
 
 @given(sentences, st.integers(0, 99))
-def test_the_probability_of_a_target_is_that_of_all_its_derivations(sources: list[str], seed: int) -> None:
+def test_the_probability_of_a_target_is_that_of_all_its_derivations(
+    sources: list[str], seed: int
+) -> None:
     charted = scored(sources, seed)
     targets = [derivation.target for derivation in charted.best()]
     expected = [
-        sum(chance for derivation, chance in weighted(charted, sentence, source) if derivation.target == target)
+        sum(
+            chance
+            for derivation, chance in weighted(charted, sentence, source)
+            if derivation.target == target
+        )
         for sentence, (source, target) in enumerate(zip(sources, targets, strict=True))
     ]
     assert charted.probabilities(targets) == pytest.approx(expected, rel=1e-9)
@@ -120,7 +145,9 @@ def test_targets_come_in_the_order_of_their_best_derivations() -> None:
     found = charted.best_of_targets(100)
     ranked = sorted(weighted(charted, 0, "walk and jump twice"), key=lambda pair: -pair[1])
     expected = list({derivation.target: derivation for derivation, _ in reversed(ranked)}.values())
-    assert {derivation.target for derivation in found} == {derivation.target for derivation, _ in ranked}
+    assert {derivation.target for derivation in found} == {
+        derivation.target for derivation, _ in ranked
+    }
     assert sorted(map(str, found)) == sorted(map(str, expected))
     assert found[0] == ranked[0][0]
     assert charted.best_of_targets(1) == found[:1]

@@ -22,8 +22,12 @@ def subtrees(derivation: Derivation) -> list[Derivation]:
     return [derivation, *(below for child in derivation.children for below in subtrees(child))]
 
 
-@pytest.mark.parametrize("source", ["walk", "walk and jump twice", "jump or walk and walk or jump twice"])
-def test_a_span_of_the_target_holds_what_the_derivation_under_the_hyperedge_yields(source: str) -> None:
+@pytest.mark.parametrize(
+    "source", ["walk", "walk and jump twice", "jump or walk and walk or jump twice"]
+)
+def test_a_span_of_the_target_holds_what_the_derivation_under_the_hyperedge_yields(
+    source: str,
+) -> None:
     for derivation in all_derivations(GRAMMAR, tuple(source.split())):
         target = derivation.target
         parts = [target[span.start : span.end] for span in target_spans(derivation)]

@@ -22,7 +22,10 @@ def goals(
 ) -> tuple[Hypergraph, list[Tokens]]:
     """The goal forests of a target of each source, where it has one."""
     assume(max(derivation_counts(full)) <= 200)
-    targets = [sorted({each.target for each in all_derivations(grammar, source)}) or [()] for source in sources]
+    targets = [
+        sorted({each.target for each in all_derivations(grammar, source)}) or [()]
+        for source in sources
+    ]
     drawn = [data.draw(st.sampled_from(each)) for each in targets]
     return goal_charts(grammar, full, drawn), drawn
 
@@ -43,7 +46,10 @@ def test_every_node_of_a_goal_forest_finds_its_span_in_the_full_one(
 def spans_of(found: Anchors) -> list[tuple[int, int, int]]:
     """The sentence, the first and the last token of every span."""
     (sentences, starts), (others, ends) = (
-        (edges.sentences[edges.of_spans.numpy()].tolist(), edges.tokens[edges.of_spans.numpy()].tolist())
+        (
+            edges.sentences[edges.of_spans.numpy()].tolist(),
+            edges.tokens[edges.of_spans.numpy()].tolist(),
+        )
         for edges in (found.starts, found.ends)
     )
     assert sentences == others

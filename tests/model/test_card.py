@@ -22,9 +22,13 @@ PROVENANCE = Provenance(
     (Measurement(PRINT, {"exact_match": 0.98765432, "precision": None}),),
 )
 GRAMMAR = Grammar.parse("jump ### J\nNT_1 <b>twice</b> ### NT_1 NT_1\n``` ### x")
-SMALL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=2, heads=2, longest=512))
+SMALL = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=8, layers=2, heads=2, longest=512)
+)
 ENCODER, TOKENIZER = new_encoder(SMALL, [["jump"]])
-MODEL = SavedModel(GRAMMAR, Scorer(ENCODER, len(GRAMMAR), 8), TOKENIZER, SMALL, provenance=PROVENANCE)
+MODEL = SavedModel(
+    GRAMMAR, Scorer(ENCODER, len(GRAMMAR), 8), TOKENIZER, SMALL, provenance=PROVENANCE
+)
 
 
 def card(**changes: Any) -> str:
@@ -66,7 +70,9 @@ def test_a_pre_trained_encoder_is_named_without_the_folders_of_whoever_trained()
 
 def test_nothing_that_comes_from_a_user_is_markup() -> None:
     evil = "<script>`alert`</script>"
-    provenance = Provenance(DataFingerprint(1, "0", evil), {evil: evil}, (), (Measurement(PRINT, {evil: 1.0}),))
+    provenance = Provenance(
+        DataFingerprint(1, "0", evil), {evil: evil}, (), (Measurement(PRINT, {evil: 1.0}),)
+    )
     for line in card(settings=ModelSettings(evil), provenance=provenance).splitlines():
         for place in range(line.count("<script>")):
             before = line.split("<script>")[place]

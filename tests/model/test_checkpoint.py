@@ -29,7 +29,9 @@ from nqg.pipeline.parser import fit_parser
 from nqg.run_config import DataFingerprint
 from nqg.types.target_grammar import TargetGrammar
 
-GRAMMAR = Grammar.parse("walk ### W\njump ### J\nwalk ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_2 NT_1")
+GRAMMAR = Grammar.parse(
+    "walk ### W\njump ### J\nwalk ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_2 NT_1"
+)
 EXAMPLES = [Example("walk and jump twice", "J J W"), Example("jump twice", "J J")]
 SENTENCES = ["walk", "walk and jump", "walk twice and jump twice", "fly"]
 TINY = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2))
@@ -53,16 +55,22 @@ def folder(parser: Parser, tmp_path: Path) -> Path:
 
 def is_same(ones: SavedModel, others: SavedModel) -> bool:
     ours, theirs = ones.scorer.state_dict(), others.scorer.state_dict()
-    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+    return ours.keys() == theirs.keys() and all(
+        torch.equal(ours[name], theirs[name]) for name in ours
+    )
 
 
-def test_a_loaded_model_has_the_same_weights_and_says_the_same(parser: Parser, folder: Path) -> None:
+def test_a_loaded_model_has_the_same_weights_and_says_the_same(
+    parser: Parser, folder: Path
+) -> None:
     loaded = Parser.load(folder, device="cpu")
     assert is_same(loaded.model, parser.model)
     assert loaded.grammar.rules == parser.grammar.rules
     assert loaded.model.settings == parser.model.settings
     assert loaded.model.max_length == parser.model.max_length == 512
-    again, before = (list(each.with_options(DecodeOptions(3)).answers(SENTENCES)) for each in (loaded, parser))
+    again, before = (
+        list(each.with_options(DecodeOptions(3)).answers(SENTENCES)) for each in (loaded, parser)
+    )
     assert again == before
 
 
@@ -76,12 +84,21 @@ def test_a_folder_can_be_moved(parser: Parser, folder: Path, tmp_path: Path) -> 
     moved = tmp_path / "elsewhere" / "copy"
     moved.parent.mkdir()
     shutil.move(folder, moved)
-    assert list(Parser.load(str(moved), device="cpu").answers(SENTENCES)) == list(parser.answers(SENTENCES))
+    assert list(Parser.load(str(moved), device="cpu").answers(SENTENCES)) == list(
+        parser.answers(SENTENCES)
+    )
 
 
 @pytest.mark.parametrize("activation", ["gelu", "relu"], ids=["our BERT", "one of transformers"])
-def test_a_model_with_an_encoder_of_a_folder_does_not_need_that_folder(tmp_path: Path, activation: str) -> None:
-    save_bert(tmp_path / "encoder", [example.source_tokens for example in EXAMPLES], longest=64, hidden_act=activation)
+def test_a_model_with_an_encoder_of_a_folder_does_not_need_that_folder(
+    tmp_path: Path, activation: str
+) -> None:
+    save_bert(
+        tmp_path / "encoder",
+        [example.source_tokens for example in EXAMPLES],
+        longest=64,
+        hidden_act=activation,
+    )
     made = trained(ModelSettings(encoder=str(tmp_path / "encoder"), dimension=8))
     made.save(tmp_path / "model")
     shutil.rmtree(tmp_path / "encoder")
@@ -103,7 +120,9 @@ def test_nothing_in_a_folder_is_executable_or_pickled(folder: Path) -> None:
         "training.jsonl",
     ]
     for path in folder.iterdir():
-        assert not path.read_bytes().startswith((b"\x80", b"PK"))  # pickles, and the archives that torch.save writes
+        assert not path.read_bytes().startswith(
+            (b"\x80", b"PK")
+        )  # pickles, and the archives that torch.save writes
         assert not os.access(path, os.X_OK)
 
 
@@ -112,7 +131,9 @@ def test_others_may_read_a_folder_if_the_umask_lets_them(folder: Path, tmp_path:
     assert folder.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_the_same_model_is_saved_in_the_same_bytes(parser: Parser, folder: Path, tmp_path: Path) -> None:
+def test_the_same_model_is_saved_in_the_same_bytes(
+    parser: Parser, folder: Path, tmp_path: Path
+) -> None:
     parser.save(tmp_path / "again")
     for path in folder.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
@@ -124,24 +145,32 @@ def edited(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     (folder / "nqg.json").write_text(json.dumps(index))
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "grammar.txt", "tokenizer.json", "config.json"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "grammar.txt", "tokenizer.json", "config.json"]
+)
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(NqgError, match=rf"model/{name} is missing: the model folder is incomplete"):
         load_model(folder, "cpu")
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "grammar.txt", "tokenizer.json", "config.json"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "grammar.txt", "tokenizer.json", "config.json"]
+)
 def test_a_damaged_file_is_named(folder: Path, name: str) -> None:
     raw = bytearray((folder / name).read_bytes())
     raw[len(raw) // 2] ^= 1
     (folder / name).write_bytes(raw)
-    with pytest.raises(NqgError, match=rf"model/{name} is damaged: it is not the file that was saved"):
+    with pytest.raises(
+        NqgError, match=rf"model/{name} is damaged: it is not the file that was saved"
+    ):
         load_model(folder, "cpu")
 
 
 def test_a_missing_target_grammar_is_not_overlooked(parser: Parser, tmp_path: Path) -> None:
-    save_model(tmp_path, replace(parser.model, target_grammar=TargetGrammar.parse("<program> ::= W")))
+    save_model(
+        tmp_path, replace(parser.model, target_grammar=TargetGrammar.parse("<program> ::= W"))
+    )
     (tmp_path / "target.grammar").unlink()
     with pytest.raises(NqgError, match=r"target\.grammar is missing"):
         load_model(tmp_path, "cpu")
@@ -149,14 +178,17 @@ def test_a_missing_target_grammar_is_not_overlooked(parser: Parser, tmp_path: Pa
 
 def test_a_folder_of_a_newer_version_is_refused_with_a_way_out(folder: Path) -> None:
     edited(folder, lambda index: index.update(version=5))
-    with pytest.raises(NqgError, match=r"in version 5 of the format; this nqg reads version 4: .* or a newer one"):
+    with pytest.raises(
+        NqgError, match=r"in version 5 of the format; this nqg reads version 4: .* or a newer one"
+    ):
         load_model(folder, "cpu")
 
 
 def test_a_folder_of_an_older_version_is_refused_with_a_way_out(folder: Path) -> None:
     edited(folder, lambda index: index.update(version=2))
     with pytest.raises(
-        NqgError, match="in version 2 of the format; this nqg reads version 4: train again with this nqg"
+        NqgError,
+        match="in version 2 of the format; this nqg reads version 4: train again with this nqg",
     ):
         load_model(folder, "cpu")
 
@@ -171,7 +203,8 @@ def test_what_is_no_model_folder_is_refused(tmp_path: Path, kind: str) -> None:
 
 def test_an_absent_folder_is_said_to_be_absent(tmp_path: Path) -> None:
     with pytest.raises(
-        NqgError, match=r"absent: no such folder; `nqg train TRAIN -o .*absent` would make a model there"
+        NqgError,
+        match=r"absent: no such folder; `nqg train TRAIN -o .*absent` would make a model there",
     ):
         load_model(tmp_path / "absent", "cpu")
 
@@ -183,7 +216,10 @@ def test_an_absent_folder_is_said_to_be_absent(tmp_path: Path) -> None:
         ("\xff", r"nqg\.json: damaged: "),
         ("[]", r"nqg\.json: expected an object with 'kind': 'nqg model'"),
         ('{"kind": "forests"}', r"nqg\.json: expected an object with 'kind': 'nqg model'"),
-        ('{"kind": "nqg model", "version": 4}', r"nqg\.json: damaged: 'files' should name at least grammar\.txt"),
+        (
+            '{"kind": "nqg model", "version": 4}',
+            r"nqg\.json: damaged: 'files' should name at least grammar\.txt",
+        ),
         ('{"kind": "nqg model", "version": 4, "files": {}}', "'files' should name at least"),
     ],
     ids=["cut", "bytes", "list", "kind", "bare", "no files"],
@@ -198,8 +234,14 @@ def test_a_damaged_index_is_refused(folder: Path, text: str, words: str) -> None
     ("change", "words"),
     [
         (lambda index: index["settings"].update(colour="red"), "no key of 'settings' 'colour'"),
-        (lambda index: index["settings"]["embedded"].update(colour="red"), r"no key of \[embedded\] 'colour'"),
-        (lambda index: index["settings"].pop("embedded"), "the key 'embedded' of 'settings' is missing"),
+        (
+            lambda index: index["settings"]["embedded"].update(colour="red"),
+            r"no key of \[embedded\] 'colour'",
+        ),
+        (
+            lambda index: index["settings"].pop("embedded"),
+            "the key 'embedded' of 'settings' is missing",
+        ),
         (lambda index: index.update(settings=None), "expected an object as 'settings', found None"),
     ],
     ids=["unknown", "unknown of the encoder", "incomplete", "none"],
@@ -236,7 +278,9 @@ def test_a_full_disk_leaves_the_old_model_and_nothing_else(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint, "save_file", disk_full)
-        with pytest.raises(NqgError, match=r"model: the model cannot be written \(No space left on device\)"):
+        with pytest.raises(
+            NqgError, match=r"model: the model cannot be written \(No space left on device\)"
+        ):
             trained(seed=1).save(folder)
     assert is_same(load_model(folder, "cpu"), parser.model)
     assert os.listdir(tmp_path) == ["model"]
@@ -281,18 +325,24 @@ def test_what_is_no_model_is_never_replaced(parser: Parser, tmp_path: Path) -> N
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
     for place in (tmp_path / "thesis", tmp_path / "thesis" / "chapter.tex"):
-        with pytest.raises(NqgError, match=f"{place.name} exists and is not a model folder: choose another name"):
+        with pytest.raises(
+            NqgError, match=f"{place.name} exists and is not a model folder: choose another name"
+        ):
             parser.save(place)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
 
 
-def test_the_provenance_travels_with_the_model(folder: Path, parser: Parser, tmp_path: Path) -> None:
+def test_the_provenance_travels_with_the_model(
+    folder: Path, parser: Parser, tmp_path: Path
+) -> None:
     loaded = load_model(folder, "cpu").provenance
     assert loaded == parser.model.provenance
     assert loaded.data == DataFingerprint.of(EXAMPLES)
     assert loaded.training["steps"] == 1
     assert len(loaded.records) == 1
-    measured = Measurement(DataFingerprint.of(EXAMPLES[:1], "dev.tsv"), {"exact_match": 0.5, "precision": None})
+    measured = Measurement(
+        DataFingerprint.of(EXAMPLES[:1], "dev.tsv"), {"exact_match": 0.5, "precision": None}
+    )
     parser.save(tmp_path / "scored", provenance=replace(loaded, measurements=(measured,)))
     assert load_model(tmp_path / "scored", "cpu").provenance.measurements == (measured,)
 
@@ -315,11 +365,15 @@ def test_a_stray_file_is_refused_because_a_tokenizer_might_read_it(folder: Path)
     (folder / ".DS_Store").write_text("harmless")
     load_model(folder, "cpu")
     (folder / "added_tokens.json").write_text('{"walk": 99}')
-    with pytest.raises(NqgError, match=r"added_tokens\.json is unknown: nqg\.json does not name it; move it out"):
+    with pytest.raises(
+        NqgError, match=r"added_tokens\.json is unknown: nqg\.json does not name it; move it out"
+    ):
         load_model(folder, "cpu")
 
 
-def test_more_can_be_saved_with_a_model_and_is_checked_with_it(parser: Parser, tmp_path: Path) -> None:
+def test_more_can_be_saved_with_a_model_and_is_checked_with_it(
+    parser: Parser, tmp_path: Path
+) -> None:
     def also(part: Path) -> None:
         (part / "notes").mkdir()
         (part / "notes" / "why.txt").write_text("because")
@@ -331,7 +385,9 @@ def test_more_can_be_saved_with_a_model_and_is_checked_with_it(parser: Parser, t
         load_model(tmp_path / "model", "cpu")
 
 
-def test_a_subfolder_with_an_index_of_its_own_outlives_the_model_around_it(folder: Path, parser: Parser) -> None:
+def test_a_subfolder_with_an_index_of_its_own_outlives_the_model_around_it(
+    folder: Path, parser: Parser
+) -> None:
     fallback = folder / "seq2seq"
     fallback.mkdir()
     (fallback / "nqg.json").write_text("{}")
@@ -364,7 +420,10 @@ def test_a_model_that_is_replaced_while_it_is_read_is_read_again(
 
 def test_code_that_a_config_names_is_never_asked_for_nor_run(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "mine", "auto_map": {"AutoConfig": "code.Config", "AutoModel": "code.Model"}}
+    config |= {
+        "model_type": "mine",
+        "auto_map": {"AutoConfig": "code.Config", "AutoModel": "code.Model"},
+    }
     (folder / "config.json").write_text(json.dumps(config))
     checksum = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
     edited(folder, lambda index: index["files"].update({"config.json": checksum}))

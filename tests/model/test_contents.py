@@ -21,29 +21,56 @@ def fill(folder: Path, *names: str) -> None:
 def test_the_index_answers_for_all_files_but_the_hidden_the_card_and_those_with_an_index_of_their_own(
     tmp_path: Path,
 ) -> None:
-    fill(tmp_path, "b.txt", "a/deep/c.json", ".hidden", "README.md", "nqg.json", "seq2seq/nqg.json", "seq2seq/x/w.txt")
+    fill(
+        tmp_path,
+        "b.txt",
+        "a/deep/c.json",
+        ".hidden",
+        "README.md",
+        "nqg.json",
+        "seq2seq/nqg.json",
+        "seq2seq/x/w.txt",
+    )
     assert checksums(tmp_path) == {
         name: hashlib.sha256(name.encode()).hexdigest() for name in ("a/deep/c.json", "b.txt")
     }
 
 
 def test_a_whole_folder_passes(tmp_path: Path) -> None:
-    fill(tmp_path, "grammar.txt", "a/b.json", "nqg.json", "README.md", ".hidden", "seq2seq/nqg.json")
+    fill(
+        tmp_path, "grammar.txt", "a/b.json", "nqg.json", "README.md", ".hidden", "seq2seq/nqg.json"
+    )
     check_contents(tmp_path, checksums(tmp_path), ("grammar.txt",))
 
 
 @pytest.mark.parametrize(
-    "name", ["/etc/passwd.txt", "../secret.txt", "a/../b.txt", "./a.txt", "a//b.txt", "a\\b.txt", "c:a.txt", ""]
+    "name",
+    [
+        "/etc/passwd.txt",
+        "../secret.txt",
+        "a/../b.txt",
+        "./a.txt",
+        "a//b.txt",
+        "a\\b.txt",
+        "c:a.txt",
+        "",
+    ],
 )
-def test_a_name_that_leads_out_of_the_folder_or_is_spelled_oddly_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FormatError, match=r"nqg\.json: '.*' is not the name of a file inside the model folder"):
+def test_a_name_that_leads_out_of_the_folder_or_is_spelled_oddly_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(
+        FormatError, match=r"nqg\.json: '.*' is not the name of a file inside the model folder"
+    ):
         check_contents(tmp_path, {name: "0"}, ())
 
 
 @pytest.mark.parametrize("name", ["code.py", "model.bin", "a/weights.pt", "README", "library.so"])
 def test_a_file_of_a_kind_that_could_run_is_refused(tmp_path: Path, name: str) -> None:
     fill(tmp_path, name)
-    with pytest.raises(FormatError, match=f"'{name}' is not a file that a model holds; expected .grammar"):
+    with pytest.raises(
+        FormatError, match=f"'{name}' is not a file that a model holds; expected .grammar"
+    ):
         check_contents(tmp_path, checksums(tmp_path), ())
 
 
@@ -72,7 +99,9 @@ LEADS_OUT = "is a link that leads out of the model folder; copy what it leads to
 
 
 @pytest.mark.parametrize("name", ["grammar.txt", "a/b.json", "a", "seq2seq", "README.md"])
-def test_a_link_that_leads_out_of_the_folder_is_refused_though_its_checksum_is_right(tmp_path: Path, name: str) -> None:
+def test_a_link_that_leads_out_of_the_folder_is_refused_though_its_checksum_is_right(
+    tmp_path: Path, name: str
+) -> None:
     folder = tmp_path / "model"
     fill(folder, "grammar.txt", "a/b.json", "nqg.json", "README.md", "seq2seq/nqg.json")
     files = checksums(folder)
@@ -82,7 +111,9 @@ def test_a_link_that_leads_out_of_the_folder_is_refused_though_its_checksum_is_r
         check_contents(folder, files, ())
 
 
-def test_links_inside_the_folder_and_a_link_to_the_whole_folder_are_followed(tmp_path: Path) -> None:
+def test_links_inside_the_folder_and_a_link_to_the_whole_folder_are_followed(
+    tmp_path: Path,
+) -> None:
     fill(tmp_path / "model", "grammar.txt", "nqg.json")
     (tmp_path / "model" / "same.txt").symlink_to("grammar.txt")
     (tmp_path / "current").symlink_to(tmp_path / "model")

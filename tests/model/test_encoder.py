@@ -17,7 +17,14 @@ from transformers import AutoModel, BartConfig, BartModel, RobertaConfig, Robert
 
 from encoders import save_bert, tiny_bert, wrapped
 from nqg.errors import NqgError
-from nqg.model.encoder import Bert, BertConfig, BertOutput, TransformersEncoder, load_encoder, new_encoder
+from nqg.model.encoder import (
+    Bert,
+    BertConfig,
+    BertOutput,
+    TransformersEncoder,
+    load_encoder,
+    new_encoder,
+)
 from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.model.subwords import SPECIAL, SubwordBatch, Subwords, collate, tokenize, word_tokenizer
 
@@ -26,14 +33,19 @@ WORDS = 20
 
 def batch_of(lengths: list[int]) -> SubwordBatch:
     generator = torch.Generator().manual_seed(1)
-    ids = [tuple(torch.randint(1, WORDS, (length,), generator=generator).tolist()) for length in lengths]
+    ids = [
+        tuple(torch.randint(1, WORDS, (length,), generator=generator).tolist())
+        for length in lengths
+    ]
     return collate([Subwords(each, (0,), (len(each) - 1,)) for each in ids], "cpu")
 
 
 def twins(**settings: Any) -> tuple[Bert, Any]:
     """Our BERT and Hugging Face's with the same weights."""
     torch.manual_seed(0)
-    theirs = tiny_bert(WORDS, **{"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 2, **settings})
+    theirs = tiny_bert(
+        WORDS, **{"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 2, **settings}
+    )
     config = BertConfig.from_dict(theirs.config.to_dict())
     assert config is not None
     ours = Bert(config)
@@ -49,7 +61,9 @@ def twins_of(layers: int) -> tuple[Bert, Any]:
 
 def vectors_of(model: Any, sentences: SubwordBatch) -> torch.Tensor:
     """What Hugging Face's model makes of all rows: (M, D)."""
-    found = model(input_ids=sentences.padded(sentences.ids), attention_mask=sentences.mask().long()).last_hidden_state
+    found = model(
+        input_ids=sentences.padded(sentences.ids), attention_mask=sentences.mask().long()
+    ).last_hidden_state
     rows: torch.Tensor = found.flatten(0, 1)[sentences.places]
     return rows
 
@@ -59,10 +73,14 @@ def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
     lengths: list[int], layers: int, data: st.DataObject
 ) -> None:
     (ours, theirs), sentences = twins_of(layers), batch_of(lengths)
-    rows = torch.tensor(data.draw(st.lists(st.integers(0, sum(lengths) - 1), min_size=1, max_size=5)))
+    rows = torch.tensor(
+        data.draw(st.lists(st.integers(0, sum(lengths) - 1), min_size=1, max_size=5))
+    )
     one, other = ours(sentences, rows), vectors_of(theirs, sentences)[rows]
     torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
-    factors = torch.randn(one.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    factors = torch.randn(
+        one.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2)
+    )
     gradients = [
         torch.autograd.grad((vectors * factors).sum(), list(model.parameters()))
         for vectors, model in ((one, ours), (other, theirs))
@@ -75,7 +93,9 @@ def test_wanted_vectors_and_all_gradients_are_those_of_transformers(
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_in_single_precision_vectors_and_gradients_are_those_of_transformers_up_to_rounding(layers: int) -> None:
+def test_in_single_precision_vectors_and_gradients_are_those_of_transformers_up_to_rounding(
+    layers: int,
+) -> None:
     (ours, theirs), sentences = twins(num_hidden_layers=layers), batch_of([4, 6, 1])
     rows = torch.arange(11)
     one, other = ours.float()(sentences, rows), vectors_of(theirs.float(), sentences)
@@ -98,7 +118,9 @@ def test_padded_attention_of_a_gpu_is_that_of_groups() -> None:
 
 def test_the_last_layer_is_not_computed_for_subwords_that_nobody_wants() -> None:
     (ours, _), sentences = twins(), batch_of([3, 5])
-    with patch.object(BertOutput, "forward", autospec=True, side_effect=BertOutput.forward) as watched:
+    with patch.object(
+        BertOutput, "forward", autospec=True, side_effect=BertOutput.forward
+    ) as watched:
         assert ours(sentences, torch.tensor([7, 5, 7])).shape == (3, 12)
     assert [len(call.args[2]) for call in watched.mock_calls] == [8, 8, 2, 2]
 
@@ -110,7 +132,10 @@ def test_a_sentence_does_not_notice_its_neighbours() -> None:
 
 
 def test_training_drops_and_the_seed_decides_what() -> None:
-    (ours, _), sentences = twins(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5), batch_of([4, 6])
+    (ours, _), sentences = (
+        twins(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5),
+        batch_of([4, 6]),
+    )
 
     def drawn(seed: int) -> torch.Tensor:
         torch.manual_seed(seed)
@@ -143,7 +168,9 @@ def test_a_config_that_asks_for_more_than_bert_is_not_ours(settings: dict[str, A
 
 
 def test_the_embedded_encoder_has_the_sizes_of_its_settings() -> None:
-    settings = ModelSettings(embedded=EncoderSettings(hidden_size=24, layers=3, heads=2, longest=40))
+    settings = ModelSettings(
+        embedded=EncoderSettings(hidden_size=24, layers=3, heads=2, longest=40)
+    )
     encoder, tokenizer = new_encoder(settings, [("walk", "twice")])
     assert isinstance(encoder, Bert)
     config = encoder.config
@@ -185,11 +212,15 @@ def test_any_other_encoder_of_a_folder_goes_through_transformers(tmp_path: Path,
     assert encoder.max_length == 64
     sentences = collate(tokenize(subwords, SOURCES), "cpu")
     rows = torch.tensor([3, 0, 5])
-    torch.testing.assert_close(encoder.eval()(sentences, rows), vectors_of(saved.eval(), sentences)[rows])
+    torch.testing.assert_close(
+        encoder.eval()(sentences, rows), vectors_of(saved.eval(), sentences)[rows]
+    )
 
 
 def test_a_folder_that_holds_no_encoder_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(NqgError, match=f"the encoder '{re.escape(str(tmp_path))}' could not be loaded"):
+    with pytest.raises(
+        NqgError, match=f"the encoder '{re.escape(str(tmp_path))}' could not be loaded"
+    ):
         load_encoder(str(tmp_path))
 
 
@@ -200,7 +231,9 @@ def test_a_name_that_no_encoder_has_is_refused_by_name(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
-def test_a_model_that_does_not_encode_sentences_is_refused_as_an_encoder(tmp_path: Path, kind: str) -> None:
+def test_a_model_that_does_not_encode_sentences_is_refused_as_an_encoder(
+    tmp_path: Path, kind: str
+) -> None:
     tokenizer = word_tokenizer(SOURCES)
     if kind == "decoder":
         saved: Any = tiny_bert(tokenizer.get_vocab_size(), is_decoder=True)
@@ -212,7 +245,10 @@ def test_a_model_that_does_not_encode_sentences_is_refused_as_an_encoder(tmp_pat
         saved = BartModel(config)
     saved.save_pretrained(tmp_path)
     wrapped(tokenizer).save_pretrained(tmp_path)
-    with pytest.raises(NqgError, match=rf"cannot be used: it is an? {kind}, .*; choose an encoder, for instance bert"):
+    with pytest.raises(
+        NqgError,
+        match=rf"cannot be used: it is an? {kind}, .*; choose an encoder, for instance bert",
+    ):
         load_encoder(str(tmp_path))
 
 
@@ -225,13 +261,23 @@ def test_an_encoder_may_see_words_with_those_beside_them() -> None:
     batch = collate(sentences, "cpu")
     found = embeddings(batch)
     begin = 0
-    for each in sorted(sentences, key=lambda sentence: len(sentence.ids)):  # as they lie in the batch
+    for each in sorted(
+        sentences, key=lambda sentence: len(sentence.ids)
+    ):  # as they lie in the batch
         (start, *_, stop), vectors = each.ids, embeddings.word_embeddings.weight
         around = [stop, *each.ids, start]
-        beside = [torch.cat([vectors[left], vectors[right]]) for left, right in zip(around, around[2:], strict=False)]
-        places = embeddings.position_embeddings.weight[: len(each.ids)] + embeddings.token_type_embeddings.weight[0]
+        beside = [
+            torch.cat([vectors[left], vectors[right]])
+            for left, right in zip(around, around[2:], strict=False)
+        ]
+        places = (
+            embeddings.position_embeddings.weight[: len(each.ids)]
+            + embeddings.token_type_embeddings.weight[0]
+        )
         summed = vectors[list(each.ids)] + embeddings.neighbours(torch.stack(beside)) + places
-        torch.testing.assert_close(found[begin : begin + len(each.ids)], embeddings.LayerNorm(summed))
+        torch.testing.assert_close(
+            found[begin : begin + len(each.ids)], embeddings.LayerNorm(summed)
+        )
         begin += len(each.ids)
     assert BertConfig.from_dict(json.loads(encoder.config_json())) == encoder.config
 
@@ -248,6 +294,8 @@ def test_words_behind_the_longest_sentence_of_training_stand_next_to_its_last_on
         embeddings.dropout.eval()
         places = torch.cat([positions[: len(each.ids)] for each in sentences])
         ids = torch.tensor([number for each in sentences for number in each.ids])
-        summed = embeddings.word_embeddings(ids) + embeddings.token_type_embeddings.weight[0] + places
+        summed = (
+            embeddings.word_embeddings(ids) + embeddings.token_type_embeddings.weight[0] + places
+        )
         torch.testing.assert_close(embeddings(batch), embeddings.LayerNorm(summed))
     assert BertConfig.from_dict(json.loads(encoder.config_json())) == encoder.config

@@ -50,7 +50,9 @@ def test_a_new_folder_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002], ids=oct)
-def test_files_have_the_modes_that_the_umask_gives_them_whoever_wrote_them(tmp_path: Path, umask: int) -> None:
+def test_files_have_the_modes_that_the_umask_gives_them_whoever_wrote_them(
+    tmp_path: Path, umask: int
+) -> None:
     before = os.umask(umask)
     try:
         with folder_written_atomically(tmp_path / "model") as new:
@@ -59,7 +61,9 @@ def test_files_have_the_modes_that_the_umask_gives_them_whoever_wrote_them(tmp_p
                 (new / name).touch(mode=0o600)
     finally:
         os.umask(before)
-    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "model").rglob("*") if path.is_file()}
+    modes = {
+        path.stat().st_mode & 0o777 for path in (tmp_path / "model").rglob("*") if path.is_file()
+    }
     assert modes == {0o666 & ~umask}
     assert (tmp_path / "model").stat().st_mode & 0o777 == 0o777 & ~umask
 
@@ -78,10 +82,15 @@ def test_when_writing_fails_nothing_changes(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_a_kill_while_writing_leaves_the_old_folder_and_the_next_writer_tidies_up(tmp_path: Path) -> None:
+def test_a_kill_while_writing_leaves_the_old_folder_and_the_next_writer_tidies_up(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "model"
     write(folder, "one")
-    killed("with folders.folder_written_atomically(Path(sys.argv[1])) as new:\n    os.kill(os.getpid(), 9)", folder)
+    killed(
+        "with folders.folder_written_atomically(Path(sys.argv[1])) as new:\n    os.kill(os.getpid(), 9)",
+        folder,
+    )
     assert texts(folder) == {"one"}
     assert len(os.listdir(tmp_path)) == 2
     write(folder, "two")
@@ -99,7 +108,9 @@ write("two")
 """
 
 
-def test_after_a_kill_between_the_two_renames_the_loader_names_the_old_folder(tmp_path: Path) -> None:
+def test_after_a_kill_between_the_two_renames_the_loader_names_the_old_folder(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "model"
     write(folder, "one")
     killed(BETWEEN, folder)
@@ -141,7 +152,11 @@ def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path
 
 def test_a_folder_that_is_held_is_refused_to_others_until_it_is_let_go(tmp_path: Path) -> None:
     words = "work: another process is at work here; wait until it has ended"
-    with held(tmp_path / "work", wait=False), pytest.raises(NqgError, match=words), held(tmp_path / "work", wait=False):
+    with (
+        held(tmp_path / "work", wait=False),
+        pytest.raises(NqgError, match=words),
+        held(tmp_path / "work", wait=False),
+    ):
         pass
     with held(tmp_path / "work", wait=False):
         (tmp_path / "work" / "state").touch()

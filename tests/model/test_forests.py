@@ -37,7 +37,9 @@ def same(left: Forests, right: Forests) -> bool:
     pairs = zip((left.full, left.goal), (right.full, right.goal), strict=True)
     return all(
         ours._asdict().keys() == theirs._asdict().keys()
-        and all(np.array_equal(array, theirs._asdict()[name]) for name, array in ours._asdict().items())
+        and all(
+            np.array_equal(array, theirs._asdict()[name]) for name, array in ours._asdict().items()
+        )
         for ours, theirs in pairs
     )
 
@@ -65,7 +67,9 @@ def test_one_pair_alone_has_the_forests_that_enumeration_finds(
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_any_number_of_workers_gives_the_same_forests(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+def test_any_number_of_workers_gives_the_same_forests(
+    monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
     whole = build_forests(GRAMMAR, EXAMPLES * 5, workers=1)
     monkeypatch.setattr(build, "PART_SIZE", 3)
     assert len(list(forest_parts(GRAMMAR, EXAMPLES * 5, workers=workers))) == 9

@@ -23,15 +23,23 @@ from oracles import all_derivations, derivations_as_hyperedges
 from strategies import perhaps_typed, sentences
 
 Tokens = tuple[str, ...]
-AMBIGUOUS = Grammar.parse("a ### x\na ### y\nb ### x\nNT_1 NT_2 ### NT_1 NT_2\nNT_1 NT_2 ### NT_2 NT_1")
+AMBIGUOUS = Grammar.parse(
+    "a ### x\na ### y\nb ### x\nNT_1 NT_2 ### NT_1 NT_2\nNT_1 NT_2 ### NT_2 NT_1"
+)
 
 
 def forests_of(grammar: Grammar, sources: list[Tokens], data: st.DataObject) -> Forests:
     """The forests of sources, each with one of its targets, or with one that it has not."""
     assume(max(derivation_counts(charts(grammar.typed_by(None), sources))) <= 100)
-    targets = [sorted({each.target for each in all_derivations(grammar, source)} | {("never",)}) for source in sources]
+    targets = [
+        sorted({each.target for each in all_derivations(grammar, source)} | {("never",)})
+        for source in sources
+    ]
     drawn = [data.draw(st.sampled_from(each)) for each in targets]
-    examples = [Example(" ".join(source), " ".join(target)) for source, target in zip(sources, drawn, strict=True)]
+    examples = [
+        Example(" ".join(source), " ".join(target))
+        for source, target in zip(sources, drawn, strict=True)
+    ]
     return build_forests(grammar, examples, workers=1)
 
 
@@ -39,10 +47,15 @@ def span_and_rule(graph: Hypergraph) -> list[tuple[int, str, int]]:
     """Of every hyperedge its sentence, its span and its rule."""
     owners = graph.owners()
     columns = zip(sentence_numbers(graph)[owners], owners, graph.rules, strict=True)
-    return [(int(sentence), str(graph.span(NodeId(int(owner)))), int(rule)) for sentence, owner, rule in columns]
+    return [
+        (int(sentence), str(graph.span(NodeId(int(owner)))), int(rule))
+        for sentence, owner, rule in columns
+    ]
 
 
-def enumerated(graph: Hypergraph, sentence: int, scores: dict[int, float]) -> tuple[float, dict[int, float]]:
+def enumerated(
+    graph: Hypergraph, sentence: int, scores: dict[int, float]
+) -> tuple[float, dict[int, float]]:
     """log Z of a sentence and the marginals of its hyperedges, derivation by derivation."""
     derivations = derivations_as_hyperedges(graph)[sentence]
     totals = [math.fsum(scores[each] for each in derivation) for derivation in derivations]
@@ -65,7 +78,8 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
         (sentence, f"{spans.starts[first + span]}:{spans.ends[first + span]}", int(rule))
         for sentence, first in enumerate(spans.first[:-1])
         for span, rule in zip(
-            *(each.select(np.array([sentence])).values for each in (table.spans, table.rules)), strict=True
+            *(each.select(np.array([sentence])).values for each in (table.spans, table.rules)),
+            strict=True,
         )
     ]
     assert sorted(known) == sorted(set(span_and_rule(full)))
@@ -75,7 +89,12 @@ def test_pairs_are_those_of_the_hyperedges_and_none_occurs_twice(
         assert [known[table.rules.offsets[each[0]] + pair] for each, pair in pairs] == named
 
 
-@given(perhaps_typed(max_arity=3), st.lists(sentences, min_size=1, max_size=3), st.integers(0, 99), st.data())
+@given(
+    perhaps_typed(max_arity=3),
+    st.lists(sentences, min_size=1, max_size=3),
+    st.integers(0, 99),
+    st.data(),
+)
 def test_losses_and_their_gradient_are_what_enumeration_gives(
     grammar: Grammar, sources: list[Tokens], seed: int, data: st.DataObject
 ) -> None:
@@ -88,11 +107,19 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
     expected, first = np.zeros_like(scores), 0
     for row, sentence in enumerate(batch.tolist()):
         values = {}
-        weights = {"full": 1, "goal": -1} if forests.legal is None else {"full": 0.5, "legal": 0.5, "goal": -1}
+        weights = (
+            {"full": 1, "goal": -1}
+            if forests.legal is None
+            else {"full": 0.5, "legal": 0.5, "goal": -1}
+        )
         for name, graph in forests.graphs().items():
             pairs = table.of_hyperedges[name]
-            own = [number for number, each in enumerate(span_and_rule(graph)) if each[0] == sentence]
-            values[name], marginals = enumerated(graph, sentence, {each: scores[first + pairs[each]] for each in own})
+            own = [
+                number for number, each in enumerate(span_and_rule(graph)) if each[0] == sentence
+            ]
+            values[name], marginals = enumerated(
+                graph, sentence, {each: scores[first + pairs[each]] for each in own}
+            )
             for each in own:
                 expected[first + pairs[each]] += weights[name] * marginals[each]
         if math.isfinite(values["goal"]):
@@ -105,7 +132,9 @@ def test_losses_and_their_gradient_are_what_enumeration_gives(
 
 
 def test_the_gradient_of_typed_forests_is_the_slope_of_the_loss() -> None:
-    typed = AMBIGUOUS.typed_by(TargetGrammar.parse("<s> ::= <p> | <p> <s>\n<p> ::= x y | y x | x x"))
+    typed = AMBIGUOUS.typed_by(
+        TargetGrammar.parse("<s> ::= <p> | <p> <s>\n<p> ::= x y | y x | x x")
+    )
     forests = build_forests(typed, [Example("a b a a", "x y y x")], workers=1)
     table, batch = PairTable.of(forests), np.array([0])
     scores = np.random.default_rng(1).normal(size=int(table.rules.lengths_of(batch).sum()))
@@ -116,12 +145,17 @@ def test_the_gradient_of_typed_forests_is_the_slope_of_the_loss() -> None:
     for place in range(len(scores)):
         step = np.zeros_like(scores)
         step[place] = 1e-5
-        above, below = (losses_and_gradient(scores + sign * step, forests, table, batch)[0][0] for sign in (1, -1))
+        above, below = (
+            losses_and_gradient(scores + sign * step, forests, table, batch)[0][0]
+            for sign in (1, -1)
+        )
         assert gradient[place] == pytest.approx((above - below) / 2e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_threads_share_the_sentences_of_a_batch(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_sentences_of_a_batch(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forests, table = ambiguous()
     batch = np.array([0, 1, 1, 0, 1] * 20)
     scores = np.random.default_rng(0).normal(size=int(table.rules.lengths_of(batch).sum()))
@@ -144,14 +178,22 @@ def ambiguous() -> tuple[Forests, PairTable]:
 def test_the_gradient_of_the_mean_passes_a_numerical_check() -> None:
     forests, table = ambiguous()
     batch = np.array([1, 0, 1])
-    scores = torch.randn(int(table.rules.lengths_of(batch).sum()), dtype=torch.float64, generator=torch.manual_seed(0))
-    assert torch.autograd.gradcheck(lambda each: forest_loss(each, forests, table, batch), scores.requires_grad_())
+    scores = torch.randn(
+        int(table.rules.lengths_of(batch).sum()),
+        dtype=torch.float64,
+        generator=torch.manual_seed(0),
+    )
+    assert torch.autograd.gradcheck(
+        lambda each: forest_loss(each, forests, table, batch), scores.requires_grad_()
+    )
 
 
 def test_very_large_and_very_small_scores_neither_overflow_nor_lose_the_gradient() -> None:
     forests, table = ambiguous()
     batch = np.array([0, 1])
-    scores = 1e4 * torch.randn(int(table.rules.lengths_of(batch).sum()), generator=torch.manual_seed(0))
+    scores = 1e4 * torch.randn(
+        int(table.rules.lengths_of(batch).sum()), generator=torch.manual_seed(0)
+    )
     loss = forest_loss(scores.requires_grad_(), forests, table, batch)
     loss.backward()  # type: ignore[no-untyped-call]
     assert torch.isfinite(loss)

@@ -34,9 +34,13 @@ WHOLE = Provenance(
 )
 
 names = st.text(min_size=1, max_size=5)
-prints = st.builds(DataFingerprint, st.integers(0, 10**6), st.text("0123456789abcdef"), st.text(max_size=5))
+prints = st.builds(
+    DataFingerprint, st.integers(0, 10**6), st.text("0123456789abcdef"), st.text(max_size=5)
+)
 scores = st.dictionaries(names, st.none() | st.floats(0, 1), max_size=3)
-settings = st.dictionaries(names, st.none() | st.integers() | st.floats(0, 1) | st.text(max_size=3), max_size=3)
+settings = st.dictionaries(
+    names, st.none() | st.integers() | st.floats(0, 1) | st.text(max_size=3), max_size=3
+)
 provenances = st.builds(
     Provenance,
     st.none() | prints,
@@ -79,7 +83,10 @@ def test_a_training_is_described_by_its_data_settings_and_steps() -> None:
         ({"training": []}, "expected an object as 'training' of 'provenance'"),
         ({"sentences": 5}, "expected a list as 'sentences' of 'provenance', found 5"),
         ({"measurements": {}}, "expected a list as 'measurements' of 'provenance'"),
-        ({"measurements": [5]}, "expected an object as entry 0 of 'measurements' of 'provenance', found 5"),
+        (
+            {"measurements": [5]},
+            "expected an object as entry 0 of 'measurements' of 'provenance', found 5",
+        ),
     ],
 )
 def test_facts_that_do_not_fit_are_refused(change: dict[str, Any], words: str) -> None:
@@ -101,7 +108,12 @@ def test_records_are_lines_of_json(tmp_path: Path) -> None:
         read_records(tmp_path / "training.jsonl")
 
 
-@given(st.lists(st.text("ab ", min_size=1).map(lambda text: f"{text}a") | st.just("a " * 150 + "b"), max_size=60))
+@given(
+    st.lists(
+        st.text("ab ", min_size=1).map(lambda text: f"{text}a") | st.just("a " * 150 + "b"),
+        max_size=60,
+    )
+)
 def test_a_model_keeps_a_few_short_sentences_each_once(sources: list[str]) -> None:
     examples = [Example(source, "X") for source in sources]
     kept = Provenance.of(examples, TrainingSettings()).sentences

@@ -20,7 +20,11 @@ def encoder(tmp_path: Path) -> str:
     """An encoder with a head that we do not need: transformers would report it at length."""
     tokenizer = wrapped(word_tokenizer([("walk",)]))
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
+        vocab_size=len(tokenizer),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        intermediate_size=8,
     )
     with quiet_transformers():
         BertForMaskedLM(config).save_pretrained(tmp_path / "encoder")  # type: ignore[no-untyped-call]

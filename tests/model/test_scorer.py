@@ -14,7 +14,9 @@ from nqg.model.settings import EncoderSettings, ModelSettings
 from nqg.model.spans import Anchors, Pairs, anchors, sentence_numbers
 from nqg.model.subwords import SubwordBatch, collate, tokenize
 
-GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2")
+GRAMMAR = Grammar.parse(
+    "jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 and NT_2 ### NT_1 NT_2"
+)
 SOURCES = [("jump", "twice"), ("walk", "and", "jump", "twice")]
 SETTINGS = ModelSettings(dimension=6, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2))
 
@@ -27,12 +29,16 @@ def test_a_score_is_that_of_the_formula() -> None:
     full = charts(GRAMMAR, SOURCES)
     table = scorer(sentences, anchors(full, "cpu"))
     assert table.dtype == torch.float64
-    for row, (sentence, start, end) in enumerate(zip(sentence_numbers(full), full.starts, full.ends - 1, strict=True)):
+    for row, (sentence, start, end) in enumerate(
+        zip(sentence_numbers(full), full.starts, full.ends - 1, strict=True)
+    ):
         alone = collate(tokenize(tokenizer, [SOURCES[sentence]]), "cpu")
         vectors = encoder(alone, torch.arange(len(alone.ids)))
         ends = torch.cat([vectors[start + 1], vectors[end + 1]])  # one subword a token, after [CLS]
         for rule in range(len(GRAMMAR)):
-            expected = formula(scorer.span_network, ends)[0] + scorer.rules[rule] @ formula(scorer.rule_network, ends)
+            expected = formula(scorer.span_network, ends)[0] + scorer.rules[rule] @ formula(
+                scorer.rule_network, ends
+            )
             torch.testing.assert_close(table[row, rule], expected, atol=1e-12, rtol=0)
 
 
@@ -42,12 +48,18 @@ def formula(network: SpanNetwork, ends: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def scores_of(scorer: Scorer, sentences: SubwordBatch, spans: Anchors, pairs: Pairs) -> torch.Tensor:
+def scores_of(
+    scorer: Scorer, sentences: SubwordBatch, spans: Anchors, pairs: Pairs
+) -> torch.Tensor:
     return scorer.pair_scores(scorer.encoder(sentences, sentences.rows(spans)), spans, pairs)
 
 
-@pytest.mark.parametrize("rules", [len(GRAMMAR), 40], ids=["fewer rules than spans", "more rules than spans"])
-def test_pairs_have_the_scores_that_they_have_in_the_table_and_send_back_the_same_gradient(rules: int) -> None:
+@pytest.mark.parametrize(
+    "rules", [len(GRAMMAR), 40], ids=["fewer rules than spans", "more rules than spans"]
+)
+def test_pairs_have_the_scores_that_they_have_in_the_table_and_send_back_the_same_gradient(
+    rules: int,
+) -> None:
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, rules, SETTINGS.dimension).double().eval()
     sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
@@ -71,7 +83,10 @@ def test_scores_are_of_full_precision_where_the_encoder_runs_in_half() -> None:
     encoder, tokenizer = new_encoder(SETTINGS, SOURCES)
     scorer = Scorer(encoder, len(GRAMMAR), SETTINGS.dimension)
     sentences = collate(tokenize(tokenizer, SOURCES), "cpu")
-    spans, pairs = anchors(charts(GRAMMAR, SOURCES), "cpu"), Pairs(torch.tensor([1]), torch.tensor([2]))
+    spans, pairs = (
+        anchors(charts(GRAMMAR, SOURCES), "cpu"),
+        Pairs(torch.tensor([1]), torch.tensor([2])),
+    )
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert scorer(sentences, spans).dtype == torch.float32
         assert scores_of(scorer, sentences, spans, pairs).dtype == torch.float32

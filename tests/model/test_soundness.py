@@ -36,7 +36,9 @@ def relu(tmp_path: Path) -> Path:
     tiny_bert(tokenizer.get_vocab_size(), hidden_act="relu").save_pretrained(tmp_path / "encoder")
     wrapped(tokenizer).save_pretrained(tmp_path / "encoder")
     settings = ModelSettings(encoder=str(tmp_path / "encoder"), dimension=4)
-    fit_parser(GRAMMAR, EXAMPLES, model=settings, training=BRIEF, device="cpu").save(tmp_path / "model")
+    fit_parser(GRAMMAR, EXAMPLES, model=settings, training=BRIEF, device="cpu").save(
+        tmp_path / "model"
+    )
     return tmp_path / "model"
 
 
@@ -67,7 +69,9 @@ HUGE = {
 
 
 @pytest.mark.parametrize("name", HUGE)
-def test_a_config_that_asks_for_terabytes_is_refused_before_they_are_taken(model: Path, name: str) -> None:
+def test_a_config_that_asks_for_terabytes_is_refused_before_they_are_taken(
+    model: Path, name: str
+) -> None:
     change(model / "config.json", **{name: 10**12})
     with pytest.raises(FormatError, match=rf"config\.json: {HUGE[name]}"):
         Parser.load(model, "cpu")
@@ -97,12 +101,17 @@ def test_weights_that_are_no_numbers_are_refused(model: Path, value: float) -> N
     weights["rules"][0, 0] = value
     save_file(weights, model / "model.safetensors")
     seal(model)
-    with pytest.raises(FormatError, match=r"model\.safetensors: the weights 'rules' are not all numbers"):
+    with pytest.raises(
+        FormatError, match=r"model\.safetensors: the weights 'rules' are not all numbers"
+    ):
         Parser.load(model, "cpu")
 
 
 def rewrite_weights(folder: Path, change: Callable[[str, torch.Tensor], torch.Tensor]) -> None:
-    weights = {name: change(name, weight) for name, weight in load_file(folder / "model.safetensors").items()}
+    weights = {
+        name: change(name, weight)
+        for name, weight in load_file(folder / "model.safetensors").items()
+    }
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     seal(folder)
 
@@ -124,7 +133,9 @@ def test_whatever_precision_a_config_names_the_model_is_run_in_that_of_training(
 
 @pytest.mark.parametrize("kind", ["model", "relu"])
 @pytest.mark.parametrize("dtype", PRECISIONS)
-def test_weights_of_another_precision_are_converted(request: pytest.FixtureRequest, kind: str, dtype: str) -> None:
+def test_weights_of_another_precision_are_converted(
+    request: pytest.FixtureRequest, kind: str, dtype: str
+) -> None:
     folder: Path = request.getfixturevalue(kind)
     before = Parser.load(folder, "cpu").parse("jump twice")
     rewrite_weights(folder, lambda _, weight: weight.to(getattr(torch, dtype)))
@@ -135,20 +146,33 @@ def test_weights_of_another_precision_are_converted(request: pytest.FixtureReque
 
 @pytest.mark.parametrize("dtype", ["int8", "bool", "complex64"])
 def test_weights_that_are_not_floats_are_refused(model: Path, dtype: str) -> None:
-    rewrite_weights(model, lambda name, weight: weight.to(getattr(torch, dtype)) if name == "rules" else weight)
-    with pytest.raises(FormatError, match=f"the weights 'rules' are torch.{dtype}, expected floats"):
+    rewrite_weights(
+        model, lambda name, weight: weight.to(getattr(torch, dtype)) if name == "rules" else weight
+    )
+    with pytest.raises(
+        FormatError, match=f"the weights 'rules' are torch.{dtype}, expected floats"
+    ):
         Parser.load(model, "cpu")
 
 
 @pytest.mark.parametrize("kind", ["model", "relu"])
-def test_weights_so_large_that_scores_are_no_numbers_are_refused(request: pytest.FixtureRequest, kind: str) -> None:
+def test_weights_so_large_that_scores_are_no_numbers_are_refused(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
     folder: Path = request.getfixturevalue(kind)
-    rewrite_weights(folder, lambda name, weight: weight * 1e38 if "network" in name or name == "rules" else weight)
-    with pytest.raises(FormatError, match=r"model\.safetensors: the scores of a sentence are not all numbers"):
+    rewrite_weights(
+        folder,
+        lambda name, weight: weight * 1e38 if "network" in name or name == "rules" else weight,
+    )
+    with pytest.raises(
+        FormatError, match=r"model\.safetensors: the scores of a sentence are not all numbers"
+    ):
         Parser.load(folder, "cpu")
 
 
-def test_scores_that_are_no_numbers_for_one_sentence_alone_are_an_error_and_never_an_answer(model: Path) -> None:
+def test_scores_that_are_no_numbers_for_one_sentence_alone_are_an_error_and_never_an_answer(
+    model: Path,
+) -> None:
     parser = Parser.load(model, "cpu")
     number = parser.model.tokenizer.token_to_id("run")
 
@@ -160,7 +184,9 @@ def test_scores_that_are_no_numbers_for_one_sentence_alone_are_an_error_and_neve
     rewrite_weights(model, spoil)
     damaged = Parser.load(model, "cpu")
     assert damaged.parse("jump") == parser.parse("jump")
-    with pytest.raises(DamagedModel, match="the model gives scores that are not numbers: its weights are damaged"):
+    with pytest.raises(
+        DamagedModel, match="the model gives scores that are not numbers: its weights are damaged"
+    ):
         damaged.parse("run twice")
 
 
@@ -168,15 +194,23 @@ def test_scores_that_are_no_numbers_for_one_sentence_alone_are_an_error_and_neve
 def test_a_negative_epsilon_is_refused(request: pytest.FixtureRequest, kind: str) -> None:
     folder: Path = request.getfixturevalue(kind)
     change(folder / "config.json", layer_norm_eps=-1e-3)
-    with pytest.raises(FormatError, match=r"config\.json: 'layer_norm_eps' is -0\.001, expected 0 or more"):
+    with pytest.raises(
+        FormatError, match=r"config\.json: 'layer_norm_eps' is -0\.001, expected 0 or more"
+    ):
         Parser.load(folder, "cpu")
 
 
 @pytest.mark.parametrize(
     ("setting", "kind"),
-    [("is_decoder", "decoder"), ("add_cross_attention", "decoder"), ("is_encoder_decoder", "encoder-decoder")],
+    [
+        ("is_decoder", "decoder"),
+        ("add_cross_attention", "decoder"),
+        ("is_encoder_decoder", "encoder-decoder"),
+    ],
 )
-def test_a_model_that_is_not_an_encoder_is_refused_instead_of_run_as_one(model: Path, setting: str, kind: str) -> None:
+def test_a_model_that_is_not_an_encoder_is_refused_instead_of_run_as_one(
+    model: Path, setting: str, kind: str
+) -> None:
     change(model / "config.json", **{setting: True})
     words = rf"config\.json: the encoder cannot be used: it is an? {kind}, .*; choose an encoder"
     with pytest.raises(FormatError, match=words):
@@ -187,7 +221,9 @@ def test_a_grammar_with_more_rules_than_the_weights_is_refused(model: Path) -> N
     with (model / "grammar.txt").open("a") as file:
         file.write("walk ### W\n")
     seal(model)
-    with pytest.raises(FormatError, match=r"the weights 'rules' have the shape \(3, 4\), expected \(4, 4\)"):
+    with pytest.raises(
+        FormatError, match=r"the weights 'rules' have the shape \(3, 4\), expected \(4, 4\)"
+    ):
         Parser.load(model, "cpu")
 
 
@@ -198,7 +234,11 @@ def with_a_subword_too_many(tokenizer: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("file", "damage", "words"),
     [
-        ("tokenizer.json", with_a_subword_too_many, "the tokenizer has a subword 99, the model has vectors for"),
+        (
+            "tokenizer.json",
+            with_a_subword_too_many,
+            "the tokenizer has a subword 99, the model has vectors for",
+        ),
         ("tokenizer.json", dict.clear, "the tokenizer cannot be made"),
     ],
 )
@@ -236,11 +276,15 @@ def test_a_fallback_that_cannot_begin_a_target_is_refused(seq2seq: Path) -> None
 def test_a_fallback_whose_probabilities_are_no_numbers_is_refused(seq2seq: Path) -> None:
     factors = {"decoder.final_layer_norm.weight": 1e38, "shared.weight": 1e6}
     rewrite_weights(seq2seq, lambda name, weight: weight * factors.get(name, 1.0))
-    with pytest.raises(NqgError, match="the model gives logits that are not numbers: its weights are damaged"):
+    with pytest.raises(
+        NqgError, match="the model gives logits that are not numbers: its weights are damaged"
+    ):
         Seq2seq.load(seq2seq, "cpu")
 
 
-def test_a_damaged_generation_config_is_refused_though_transformers_would_pass_over_it(seq2seq: Path) -> None:
+def test_a_damaged_generation_config_is_refused_though_transformers_would_pass_over_it(
+    seq2seq: Path,
+) -> None:
     (seq2seq / "generation_config.json").write_text("{")
     seal(seq2seq)
     with pytest.raises(FormatError, match=r"generation_config\.json:1: not valid JSON"):
@@ -255,7 +299,9 @@ def test_a_name_that_no_disk_can_have_is_refused_and_not_repeated_whole(
     index = json.loads((folder / INDEX).read_text())
     index["files"]["a" * 10_000 + ".json"] = ""
     (folder / INDEX).write_text(json.dumps(index))
-    with pytest.raises(FormatError, match=r"nqg\.json: its files cannot be checked: .*File name too long") as refused:
+    with pytest.raises(
+        FormatError, match=r"nqg\.json: its files cannot be checked: .*File name too long"
+    ) as refused:
         load(folder, "cpu")
     assert len(str(refused.value)) < 1_000
 
@@ -264,7 +310,9 @@ def test_half_a_character_in_an_index_is_refused_in_words_that_can_be_printed(mo
     index = json.loads((model / INDEX).read_text())
     index["files"]["\ud800.json"] = ""
     (model / INDEX).write_text(json.dumps(index))
-    with pytest.raises(FormatError, match=r"nqg\.json:1: a string holds U\+D800, which is not text"):
+    with pytest.raises(
+        FormatError, match=r"nqg\.json:1: a string holds U\+D800, which is not text"
+    ):
         Parser.load(model, "cpu")
 
 

@@ -29,7 +29,11 @@ WITH_MORE = {
 def test_a_stored_model_answers(tmp_path: Path) -> None:
     """A new version of the format needs a new model there: train it before anything else changes."""
     parser = Parser.load(MODELS / f"v{MODEL_VERSION}", "cpu")
-    assert [answer.target for answer in parser.answers(["run twice", "jump", "fly"])] == ["R R", "J", None]
+    assert [answer.target for answer in parser.answers(["run twice", "jump", "fly"])] == [
+        "R R",
+        "J",
+        None,
+    ]
     parser.save(tmp_path / "again")
     assert Parser.load(tmp_path / "again", "cpu").parse("run twice").target == "R R"
 
@@ -41,10 +45,12 @@ def test_a_model_with_everything_that_its_version_knows_answers(name: str, tmp_p
     assert {answer.source: answer.target for answer in found} == expected
     assert found[0].confidence is not None
     model.save(tmp_path / "again")
-    assert sorted(file_names(tmp_path / "again") - {"README.md"}) == sorted(file_names(MODELS / name))
-    assert [answer.target for answer in load_with_grammar(tmp_path / "again", "cpu").answers(expected)] == [
-        *expected.values()
-    ]
+    assert sorted(file_names(tmp_path / "again") - {"README.md"}) == sorted(
+        file_names(MODELS / name)
+    )
+    assert [
+        answer.target for answer in load_with_grammar(tmp_path / "again", "cpu").answers(expected)
+    ] == [*expected.values()]
 
 
 def file_names(folder: Path) -> set[str]:

@@ -32,9 +32,22 @@ def spelled(found: Subwords) -> list[str]:
     return [VOCABULARY[number] for number in found.ids]
 
 
-def test_a_token_of_several_subwords_begins_at_its_first_and_ends_at_its_last(word_pieces: Tokenizer) -> None:
+def test_a_token_of_several_subwords_begins_at_its_first_and_ends_at_its_last(
+    word_pieces: Tokenizer,
+) -> None:
     (found,) = tokenize(word_pieces, [("jumpings", "walk", "state(jump)")])
-    assert spelled(found) == ["[CLS]", "jump", "##ing", "##s", "walk", "state", "(", "jump", ")", "[SEP]"]
+    assert spelled(found) == [
+        "[CLS]",
+        "jump",
+        "##ing",
+        "##s",
+        "walk",
+        "state",
+        "(",
+        "jump",
+        ")",
+        "[SEP]",
+    ]
     assert found.first == (1, 4, 5)
     assert found.last == (3, 4, 8)
 
@@ -45,7 +58,9 @@ def test_an_unknown_token_is_one_unknown_subword_at_its_place(word_pieces: Token
     assert (found.first, found.last) == ((1, 2, 3), (1, 2, 4))
 
 
-def test_a_token_that_vanishes_borrows_the_subwords_of_its_left_neighbour(word_pieces: Tokenizer) -> None:
+def test_a_token_that_vanishes_borrows_the_subwords_of_its_left_neighbour(
+    word_pieces: Tokenizer,
+) -> None:
     (found,) = tokenize(word_pieces, [("jumps", "\u00ad", "\u00ad", "walk")])
     assert spelled(found) == ["[CLS]", "jump", "##s", "walk", "[SEP]"]
     assert (found.first, found.last) == ((1, 1, 1, 3), (2, 2, 2, 3))
@@ -56,21 +71,31 @@ def test_a_first_token_that_vanishes_stands_at_the_beginning(word_pieces: Tokeni
     assert (found.first, found.last) == ((0, 1), (0, 1))
 
 
-def test_sentences_are_tokenized_alone_and_together_into_the_same_subwords(word_pieces: Tokenizer) -> None:
+def test_sentences_are_tokenized_alone_and_together_into_the_same_subwords(
+    word_pieces: Tokenizer,
+) -> None:
     sentences = [("jumps",), ("walk", "zebra"), ("state", "jumpings", "walk")]
-    assert tokenize(word_pieces, sentences) == [tokenize(word_pieces, [each])[0] for each in sentences]
+    assert tokenize(word_pieces, sentences) == [
+        tokenize(word_pieces, [each])[0] for each in sentences
+    ]
 
 
 def test_subwords_are_those_of_transformers(word_pieces: Tokenizer) -> None:
     sentences = [["jumpings", "zebra", "[MASK]"], ["walk", "state(", "\u00ad"], ["[PAD]"]]
     tokenizer = wrapped(word_pieces)
-    ours, theirs = tokenize(tokenizer.backend_tokenizer, sentences), tokenizer(sentences, is_split_into_words=True)
+    ours, theirs = (
+        tokenize(tokenizer.backend_tokenizer, sentences),
+        tokenizer(sentences, is_split_into_words=True),
+    )
     for number, (found, ids) in enumerate(zip(ours, theirs["input_ids"], strict=True)):
         assert list(found.ids) == ids
         words = theirs.word_ids(number)
         for word, (first, last) in enumerate(zip(found.first, found.last, strict=True)):
             if word in words:
-                assert (first, last) == (words.index(word), len(words) - 1 - words[::-1].index(word))
+                assert (first, last) == (
+                    words.index(word),
+                    len(words) - 1 - words[::-1].index(word),
+                )
 
 
 SENTENCES = [Subwords((2, 5, 6, 8, 3), (1, 3), (2, 3)), Subwords((2, 9, 3), (1,), (1,))]
@@ -86,12 +111,21 @@ def test_a_batch_has_its_shortest_sentence_first_and_no_padding() -> None:
 
 def test_a_batch_knows_the_rows_at_which_spans_begin_and_end() -> None:
     boundaries = Boundaries(np.array([0, 0, 1]), np.array([0, 1, 0]), torch.tensor([0, 1, 2]))
-    assert collate(SENTENCES, "cpu").rows(Anchors(boundaries, boundaries)).tolist() == [4, 6, 1, 5, 6, 1]
+    assert collate(SENTENCES, "cpu").rows(Anchors(boundaries, boundaries)).tolist() == [
+        4,
+        6,
+        1,
+        5,
+        6,
+        1,
+    ]
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=6))
 def test_a_batch_holds_every_sentence_whole(sentences: list[list[int]]) -> None:
-    batch: SubwordBatch = collate([Subwords(tuple(each), (0,), (len(each) - 1,)) for each in sentences], "cpu")
+    batch: SubwordBatch = collate(
+        [Subwords(tuple(each), (0,), (len(each) - 1,)) for each in sentences], "cpu"
+    )
     for number, sentence in enumerate(sentences):
         first, last = batch.first_row[number], batch.last_row[number]
         assert batch.ids[first : last + 1].tolist() == sentence
@@ -104,7 +138,22 @@ def test_a_batch_of_empty_sentences_has_no_tokens() -> None:
     assert batch.lengths == (2,)
 
 
-ODD = ("[PAD]", "[MASK]", "日本", "état", "don't", "(", "'", "NT_1", "##ing", "a.b", "😀", "Walk", "walk", "a[MASK]b")
+ODD = (
+    "[PAD]",
+    "[MASK]",
+    "日本",
+    "état",
+    "don't",
+    "(",
+    "'",
+    "NT_1",
+    "##ing",
+    "a.b",
+    "😀",
+    "Walk",
+    "walk",
+    "a[MASK]b",
+)
 
 
 def words_of(tokenizer: Tokenizer, found: Subwords) -> list[str | None]:

@@ -38,7 +38,9 @@ def folder() -> Path:
     return path
 
 
-def test_a_trained_baseline_parses_is_evaluated_and_verified_like_other_models(folder: Path) -> None:
+def test_a_trained_baseline_parses_is_evaluated_and_verified_like_other_models(
+    folder: Path,
+) -> None:
     parsed = typed("parse", str(folder), "train.tsv", "--json", "--device", "cpu")
     assert parsed.exit_code == 0, parsed.output
     lines = [json.loads(line) for line in parsed.stdout.splitlines()]
@@ -48,7 +50,10 @@ def test_a_trained_baseline_parses_is_evaluated_and_verified_like_other_models(f
     assert [line["target"] for line in lines] == [answer.target for answer in answers]
     assert all(0 < line["probability"] <= 1 for line in lines)
     evaluated = typed("evaluate", str(folder), "train.tsv", "--json", "--device", "cpu")
-    right = sum(exact_match(answer.target, each.target) for answer, each in zip(answers, EXAMPLES, strict=True))
+    right = sum(
+        exact_match(answer.target, each.target)
+        for answer, each in zip(answers, EXAMPLES, strict=True)
+    )
     (scores,) = json.loads(evaluated.stdout)["systems"].values()
     assert scores["accuracy"] == pytest.approx(right / len(EXAMPLES))
     verified = typed("check-model", str(folder), "--json")

@@ -25,10 +25,15 @@ from nqg.seq2seq.settings import FineTuningSettings, LoraSettings, Seq2seqSettin
 
 WORDS = 9
 SIZES = TwoStreamSettings(semantic=3, syntactic=4, units=5)
-SENTENCES = st.lists(st.lists(st.integers(2, WORDS - 1), min_size=1, max_size=5), min_size=1, max_size=4)
+SENTENCES = st.lists(
+    st.lists(st.integers(2, WORDS - 1), min_size=1, max_size=5), min_size=1, max_size=4
+)
 BRIEF = FineTuningSettings(60, 8, optimizer="adamw", learning_rate=0.02, precision="float32")
 EXAMPLES = [
-    *(Example(f"{word} twice", f"{word.upper()} {word.upper()}") for word in ("walk", "run", "look")),
+    *(
+        Example(f"{word} twice", f"{word.upper()} {word.upper()}")
+        for word in ("walk", "run", "look")
+    ),
     *(Example(word, word.upper()) for word in ("walk", "run", "look", "jump")),
 ]
 
@@ -39,7 +44,9 @@ def new(sizes: TwoStreamSettings = SIZES, seed: int = 0) -> TwoStreams:
 
 
 def padded(sentences: list[list[int]]) -> tuple[Tensor, Tensor]:
-    rows = torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in sentences], batch_first=True)
+    rows = torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor(each) for each in sentences], batch_first=True
+    )
     return rows, (rows > 0).long()
 
 
@@ -55,14 +62,20 @@ def one_at_a_time(model: TwoStreams, sentence: list[int], steps: int) -> Tensor:
         hidden, cell = model.decoder(context, (hidden, cell))
         powers = [torch.exp(hidden @ each) for each in syntax]
         shares = [power / sum(powers) for power in powers]
-        context = torch.stack([share * each for share, each in zip(shares, syntax, strict=True)]).sum(0)
-        seen = torch.stack([share * each for share, each in zip(shares, semantic, strict=True)]).sum(0)
+        context = torch.stack(
+            [share * each for share, each in zip(shares, syntax, strict=True)]
+        ).sum(0)
+        seen = torch.stack(
+            [share * each for share, each in zip(shares, semantic, strict=True)]
+        ).sum(0)
         found.append(model.output(seen))
     return torch.stack(found)
 
 
 @given(SENTENCES, st.integers(1, 4))
-def test_a_batch_has_the_logits_and_gradients_of_one_sentence_at_a_time(sentences: list[list[int]], steps: int) -> None:
+def test_a_batch_has_the_logits_and_gradients_of_one_sentence_at_a_time(
+    sentences: list[list[int]], steps: int
+) -> None:
     model, (words, mask) = new(), padded(sentences)
 
     def gradients(logits: Tensor) -> tuple[Tensor, ...]:
@@ -81,15 +94,23 @@ def test_rows_are_turned_as_a_packed_sequence_is(sentences: list[list[int]]) -> 
     lstm = torch.nn.LSTM(1, 2, batch_first=True, bidirectional=True)
     behind = torch.nn.LSTM(1, 2, batch_first=True)
     behind.load_state_dict(
-        {name.removesuffix("_reverse"): each for name, each in lstm.state_dict().items() if name.endswith("_reverse")}
+        {
+            name.removesuffix("_reverse"): each
+            for name, each in lstm.state_dict().items()
+            if name.endswith("_reverse")
+        }
     )
-    packed = pack_sequence([torch.tensor(each).float().unsqueeze(1) for each in sentences], enforce_sorted=False)
+    packed = pack_sequence(
+        [torch.tensor(each).float().unsqueeze(1) for each in sentences], enforce_sorted=False
+    )
     expected, lengths = pad_packed_sequence(lstm(packed)[0], batch_first=True)
     found = turned(behind(turned(rows, lengths))[0], lengths) * mask.unsqueeze(2)
     torch.testing.assert_close(found, expected[..., 2:])
 
 
-def test_a_token_depends_on_the_semantics_of_what_is_looked_at_and_not_on_what_was_written() -> None:
+def test_a_token_depends_on_the_semantics_of_what_is_looked_at_and_not_on_what_was_written() -> (
+    None
+):
     model, (words, mask) = new(), padded([[2, 3, 4]])
     written = [torch.full((1, 3), number) for number in (0, 7)]
     assert torch.equal(*(model(words, mask, each).logits for each in written))
@@ -113,7 +134,10 @@ def test_the_noise_and_the_penalty_are_those_of_the_settings_and_rest_when_it_an
     torch.manual_seed(0)
     noise = model.disturbed(torch.zeros(20_000))
     assert noise.std().item() == pytest.approx(0.5, rel=0.05)
-    assert {*new(replace(SIZES, dropout=0.5)).train().disturbed(torch.ones(1000)).tolist()} == {0.0, 2.0}
+    assert {*new(replace(SIZES, dropout=0.5)).train().disturbed(torch.ones(1000)).tolist()} == {
+        0.0,
+        2.0,
+    }
 
 
 def test_the_penalty_is_part_of_the_loss() -> None:
@@ -127,7 +151,9 @@ def test_the_penalty_is_part_of_the_loss() -> None:
 
 
 @given(SENTENCES)
-def test_what_is_written_is_the_likeliest_token_of_every_step_until_the_end(sentences: list[list[int]]) -> None:
+def test_what_is_written_is_the_likeliest_token_of_every_step_until_the_end(
+    sentences: list[list[int]],
+) -> None:
     model, (words, mask) = new(seed=3), padded(sentences)
     config = GenerationConfig(max_new_tokens=6)  # type: ignore[no-untyped-call]
     rows = model.generate(words, mask, config, LogitsProcessorList())
@@ -153,7 +179,11 @@ def test_a_baseline_learns_and_its_folder_answers_alike(name: str, tmp_path: Pat
 def test_the_same_seed_gives_the_same_weights() -> None:
     def weights(seed: int) -> list[Tensor]:
         brief = replace(BRIEF, steps=3, seed=seed)
-        return list(Seq2seq.train(EXAMPLES, Seq2seqSettings.of("cgps"), brief, device="cpu").model.parameters())
+        return list(
+            Seq2seq.train(
+                EXAMPLES, Seq2seqSettings.of("cgps"), brief, device="cpu"
+            ).model.parameters()
+        )
 
     assert all(map(torch.equal, weights(1), weights(1)))
     assert not all(map(torch.equal, weights(1), weights(2)))
@@ -161,11 +191,15 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 def test_a_damaged_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    Seq2seq.train(EXAMPLES, Seq2seqSettings.of("cgps"), replace(BRIEF, steps=1), device="cpu").save(folder)
+    Seq2seq.train(EXAMPLES, Seq2seqSettings.of("cgps"), replace(BRIEF, steps=1), device="cpu").save(
+        folder
+    )
     config = json.loads((folder / "config.json").read_text())
     config["streams"]["units"] = 65
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(FormatError, match=r"weights 'forwards.weight_ih_l0' have the shape \(256, 8\), expected"):
+    with pytest.raises(
+        FormatError, match=r"weights 'forwards.weight_ih_l0' have the shape \(256, 8\), expected"
+    ):
         TwoStreams.from_pretrained(folder)
     del config["streams"]
     (folder / "config.json").write_text(json.dumps(config))
@@ -174,9 +208,13 @@ def test_a_damaged_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_what_a_baseline_cannot_do_is_refused() -> None:
-    with pytest.raises(SettingsError, match="lora freezes pre-trained weights, and 'cgps' has none"):
+    with pytest.raises(
+        SettingsError, match="lora freezes pre-trained weights, and 'cgps' has none"
+    ):
         Seq2seqSettings("cgps", lora=LoraSettings())
-    with pytest.raises(SettingsError, match="beams is 4; expected 1, which is all that 'cgps' can do"):
+    with pytest.raises(
+        SettingsError, match="beams is 4; expected 1, which is all that 'cgps' can do"
+    ):
         Seq2seqSettings("cgps", beams=4)
     with pytest.raises(SettingsError, match=r"dropout is 1.5; expected less than 1"):
         TwoStreamSettings(dropout=1.5)

@@ -38,7 +38,10 @@ def test_the_list_shows_sizes_splits_licences_and_readiness(tmp_path: Path) -> N
     lines = nqg("list").stdout.splitlines()
     assert lines[0].split() == ["name", "examples", "splits", "licence", "ready"]
     rows = {line.split()[0]: " ".join(line.split()) for line in lines[1:] if line.strip()}
-    assert rows["geoquery"] == "geoquery 880 standard, template, length, tmcd GPLv2 (splits: Apache-2.0) no"
+    assert (
+        rows["geoquery"]
+        == "geoquery 880 standard, template, length, tmcd GPLv2 (splits: Apache-2.0) no"
+    )
     assert rows["spider-xsp"] == "spider-xsp 8,034 standard CC BY-SA 4.0 no"
     assert rows["scan"].startswith("scan 20,910 simple, length, jump, turn-left,")
     assert "yes, but mcd1, mcd2, mcd3" in rows["scan"]
@@ -48,7 +51,9 @@ def test_the_list_shows_sizes_splits_licences_and_readiness(tmp_path: Path) -> N
 def test_with_a_mirror_the_list_says_what_is_there(real_data: Path) -> None:
     result = nqg("list", "--mirror", str(real_data))
     ready = [
-        line.split()[-1] for line in result.stdout.splitlines()[1:] if line.startswith(("scan", "geo", "sp", "sn"))
+        line.split()[-1]
+        for line in result.stdout.splitlines()[1:]
+        if line.startswith(("scan", "geo", "sp", "sn"))
     ]
     assert ready == ["yes"] * 7
     assert "downloads what is missing" not in result.stderr
@@ -83,7 +88,9 @@ def test_a_split_is_written_part_by_part_with_its_record(real_data: Path, tmp_pa
     result = nqg("prepare", "scan", "--split", "mcd1", "--mirror", str(real_data))
     folder = tmp_path / "scan-mcd1"
     assert result.stderr.split() == [
-        word for name in ("train.tsv", "dev.tsv", "test.tsv", "split.json") for word in ("wrote", f"scan-mcd1/{name}")
+        word
+        for name in ("train.tsv", "dev.tsv", "test.tsv", "split.json")
+        for word in ("wrote", f"scan-mcd1/{name}")
     ]
     sizes = [len(read_examples(folder / name)) for name in ("train.tsv", "dev.tsv", "test.tsv")]
     assert sizes == [8_365, 1_046, 1_045]
@@ -96,17 +103,33 @@ def test_a_split_is_written_part_by_part_with_its_record(real_data: Path, tmp_pa
 
 
 def test_jsonl_keeps_ids_and_json_goes_to_stdout_alone(real_data: Path, tmp_path: Path) -> None:
-    words = ["--mirror", str(real_data), "--split", "tmcd", "-o", "deep/folder", "--format", "jsonl", "--json"]
+    words = [
+        "--mirror",
+        str(real_data),
+        "--split",
+        "tmcd",
+        "-o",
+        "deep/folder",
+        "--format",
+        "jsonl",
+        "--json",
+    ]
     result = nqg("prepare", "geoquery", *words)
     facts = json.loads(result.stdout)
     assert facts["parts"] == {"train": 440, "test": 440}
     assert facts["as_published"]
-    assert facts["files"] == [f"deep/folder/{name}" for name in ("train.jsonl", "test.jsonl", "split.json")]
+    assert facts["files"] == [
+        f"deep/folder/{name}" for name in ("train.jsonl", "test.jsonl", "split.json")
+    ]
     written = [read_examples(tmp_path / name) for name in facts["files"][:2]]
-    assert {example.id for part in written for example in part} == {str(number) for number in range(880)}
+    assert {example.id for part in written for example in part} == {
+        str(number) for number in range(880)
+    }
 
 
-def test_lists_of_names_and_their_settings_are_written_beside_the_examples(real_data: Path, tmp_path: Path) -> None:
+def test_lists_of_names_and_their_settings_are_written_beside_the_examples(
+    real_data: Path, tmp_path: Path
+) -> None:
     nqg("prepare", "geoquery-raw", "--split", "standard", "-o", "geo", "--mirror", str(real_data))
     settings = read_toml(tmp_path / "geo/nqg.toml")
     declared = read_slots(settings["slots"], tmp_path / "geo/nqg.toml")
@@ -127,7 +150,9 @@ def test_another_release_is_said_to_be_one(real_data: Path, tmp_path: Path) -> N
     mirror = tmp_path / "mirror/geoquery"
     mirror.mkdir(parents=True)
     corpus = (real_data / "geoquery/corpus.xml").read_text()
-    (mirror / "corpus.xml").write_text(corpus.replace("Give me the cities", "Show me the cities", 1))
+    (mirror / "corpus.xml").write_text(
+        corpus.replace("Give me the cities", "Show me the cities", 1)
+    )
     (mirror / "geobase").symlink_to(real_data / "geoquery/geobase")
     result = nqg("prepare", "geoquery", "--mirror", str(mirror.parent))
     assert "contents  not as published: another release of the files" in result.stdout
@@ -147,12 +172,21 @@ def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
-    with pytest.raises(NqgError, match=r"taken: cannot be created \(File exists\); choose another folder"):
+    with pytest.raises(
+        NqgError, match=r"taken: cannot be created \(File exists\); choose another folder"
+    ):
         nqg("prepare", "scan", "-o", "taken")
 
 
 def test_a_mistake_is_one_line_on_stderr_and_exit_code_2() -> None:
-    command = [sys.executable, "-c", "from nqg.cli.main import main; main()", "data", "prepare", "geo"]
+    command = [
+        sys.executable,
+        "-c",
+        "from nqg.cli.main import main; main()",
+        "data",
+        "prepare",
+        "geo",
+    ]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 2
     assert run.stdout == ""

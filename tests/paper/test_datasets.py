@@ -16,13 +16,18 @@ from nqg.paper.download import Cache, Mirror, RemoteFile
 
 def every_file() -> Iterator[RemoteFile]:
     for entry in CATALOGUE.values():
-        for file in (*entry.files, *(file for split in entry.splits.values() for file in split.files)):
+        for file in (
+            *entry.files,
+            *(file for split in entry.splits.values() for file in split.files),
+        ):
             yield file
             if file.archive:
                 yield file.archive
 
 
-def test_the_public_door_gives_scan_in_one_line_and_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_public_door_gives_scan_in_one_line_and_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("NQG_DATA_MIRROR", raising=False)
     monkeypatch.setenv("NQG_DATA_CACHE", str(tmp_path))
     train, test = nqg.paper.load_dataset("scan").split("length")
@@ -39,18 +44,35 @@ def test_a_dataset_from_the_mirror_has_the_published_examples(real_data: Path, n
 
 
 @pytest.mark.parametrize(("name", "folder"), [("geoquery", "geoquery"), ("spider-ssp", "spider")])
-def test_the_converted_examples_are_those_of_the_authors(real_data: Path, name: str, folder: str) -> None:
+def test_the_converted_examples_are_those_of_the_authors(
+    real_data: Path, name: str, folder: str
+) -> None:
     lines = (real_data / folder / "expected_dataset.tsv").read_text().splitlines()
-    assert [f"{example.source}\t{example.target}" for example in load_dataset(name, real_data).examples] == lines
+    assert [
+        f"{example.source}\t{example.target}" for example in load_dataset(name, real_data).examples
+    ] == lines
 
 
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
-        ("geoquery", {"standard": (600, 280), "template": (441, 439), "length": (440, 440), "tmcd": (440, 440)}),
+        (
+            "geoquery",
+            {
+                "standard": (600, 280),
+                "template": (441, 439),
+                "length": (440, 440),
+                "tmcd": (440, 440),
+            },
+        ),
         (
             "spider-ssp",
-            {"random": (3282, 1094), "template": (3280, 1096), "length": (3282, 1094), "tmcd": (3282, 1094)},
+            {
+                "random": (3282, 1094),
+                "template": (3280, 1096),
+                "length": (3282, 1094),
+                "tmcd": (3282, 1094),
+            },
         ),
         ("spider-xsp", {"standard": (7000, 1034)}),
         ("cogs", {"test": (24155, 3000), "gen": (24155, 21000)}),
@@ -76,7 +98,9 @@ def test_the_test_part_of_xsp_asks_about_databases_that_training_never_saw(real_
     assert not databases[0] & databases[1]
 
 
-def test_the_mirror_named_by_the_variable_works_as_it_is(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mirror_named_by_the_variable_works_as_it_is(
+    real_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NQG_DATA_MIRROR", str(real_data))
     scan = load_dataset("scan")
     parts = scan.parts("mcd1")
@@ -90,7 +114,9 @@ def test_a_split_whose_file_the_mirror_lacks_is_refused_alone(tmp_path: Path) ->
         scan.split("mcd2")
 
 
-def test_either_published_form_of_geobase_gives_the_same_dataset(real_data: Path, tmp_path: Path) -> None:
+def test_either_published_form_of_geobase_gives_the_same_dataset(
+    real_data: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "geoquery"
     folder.mkdir()
     (folder / "corpus.xml").symlink_to(real_data / "geoquery/corpus.xml")
@@ -102,17 +128,23 @@ def test_a_corpus_with_an_example_too_few_is_refused(real_data: Path, tmp_path: 
     folder = tmp_path / "geoquery"
     folder.mkdir()
     corpus = (real_data / "geoquery/corpus.xml").read_text()
-    (folder / "corpus.xml").write_text(re.sub(r'<example id="879">.*</example>', "", corpus, flags=re.DOTALL))
+    (folder / "corpus.xml").write_text(
+        re.sub(r'<example id="879">.*</example>', "", corpus, flags=re.DOTALL)
+    )
     (folder / "geobase").symlink_to(real_data / "geoquery/geobase")
-    with pytest.raises(FormatError, match=r"expected 880 examples of geoquery, found 879 in .*corpus\.xml, .*geobase"):
+    with pytest.raises(
+        FormatError,
+        match=r"expected 880 examples of geoquery, found 879 in .*corpus\.xml, .*geobase",
+    ):
         load_dataset("geoquery", tmp_path)
 
 
 def test_spider_comes_by_hand_and_the_error_says_where_to_put_it(tmp_path: Path) -> None:
     with pytest.raises(DataUnavailable) as caught:
         entry_named("spider-ssp").load(Cache(tmp_path))
-    assert "cannot be downloaded by a program: get the archive that holds it from https://yale-lily" in str(
-        caught.value
+    assert (
+        "cannot be downloaded by a program: get the archive that holds it from https://yale-lily"
+        in str(caught.value)
     )
     assert f"Put it at {tmp_path / 'spider/train_spider.json'}" in str(caught.value)
 
@@ -151,5 +183,7 @@ def test_spiders_schemas_come_from_the_mirror(real_data: Path) -> None:
 def test_a_line_of_cogs_without_its_three_fields_is_named(tmp_path: Path) -> None:
     path = tmp_path / "gen.tsv"
     path.write_text("A dog ran .\trun ( agent = dog )\tin_distribution\nA dog .\tdog\n")
-    with pytest.raises(FormatError, match=r"gen\.tsv:2: expected a sentence, a program and a kind .* found 2"):
+    with pytest.raises(
+        FormatError, match=r"gen\.tsv:2: expected a sentence, a program and a kind .* found 2"
+    ):
         load_cogs(path)

@@ -59,7 +59,9 @@ def corpus(real_data: Path) -> list[AnonymisedExample]:
 
 def comparable(answers: Any) -> set[str | float]:
     """Names, and numbers up to rounding: the file writes some with fewer digits."""
-    return {answer if isinstance(answer, str) else float(f"{float(answer):.6g}") for answer in answers}
+    return {
+        answer if isinstance(answer, str) else float(f"{float(answer):.6g}") for answer in answers
+    }
 
 
 def test_all_programs_give_the_published_answers_except_those_that_are_explained(
@@ -75,14 +77,21 @@ def test_all_programs_give_the_published_answers_except_those_that_are_explained
     assert different == DIFFERENT.keys()
 
 
-def test_the_unanswered_ones_are_those_without_an_answer_in_the_file(published: list[dict[str, Any]]) -> None:
-    assert {number for number, row in enumerate(published) if not isinstance(row["answer"], list)} == UNANSWERED
+def test_the_unanswered_ones_are_those_without_an_answer_in_the_file(
+    published: list[dict[str, Any]],
+) -> None:
+    assert {
+        number for number, row in enumerate(published) if not isinstance(row["answer"], list)
+    } == UNANSWERED
 
 
 def test_the_unanswered_ones_agree_with_one_of_the_two_systems_or_say_why(
     geography: Geography, published: list[dict[str, Any]]
 ) -> None:
-    found = {number: comparable(denotation(published[number]["funql"], geography).names) for number in UNANSWERED}
+    found = {
+        number: comparable(denotation(published[number]["funql"], geography).names)
+        for number in UNANSWERED
+    }
     assert found[344] == comparable(published[344]["prolog_answer_parsed"])
     assert found[430] == comparable(published[430]["funql_answer_parsed"])
     # One system has the capitals of all states with a river, the other only capitals that are listed as cities.
@@ -99,7 +108,9 @@ def test_the_other_names_are_the_only_difference_where_they_are_the_reason(
             assert {str(name).removeprefix("mount ") for name in found} == set(row["answer"])
 
 
-def test_no_program_of_the_corpus_fails(geography: Geography, corpus: list[AnonymisedExample]) -> None:
+def test_no_program_of_the_corpus_fails(
+    geography: Geography, corpus: list[AnonymisedExample]
+) -> None:
     found = [target_denotation(each.example.target, each.entities, geography) for each in corpus]
     assert [each.failure for each in found] == [None] * 880
 
@@ -136,9 +147,15 @@ def test_a_prediction_matches_if_its_answers_are_the_gold_ones(
     assert denotation_matches(prediction, gold, [OHIO], geography) == matches
 
 
-def test_two_programs_that_fail_alike_do_not_match_unless_they_are_the_same(geography: Geography) -> None:
-    assert not denotation_matches("answer ( len ( m0 ) )", "answer ( fly ( m0 ) )", [OHIO], geography)
-    assert not denotation_matches("answer ( fly (  state ) )", "answer ( fly ( city ) )", [OHIO], geography)
+def test_two_programs_that_fail_alike_do_not_match_unless_they_are_the_same(
+    geography: Geography,
+) -> None:
+    assert not denotation_matches(
+        "answer ( len ( m0 ) )", "answer ( fly ( m0 ) )", [OHIO], geography
+    )
+    assert not denotation_matches(
+        "answer ( fly (  state ) )", "answer ( fly ( city ) )", [OHIO], geography
+    )
     assert denotation_matches("answer ( fly ( m0 ) )", "answer  ( fly ( m0 ) )", [OHIO], geography)
 
 
@@ -147,13 +164,20 @@ def test_a_prediction_is_right_if_it_gives_the_answers_of_the_gold_program(
 ) -> None:
     gold = corpus[16]
     predictions = [gold.example.target, "answer ( next_to_1 ( m0 ) )", "answer ( state )"]
-    found = [denotation_matches(each, gold.example.target, gold.entities, geography) for each in predictions]
+    found = [
+        denotation_matches(each, gold.example.target, gold.entities, geography)
+        for each in predictions
+    ]
     assert found == [True, True, False]
 
 
-def test_every_gold_program_is_its_own_best_prediction(geography: Geography, corpus: list[AnonymisedExample]) -> None:
+def test_every_gold_program_is_its_own_best_prediction(
+    geography: Geography, corpus: list[AnonymisedExample]
+) -> None:
     targets = [(each.example.target, each.entities) for each in corpus]
-    assert all(denotation_matches(target, target, entities, geography) for target, entities in targets)
+    assert all(
+        denotation_matches(target, target, entities, geography) for target, entities in targets
+    )
 
 
 def test_ten_thousand_nested_intersections_are_a_failure_not_a_crash(geography: Geography) -> None:
@@ -189,7 +213,9 @@ def test_a_denotation_reads_well() -> None:
 
 SMALL = Geography(
     classes={
-        **dict.fromkeys(["state", "city", "capital", "river", "lake", "place", "mountain", "major"], frozenset()),
+        **dict.fromkeys(
+            ["state", "city", "capital", "river", "lake", "place", "mountain", "major"], frozenset()
+        ),
         "state": frozenset({OHIO}),
     },
     relations={"next_to_2": {OHIO: frozenset({Entity(EntityKind.STATE, "indiana")})}, "loc_2": {}},

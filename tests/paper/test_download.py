@@ -17,7 +17,9 @@ from nqg.errors import DataUnavailable, FormatError
 from nqg.paper.download import Cache, Mirror, RemoteFile, file_store
 
 CONTENT = b"<example id=1><example id=2>" * 1000
-NOWHERE = RemoteFile("geo/corpus.xml", "http://127.0.0.1:9/corpus.xml", sha256=hashlib.sha256(CONTENT).hexdigest())
+NOWHERE = RemoteFile(
+    "geo/corpus.xml", "http://127.0.0.1:9/corpus.xml", sha256=hashlib.sha256(CONTENT).hexdigest()
+)
 
 
 @pytest.fixture
@@ -43,7 +45,9 @@ def marked(server: LocalServer) -> RemoteFile:
     return RemoteFile("geo/corpus.xml", server.address("corpus.xml"), marks=(b"<example", 2000))
 
 
-def test_a_file_is_downloaded_once_and_then_found(cache: Cache, server: LocalServer, checksummed: RemoteFile) -> None:
+def test_a_file_is_downloaded_once_and_then_found(
+    cache: Cache, server: LocalServer, checksummed: RemoteFile
+) -> None:
     assert not cache.has(checksummed)
     assert cache.path_of(checksummed).read_bytes() == CONTENT
     assert cache.has(checksummed)
@@ -52,7 +56,9 @@ def test_a_file_is_downloaded_once_and_then_found(cache: Cache, server: LocalSer
     assert [path.name for path in (cache.folder / "geo").iterdir()] == ["corpus.xml"]
 
 
-def test_downloading_prints_nothing(cache: Cache, checksummed: RemoteFile, capfd: pytest.CaptureFixture[str]) -> None:
+def test_downloading_prints_nothing(
+    cache: Cache, checksummed: RemoteFile, capfd: pytest.CaptureFixture[str]
+) -> None:
     cache.path_of(checksummed)
     assert capfd.readouterr() == ("", "")
 
@@ -68,21 +74,29 @@ def test_a_damaged_file_in_the_cache_is_noticed_and_fetched_again(
     assert server.requests == 2
 
 
-def test_a_download_that_fails_is_tried_again(cache: Cache, server: LocalServer, checksummed: RemoteFile) -> None:
+def test_a_download_that_fails_is_tried_again(
+    cache: Cache, server: LocalServer, checksummed: RemoteFile
+) -> None:
     server.mishaps = ["drop midway", "503"]
     assert cache.path_of(checksummed).read_bytes() == CONTENT
     assert server.requests == 3
 
 
-def test_after_three_tries_the_last_reason_is_given(cache: Cache, server: LocalServer, checksummed: RemoteFile) -> None:
+def test_after_three_tries_the_last_reason_is_given(
+    cache: Cache, server: LocalServer, checksummed: RemoteFile
+) -> None:
     server.mishaps = ["500", "drop midway", "404", "503"]
-    with pytest.raises(DataUnavailable, match=r"corpus\.xml could not be downloaded from http.* \(404 .*Not Found"):
+    with pytest.raises(
+        DataUnavailable, match=r"corpus\.xml could not be downloaded from http.* \(404 .*Not Found"
+    ):
         cache.path_of(checksummed)
     assert server.requests == 3
     assert not list((cache.folder / "geo").iterdir())
 
 
-def test_progress_grows_to_the_size_of_the_file(tmp_path: Path, server: LocalServer, checksummed: RemoteFile) -> None:
+def test_progress_grows_to_the_size_of_the_file(
+    tmp_path: Path, server: LocalServer, checksummed: RemoteFile
+) -> None:
     reports: list[tuple[str, int, int | None]] = []
     server.content = CONTENT * 5
     file = replace(checksummed, sha256=hashlib.sha256(server.content).hexdigest())
@@ -105,22 +119,33 @@ def test_a_server_with_another_file_is_refused(
     assert not (cache.folder / file.path).exists()
 
 
-def test_offline_the_error_says_what_to_put_where(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_the_error_says_what_to_put_where(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
     with pytest.raises(DataUnavailable) as caught:
         cache.path_of(NOWHERE)
     message = str(caught.value)
-    assert message.startswith("geo/corpus.xml could not be downloaded from http://127.0.0.1:9/corpus.xml (")
+    assert message.startswith(
+        "geo/corpus.xml could not be downloaded from http://127.0.0.1:9/corpus.xml ("
+    )
     place = cache.folder / "geo/corpus.xml"
-    assert f"Put it at {place}, or name a folder that holds geo/corpus.xml with --mirror or NQG_DATA_MIRROR" in message
+    assert (
+        f"Put it at {place}, or name a folder that holds geo/corpus.xml with --mirror or NQG_DATA_MIRROR"
+        in message
+    )
     place.write_bytes(CONTENT)
     assert cache.path_of(NOWHERE) == place
 
 
-def test_a_file_by_hand_is_never_fetched_and_taken_once_it_is_there(cache: Cache, server: LocalServer) -> None:
+def test_a_file_by_hand_is_never_fetched_and_taken_once_it_is_there(
+    cache: Cache, server: LocalServer
+) -> None:
     file = RemoteFile("spider/train.json", server.address("spider"), by_hand=True)
-    with pytest.raises(DataUnavailable, match=r"spider/train\.json cannot be downloaded by a program: get the arch"):
+    with pytest.raises(
+        DataUnavailable, match=r"spider/train\.json cannot be downloaded by a program: get the arch"
+    ):
         cache.path_of(file)
     place = cache.folder / "spider/train.json"
     place.parent.mkdir(parents=True)
@@ -131,14 +156,18 @@ def test_a_file_by_hand_is_never_fetched_and_taken_once_it_is_there(cache: Cache
 
 def test_a_cache_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DataUnavailable, match=r"the cache folder .*file/geo cannot be made.*NQG_DATA_CACHE"):
+    with pytest.raises(
+        DataUnavailable, match=r"the cache folder .*file/geo cannot be made.*NQG_DATA_CACHE"
+    ):
         Cache(tmp_path / "file").path_of(NOWHERE)
 
 
 class FakeFtp(ftplib.FTP):
     """Serves one file to whoever asks for it by its path."""
 
-    def connect(self, host: str = "", port: int = 0, timeout: float = -1, source_address: object = None) -> str:
+    def connect(
+        self, host: str = "", port: int = 0, timeout: float = -1, source_address: object = None
+    ) -> str:
         assert (host, port) == ("ftp.example.org", 21)
         return ""
 
@@ -146,7 +175,11 @@ class FakeFtp(ftplib.FTP):
         return ""
 
     def retrbinary(
-        self, cmd: str, callback: Callable[[bytes], object], blocksize: int = 8192, rest: object = None
+        self,
+        cmd: str,
+        callback: Callable[[bytes], object],
+        blocksize: int = 8192,
+        rest: object = None,
     ) -> str:
         if cmd != "RETR /pub/corpus.xml":
             raise ftplib.error_perm("550 no such file")
@@ -157,10 +190,17 @@ class FakeFtp(ftplib.FTP):
         return ""
 
 
-def test_an_ftp_address_is_fetched_and_checked(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ftp_address_is_fetched_and_checked(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ftplib, "FTP", FakeFtp)
-    assert cache.path_of(replace(NOWHERE, address="ftp://ftp.example.org/pub/corpus.xml")).read_bytes() == CONTENT
-    with pytest.raises(DataUnavailable, match=r"could not be downloaded from ftp://.*/pub/gone \(550 no such"):
+    assert (
+        cache.path_of(replace(NOWHERE, address="ftp://ftp.example.org/pub/corpus.xml")).read_bytes()
+        == CONTENT
+    )
+    with pytest.raises(
+        DataUnavailable, match=r"could not be downloaded from ftp://.*/pub/gone \(550 no such"
+    ):
         cache.path_of(RemoteFile("geo/gone", "ftp://ftp.example.org/pub/gone", sha256="0" * 64))
 
 
@@ -184,25 +224,38 @@ def archived(server: LocalServer, members: dict[str, bytes]) -> RemoteFile:
     return RemoteFile("scan/mcd2.json", archive.address, archive=archive)
 
 
-def test_only_the_named_member_of_an_archive_is_taken_wherever_it_lies(cache: Cache, server: LocalServer) -> None:
-    file = archived(server, {"../../deep/mcd2.json": b"{}", "../evil": b"!", "/tmp/evil": b"!", "mcd1.json": b""})
+def test_only_the_named_member_of_an_archive_is_taken_wherever_it_lies(
+    cache: Cache, server: LocalServer
+) -> None:
+    file = archived(
+        server,
+        {"../../deep/mcd2.json": b"{}", "../evil": b"!", "/tmp/evil": b"!", "mcd1.json": b""},
+    )
     assert cache.path_of(file).read_bytes() == b"{}"
     assert cache.has(file)
     found = {
-        path.relative_to(cache.folder.parent).as_posix() for path in cache.folder.parent.rglob("*") if path.is_file()
+        path.relative_to(cache.folder.parent).as_posix()
+        for path in cache.folder.parent.rglob("*")
+        if path.is_file()
     }
     assert found == {"cache/scan/mcd2.json", "cache/scan/splits.tar.gz"}
 
 
-def test_a_damaged_member_is_taken_from_the_archive_again(cache: Cache, server: LocalServer) -> None:
+def test_a_damaged_member_is_taken_from_the_archive_again(
+    cache: Cache, server: LocalServer
+) -> None:
     file = archived(server, {"mcd2.json": b"{}"})
     cache.path_of(file).write_bytes(b"{")
     assert cache.path_of(file).read_bytes() == b"{}"
     assert server.requests == 1
 
 
-def test_an_archive_without_the_member_or_no_archive_at_all_is_refused(cache: Cache, server: LocalServer) -> None:
-    with pytest.raises(FormatError, match=r"splits\.tar\.gz: expected one file mcd2\.json in the archive, found 0"):
+def test_an_archive_without_the_member_or_no_archive_at_all_is_refused(
+    cache: Cache, server: LocalServer
+) -> None:
+    with pytest.raises(
+        FormatError, match=r"splits\.tar\.gz: expected one file mcd2\.json in the archive, found 0"
+    ):
         cache.path_of(archived(server, {"mcd1.json": b"{}"}))
     file = archived(server, {})
     assert file.archive is not None
@@ -240,11 +293,16 @@ def test_the_store_is_the_mirror_that_is_named_or_else_the_cache(
     assert file_store() == Mirror(tmp_path)
     (tmp_path / "other").mkdir()
     assert file_store(tmp_path / "other") == Mirror(tmp_path / "other")
-    with pytest.raises(DataUnavailable, match=r"the mirror .*gone is not a folder; check --mirror or NQG_DATA_MIRROR"):
+    with pytest.raises(
+        DataUnavailable,
+        match=r"the mirror .*gone is not a folder; check --mirror or NQG_DATA_MIRROR",
+    ):
         file_store(str(tmp_path / "gone"))
 
 
-def test_without_variables_the_cache_is_that_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_variables_the_cache_is_that_of_the_platform(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("NQG_DATA_CACHE", raising=False)
     monkeypatch.delenv("NQG_DATA_MIRROR", raising=False)
     store = file_store()

@@ -87,7 +87,9 @@ def test_any_tree_survives_being_written_and_read(term: Term) -> None:
 @given(st.text(alphabet="am0_(),' -.1", max_size=20) | st.text(max_size=20))
 def test_any_text_is_a_tree_or_a_format_error_with_a_position(text: str) -> None:
     complaint = complaint_about(text)
-    assert complaint is None or re.fullmatch(r"position \d+: (found|nested).*, expected .*", complaint, re.DOTALL)
+    assert complaint is None or re.fullmatch(
+        r"position \d+: (found|nested).*, expected .*", complaint, re.DOTALL
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,10 @@ def test_any_text_is_a_tree_or_a_format_error_with_a_position(text: str) -> None
         ("stateid(texas)", "position 9: found 'texas', expected the quoted name of a stateid"),
         ("stateid('texas', _)", "position 16: found ',', expected ')'"),
         ("cityid('austin')", "position 16: found ')', expected ',' and the city's state"),
-        ("cityid('austin', tx)", "position 18: found 'tx', expected the state's quoted abbreviation or _"),
+        (
+            "cityid('austin', tx)",
+            "position 18: found 'tx', expected the state's quoted abbreviation or _",
+        ),
         ("stateid('tex)", "position 9: found ''', expected the quoted name of a stateid"),
         ("m0(state)", "position 3: found '(', expected the end of the program"),
     ],
@@ -136,18 +141,28 @@ def test_a_wide_program_is_no_deep_one() -> None:
 
 
 def test_only_a_city_may_name_its_state() -> None:
-    with pytest.raises(FormatError, match="stateid 'texas' names the state 'tx'; only a cityid has one"):
+    with pytest.raises(
+        FormatError, match="stateid 'texas' names the state 'tx'; only a cityid has one"
+    ):
         Entity(EntityKind.STATE, "texas", "tx")
 
 
 def test_leaves_come_from_left_to_right_and_can_be_changed() -> None:
     term = parse_funql("exclude(m1, count(m0, 7))")
     assert [str(leaf) for leaf in leaves(term)] == ["m1", "m0", "7"]
-    assert original_text(with_leaves(term, lambda leaf: Name(f"x{leaf}"))) == "exclude(xm1, count(xm0, x7))"
+    assert (
+        original_text(with_leaves(term, lambda leaf: Name(f"x{leaf}")))
+        == "exclude(xm1, count(xm0, x7))"
+    )
 
 
-def test_all_programs_of_the_corpus_survive_parse_print_parse_in_both_forms(real_data: Path) -> None:
-    programs = [parse_funql(example.program) for example in read_corpus(real_data / "geoquery" / "corpus.xml")]
+def test_all_programs_of_the_corpus_survive_parse_print_parse_in_both_forms(
+    real_data: Path,
+) -> None:
+    programs = [
+        parse_funql(example.program)
+        for example in read_corpus(real_data / "geoquery" / "corpus.xml")
+    ]
     assert len(programs) == 880
     assert [parse_funql(original_text(program)) for program in programs] == programs
     assert [parse_funql(spaced_text(program)) for program in programs] == programs

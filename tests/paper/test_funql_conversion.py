@@ -20,7 +20,10 @@ PAIRS = [
         "smallest_one(area_1(state(next_to_2(m0))))",
         "smallest_one ( area_1 , intersection ( state , next_to_2 ( m0 ) ) )",
     ),
-    ("most(state(traverse_1(major(river(all)))))", "most ( state , traverse_1 , intersection ( major , river ) )"),
+    (
+        "most(state(traverse_1(major(river(all)))))",
+        "most ( state , traverse_1 , intersection ( major , river ) )",
+    ),
     ("fewest(state(loc_1(city(all))))", "fewest ( state , loc_1 , city )"),
     ("exclude(exclude(state(all), m0), m1)", "exclude ( exclude ( state , m0 ) , m1 )"),
     (
@@ -53,7 +56,10 @@ def test_the_folded_program_is_fixed_by_a_further_round_trip(term: Term) -> None
 
 
 def test_an_intersection_with_a_whole_class_comes_back_in_its_shorter_form() -> None:
-    assert original_text(folded(expanded(parse_funql("intersection(city(all), loc_2(m0))")))) == "city(loc_2(m0))"
+    assert (
+        original_text(folded(expanded(parse_funql("intersection(city(all), loc_2(m0))"))))
+        == "city(loc_2(m0))"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,10 +70,15 @@ def test_an_intersection_with_a_whole_class_comes_back_in_its_shorter_form() -> 
         ("state(m0, m1)", "found state(m0, m1), expected 'state' with one argument"),
         ("largest_one(m0)", "found largest_one(m0), expected largest_one(measure(things))"),
         ("most(state(all))", "found most(state(all)), expected most(class(relation(things)))"),
-        ("most(loc_1(loc_1(m0)))", "found most(loc_1(loc_1(m0))), expected most(class(relation(things)))"),
+        (
+            "most(loc_1(loc_1(m0)))",
+            "found most(loc_1(loc_1(m0))), expected most(class(relation(things)))",
+        ),
     ],
 )
-def test_a_program_that_the_conversion_does_not_know_is_refused(original: str, message: str) -> None:
+def test_a_program_that_the_conversion_does_not_know_is_refused(
+    original: str, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         expanded(parse_funql(original))
     assert str(caught.value).startswith(message)
@@ -76,10 +87,22 @@ def test_a_program_that_the_conversion_does_not_know_is_refused(original: str, m
 @pytest.mark.parametrize(
     ("converted", "message"),
     [
-        ("answer ( loc_2 )", "found the bare name 'loc_2', expected a class of things: capital, city, lake,"),
-        ("state ( m0 )", "found state ( m0 ), expected the bare name 'state' or 'intersection ( state , … )'"),
-        ("largest_one ( m0 , state )", "found largest_one ( m0 , state ), expected 'largest_one ( measure , things )'"),
-        ("most ( state , river )", "found most ( state , river ), expected 'most ( class , relation , things )'"),
+        (
+            "answer ( loc_2 )",
+            "found the bare name 'loc_2', expected a class of things: capital, city, lake,",
+        ),
+        (
+            "state ( m0 )",
+            "found state ( m0 ), expected the bare name 'state' or 'intersection ( state , … )'",
+        ),
+        (
+            "largest_one ( m0 , state )",
+            "found largest_one ( m0 , state ), expected 'largest_one ( measure , things )'",
+        ),
+        (
+            "most ( state , river )",
+            "found most ( state , river ), expected 'most ( class , relation , things )'",
+        ),
     ],
 )
 def test_a_prediction_that_is_no_converted_program_is_refused(converted: str, message: str) -> None:

@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 
 from nqg.paper.denotations import NotExecutable, denotation, executed
 from nqg.paper.funql import Call, Entity, EntityKind, Name, Term
-from nqg.paper.geobase import Border, City, Country, Geobase, Geography, HighLow, Lake, Mountain, River, State
+from nqg.paper.geobase import (
+    Border,
+    City,
+    Country,
+    Geobase,
+    Geography,
+    HighLow,
+    Lake,
+    Mountain,
+    River,
+    State,
+)
 from oracles import denoted
 
 # Hilly borders Flat; Isle borders nobody. Flat and Isle are equally large; two cities are called Twin.
@@ -139,23 +150,41 @@ def test_equally_large_things_rank_by_their_names() -> None:
     ("program", "said"),
     [
         ("count(state(all))", "found 'count ( state )', expected 'answer ( … )'"),
-        ("answer(state(all), city(all))", "found 'answer ( state , city )', expected 'answer ( … )'"),
+        (
+            "answer(state(all), city(all))",
+            "found 'answer ( state , city )', expected 'answer ( … )'",
+        ),
         ("answer(m0)", "found the placeholder m0, expected the entity that it stands for"),
         ("answer(fly(state(all)))", "no predicate 'fly'"),
         ("answer(longst(river(all)))", "no predicate 'longst'; did you mean 'longest'?"),
         ("answer(answer(state(all)))", "no predicate 'answer'"),
-        ("answer(count(state(all), city(all)))", "'count ( state , city )' has 2 arguments, expected 1: things"),
+        (
+            "answer(count(state(all), city(all)))",
+            "'count ( state , city )' has 2 arguments, expected 1: things",
+        ),
         ("answer(exclude(state(all)))", "has 1 arguments, expected 2: things, things"),
         ("answer(sum(state(all)))", "'sum' takes a number, found things: 'state'"),
-        ("answer(count(count(state(all))))", "'count' takes things, found a number: 'count ( state )'"),
-        ("answer(longest(len(river(all))))", "'longest' takes things, found a number: 'len ( river )'"),
+        (
+            "answer(count(count(state(all))))",
+            "'count' takes things, found a number: 'count ( state )'",
+        ),
+        (
+            "answer(longest(len(river(all))))",
+            "'longest' takes things, found a number: 'len ( river )'",
+        ),
         ("answer(elevation_2(place(all)))", "'elevation_2' takes a number, found things: 'place'"),
         ("answer(len(state(all)))", "'len' asks about riverid, found stateid"),
         ("answer(longest(state(all)))", "'len' asks about riverid, found stateid"),
-        ("answer(elevation_1(loc_1(cityid('top', _))))", "asks about placeid, found countryid and stateid"),
+        (
+            "answer(elevation_1(loc_1(cityid('top', _))))",
+            "asks about placeid, found countryid and stateid",
+        ),
         ("answer(largest_one(loc_1(city(all))))", "no measure 'loc_1'"),
         ("answer(most(state(size(city(all)))))", "no relation 'size'"),
-        ("answer(most(state(traverse_1(city(all)))))", "'traverse_1' asks about riverid, found cityid"),
+        (
+            "answer(most(state(traverse_1(city(all)))))",
+            "'traverse_1' asks about riverid, found cityid",
+        ),
         ("answer(state)", "found the bare name 'state'"),
         ("answer(", "found the end of the program"),
     ],
@@ -184,7 +213,9 @@ def test_a_country_without_area_has_no_density() -> None:
 
 
 WORLD = sorted(
-    {thing for things in SMALL.classes.values() for thing in things} | {Entity(EntityKind.COUNTRY, "land")}, key=str
+    {thing for things in SMALL.classes.values() for thing in things}
+    | {Entity(EntityKind.COUNTRY, "land")},
+    key=str,
 )
 Things = st.SearchStrategy[Term]
 
@@ -194,7 +225,9 @@ def named(kind: EntityKind) -> Things:
 
 
 def applied(names: str, *arguments: Things) -> Things:
-    return st.builds(lambda name, *terms: Call(name, terms), st.sampled_from(names.split()), *arguments)
+    return st.builds(
+        lambda name, *terms: Call(name, terms), st.sampled_from(names.split()), *arguments
+    )
 
 
 def measure_names() -> Things:
@@ -204,12 +237,16 @@ def measure_names() -> Things:
 @st.composite
 def programs(draw: st.DrawFn, kind: EntityKind | None = None, depth: int = 3) -> Term:
     """A program that denotes things of one kind, types heeded."""
-    kind = kind or draw(st.sampled_from([EntityKind.STATE, EntityKind.CITY, EntityKind.RIVER, EntityKind.PLACE]))
+    kind = kind or draw(
+        st.sampled_from([EntityKind.STATE, EntityKind.CITY, EntityKind.RIVER, EntityKind.PLACE])
+    )
     if depth == 0:
         return draw(named(kind) | st.sampled_from(CLASSES[kind]).map(Name))
     below = {each: programs(each, depth - 1) for each in CLASSES}
     either = applied("intersection exclude", below[kind], below[kind])
-    return draw(named(kind) | st.sampled_from(CLASSES[kind]).map(Name) | either | _joins(kind, below))
+    return draw(
+        named(kind) | st.sampled_from(CLASSES[kind]).map(Name) | either | _joins(kind, below)
+    )
 
 
 CLASSES = {
@@ -223,25 +260,38 @@ CLASSES = {
 def _joins(kind: EntityKind, below: dict[EntityKind, Things]) -> Things:
     state, city, river, place = below.values()
     best = applied("largest_one smallest_one", measure_names(), below[kind])
-    counted = applied("most fewest", st.just(Name("state")), st.just(Name("loc_1")), city | river | place)
+    counted = applied(
+        "most fewest", st.just(Name("state")), st.just(Name("loc_1")), city | river | place
+    )
     flowing = applied("most fewest", st.just(Name("river")), st.just(Name("traverse_2")), state)
     match kind:
         case EntityKind.STATE:
             points = applied("high_point_2 low_point_2 loc_1", place)
             borders = applied("next_to_1 next_to_2 largest smallest", state)
-            return best | counted | points | borders | applied("traverse_1", river) | applied("capital_2 loc_1", city)
+            return (
+                best
+                | counted
+                | points
+                | borders
+                | applied("traverse_1", river)
+                | applied("capital_2 loc_1", city)
+            )
         case EntityKind.CITY:
             return best | applied("loc_2 capital_1", state) | applied("largest smallest", city)
         case EntityKind.RIVER:
             return flowing | applied("longest shortest", river) | applied("traverse_2 loc_2", state)
         case _:
-            return applied("highest lowest higher_2 lower_2", place) | applied("high_point_1 low_point_1 loc_2", state)
+            return applied("highest lowest higher_2 lower_2", place) | applied(
+                "high_point_1 low_point_1 loc_2", state
+            )
 
 
 @given(programs())
 def test_execution_finds_what_a_search_through_the_world_finds(program: Term) -> None:
     try:
         value = executed(Call("answer", (program,)), SMALL)
-    except NotExecutable:  # a join holds other kinds too, and what is left of it may be one of those alone
+    except (
+        NotExecutable
+    ):  # a join holds other kinds too, and what is left of it may be one of those alone
         reject()
     assert value == denoted(program, SMALL, WORLD)

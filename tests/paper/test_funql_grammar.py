@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.paper.funql import Entity, EntityKind, Term, funql_target_grammar, is_well_typed, parse_funql, spaced_text
+from nqg.paper.funql import (
+    Entity,
+    EntityKind,
+    Term,
+    funql_target_grammar,
+    is_well_typed,
+    parse_funql,
+    spaced_text,
+)
 from nqg.paper.geoquery import load_geoquery
 from oracles import funql_types
 from strategies import converted_funql
@@ -90,7 +98,9 @@ def test_all_gold_targets_are_accepted(gold: list[str]) -> None:
     assert [target for target in gold if not grammar.accepts(target.split())] == []
 
 
-def test_gold_targets_with_one_token_exchanged_are_judged_as_their_types_say(gold: list[str]) -> None:
+def test_gold_targets_with_one_token_exchanged_are_judged_as_their_types_say(
+    gold: list[str],
+) -> None:
     grammar, rng = funql_target_grammar(), random.Random(0)
     vocabulary = sorted({token for target in gold for token in target.split()} - set("(),"))
     verdicts = []
@@ -116,7 +126,10 @@ def test_random_programs_are_judged_as_their_types_say(term: Term) -> None:
         ("answer ( intersection ( river , m0 ) )", {EntityKind.RIVER}),
         ("answer ( next_to_2 ( m0 ) )", {EntityKind.STATE, EntityKind.RIVER}),
         ("answer ( intersection ( city , loc_2 ( m0 ) ) )", {EntityKind.STATE, EntityKind.COUNTRY}),
-        ("answer ( loc_1 ( m0 ) )", {EntityKind.STATE, EntityKind.CITY, EntityKind.RIVER, EntityKind.PLACE}),
+        (
+            "answer ( loc_1 ( m0 ) )",
+            {EntityKind.STATE, EntityKind.CITY, EntityKind.RIVER, EntityKind.PLACE},
+        ),
         ("answer ( size ( state ) )", set(EntityKind)),
         ("answer ( size ( river ) )", set()),
     ],

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.paper.geca import divided, recombined
 
-WORDS = st.lists(st.sampled_from(["walk", "jump", "left", "twice"]), min_size=1, max_size=3).map(" ".join)
-TREES = st.recursive(st.sampled_from("WJL"), lambda inner: inner.map("t ( {} )".format), max_leaves=3)
+WORDS = st.lists(st.sampled_from(["walk", "jump", "left", "twice"]), min_size=1, max_size=3).map(
+    " ".join
+)
+TREES = st.recursive(
+    st.sampled_from("WJL"), lambda inner: inner.map("t ( {} )".format), max_leaves=3
+)
 SEQUENCES = st.lists(st.sampled_from("WJL"), min_size=1, max_size=4).map(" ".join)
 EXAMPLES = st.lists(st.builds(Example, WORDS, TREES | SEQUENCES), min_size=1, max_size=5)
 
@@ -23,7 +27,10 @@ def twin(examples: list[Example]) -> set[tuple[str, str]]:
     known, made = {source for source, _ in pairs}, set[tuple[str, str]]()
     for one, other in alike:
         new = {place: place.filled(other) for place, own in parts if own == one}.values()
-        right, wrong = sum(pair in pairs for pair in new), sum(pair[0] in known and pair not in pairs for pair in new)
+        right, wrong = (
+            sum(pair in pairs for pair in new),
+            sum(pair[0] in known and pair not in pairs for pair in new),
+        )
         made |= {pair for pair in new if pair[0] not in known} if right >= wrong else set()
     return made
 
@@ -45,7 +52,13 @@ def test_a_fragment_back_in_its_environment_is_the_example(examples: list[Exampl
 
 
 def test_in_a_sequence_a_word_and_its_actions_are_exchanged_wherever_they_stand() -> None:
-    walks = ["walk: W", "jump: J", "walk twice: W W", "look and walk left and walk: L T W W", "walk and look: W L"]
+    walks = [
+        "walk: W",
+        "jump: J",
+        "walk twice: W W",
+        "look and walk left and walk: L T W W",
+        "walk and look: W L",
+    ]
     found = recombined([Example(*walk.split(": ")) for walk in walks], 9)
     made = {"jump twice: J J", "look and jump left and jump: L T J J", "jump and look: J L"}
     assert {f"{pair.source}: {pair.target}" for pair in found} == made
@@ -66,7 +79,14 @@ def test_only_legal_ones_and_only_so_many_are_kept() -> None:
 
 def test_an_exchange_that_known_sentences_mostly_contradict_is_none() -> None:
     """`a and a` is `a after a`, but `a and b` and `b and a` are not `a after b` and `b after a`."""
-    known = ["a and a: A A", "a after a: A A", "a and b: A B", "a after b: B A", "b and a: B A", "b after a: A B"]
+    known = [
+        "a and a: A A",
+        "a after a: A A",
+        "a and b: A B",
+        "a after b: B A",
+        "b and a: B A",
+        "b after a: A B",
+    ]
     examples = [Example(*each.split(": ")) for each in (*known, "a and c: A C")]
     found = {f"{pair.source}: {pair.target}" for pair in recombined(examples, 99)}
     assert "a after c: C A" in found

@@ -45,9 +45,19 @@ def geobase(folder: Path, text: str) -> Geobase:
 
 def test_every_kind_of_fact_keeps_all_its_fields(tmp_path: Path) -> None:
     assert geobase(tmp_path, SMALL).facts == (
-        State("maine", "me", "augusta", 1_125_000, 33_265, 23, ("portland", "lewiston", "bangor", "auburn")),
+        State(
+            "maine",
+            "me",
+            "augusta",
+            1_125_000,
+            33_265,
+            23,
+            ("portland", "lewiston", "bangor", "auburn"),
+        ),
         City("maine", "me", "portland", 61_572),
-        River("red", 1638, ("new mexico", "texas", "oklahoma", "arkansas", "arkansas", "louisiana")),
+        River(
+            "red", 1638, ("new mexico", "texas", "oklahoma", "arkansas", "arkansas", "louisiana")
+        ),
         Border("alaska", "ak", ()),
         HighLow("california", "ca", "mount whitney", 4418, "death valley", -85),
         Mountain("alaska", "ak", "mckinley", 6194),
@@ -70,9 +80,15 @@ def test_a_compressed_geobase_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("citi('maine').", "geobase:1: no geobase fact 'citi'; did you mean 'city'? Known: border, city,"),
+        (
+            "citi('maine').",
+            "geobase:1: no geobase fact 'citi'; did you mean 'city'? Known: border, city,",
+        ),
         ("\ncity('maine','me').", "geobase:2: city has 2 arguments, expected 4"),
-        ("city('maine','me','portland','many').", "geobase:1: argument 4 of city is 'many', expected a number"),
+        (
+            "city('maine','me','portland','many').",
+            "geobase:1: argument 4 of city is 'many', expected a number",
+        ),
         ("road(8,['ohio']).", "geobase:1: argument 1 of road is 8, expected a name"),
         ("road('8','ohio').", "geobase:1: argument 2 of road is 'ohio', expected a list of names"),
         ("border('a','b',['c']", "geobase:1: found the end of the file, expected ',' or ')'"),
@@ -93,7 +109,17 @@ def test_both_published_forms_hold_the_same_facts(real_data: Path) -> None:
 def test_the_published_facts_are_all_there(real_data: Path) -> None:
     facts = read_geobase(real_data / "geoquery" / "geobase")
     counts: dict[type[Fact], int] = Counter(map(type, facts.facts))
-    expected = {City: 386, State: 51, Border: 51, HighLow: 51, Mountain: 50, River: 46, Road: 40, Lake: 22, Country: 1}
+    expected = {
+        City: 386,
+        State: 51,
+        Border: 51,
+        HighLow: 51,
+        Mountain: 50,
+        River: 46,
+        Road: 40,
+        Lake: 22,
+        Country: 1,
+    }
     assert counts == expected
     montana = next(state for state in facts.all(State) if state.name == "montana")
     assert montana.population == 786_700

@@ -8,7 +8,18 @@ import pytest
 
 from nqg.paper.denotations import KINDS
 from nqg.paper.funql import Entity, EntityKind
-from nqg.paper.geobase import City, Country, Geobase, Geography, HighLow, Lake, Mountain, River, State, read_geobase
+from nqg.paper.geobase import (
+    City,
+    Country,
+    Geobase,
+    Geography,
+    HighLow,
+    Lake,
+    Mountain,
+    River,
+    State,
+    read_geobase,
+)
 
 USA = Entity(EntityKind.COUNTRY, "usa")
 
@@ -26,7 +37,9 @@ def geography(geobase: Geobase) -> Geography:
 def test_classes_hold_the_things_of_the_facts(geobase: Geobase, geography: Geography) -> None:
     sizes = {name: len(things) for name, things in geography.classes.items()}
     assert sizes["state"] == len(geobase.all(State)) == sizes["capital"]
-    assert sizes["city"] == len({(city.name, city.state_abbreviation) for city in geobase.all(City)})
+    assert sizes["city"] == len(
+        {(city.name, city.state_abbreviation) for city in geobase.all(City)}
+    )
     assert sizes["river"] == len({river.name for river in geobase.all(River)})
     assert sizes["lake"] == len(geobase.all(Lake))
 
@@ -55,7 +68,9 @@ def test_borders_are_the_same_from_both_sides(geography: Geography) -> None:
 
 
 def test_everything_but_unlisted_capitals_lies_in_the_country(geography: Geography) -> None:
-    everything = {thing for name, things in geography.classes.items() if name != "capital" for thing in things}
+    everything = {
+        thing for name, things in geography.classes.items() if name != "capital" for thing in things
+    }
     assert geography.relations["loc_2"][USA] == everything
 
 
@@ -66,11 +81,16 @@ def test_every_relation_and_measure_says_what_it_is_about(geography: Geography) 
 
 
 def test_only_cities_and_rivers_are_major(geography: Geography) -> None:
-    assert {thing.kind for thing in geography.classes["major"]} == {EntityKind.CITY, EntityKind.RIVER}
+    assert {thing.kind for thing in geography.classes["major"]} == {
+        EntityKind.CITY,
+        EntityKind.RIVER,
+    }
     assert Entity(EntityKind.RIVER, "delaware") not in geography.classes["major"]
 
 
-def test_the_country_has_a_population_an_area_and_a_density(geobase: Geobase, geography: Geography) -> None:
+def test_the_country_has_a_population_an_area_and_a_density(
+    geobase: Geobase, geography: Geography
+) -> None:
     (country,) = geobase.all(Country)
     assert geography.measures["population_1"][USA] == {country.population}
     assert geography.measures["density_1"][USA] == {country.population / country.area}

@@ -12,7 +12,9 @@ from nqg.paper.geoquery import CorpusExample, read_corpus
 
 
 def example(
-    example_id: str, sentence: str = "How big is Ohio ?", program: str = "answer(size(stateid('ohio')))"
+    example_id: str,
+    sentence: str = "How big is Ohio ?",
+    program: str = "answer(size(stateid('ohio')))",
 ) -> str:
     return (
         f'<example id="{example_id}">\n<nl lang="en">\n{sentence}\n</nl>\n<nl lang="es">\nque\n</nl>\n'
@@ -32,7 +34,9 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_the_english_sentence_and_the_funql_program_are_read_in_order(tmp_path: Path) -> None:
-    path = written(tmp_path, corpus(example("7"), example("3", "Where is A &amp; B ?", "answer(m0)")))
+    path = written(
+        tmp_path, corpus(example("7"), example("3", "Where is A &amp; B ?", "answer(m0)"))
+    )
     assert read_corpus(path) == [
         CorpusExample("7", "How big is Ohio ?", "answer(size(stateid('ohio')))", Place(path, 4)),
         CorpusExample("3", "Where is A & B ?", "answer(m0)", Place(path, 18)),
@@ -65,7 +69,10 @@ def test_an_entity_from_an_external_document_type_is_refused_not_dropped(tmp_pat
     text = corpus(example("0", "How &big; is Ohio ?")).replace(
         "DOCTYPE examples [", 'DOCTYPE examples SYSTEM "x.dtd" ['
     )
-    with pytest.raises(FormatError, match=r"corpus.xml:6: found an undeclared entity \('big'\), expected plain text"):
+    with pytest.raises(
+        FormatError,
+        match=r"corpus.xml:6: found an undeclared entity \('big'\), expected plain text",
+    ):
         read_corpus(written(tmp_path, text))
 
 
@@ -81,8 +88,14 @@ def test_an_entity_from_an_external_document_type_is_refused_not_dropped(tmp_pat
         ),
         ("<examples>\n</example>", "corpus.xml:2: bad XML: mismatched tag"),
         ("<examples>&nothing;</examples>", "corpus.xml:1: bad XML: undefined entity"),
-        (corpus(example("0"), example("0")), "corpus.xml:18: found the id '0' again, expected an id of its own"),
-        (corpus(example("5", " ")), 'corpus.xml:4: example 5 has no text in <nl lang="en">, expected one'),
+        (
+            corpus(example("0"), example("0")),
+            "corpus.xml:18: found the id '0' again, expected an id of its own",
+        ),
+        (
+            corpus(example("5", " ")),
+            'corpus.xml:4: example 5 has no text in <nl lang="en">, expected one',
+        ),
         (
             corpus(example("5", program="")),
             'corpus.xml:4: example 5 has no text in <mrl lang="geo-funql">, expected one',

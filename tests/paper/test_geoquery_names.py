@@ -8,17 +8,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.paper.geobase import City, Country, Geobase, HighLow, Lake, Mountain, River, State, read_geobase
+from nqg.paper.geobase import (
+    City,
+    Country,
+    Geobase,
+    HighLow,
+    Lake,
+    Mountain,
+    River,
+    State,
+    read_geobase,
+)
 from nqg.paper.geoquery import EntityNames, anonymised, entity_of, words
 from nqg.slots.mention import longest_spans
 
 NAMES = EntityNames.of(
     Geobase(
         (
-            State("new york", "ny", "albany", 1, 1, 11, ("new york", "buffalo", "rochester", "yonkers")),
-            State("oregon", "or", "salem", 1, 1, 33, ("portland", "eugene", "salem", "springfield")),
+            State(
+                "new york",
+                "ny",
+                "albany",
+                1,
+                1,
+                11,
+                ("new york", "buffalo", "rochester", "yonkers"),
+            ),
+            State(
+                "oregon", "or", "salem", 1, 1, 33, ("portland", "eugene", "salem", "springfield")
+            ),
             State("maine", "me", "augusta", 1, 1, 23, ("portland", "lewiston", "bangor", "auburn")),
-            State("minnesota", "mn", "st. paul", 1, 1, 32, ("minneapolis", "st. paul", "duluth", "bloomington")),
+            State(
+                "minnesota",
+                "mn",
+                "st. paul",
+                1,
+                1,
+                32,
+                ("minneapolis", "st. paul", "duluth", "bloomington"),
+            ),
             State("district of columbia", "dc", "washington", 1, 1, 0, ("washington",)),
             City("new york", "ny", "rochester", 241741),
             City("minnesota", "mn", "rochester", 57906),
@@ -36,13 +64,20 @@ NAMES = EntityNames.of(
 
 def readings(name: str) -> list[str]:
     source = words(name)
-    whole = [mention for mention in NAMES.mentions(source) if (mention.start, mention.end) == (0, len(source))]
+    whole = [
+        mention
+        for mention in NAMES.mentions(source)
+        if (mention.start, mention.end) == (0, len(source))
+    ]
     return [str(entity_of(mention)) for mention in whole]
 
 
 def mentioned(sentence: str) -> list[str]:
     source = words(sentence)
-    return [" ".join(source[span[0].start : span[0].end]) for span in longest_spans(NAMES.mentions(source))]
+    return [
+        " ".join(source[span[0].start : span[0].end])
+        for span in longest_spans(NAMES.mentions(source))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +85,10 @@ def mentioned(sentence: str) -> list[str]:
     [
         ("Give me the cities in Virginia .", "give me the cities in virginia"),
         ("What 's the largest city ?", "whats the largest city"),
-        ("Which state 's capital city is the largest ?", "which states capital city is the largest"),
+        (
+            "Which state 's capital city is the largest ?",
+            "which states capital city is the largest",
+        ),
         ("what's the states' capital?", "whats the states capital"),
         ("What ’s Maine’s capital ?", "whats maines capital"),
         ("What" + " " * 100_000 + "'s this ?", "whats this"),
@@ -60,7 +98,9 @@ def mentioned(sentence: str) -> list[str]:
         (" ?! ", ""),
     ],
 )
-def test_a_sentence_is_cut_into_lower_case_words_without_punctuation(sentence: str, expected: str) -> None:
+def test_a_sentence_is_cut_into_lower_case_words_without_punctuation(
+    sentence: str, expected: str
+) -> None:
     assert " ".join(words(sentence)) == expected
 
 
@@ -102,15 +142,23 @@ def test_a_name_means_what_geobase_knows_by_it(name: str, expected: list[str]) -
     ("sentence", "expected"),
     [
         ("How big is New York ?", ["new york"]),
-        ("Is Rochester, New York bigger than Rochester MN ?", ["rochester new york", "rochester mn"]),
+        (
+            "Is Rochester, New York bigger than Rochester MN ?",
+            ["rochester new york", "rochester mn"],
+        ),
         ("Is Portland or Salem bigger ?", ["portland", "salem"]),
-        ("Does the Columbia river cross the District of Columbia ?", ["columbia", "district of columbia"]),
+        (
+            "Does the Columbia river cross the District of Columbia ?",
+            ["columbia", "district of columbia"],
+        ),
         ("What is the high point of the continental US ?", ["continental us"]),
         ("Which is the most populous state ?", []),
         ("", []),
     ],
 )
-def test_the_longest_names_of_a_sentence_are_its_mentions(sentence: str, expected: list[str]) -> None:
+def test_the_longest_names_of_a_sentence_are_its_mentions(
+    sentence: str, expected: list[str]
+) -> None:
     assert mentioned(sentence) == expected
 
 

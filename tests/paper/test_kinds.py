@@ -50,7 +50,9 @@ def test_a_name_has_the_kinds_of_all_things_called_so(judge: DenotationJudge) ->
 
 def test_no_right_program_is_ruled_out_by_kinds(judge: DenotationJudge, real_data: Path) -> None:
     for example in load_dataset("geoquery", real_data).examples[::9]:
-        assert with_kinds(funql_target_grammar(), judge.kinds(example)).accepts(example.target_tokens)
+        assert with_kinds(funql_target_grammar(), judge.kinds(example)).accepts(
+            example.target_tokens
+        )
 
 
 def test_a_program_makes_sense_if_it_answers_something(judge: DenotationJudge) -> None:

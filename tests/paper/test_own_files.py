@@ -17,7 +17,11 @@ from nqg.seq2seq.settings import FineTuningSettings
 from typed_commands import one_thread
 
 NAMES = ("lamp", "radio", "heater", "fan", "oven")
-PAIRS = [(f"Turn {state} the {name}!", f"turn_{state}({name})") for state in ("on", "off") for name in NAMES]
+PAIRS = [
+    (f"Turn {state} the {name}!", f"turn_{state}({name})")
+    for state in ("on", "off")
+    for name in NAMES
+]
 RECIPE = """
 dataset = "all.tsv"
 split = "split.json"
@@ -49,7 +53,9 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("mine.toml").write_text(RECIPE)
 
 
-def test_every_system_runs_on_a_file_and_a_split_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_system_runs_on_a_file_and_a_split_of_ones_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from nqg.paper import baselines, systems
 
     brief = baselines.Baseline(
@@ -79,7 +85,9 @@ def test_a_file_of_test_examples_is_a_split_too() -> None:
 
 def test_a_grammar_of_legal_programs_makes_the_parser_typed() -> None:
     Path("mine.grammar").write_text("<program> ::= turn_on ( <thing> )\n<thing> ::= lamp\n")
-    grammar = RecipeData.load(read_recipe("mine.toml", ["target_grammar=mine.grammar"])).target_grammar
+    grammar = RecipeData.load(
+        read_recipe("mine.toml", ["target_grammar=mine.grammar"])
+    ).target_grammar
     assert grammar is not None
     assert grammar.accepts(("turn_on", "(", "lamp", ")"))
     assert not grammar.accepts(("turn_off", "(", "lamp", ")"))

@@ -65,7 +65,11 @@ def test_every_recipe_system_and_seed_is_a_part_and_hybrids_come_second(tmp_path
     engine = Watched()
     plans = [plan(tmp_path, "nqg", "hybrid"), plan(tmp_path, "nqg", recipe="scan-length")]
     jump, length = run_plans(plans, range(2), engine)
-    one, two, three = (PlannedRun(0, "nqg", 0), PlannedRun(0, "seq2seq", 0), PlannedRun(1, "nqg", 0))
+    one, two, three = (
+        PlannedRun(0, "nqg", 0),
+        PlannedRun(0, "seq2seq", 0),
+        PlannedRun(1, "nqg", 0),
+    )
     assert engine.given == [
         [one, two, one._replace(seed=1), two._replace(seed=1), three, three._replace(seed=1)],
         [PlannedRun(0, "hybrid", 0), PlannedRun(0, "hybrid", 1)],

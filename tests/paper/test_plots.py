@@ -65,7 +65,10 @@ def search_log() -> tuple[Path, list[StepRecord]]:
     examples += [Example(f"{word} twice", f"{word.upper()} {word.upper()}") for word in words]
     induction = Induction(examples, InductionSettings(repeated_targets=True, factoring=True))
     log = [StepRecord.of_beginning(induction)]
-    log += [StepRecord.of_step(number, step, 0.5) for number, step in enumerate(induction.steps(), start=1)]
+    log += [
+        StepRecord.of_step(number, step, 0.5)
+        for number, step in enumerate(induction.steps(), start=1)
+    ]
     path = Path("steps.jsonl")
     path.write_text("".join(record.line() for record in log))
     return path, log
@@ -73,7 +76,10 @@ def search_log() -> tuple[Path, list[StepRecord]]:
 
 def splits() -> Path:
     examples = [Example("a " * number, f"f ( {number % 3} )") for number in range(1, 13)]
-    parts = {"halves": Split(tuple(range(6)), tuple(range(6, 12))), "thirds": Split((0, 3), (1, 4), (2, 5))}
+    parts = {
+        "halves": Split(tuple(range(6)), tuple(range(6, 12))),
+        "thirds": Split((0, 3), (1, 4), (2, 5)),
+    }
     measured = audits(examples, parts, load_language("brackets"))
     return written("splits.json", [each.to_dict() for each in measured])
 
@@ -92,7 +98,9 @@ def test_the_name_of_the_picture_says_its_format(name: str, begin: bytes) -> Non
     assert Path(name).read_bytes().startswith(begin)
 
 
-@pytest.mark.parametrize("make", [lambda: training(STEPS), lambda: search_log()[0], splits, results])
+@pytest.mark.parametrize(
+    "make", [lambda: training(STEPS), lambda: search_log()[0], splits, results]
+)
 def test_the_same_file_is_the_same_picture(make: object) -> None:
     path = make()  # type: ignore[operator]
     assert svg(drawing(path)) == svg(drawing(path))
@@ -106,7 +114,9 @@ def test_a_training_has_a_panel_of_accuracy_only_where_dev_examples_were_tried()
 def test_a_model_folder_draws_its_training() -> None:
     Path("model").mkdir()
     training(STEPS).rename("model/training.jsonl")
-    assert "3 steps, loss 0.5000 in the last; at best 75.0% of the dev examples right" in svg(drawing(Path("model")))
+    assert "3 steps, loss 0.5000 in the last; at best 75.0% of the dev examples right" in svg(
+        drawing(Path("model"))
+    )
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 9])
@@ -122,7 +132,10 @@ def test_a_search_names_the_parts_of_its_objective_and_its_end() -> None:
     text = svg(drawing(path))
     for label in ("total", "grammar", "data", "description length, bits", "rules"):
         assert f">{label}<" in text
-    assert f"{log[-1].rules} rules, {log[-1].length.total:,.0f} bits after {log[-1].step} steps" in text
+    assert (
+        f"{log[-1].rules} rules, {log[-1].length.total:,.0f} bits after {log[-1].step} steps"
+        in text
+    )
 
 
 def test_splits_have_a_panel_for_every_measure_and_the_lengths_of_every_split() -> None:
@@ -138,7 +151,10 @@ def test_an_evaluation_has_a_bar_for_every_system_and_names_the_causes_that_ther
     text = svg(drawing(written("evaluation.json", EVALUATION)))
     for label in ("grammar (3)", "t5 (2)"):
         assert f">{label}<" in text
-    assert {cause for cause in Cause if f">{cause}<" in text} == {Cause.UNKNOWN_WORD, Cause.RARE_ATOM}
+    assert {cause for cause in Cause if f">{cause}<" in text} == {
+        Cause.UNKNOWN_WORD,
+        Cause.RARE_ATOM,
+    }
     assert "confidence" not in text
 
 
@@ -175,7 +191,9 @@ def test_results_are_drawn_beside_the_papers() -> None:
     ],
 )
 def test_another_file_is_refused_with_what_is_expected(name: str, value: object) -> None:
-    with pytest.raises(FormatError, match=r"a\.jsonl?: expected a model folder or its training\.jsonl, a log"):
+    with pytest.raises(
+        FormatError, match=r"a\.jsonl?: expected a model folder or its training\.jsonl, a log"
+    ):
         svg(drawing(written(name, value)))
 
 
@@ -185,12 +203,19 @@ def test_an_absent_file_is_named() -> None:
 
 
 def test_another_format_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(NqgError, match=r"a\.gif: a plot is written as \.png or \.svg, found '\.gif'"):
+    with pytest.raises(
+        NqgError, match=r"a\.gif: a plot is written as \.png or \.svg, found '\.gif'"
+    ):
         typed("plot", "none.json", "-o", "a.gif")
 
 
-def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"drawing a plot needs .* pip install -c constraints.txt -e '.\[paper\]'"):
+    with pytest.raises(
+        MissingExtra,
+        match=r"drawing a plot needs .* pip install -c constraints.txt -e '.\[paper\]'",
+    ):
         typed("plot", str(training(STEPS)), "-o", "a.png")
     assert not Path("a.png").exists()

@@ -17,15 +17,29 @@ def facts(folder: Path, text: str) -> list[PrologFact]:
 
 
 def test_names_numbers_and_lists_become_values(tmp_path: Path) -> None:
-    (fact,) = facts(tmp_path, "river('red fork', 17.558e+6,-85 , 2.5, plain, ['new mexico','texas'],[]).")
+    (fact,) = facts(
+        tmp_path, "river('red fork', 17.558e+6,-85 , 2.5, plain, ['new mexico','texas'],[])."
+    )
     assert fact.predicate == "river"
-    assert fact.arguments == ("red fork", 17_558_000, -85, 2.5, "plain", ("new mexico", "texas"), ())
+    assert fact.arguments == (
+        "red fork",
+        17_558_000,
+        -85,
+        2.5,
+        "plain",
+        ("new mexico", "texas"),
+        (),
+    )
     assert isinstance(fact.arguments[1], int)
 
 
 def test_a_fact_knows_its_line(tmp_path: Path) -> None:
     text = "/* two\nlines */\r\n\r\na(1). % b(2).\n  c(\n  3).d('x''y')."
-    assert [(fact.place.line, fact.predicate) for fact in facts(tmp_path, text)] == [(4, "a"), (5, "c"), (6, "d")]
+    assert [(fact.place.line, fact.predicate) for fact in facts(tmp_path, text)] == [
+        (4, "a"),
+        (5, "c"),
+        (6, "d"),
+    ]
     assert facts(tmp_path, text)[2] == PrologFact(Place(tmp_path / "facts", 6), "d", ("x'y",))
 
 
@@ -56,7 +70,9 @@ def test_a_file_without_facts_has_none(tmp_path: Path, text: str) -> None:
         ("a(X).", "facts:1: found 'X', expected a name, a number or a list"),
     ],
 )
-def test_what_is_no_fact_is_refused_with_line_found_and_expected(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_no_fact_is_refused_with_line_found_and_expected(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         facts(tmp_path, text)
     assert str(caught.value) == f"{tmp_path}/{message}"

@@ -17,7 +17,9 @@ runner = CliRunner()
 def right(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
     """A system that looks its answers up in the test set."""
     answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in data.test)
-    return RunResult(answers, {"rules": 20.0, "train_examples": float(len(data.train))}, {}, {"training": 0.1})
+    return RunResult(
+        answers, {"rules": 20.0, "train_examples": float(len(data.train))}, {}, {"training": 0.1}
+    )
 
 
 @pytest.fixture
@@ -28,7 +30,9 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_recipe_is_run_and_its_figures_stand_beside_the_papers(results: Path) -> None:
-    done = runner.invoke(app, ["reproduce", "scan-length", "--results", str(results), "--seeds", "2"])
+    done = runner.invoke(
+        app, ["reproduce", "scan-length", "--results", str(results), "--seeds", "2"]
+    )
     assert done.exit_code == 0, done.output
     assert "NQG (embedded)" in done.stdout
     assert "100.0 ± 0.0" in done.stdout
@@ -40,11 +44,21 @@ def test_a_recipe_is_run_and_its_figures_stand_beside_the_papers(results: Path) 
 
 def test_a_stand_in_is_said_to_be_one(results: Path) -> None:
     done = runner.invoke(app, ["reproduce", "scan-length", "--results", str(results)])
-    assert "nqg: embedded stands in for google/bert_uncased_L-2_H-128_A-2" in done.stderr.replace("\n", " ")
+    assert "nqg: embedded stands in for google/bert_uncased_L-2_H-128_A-2" in done.stderr.replace(
+        "\n", " "
+    )
 
 
 def test_records_are_printed_as_json_and_systems_can_be_chosen(results: Path) -> None:
-    asked = ["reproduce", "scan-length", "--results", str(results), "--systems", "hybrid,nqg", "--json"]
+    asked = [
+        "reproduce",
+        "scan-length",
+        "--results",
+        str(results),
+        "--systems",
+        "hybrid,nqg",
+        "--json",
+    ]
     done = runner.invoke(app, asked)
     records = json.loads(done.stdout)
     assert [record["cell"]["system"] for record in records] == ["nqg", "hybrid"]
@@ -59,9 +73,14 @@ def test_the_recipes_are_listed() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
-    [(["scan-lenght"], "did you mean 'scan-length'"), (["scan-length", "--systems", "t5"], "no system 't5'")],
+    [
+        (["scan-lenght"], "did you mean 'scan-length'"),
+        (["scan-length", "--systems", "t5"], "no system 't5'"),
+    ],
 )
-def test_a_name_that_is_not_known_is_refused_with_the_nearest(arguments: list[str], complaint: str) -> None:
+def test_a_name_that_is_not_known_is_refused_with_the_nearest(
+    arguments: list[str], complaint: str
+) -> None:
     done = runner.invoke(app, ["reproduce", *arguments])
     assert isinstance(done.exception, UnknownName)
     assert complaint in str(done.exception)
@@ -70,7 +89,9 @@ def test_a_name_that_is_not_known_is_refused_with_the_nearest(arguments: list[st
 def test_a_setting_that_does_not_exist_is_refused_before_anything_is_run(tmp_path: Path) -> None:
     recipe = tmp_path / "mine.toml"
     recipe.write_text('dataset = "scan"\nsplit = "length"\n[nqg]\nsteeps = 3\n')
-    done = runner.invoke(app, ["reproduce", str(recipe), "--results", str(tmp_path), "--systems", "nqg"])
+    done = runner.invoke(
+        app, ["reproduce", str(recipe), "--results", str(tmp_path), "--systems", "nqg"]
+    )
     assert isinstance(done.exception, FormatError | NqgError)
     assert "steeps" in str(done.exception)
 

@@ -29,7 +29,9 @@ def test_a_record_survives_a_round_trip(tmp_path: Path) -> None:
     assert find_record(tmp_path / "none", RECORD.cell) is None
 
 
-def test_records_stand_in_the_order_of_their_keys_and_a_later_one_takes_the_place_of_an_earlier(tmp_path: Path) -> None:
+def test_records_stand_in_the_order_of_their_keys_and_a_later_one_takes_the_place_of_an_earlier(
+    tmp_path: Path,
+) -> None:
     cells = [RECORD.cell, replace(RECORD.cell, seed=0), replace(RECORD.cell, recipe="a")]
     for cell in cells:
         write_record(tmp_path, replace(RECORD, cell=cell))
@@ -71,7 +73,9 @@ def test_a_file_that_is_not_there_is_named_with_the_next_step(tmp_path: Path) ->
         ({"colour": "red"}, "no key of the record 'colour'"),
     ],
 )
-def test_a_damaged_record_is_refused_with_the_reason(tmp_path: Path, change: dict[str, object], complaint: str) -> None:
+def test_a_damaged_record_is_refused_with_the_reason(
+    tmp_path: Path, change: dict[str, object], complaint: str
+) -> None:
     (tmp_path / RECORDS_FILE).write_text(json.dumps(json.loads(RECORD.line()) | change))
     with pytest.raises(FormatError, match=rf"records\.jsonl:1: .*{complaint}"):
         list(records(tmp_path))

@@ -28,7 +28,9 @@ from nqg.paper.systems import (
 from nqg.sql.schema import Schema, Table
 
 RECIPE = read_recipe("geoquery-tmcd")
-TRAIN = tuple(Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )") for number in range(8))
+TRAIN = tuple(
+    Example(f"how big is m{number}", f"answer ( size_{number} ( m0 ) )") for number in range(8)
+)
 TEST = (Example("a", "A"), Example("b", "B"), Example("c", "C"), Example("d", "D"))
 DATA = RecipeData(RECIPE, TRAIN, TEST, {"divergence": 0.19}, {"exact": ExactJudge()})
 SURE_AND_RIGHT, UNSURE_AND_WRONG, SILENT = ("A", 1.0), ("X", 0.4), (None, None)
@@ -47,7 +49,10 @@ class Memory:
         if data is DATA:
             answers = [Answer("x", target, chance, self.by) for target, chance in self.known]
         else:
-            answers = [Answer("x", each.target if self.by == "fallback" else "X", 0.5, self.by) for each in data.test]
+            answers = [
+                Answer("x", each.target if self.by == "fallback" else "X", 0.5, self.by)
+                for each in data.test
+            ]
         return RunResult(tuple(answers), {"rules": 7.0}, {"steps": 2}, {"training": 1.0})
 
 
@@ -67,9 +72,15 @@ def made(tmp_path: Path, systems: dict[str, Memory]) -> Callable[[RecipeData], R
     return lambda data: Runner(data, tmp_path, weights, runs)  # type: ignore[arg-type]
 
 
-def test_the_hybrid_takes_the_grammars_answer_where_there_is_one(made: Callable[[RecipeData], Runner]) -> None:
+def test_the_hybrid_takes_the_grammars_answer_where_there_is_one(
+    made: Callable[[RecipeData], Runner],
+) -> None:
     nqg, seq2seq, hybrid = made(DATA).records(("nqg", "seq2seq", "hybrid"), [0])
-    assert (nqg.figures["accuracy"], nqg.figures["coverage"], nqg.figures["precision"]) == (0.25, 0.5, 0.5)
+    assert (nqg.figures["accuracy"], nqg.figures["coverage"], nqg.figures["precision"]) == (
+        0.25,
+        0.5,
+        0.5,
+    )
     assert (seq2seq.figures["accuracy"], seq2seq.figures["coverage"]) == (0.75, 1.0)
     assert hybrid.figures["accuracy"] == 0.5
     assert hybrid.cell == Cell("geoquery-tmcd", "hybrid", "embedded+embedded", 0)
@@ -89,15 +100,25 @@ def test_other_ways_to_answer_are_judged_beside_the_papers(
     made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
 ) -> None:
     runner = made(DATA)
-    more = tuple(Answer(example.source, example.target, 0.5, "grammar") for example in DATA.test[:3])
+    more = tuple(
+        Answer(example.source, example.target, 0.5, "grammar") for example in DATA.test[:3]
+    )
     nqg = systems["nqg"].run
 
     def with_others(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-        return replace(nqg(data, weights, seed, context), others={"best_legal": (*more, Answer("d"))})
+        return replace(
+            nqg(data, weights, seed, context), others={"best_legal": (*more, Answer("d"))}
+        )
 
     (record,) = replace(runner, runs={**runner.runs, "nqg": with_others}).records(("nqg",), [0])
-    assert [record.figures[name] for name in ("accuracy", "coverage", "precision")] == [0.25, 0.5, 0.5]
-    assert [record.figures[f"best_legal_{name}"] for name in ("accuracy", "coverage", "precision")] == [0.75, 0.75, 1]
+    assert [record.figures[name] for name in ("accuracy", "coverage", "precision")] == [
+        0.25,
+        0.5,
+        0.5,
+    ]
+    assert [
+        record.figures[f"best_legal_{name}"] for name in ("accuracy", "coverage", "precision")
+    ] == [0.75, 0.75, 1]
 
 
 def test_a_hybrid_joins_every_way_in_which_its_fallback_was_decoded(
@@ -109,7 +130,9 @@ def test_a_hybrid_joins_every_way_in_which_its_fallback_was_decoded(
     def with_legal(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
         return replace(seq2seq(data, weights, seed, context), others={runs.LEGAL: legal})
 
-    (hybrid,) = replace(runner, runs={**runner.runs, "seq2seq": with_legal}).records(("hybrid",), [0])
+    (hybrid,) = replace(runner, runs={**runner.runs, "seq2seq": with_legal}).records(
+        ("hybrid",), [0]
+    )
     assert (hybrid.figures["accuracy"], hybrid.figures["legal_accuracy"]) == (0.5, 0.75)
     assert "legal_accuracy" not in next(made(DATA).records(("hybrid",), [1])).figures
 
@@ -118,17 +141,30 @@ def test_sql_of_the_grammar_that_its_database_cannot_run_is_left_to_the_fallback
     tmp_path: Path, made: Callable[[RecipeData], Runner]
 ) -> None:
     schema = Schema("geo", (Table("city", ("name",)), Table("state", ("capital",))))
-    test = (Example("geo: names?", "select name from city"), Example("geo: capitals?", "select capital from state"))
+    test = (
+        Example("geo: names?", "select name from city"),
+        Example("geo: capitals?", "select capital from state"),
+    )
     data = replace(DATA, test=test, schemas={"geo": schema})
     cells = [made(data).cell(system, 0) for system in ("nqg", "seq2seq")]
-    for cell, targets in zip(cells, (["select name from city", "select capital from city"], ["?", "!"]), strict=True):
-        answers = [Answer(each.source, target, 1.0, cell.system) for each, target in zip(test, targets, strict=True)]
+    for cell, targets in zip(
+        cells, (["select name from city", "select capital from city"], ["?", "!"]), strict=True
+    ):
+        answers = [
+            Answer(each.source, target, 1.0, cell.system)
+            for each, target in zip(test, targets, strict=True)
+        ]
         write_answers(tmp_path / ".replies" / cell.recipe / f"{cell.stem}.jsonl", test, answers)
         (parts,) = made(DATA).records((cell.system,), [1])
         write_record(tmp_path, replace(parts, cell=cell, data=data.fingerprint))
     (hybrid,) = made(data).records(("hybrid",), [0])
-    found = read_answers(tmp_path / ".replies" / hybrid.cell.recipe / f"{hybrid.cell.stem}.jsonl", test)
-    assert [(answer.target, answer.system) for answer in found] == [("select name from city", "nqg"), ("!", "seq2seq")]
+    found = read_answers(
+        tmp_path / ".replies" / hybrid.cell.recipe / f"{hybrid.cell.stem}.jsonl", test
+    )
+    assert [(answer.target, answer.system) for answer in found] == [
+        ("select name from city", "nqg"),
+        ("!", "seq2seq"),
+    ]
     assert found[1].reason == ILLEGAL
 
 
@@ -154,7 +190,9 @@ def test_a_record_says_how_it_came_about(made: Callable[[RecipeData], Runner]) -
     assert record.versions["nqg"]
 
 
-def test_what_is_finished_is_not_run_again(made: Callable[[RecipeData], Runner], systems: dict[str, Memory]) -> None:
+def test_what_is_finished_is_not_run_again(
+    made: Callable[[RecipeData], Runner], systems: dict[str, Memory]
+) -> None:
     first = list(made(DATA).records(("nqg", "seq2seq", "hybrid"), [0, 1]))
     again = list(made(DATA).records(("nqg", "seq2seq", "hybrid"), [0, 1]))
     assert first == again
@@ -166,8 +204,14 @@ def test_another_recipe_or_other_data_is_run_again(
 ) -> None:
     list(made(DATA).records(("nqg",), [0]))
     longer = replace(RECIPE, nqg=replace(RECIPE.nqg, training={"steps": 9}))
-    assert made(replace(DATA, recipe=longer)).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
-    assert made(replace(DATA, train=TRAIN[1:])).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is None
+    assert (
+        made(replace(DATA, recipe=longer)).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0))
+        is None
+    )
+    assert (
+        made(replace(DATA, train=TRAIN[1:])).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0))
+        is None
+    )
     assert made(DATA).finished(Cell("geoquery-tmcd", "nqg", "embedded", 0)) is not None
     assert made(DATA).finished(Cell("geoquery-tmcd", "nqg", "embedded", 1)) is None
 
@@ -202,14 +246,18 @@ def test_unfinished_work_is_cleared_away_when_it_is_finished_and_kept_when_it_is
 
 def test_progress_is_told_with_its_cell(made: Callable[[RecipeData], Runner]) -> None:
     told: list[tuple[str, int, int | None]] = []
-    runner = replace(made(DATA), progress=lambda what, done, total: told.append((what, done, total)))
+    runner = replace(
+        made(DATA), progress=lambda what, done, total: told.append((what, done, total))
+    )
     list(runner.records(("nqg",), [0]))
     assert told == [("geoquery-tmcd nqg seed 0: training", 1, 2)]
 
 
 def test_answers_survive_a_round_trip(tmp_path: Path) -> None:
     known = zip(DATA.test, GRAMMAR, strict=True)
-    answers = tuple(Answer(each.source, target, chance, "grammar", "why") for each, (target, chance) in known)
+    answers = tuple(
+        Answer(each.source, target, chance, "grammar", "why") for each, (target, chance) in known
+    )
     write_answers(tmp_path / "r.jsonl", DATA.test, answers)
     assert read_answers(tmp_path / "r.jsonl", DATA.test) == answers
 
@@ -231,9 +279,17 @@ def test_answers_to_other_sentences_are_refused(tmp_path: Path, text: str, compl
 
 def test_errors_are_counted_by_what_training_lacked() -> None:
     train = (Example("a", "x y z"), Example("b", "x y w"), Example("c", "z z"))
-    test = (Example("d", "x y z z z"), Example("e", "x w"), Example("f", "x q"), Example("g", "x y z"))
+    test = (
+        Example("d", "x y z z z"),
+        Example("e", "x w"),
+        Example("f", "x q"),
+        Example("g", "x y z"),
+    )
     data = replace(DATA, train=train, test=test)
-    answers = [Answer(each.source, target) for each, target in zip(test, ("x y z", "x y", "x y", "x y z"), strict=True)]
+    answers = [
+        Answer(each.source, target)
+        for each, target in zip(test, ("x y z", "x y", "x y", "x y z"), strict=True)
+    ]
     assert error_figures(data, answers) == {
         "errors": 3.0,
         "error_unseen_trigram": 1.0,
@@ -257,7 +313,9 @@ def test_older_records_get_their_errors_from_their_answers_if_those_are_theirs(
     assert "errors" not in other.figures
 
 
-def test_a_system_of_others_is_a_cell_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_of_others_is_a_cell_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     base = BASELINES["cgps"]
     brief = replace(base, training=replace(base.training, steps=3, batch_size=4))
     monkeypatch.setattr(runs, "BASELINES", {**BASELINES, "cgps": brief})

@@ -18,10 +18,18 @@ def written(path: Path, value: object) -> Path:
 
 
 def test_an_utterance_becomes_an_intent_with_its_slots_in_their_order(tmp_path: Path) -> None:
-    chunks = [{"text": "Play "}, {"text": 'the "best" ', "entity": "sort"}, {"text": "of  Queen", "entity": "artist"}]
+    chunks = [
+        {"text": "Play "},
+        {"text": 'the "best" ', "entity": "sort"},
+        {"text": "of  Queen", "entity": "artist"},
+    ]
     path = written(tmp_path / "train.json", {"PlayMusic": [{"data": chunks}]})
     assert load_snips(path) == [
-        Example('Play the "best" of Queen', 'play_music(sort="the \\"best\\"", artist="of Queen")', "train-0")
+        Example(
+            'Play the "best" of Queen',
+            'play_music(sort="the \\"best\\"", artist="of Queen")',
+            "train-0",
+        )
     ]
 
 
@@ -30,7 +38,10 @@ def test_an_utterance_becomes_an_intent_with_its_slots_in_their_order(tmp_path: 
     [
         ([], "expected an object as the utterances, found []"),
         ({"A": [], "B": []}, "expected the utterances of one intent, found 2 intents"),
-        ({"A": [{"dat": []}]}, "no key of entry 0 of 'A' of the utterances 'dat'; did you mean 'data'? Known: data"),
+        (
+            {"A": [{"dat": []}]},
+            "no key of entry 0 of 'A' of the utterances 'dat'; did you mean 'data'? Known: data",
+        ),
         (
             {"A": [{"data": [{"entity": "x"}]}]},
             "the key 'text' of entry 0 of 'data' of entry 0 of 'A' of the utterances is missing; expected a string",

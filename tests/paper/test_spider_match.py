@@ -35,7 +35,9 @@ def test_all_published_verdicts_and_levels_are_reproduced(real_data: Path) -> No
     wrong = [
         (pair["kind"], pair["predicted"], pair["gold"], verdict)
         for pair in published
-        if (verdict := spider_match(pair["predicted"], pair["gold"], schemas[pair["db_id"].lower()]))
+        if (
+            verdict := spider_match(pair["predicted"], pair["gold"], schemas[pair["db_id"].lower()])
+        )
         and (verdict.is_match, verdict.hardness) != (pair["match"], pair["hardness"])
     ]
     assert len(published) == 3997
@@ -73,12 +75,20 @@ BASE = "select name from student"
     ("predicted", "gold", "verdict"),
     [
         pytest.param(f"{BASE} where age = 1", f"{BASE} where age = 'x'", True, id="values"),
-        pytest.param(f"{BASE} where age = stuid", f"{BASE} where age = 'x'", True, id="a column for a value"),
         pytest.param(
-            f"{BASE} where age = (select max(age) from student)", f"{BASE} where age = 5", False, id="subquery"
+            f"{BASE} where age = stuid", f"{BASE} where age = 'x'", True, id="a column for a value"
         ),
         pytest.param(
-            "select count(distinct name) from student", "select count(name) from student", True, id="distinct"
+            f"{BASE} where age = (select max(age) from student)",
+            f"{BASE} where age = 5",
+            False,
+            id="subquery",
+        ),
+        pytest.param(
+            "select count(distinct name) from student",
+            "select count(name) from student",
+            True,
+            id="distinct",
         ),
         pytest.param(
             f"{BASE} where age in (select distinct age from student)",
@@ -86,8 +96,15 @@ BASE = "select name from student"
             False,
             id="distinct in a subquery",
         ),
-        pytest.param("select count(*) from student", "select count(stuid) from student", False, id="star"),
-        pytest.param(f"{BASE} order by age limit 1", f"{BASE} order by age limit 5", True, id="the number of a limit"),
+        pytest.param(
+            "select count(*) from student", "select count(stuid) from student", False, id="star"
+        ),
+        pytest.param(
+            f"{BASE} order by age limit 1",
+            f"{BASE} order by age limit 5",
+            True,
+            id="the number of a limit",
+        ),
         pytest.param(f"{BASE} order by age limit 1", f"{BASE} order by age", False, id="a limit"),
         pytest.param(f"{BASE} limit 1", BASE, False, id="a limit without an order"),
         pytest.param(
@@ -96,18 +113,53 @@ BASE = "select name from student"
             False,
             id="the number of a limit in a subquery",
         ),
-        pytest.param(f"{BASE} group by age, name", f"{BASE} group by name, age", False, id="the order of a group"),
-        pytest.param(f"{BASE} order by age, name", f"{BASE} order by name, age", False, id="the order of an order"),
+        pytest.param(
+            f"{BASE} group by age, name",
+            f"{BASE} group by name, age",
+            False,
+            id="the order of a group",
+        ),
+        pytest.param(
+            f"{BASE} order by age, name",
+            f"{BASE} order by name, age",
+            False,
+            id="the order of an order",
+        ),
         pytest.param(f"{BASE} order by", BASE, False, id="an empty order"),
         pytest.param(f"{BASE} where age = 1 and", f"{BASE} where age = 1", False, id="a lone and"),
         pytest.param(
-            f"{BASE} where age = 1 and name = 2 and", f"{BASE} where age = 1 and name = 2", True, id="one more"
+            f"{BASE} where age = 1 and name = 2 and",
+            f"{BASE} where age = 1 and name = 2",
+            True,
+            id="one more",
         ),
-        pytest.param(f"{BASE} where age between 1 and 2", f"{BASE} where age between 5 and 9", True, id="between"),
-        pytest.param(f"{BASE} where age != 1", f"{BASE} where age <> 1", None, id="a gold query that cannot be read"),
-        pytest.param(f"{BASE} where age > 1 or age < 2", f"{BASE} where age < 1 and age > 2", False, id="or for and"),
-        pytest.param(f"{BASE} where not age = 1", BASE, False, id="a prediction that cannot be read"),
-        pytest.param(f"{BASE} union select name from pets", f"{BASE} union {BASE}", False, id="a column of no table"),
+        pytest.param(
+            f"{BASE} where age between 1 and 2",
+            f"{BASE} where age between 5 and 9",
+            True,
+            id="between",
+        ),
+        pytest.param(
+            f"{BASE} where age != 1",
+            f"{BASE} where age <> 1",
+            None,
+            id="a gold query that cannot be read",
+        ),
+        pytest.param(
+            f"{BASE} where age > 1 or age < 2",
+            f"{BASE} where age < 1 and age > 2",
+            False,
+            id="or for and",
+        ),
+        pytest.param(
+            f"{BASE} where not age = 1", BASE, False, id="a prediction that cannot be read"
+        ),
+        pytest.param(
+            f"{BASE} union select name from pets",
+            f"{BASE} union {BASE}",
+            False,
+            id="a column of no table",
+        ),
         pytest.param(
             "select count(*) from (select age from student where age > 3)",
             "select count(*) from (select age from student where age > 4)",
@@ -127,7 +179,10 @@ BASE = "select name from student"
             id="the other end of a foreign key",
         ),
         pytest.param(
-            "select has_pet.stuid from student", "select student.stuid from student", False, id="an end not in from"
+            "select has_pet.stuid from student",
+            "select student.stuid from student",
+            False,
+            id="an end not in from",
         ),
         pytest.param(
             "select name from student join has_pet on student.stuid > 3 or student.age = 1",
@@ -135,13 +190,20 @@ BASE = "select name from student"
             False,
             id="an or in a join",
         ),
-        pytest.param("select * from student", "select * from", True, id="a gold query without tables"),
         pytest.param(
-            f"{BASE} intersect select * from student", f"{BASE} intersect select * from", True, id="a branch too"
+            "select * from student", "select * from", True, id="a gold query without tables"
+        ),
+        pytest.param(
+            f"{BASE} intersect select * from student",
+            f"{BASE} intersect select * from",
+            True,
+            id="a branch too",
         ),
     ],
 )
-def test_the_quirks_of_the_official_program(predicted: str, gold: str, verdict: bool | None) -> None:
+def test_the_quirks_of_the_official_program(
+    predicted: str, gold: str, verdict: bool | None
+) -> None:
     if verdict is None:
         with pytest.raises(FormatError, match="expected a column, found '>'"):
             is_match(predicted, gold)
@@ -158,13 +220,18 @@ def test_a_query_matches_itself(parts: QueryParts) -> None:
 
 @given(query_parts(), query_parts())
 def test_matching_is_symmetric(one: QueryParts, other: QueryParts) -> None:
-    there, back = spider_match(str(one), str(other), PET_SCHEMA), spider_match(str(other), str(one), PET_SCHEMA)
+    there, back = (
+        spider_match(str(one), str(other), PET_SCHEMA),
+        spider_match(str(other), str(one), PET_SCHEMA),
+    )
     assert (there.is_match, there.differing) == (back.is_match, back.differing)
     assert there.is_match == (not there.differing)
 
 
 @given(query_parts(), st.randoms(use_true_random=False))
-def test_the_order_of_items_conditions_and_tables_does_not_matter(parts: QueryParts, rng: random.Random) -> None:
+def test_the_order_of_items_conditions_and_tables_does_not_matter(
+    parts: QueryParts, rng: random.Random
+) -> None:
     pairs = list(zip(parts.conditions, parts.values, strict=True))
     rng.shuffle(pairs)
     shuffled = replace(
@@ -178,19 +245,32 @@ def test_the_order_of_items_conditions_and_tables_does_not_matter(parts: QueryPa
 
 
 @given(query_parts(), st.data())
-def test_values_case_space_and_distinct_do_not_matter(parts: QueryParts, data: st.DataObject) -> None:
-    others = [value if "select" in value else data.draw(st.sampled_from(["7", "'Q'"])) for value in parts.values]
+def test_values_case_space_and_distinct_do_not_matter(
+    parts: QueryParts, data: st.DataObject
+) -> None:
+    others = [
+        value if "select" in value else data.draw(st.sampled_from(["7", "'Q'"]))
+        for value in parts.values
+    ]
     changed = replace(parts, values=tuple(others))
-    assert is_match(str(changed).replace("select", "SELECT  DISTINCT", 1).replace("student", "STUDENT"), parts)
+    assert is_match(
+        str(changed).replace("select", "SELECT  DISTINCT", 1).replace("student", "STUDENT"), parts
+    )
 
 
 @given(query_parts())
 def test_what_is_selected_grouped_and_combined_does_matter(parts: QueryParts) -> None:
     assert not is_match(replace(parts, items=(*parts.items, "student.age")), parts)
     assert not is_match(replace(parts, tables=(*parts.tables, "pets")), parts)
-    assert not is_match(replace(parts, tail=parts.tail + " intersect select age from student"), parts)
-    more = replace(parts, conditions=(*parts.conditions, "student.age > {}"), values=(*parts.values, "3"))
-    assert {"where", "where without operators"} <= set(spider_match(str(more), str(parts), PET_SCHEMA).differing)
+    assert not is_match(
+        replace(parts, tail=parts.tail + " intersect select age from student"), parts
+    )
+    more = replace(
+        parts, conditions=(*parts.conditions, "student.age > {}"), values=(*parts.values, "3")
+    )
+    assert {"where", "where without operators"} <= set(
+        spider_match(str(more), str(parts), PET_SCHEMA).differing
+    )
 
 
 @given(SQL_SCRAPS | st.text(max_size=30))
@@ -212,9 +292,17 @@ def test_no_query_is_wrong_and_says_why(predicted: str | None) -> None:
     ("predicted", "gold", "differing"),
     [
         ("select max(age) from student", "select age from student", ["select"]),
-        ("select age from student", "select name from student", ["select", "select without aggregates"]),
+        (
+            "select age from student",
+            "select name from student",
+            ["select", "select without aggregates"],
+        ),
         (f"{BASE} where age > 1", f"{BASE} where age < 1", ["where"]),
-        (f"{BASE} where age = 1 or age = 1", f"{BASE} where age = 1 and age = 1", ["connectors", "keywords"]),
+        (
+            f"{BASE} where age = 1 or age = 1",
+            f"{BASE} where age = 1 and age = 1",
+            ["connectors", "keywords"],
+        ),
         (f"{BASE} group by age having age > 1", f"{BASE} group by age having age < 1", ["group"]),
         (f"{BASE} order by age asc", f"{BASE} order by age desc", ["order", "keywords"]),
         (f"{BASE} union {BASE}", f"{BASE} union select age from student", ["set operators"]),
@@ -222,7 +310,9 @@ def test_no_query_is_wrong_and_says_why(predicted: str | None) -> None:
         (f"{BASE} join pets", BASE, ["tables"]),
     ],
 )
-def test_the_components_that_differ_are_named(predicted: str, gold: str, differing: list[str]) -> None:
+def test_the_components_that_differ_are_named(
+    predicted: str, gold: str, differing: list[str]
+) -> None:
     assert list(spider_match(predicted, gold, PET_SCHEMA).differing) == differing
 
 
@@ -250,4 +340,9 @@ def test_a_column_in_two_groups_of_foreign_keys_goes_with_the_later_one() -> Non
     tables = tuple(Table(name, ("id",)) for name in "abcd")
     keys = [("c.id", "d.id"), ("a.id", "b.id"), ("d.id", "b.id")]
     schema = Schema("four", tables, tuple(ForeignKey(*key) for key in keys))
-    assert representative_columns(schema) == {"a.id": "a.id", "b.id": "a.id", "c.id": "b.id", "d.id": "b.id"}
+    assert representative_columns(schema) == {
+        "a.id": "a.id",
+        "b.id": "a.id",
+        "c.id": "b.id",
+        "d.id": "b.id",
+    }

@@ -27,30 +27,63 @@ def test_a_query_has_all_its_parts() -> None:
     assert query.is_distinct
     assert query.items == (Expression(NAME), Expression(AGE, aggregate="max"))
     assert query.tables == ("student", "has_pet")
-    assert query.on == (Condition(Expression(Unit("student.stuid")), "=", (Unit("has_pet.stuid"),)),)
+    assert query.on == (
+        Condition(Expression(Unit("student.stuid")), "=", (Unit("has_pet.stuid"),)),
+    )
     assert query.where == (Condition(Expression(AGE), "between", (3.0, '"x"'), is_negated=True),)
     assert query.group == (NAME, Unit("student.age", "count"))
     assert query.having == (Condition(Expression(Unit("*", "count")), ">", (2.0,)),)
     assert query.order == Order((Expression(AGE, "-", Unit("student.stuid")),), "desc")
     assert query.limit == 3
-    assert (query.set_operator, query.branch) == ("union", Query((Expression(Unit("*")),), ("pets",)))
+    assert (query.set_operator, query.branch) == (
+        "union",
+        Query((Expression(Unit("*")),), ("pets",)),
+    )
 
 
 @pytest.mark.parametrize(
     ("sql", "same"),
     [
-        pytest.param("select name age from student", "select name, age from student", id="a missing comma"),
-        pytest.param("select name, from student", "select name from student", id="a comma too many"),
-        pytest.param("select count name from student", "select count(name) from student", id="missing brackets"),
-        pytest.param("select name from student pets", "select name from student join pets", id="a missing join"),
-        pytest.param("( select name from student ) ;", "select name from student", id="brackets around everything"),
-        pytest.param("select name from student ) x", "select name from student", id="something left over"),
-        pytest.param("select name from student where", "select name from student", id="an empty where"),
-        pytest.param("select name from student group by", "select name from student", id="an empty group"),
         pytest.param(
-            "select name from student limit 3 order by age", "select name from student limit 3", id="too late"
+            "select name age from student", "select name, age from student", id="a missing comma"
         ),
-        pytest.param("select name from student limit 3 offset 2", "select name from student limit 3", id="an offset"),
+        pytest.param(
+            "select name, from student", "select name from student", id="a comma too many"
+        ),
+        pytest.param(
+            "select count name from student",
+            "select count(name) from student",
+            id="missing brackets",
+        ),
+        pytest.param(
+            "select name from student pets",
+            "select name from student join pets",
+            id="a missing join",
+        ),
+        pytest.param(
+            "( select name from student ) ;",
+            "select name from student",
+            id="brackets around everything",
+        ),
+        pytest.param(
+            "select name from student ) x", "select name from student", id="something left over"
+        ),
+        pytest.param(
+            "select name from student where", "select name from student", id="an empty where"
+        ),
+        pytest.param(
+            "select name from student group by", "select name from student", id="an empty group"
+        ),
+        pytest.param(
+            "select name from student limit 3 order by age",
+            "select name from student limit 3",
+            id="too late",
+        ),
+        pytest.param(
+            "select name from student limit 3 offset 2",
+            "select name from student limit 3",
+            id="an offset",
+        ),
         pytest.param(
             "select name from student where age = stuid or name = 3",
             "select name from student where age = stuid",
@@ -67,10 +100,14 @@ def test_a_query_has_all_its_parts() -> None:
             id="one direction for all",
         ),
         pytest.param(
-            "select stuid from has_pet student", "select has_pet.stuid from has_pet student", id="first table"
+            "select stuid from has_pet student",
+            "select has_pet.stuid from has_pet student",
+            id="first table",
         ),
         pytest.param(
-            "select * where age in (select age from student)", "select * from student", id="somebody else's from"
+            "select * where age in (select age from student)",
+            "select * from student",
+            id="somebody else's from",
         ),
     ],
 )
@@ -107,7 +144,10 @@ def test_a_from_without_tables_has_none() -> None:
         ("select max(age) - min(age) from student", "expected a column, found '-'"),
         ("select name from student where age=3", "found 'age=3'"),
         ("select name from student where age <> 3", "expected a column, found '>'"),
-        ("select name from student where age", "expected a comparison after 'from student where age', found the end"),
+        (
+            "select name from student where age",
+            "expected a comparison after 'from student where age', found the end",
+        ),
         ("select name from student where age is null", "expected a column, found 'null'"),
         ("select name from student where age in (1, 2)", r"expected '\)' after .*, found ','"),
         (
@@ -116,14 +156,32 @@ def test_a_from_without_tables_has_none() -> None:
         ),
         ("select name from student where not age = 1", "expected a column, found 'not'"),
         ("select name from student where age between 1", "expected 'and' after"),
-        ("select name from student where age > (stuid)", r"expected '\)' after 'age > \( stuid', found the end"),
+        (
+            "select name from student where age > (stuid)",
+            r"expected '\)' after 'age > \( stuid', found the end",
+        ),
         ("select name from student having age > 1", "found 'having'"),
-        ("select name from student group age", "expected 'by' after 'name from student group', found 'age'"),
+        (
+            "select name from student group age",
+            "expected 'by' after 'name from student group', found 'age'",
+        ),
         ("select name from student order by 1", "expected a column, found '1'"),
-        ("select name from student limit 1.5", "expected a whole number after 'limit', found '1.5'"),
-        ("select name from student limit", "expected a word after 'name from student limit', found the end"),
-        ("select name from student union all select name from student", "expected 'select' after .*, found 'all'"),
-        ("( select name from student union select name from student )", r"expected '\)' after .*, found 'union'"),
+        (
+            "select name from student limit 1.5",
+            "expected a whole number after 'limit', found '1.5'",
+        ),
+        (
+            "select name from student limit",
+            "expected a word after 'name from student limit', found the end",
+        ),
+        (
+            "select name from student union all select name from student",
+            "expected 'select' after .*, found 'all'",
+        ),
+        (
+            "( select name from student union select name from student )",
+            r"expected '\)' after .*, found 'union'",
+        ),
         ("select name from ( select name from student", r"expected '\)' after"),
         ("select name from student where age in (select age from student", r"expected '\)' after"),
     ],

@@ -34,25 +34,45 @@ def test_names_are_in_lower_case_and_the_star_is_no_column(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"table_names_original": ["Student", 3]}, "expected a string as entry 1 of 'table_names_original'"),
-        ({"table_names_original": [], "column_names_original": []}, "expected at least one table, found none"),
-        ({"table_names_original": ["a", "b", "C"]}, "expected a name and columns of the table 'c', found none"),
+        (
+            {"table_names_original": ["Student", 3]},
+            "expected a string as entry 1 of 'table_names_original'",
+        ),
+        (
+            {"table_names_original": [], "column_names_original": []},
+            "expected at least one table, found none",
+        ),
+        (
+            {"table_names_original": ["a", "b", "C"]},
+            "expected a name and columns of the table 'c', found none",
+        ),
         (
             {"column_names_original": [[2, "Age"]]},
             r"expected \[number of a table below 2, name\] .* found \[2, 'Age'\]",
         ),
-        ({"column_names_original": [["Age", 0]]}, "expected an integer as entry 0 of entry 0 of 'column_names"),
+        (
+            {"column_names_original": [["Age", 0]]},
+            "expected an integer as entry 0 of entry 0 of 'column_names",
+        ),
         ({"column_names_original": [[-2, "Age"]]}, r"found \[-2, 'Age'\]"),
         ({"column_names_original": [[0, ""]]}, r"found \[0, ''\]"),
-        ({"foreign_keys": [[1, 4]]}, r"number of a column, each below 4 and not that of '\*', .* found \[1, 4\]"),
+        (
+            {"foreign_keys": [[1, 4]]},
+            r"number of a column, each below 4 and not that of '\*', .* found \[1, 4\]",
+        ),
         ({"foreign_keys": [[0, 3]]}, r"in 'foreign_keys', found \[0, 3\]"),
         ({"foreign_keys": [[-1, 3]]}, r"found \[-1, 3\]"),
-        ({"foreign_keys": [[1, 2, 3]]}, r"expected \[an integer, an integer\] as entry 0 of .* found \[1, 2, 3\]"),
+        (
+            {"foreign_keys": [[1, 2, 3]]},
+            r"expected \[an integer, an integer\] as entry 0 of .* found \[1, 2, 3\]",
+        ),
         ({"foreign_keys": {}}, "expected a list as 'foreign_keys'"),
         ({"column_names_original": "Age"}, "expected a list as 'column_names_original'"),
     ],
 )
-def test_a_schema_that_makes_no_sense_is_refused(tmp_path: Path, change: dict[str, object], complaint: str) -> None:
+def test_a_schema_that_makes_no_sense_is_refused(
+    tmp_path: Path, change: dict[str, object], complaint: str
+) -> None:
     with pytest.raises(FormatError, match=rf"tables\.json: .*{complaint}"):
         read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "other", **change}))
 
@@ -70,7 +90,9 @@ def test_foreign_keys_must_be_told_even_if_there_are_none(tmp_path: Path) -> Non
 
 
 def test_a_database_may_stand_there_once(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"entry 1 .* expected a new database, found 'pets_1' for the second time"):
+    with pytest.raises(
+        FormatError, match=r"entry 1 .* expected a new database, found 'pets_1' for the second time"
+    ):
         read_schemas(_written(tmp_path, PETS, {**PETS, "db_id": "pets_1"}))
 
 
@@ -103,20 +125,28 @@ def test_a_sqlite_database_has_a_schema(tmp_path: Path) -> None:
         Table("pets", ("petid", "owner", "friend")),
         Table("old", ("stuid",)),
     )
-    assert read_database(path) == Schema("pets #1", tables, (ForeignKey("pets.owner", "student.stuid"),))
+    assert read_database(path) == Schema(
+        "pets #1", tables, (ForeignKey("pets.owner", "student.stuid"),)
+    )
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["Pets #1.sqlite"]
 
 
 def test_what_is_not_a_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "geo.sqlite"
-    with pytest.raises(FormatError, match=r"geo\.sqlite: expected a SQLite database, found no such file"):
+    with pytest.raises(
+        FormatError, match=r"geo\.sqlite: expected a SQLite database, found no such file"
+    ):
         read_database(path)
     path.write_text("create table city (name)")
-    with pytest.raises(FormatError, match=r"geo\.sqlite: .* found a file that cannot be read as one: file is not a"):
+    with pytest.raises(
+        FormatError, match=r"geo\.sqlite: .* found a file that cannot be read as one: file is not a"
+    ):
         read_database(path)
     path.write_bytes(b"")
-    with pytest.raises(FormatError, match="expected a SQLite database with at least one table, found none"):
+    with pytest.raises(
+        FormatError, match="expected a SQLite database with at least one table, found none"
+    ):
         read_database(path)
 
 
@@ -134,6 +164,7 @@ def test_a_name_in_a_database_that_is_not_utf_8_is_refused(tmp_path: Path) -> No
         database.commit()
     path.write_bytes(path.read_bytes().replace(b"pets", b"p\xffts"))
     with pytest.raises(
-        FormatError, match=r"pets\.sqlite: expected a SQLite database, found a file that cannot be read"
+        FormatError,
+        match=r"pets\.sqlite: expected a SQLite database, found a file that cannot be read",
     ):
         read_database(path)

@@ -44,7 +44,9 @@ from nqg.paper.spider_parser import is_string, spider_words
         pytest.param("a–b—c―d‒e", "a|–|b|—|c|―|d|‒|e", id="long dashes are cut"),
         pytest.param("a‐b−c", "a‐b−c", id="a hyphen and a minus sign are not"),
         pytest.param("t.a.”", "t.a|.|”", id="a dot at the end, a quote behind it"),
-        pytest.param("t.a.\n)", "t.a.|)", id="a bracket on a line of its own does not end the text"),
+        pytest.param(
+            "t.a.\n)", "t.a.|)", id="a bracket on a line of its own does not end the text"
+        ),
         pytest.param("a,,b", "a|,|,b", id="the second of two commas sticks to what follows"),
         pytest.param("a,,,b,,1", "a|,|,|,|b|,|,1", id="the third does not"),
         pytest.param("", "", id="nothing"),
@@ -55,7 +57,10 @@ def test_words_are_cut_as_the_official_program_cuts_them(sql: str, words: str) -
 
 
 def test_a_long_gap_after_a_dot_is_looked_at_once() -> None:
-    assert spider_words("a." + " " * 1_000_000 + "b") == ("a.", "b")  # hours, if each part of the gap were tried
+    assert spider_words("a." + " " * 1_000_000 + "b") == (
+        "a.",
+        "b",
+    )  # hours, if each part of the gap were tried
 
 
 def test_quotes_come_in_pairs() -> None:
@@ -64,7 +69,9 @@ def test_quotes_come_in_pairs() -> None:
 
 
 def test_only_a_whole_string_is_one() -> None:
-    assert [word for word in spider_words("x = 'a' and y='b' and z = 'c''d'") if is_string(word)] == ['"a"']
+    assert [
+        word for word in spider_words("x = 'a' and y='b' and z = 'c''d'") if is_string(word)
+    ] == ['"a"']
 
 
 @given(st.text(alphabet="ab1 .,:=<>!()*'\"-;%\n", max_size=40))
@@ -72,6 +79,7 @@ def test_no_character_is_lost_but_white_space_outside_strings(text: str) -> None
     quoted = text.replace("'", '"')
     if quoted.count('"') % 2 == 0:
         outside = "".join(
-            part if number % 2 else "".join(part.split()) for number, part in enumerate(quoted.split('"'))
+            part if number % 2 else "".join(part.split())
+            for number, part in enumerate(quoted.split('"'))
         )
         assert "".join(spider_words(text)).replace('"', "") == outside

@@ -24,7 +24,9 @@ from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.sql.schema import Schema, Table
 
 PUBLISHED = "select t2.capital from city as t1 join state as t2 on t1.state = t2.name limit 1"
-SCHEMAS = {"geo": Schema("geo", (Table("city", ("name", "state")), Table("state", ("name", "capital"))))}
+SCHEMAS = {
+    "geo": Schema("geo", (Table("city", ("name", "state")), Table("state", ("name", "capital"))))
+}
 EXAMPLE = Example("geo: which capital?", PUBLISHED)
 
 
@@ -38,7 +40,9 @@ class Echo:
         return self
 
     def answers(self, sentences: Iterable[str]) -> list[Answer]:
-        return [Answer(each, target, 0.5) for each, target in zip(sentences, self.targets, strict=True)]
+        return [
+            Answer(each, target, 0.5) for each, target in zip(sentences, self.targets, strict=True)
+        ]
 
 
 def data(*, names_aliases: bool) -> RecipeData:
@@ -57,7 +61,9 @@ def test_what_the_grammar_learns_comes_back_as_the_data_have_it(names_aliases: b
     assert ("t1" in learned.split()) != names_aliases
     found = answer(learned, names_aliases=names_aliases)
     assert found.target is not None
-    assert found.target.split() == data(names_aliases=False).for_grammar([EXAMPLE])[0].target.split()
+    assert (
+        found.target.split() == data(names_aliases=False).for_grammar([EXAMPLE])[0].target.split()
+    )
 
 
 def test_columns_of_other_tables_are_abstentions_where_aliases_tell_the_table() -> None:
@@ -67,11 +73,16 @@ def test_columns_of_other_tables_are_abstentions_where_aliases_tell_the_table() 
         "select city . capital from city as city limit 1",
         "select state . capital from city as city join city as city_2 limit 1",
     ):
-        assert (answer(named, names_aliases=True).target, answer(named, names_aliases=True).reason) == (None, ILLEGAL)
+        assert (
+            answer(named, names_aliases=True).target,
+            answer(named, names_aliases=True).reason,
+        ) == (None, ILLEGAL)
 
 
 @pytest.mark.parametrize("names_aliases", [False, True], ids=["as published", "after their tables"])
-def test_made_pairs_that_fit_their_database_come_among_training_examples_as_t5_reads_them(names_aliases: bool) -> None:
+def test_made_pairs_that_fit_their_database_come_among_training_examples_as_t5_reads_them(
+    names_aliases: bool,
+) -> None:
     task = data(names_aliases=names_aliases)
     (learned,) = task.for_grammar([EXAMPLE])
     made = [learned, replace(learned, target=learned.target.replace("capital", "mayor"))]
@@ -107,7 +118,9 @@ def answered(target: str | None, question: str = "which?") -> Answer:
 
 
 @pytest.mark.parametrize("target", [*FITTING, *UNFIT])
-def test_sql_fits_if_its_names_are_those_of_the_database_and_of_its_own_tables(target: str | None) -> None:
+def test_sql_fits_if_its_names_are_those_of_the_database_and_of_its_own_tables(
+    target: str | None,
+) -> None:
     assert data(names_aliases=False).schema_check()(answered(target)) == (target in FITTING)
 
 
@@ -127,7 +140,9 @@ TARGETS = st.sampled_from([*FITTING, *UNFIT])
 
 
 @given(st.lists(st.tuples(TARGETS, st.lists(TARGETS, max_size=4)), max_size=4))
-def test_a_free_answer_stands_if_it_fits_or_no_candidate_does(drawn: list[tuple[str | None, list[str | None]]]) -> None:
+def test_a_free_answer_stands_if_it_fits_or_no_candidate_does(
+    drawn: list[tuple[str | None, list[str | None]]],
+) -> None:
     free = [answered(target, f"number {number}?") for number, (target, _) in enumerate(drawn)]
     own = {
         answer.source: [replace(answer, target=target, probability=0.1) for target in candidates]
@@ -137,7 +152,9 @@ def test_a_free_answer_stands_if_it_fits_or_no_candidate_does(drawn: list[tuple[
     found = legal_answers(data(names_aliases=False), cast(Seq2seq, beam), free)
     for answer, before in zip(found, free, strict=True):
         fitting = (
-            [before] if before.target in FITTING else [each for each in own[before.source] if each.target in FITTING]
+            [before]
+            if before.target in FITTING
+            else [each for each in own[before.source] if each.target in FITTING]
         )
         assert answer == (fitting or [before])[0]
     assert beam.asked == [answer.source for answer in free if answer.target not in FITTING]

@@ -16,7 +16,25 @@ from nqg.splits.compounds import Tree
 from nqg.sql.tokens import is_number, sql_text, sql_tokens, sql_words
 from strategies import sql_queries
 
-SOME_WORDS = ["select", "from", "where", "a", "t1", ".", "(", ")", "*", ",", "=", "-", "and", "not", "in", "'x'", "5"]
+SOME_WORDS = [
+    "select",
+    "from",
+    "where",
+    "a",
+    "t1",
+    ".",
+    "(",
+    ")",
+    "*",
+    ",",
+    "=",
+    "-",
+    "and",
+    "not",
+    "in",
+    "'x'",
+    "5",
+]
 
 
 def _expression(text: str) -> str:
@@ -26,7 +44,9 @@ def _expression(text: str) -> str:
 
 class TestQueries:
     def test_clauses_hang_under_a_label_that_lists_them(self) -> None:
-        tree = sql_tree("select a , b from t where c = 1 group by a having count(*) > 2 order by b desc , a limit 3;")
+        tree = sql_tree(
+            "select a , b from t where c = 1 group by a having count(*) > 2 order by b desc , a limit 3;"
+        )
         assert tree.label == "select-from-where-group-having-order-limit"
         assert [str(clause) for clause in tree.children] == [
             "select(a, b)",
@@ -82,7 +102,8 @@ class TestQueries:
         assert str(sql_tree(f"select {columns} from t").children[0]) == tree
 
     @pytest.mark.parametrize(
-        ("text", "tree"), [("limit 3 offset 2", ["limit(3)", "offset(2)"]), ("limit 2 , 3 ; ;", ["limit(2, 3)"])]
+        ("text", "tree"),
+        [("limit 3 offset 2", ["limit(3)", "offset(2)"]), ("limit 2 , 3 ; ;", ["limit(2, 3)"])],
     )
     def test_rows_are_skipped_in_two_ways(self, text: str, tree: list[str]) -> None:
         assert [str(clause) for clause in sql_tree(f"select a {text}").children[1:]] == tree
@@ -97,7 +118,9 @@ class TestQueries:
         assert str(tree) == "select-from-order(select(max(Age)), from(Head), order(desc(Name)))"
 
     @given(sql_queries())
-    def test_random_queries_have_the_tree_they_were_made_from(self, query: tuple[str, Tree]) -> None:
+    def test_random_queries_have_the_tree_they_were_made_from(
+        self, query: tuple[str, Tree]
+    ) -> None:
         text, tree = query
         assert sql_tree(text) == tree
         assert sql_tree(sql_text(sql_tokens(text))) == tree
@@ -135,7 +158,10 @@ class TestExpressions:
         assert _expression(text) == tree
 
     def test_an_order_may_be_a_comparison(self) -> None:
-        assert str(sql_tree("select a from t order by count(*) >= 5").children[2]) == "order(>=(count(*), 5))"
+        assert (
+            str(sql_tree("select a from t order by count(*) >= 5").children[2])
+            == "order(>=(count(*), 5))"
+        )
 
 
 class TestRefusals:
@@ -145,11 +171,20 @@ class TestRefusals:
             ("", "expected 'select' at the start, found the end of the query"),
             ("selct a from t", "expected 'select' at the start, found 'selct'"),
             ("select from t", "expected a name after 'select', found 'from'"),
-            ("select a from t where", "expected a name after 'a from t where', found the end of the query"),
+            (
+                "select a from t where",
+                "expected a name after 'a from t where', found the end of the query",
+            ),
             ("select a from t group a", "expected 'by' after 'a from t group', found 'a'"),
             ("select count(a from t", r"expected '\)' after 'select count \( a', found 'from'"),
-            ("select a from t )", r"expected the end of the query after 'select a from t', found '\)'"),
-            ("select a from t where a not 3", "expected 'in', 'between' or 'like' after 't where a not', found '3'"),
+            (
+                "select a from t )",
+                r"expected the end of the query after 'select a from t', found '\)'",
+            ),
+            (
+                "select a from t where a not 3",
+                "expected 'in', 'between' or 'like' after 't where a not', found '3'",
+            ),
             ("select t1.", "expected a word after 'select t1 .', found the end of the query"),
             ("select a from t left b", "expected 'join' after 'a from t left', found 'b'"),
         ],
@@ -163,7 +198,9 @@ class TestRefusals:
             sql_tree(f"select {'(' * 50_000}a{')' * 50_000}")
 
     @given(st.lists(st.sampled_from(SOME_WORDS)))
-    def test_whatever_is_not_parsed_is_refused_and_nothing_else_happens(self, words: list[str]) -> None:
+    def test_whatever_is_not_parsed_is_refused_and_nothing_else_happens(
+        self, words: list[str]
+    ) -> None:
         with suppress(FormatError):
             assert sql_tree(" ".join(["select", *words])).label.startswith("select")
 
@@ -193,7 +230,9 @@ class TestCompounds:
         assert sql_compounds("select a from t;") == sql_compounds("select a from t")
 
     @given(sql_queries())
-    def test_there_is_one_compound_for_each_edge_and_each_pair_of_edges(self, query: tuple[str, Tree]) -> None:
+    def test_there_is_one_compound_for_each_edge_and_each_pair_of_edges(
+        self, query: tuple[str, Tree]
+    ) -> None:
         text, tree = query
         children = sum(len(node.children) for node in tree.nodes())
         grandchildren = sum(len(child.children) for node in tree.nodes() for child in node.children)
@@ -208,7 +247,9 @@ def test_every_query_of_spider_has_a_tree_with_all_its_constants(real_data: Path
     assert len(entries) == 8034
     for entry in entries:
         query = entry.query
-        constants = Counter(node.label for node in sql_tree(query).nodes() if _is_constant(node.label))
+        constants = Counter(
+            node.label for node in sql_tree(query).nodes() if _is_constant(node.label)
+        )
         assert constants == Counter(filter(_is_constant, sql_words(query)))
 
 

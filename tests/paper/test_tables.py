@@ -7,15 +7,37 @@ from nqg.paper.records import Cell, Record, Results, Series
 from nqg.paper.tables import ResultTable, markdown, page, tables
 
 
-def record(recipe: str, system: SystemName, weights: str, seed: int, **figures: float | None) -> Record:
+def record(
+    recipe: str, system: SystemName, weights: str, seed: int, **figures: float | None
+) -> Record:
     return Record(Cell(recipe, system, weights, seed), figures, "t5-base", "f", "d")
 
 
 RESULTS = Results.collected(
     [
-        record("geoquery-tmcd", "nqg", "mpnet", 0, accuracy=0.43, coverage=0.46, precision=0.93, divergence=0.19),
-        record("geoquery-tmcd", "nqg", "mpnet", 1, accuracy=0.45, coverage=0.48, precision=0.95, divergence=0.19),
-        record("geoquery-tmcd", "seq2seq", "flan", 0, accuracy=0.5, divergence=0.19, unseen_atoms=0.0),
+        record(
+            "geoquery-tmcd",
+            "nqg",
+            "mpnet",
+            0,
+            accuracy=0.43,
+            coverage=0.46,
+            precision=0.93,
+            divergence=0.19,
+        ),
+        record(
+            "geoquery-tmcd",
+            "nqg",
+            "mpnet",
+            1,
+            accuracy=0.45,
+            coverage=0.48,
+            precision=0.95,
+            divergence=0.19,
+        ),
+        record(
+            "geoquery-tmcd", "seq2seq", "flan", 0, accuracy=0.5, divergence=0.19, unseen_atoms=0.0
+        ),
         record("scan-length", "nqg", "embedded", 0, accuracy=1.0, rules=20, train_examples=16990),
     ]
 )
@@ -36,20 +58,38 @@ def test_the_main_table_has_our_mean_and_deviation_beside_the_papers_figure() ->
 
 def test_the_column_of_mcd_is_the_mean_of_the_three_splits_where_all_were_run() -> None:
     runs = [
-        record(f"scan-mcd{number}", "seq2seq", "flan", seed, accuracy=number / 10 + seed / 100, train_accuracy=1.0)
+        record(
+            f"scan-mcd{number}",
+            "seq2seq",
+            "flan",
+            seed,
+            accuracy=number / 10 + seed / 100,
+            train_accuracy=1.0,
+        )
         for number in (1, 2, 3)
         for seed in (0, 1)
     ]
     runs += [record("scan-mcd1", "nqg", "embedded", 0, accuracy=1.0)]
     main = tables(Results.collected(runs))[0]
     assert main.header == ("system", "scan, mcd")
-    assert main.rows[:2] == (("T5 (flan)", "20.5 ± 0.7"), ("T5 (flan) on training examples", "100.0 ± 0.0"))
+    assert main.rows[:2] == (
+        ("T5 (flan)", "20.5 ± 0.7"),
+        ("T5 (flan) on training examples", "100.0 ± 0.0"),
+    )
     assert all(row[0].startswith("paper") for row in main.rows[2:])
 
 
 def test_decoding_under_schemas_has_rows_beside_free_decoding_where_it_was_run() -> None:
     runs = [
-        record("spider-ssp-random", "seq2seq", "flan", 0, accuracy=0.5, legal_accuracy=0.6, train_accuracy=1.0),
+        record(
+            "spider-ssp-random",
+            "seq2seq",
+            "flan",
+            0,
+            accuracy=0.5,
+            legal_accuracy=0.6,
+            train_accuracy=1.0,
+        ),
         record("spider-ssp-tmcd", "seq2seq", "flan", 0, accuracy=0.25),
     ]
     assert tables(Results.collected(runs))[0].rows[:3] == (
@@ -82,7 +122,9 @@ def test_coverage_and_precision_stand_beside_the_papers() -> None:
 
 
 def test_another_way_to_decode_has_a_table_of_its_own() -> None:
-    legal = record("geoquery-tmcd", "nqg", "mpnet", 2, best_legal_accuracy=0.5, best_legal_precision=None)
+    legal = record(
+        "geoquery-tmcd", "nqg", "mpnet", 2, best_legal_accuracy=0.5, best_legal_precision=None
+    )
     (found,) = (each for each in tables(Results.collected([legal])) if "legal" in each.title)
     assert found.rows[:2] == (("NQG (mpnet) accuracy", "50.0"), ("paper: NQG accuracy", "41.1"))
     assert all(row[0].startswith("paper") for row in found.rows[2:])
@@ -90,7 +132,9 @@ def test_another_way_to_decode_has_a_table_of_its_own() -> None:
 
 
 def test_the_table_of_splits_names_the_model_behind_its_accuracy() -> None:
-    assert table(6).rows == (("geoquery, tmcd", "0.0", "0.0", "0.190", "0.19", "flan", "50.0", "54.3"),)
+    assert table(6).rows == (
+        ("geoquery, tmcd", "0.0", "0.0", "0.190", "0.19", "flan", "50.0", "54.3"),
+    )
 
 
 def test_grammar_sizes_have_their_ratio() -> None:
@@ -114,7 +158,10 @@ def test_every_run_is_listed_with_its_command_and_machine() -> None:
 
 def test_an_undefined_figure_is_left_out_and_not_counted_as_zero() -> None:
     results = Results.collected(
-        [record("geoquery-tmcd", "nqg", "x", 0, precision=None), record("geoquery-tmcd", "nqg", "x", 1, precision=0.9)]
+        [
+            record("geoquery-tmcd", "nqg", "x", 0, precision=None),
+            record("geoquery-tmcd", "nqg", "x", 1, precision=0.9),
+        ]
     )
     assert results.figure("geoquery-tmcd", Series("nqg", "x"), "precision") == spread([0.9])
     assert len(results.of("geoquery-tmcd", Series("nqg", "x"))) == 2
@@ -151,7 +198,8 @@ def test_errors_are_shown_by_cause_beside_the_papers() -> None:
         "error_longer_target": 0.0,
     }
     runs = [
-        record("geoquery-tmcd", "seq2seq", "flan", seed, accuracy=0.5, errors=220 + seed, **causes) for seed in (0, 2)
+        record("geoquery-tmcd", "seq2seq", "flan", seed, accuracy=0.5, errors=220 + seed, **causes)
+        for seed in (0, 2)
     ]
     found = next(each for each in tables(Results.collected(runs)) if each.number == 7)
     assert ("T5 (flan): errors", "221") in found.rows

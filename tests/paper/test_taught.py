@@ -16,7 +16,10 @@ TRAIN = (
         Example(f"what {word} are in m0", f"answer ( intersection ( {kind} , loc_2 ( m0 ) ) )")
         for word, kind in PLACES.items()
     ),
-    *(Example(f"how many {word}", f"answer ( count ( {kind} ) )") for word, kind in list(PLACES.items())[:3]),
+    *(
+        Example(f"how many {word}", f"answer ( count ( {kind} ) )")
+        for word, kind in list(PLACES.items())[:3]
+    ),
 )
 TEST = (Example("how many mountains", "answer ( count ( mountain ) )"),)
 BRIEF = SystemPlan(training={"steps": 4, "batch_size": 4})
@@ -28,7 +31,9 @@ RECIPE = replace(
 )
 
 
-def test_a_taught_fallback_has_figures_of_its_samples_and_of_both_ways_to_decode(tmp_path: Path) -> None:
+def test_a_taught_fallback_has_figures_of_its_samples_and_of_both_ways_to_decode(
+    tmp_path: Path,
+) -> None:
     data = RecipeData(RECIPE, TRAIN, TEST, {}, {"exact": ExactJudge()})
     runner = Runner(data, tmp_path, UsedWeights(RECIPE, "embedded", "embedded"), RUNS)
     plain, taught = runner.records(("seq2seq", "augmented"), [0])

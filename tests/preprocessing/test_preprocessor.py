@@ -14,7 +14,10 @@ from nqg.errors import FormatError
 from nqg.preprocessing.preprocessor import Preprocessor, TextSettings
 from nqg.text.sentences import ASSISTANTS, GREETINGS, SentenceTokenizer, strip_politeness
 
-RAW = [("Turn on the lamp.", "on(lamp)"), ("Play Africa by Toto", 'play(song="Africa", artist="Toto")')]
+RAW = [
+    ("Turn on the lamp.", "on(lamp)"),
+    ("Play Africa by Toto", 'play(song="Africa", artist="Toto")'),
+]
 BARE = [("turn on the lamp", "on ( lamp )"), ("could you turn it off please", "off ( it )")]
 MEANINGFUL = """
     not no never none nothing nobody neither nor without don't dont doesn't won't can't cannot shouldn't nicht nie pas
@@ -82,7 +85,9 @@ def test_a_word_with_a_meaning_stays_after_any_greeting(
         ("ok never dim the lamp", "never dim the lamp"),
     ],
 )
-def test_training_and_parsing_see_the_same_words_after_a_greeting(sentence: str, words: str) -> None:
+def test_training_and_parsing_see_the_same_words_after_a_greeting(
+    sentence: str, words: str
+) -> None:
     text = Preprocessor.fit(RAW)
     assert text.training_pair(sentence, "on(light)")[0] == words
     assert " ".join(text.tokenized(sentence)[0].words) == words
@@ -91,14 +96,23 @@ def test_training_and_parsing_see_the_same_words_after_a_greeting(sentence: str,
 def test_sentences_that_need_no_change_keep_their_polite_frames_in_training() -> None:
     text = Preprocessor.fit(BARE)
     assert [text.training_pair(*pair) for pair in BARE] == BARE
-    assert [each.words for each in text.tokenized("Please stop!")] == [("please", "stop"), ("stop",)]
+    assert [each.words for each in text.tokenized("Please stop!")] == [
+        ("please", "stop"),
+        ("stop",),
+    ]
 
 
 def test_raw_sentences_lose_them_unless_the_program_needs_them() -> None:
     text = Preprocessor.fit(RAW)
-    assert text.training_pair("Could you play Africa please?", "play(Africa)") == ("play africa", "play ( Africa )")
+    assert text.training_pair("Could you play Africa please?", "play(Africa)") == (
+        "play africa",
+        "play ( Africa )",
+    )
     assert text.training_pair("Say please", 'say("please")') == ("say please", 'say ( " please " )')
-    assert [each.words for each in text.tokenized("Please stop!")] == [("stop",), ("please", "stop")]
+    assert [each.words for each in text.tokenized("Please stop!")] == [
+        ("stop",),
+        ("please", "stop"),
+    ]
 
 
 def test_what_was_typed_can_be_had_again() -> None:
@@ -120,7 +134,9 @@ def test_settings_win_over_what_the_data_shows() -> None:
 
 
 def texts() -> st.SearchStrategy[str]:
-    return st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
+    return st.text(
+        st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1
+    ).filter(str.strip)
 
 
 @given(pairs=st.lists(st.tuples(texts(), texts()), min_size=1, max_size=5), sentence=texts())
@@ -143,12 +159,17 @@ def test_training_pairs_are_never_empty_and_the_file_keeps_everything(
             "expected one of words, spaces",
         ),
         ({"programs": {"scheme": "code", "gaps": {"(": {")": 3}}}}, "expected a string"),
-        ({"courtesy": "rude"}, "expected one of drop, keep as 'courtesy' of the text settings, found 'rude'"),
+        (
+            {"courtesy": "rude"},
+            "expected one of drop, keep as 'courtesy' of the text settings, found 'rude'",
+        ),
         ({"case": "keep"}, "no key of the text settings 'case'"),
     ],
     ids=["scheme", "gap", "courtesy", "key"],
 )
-def test_a_file_that_is_not_one_is_refused(tmp_path: Path, change: dict[str, object], reason: str) -> None:
+def test_a_file_that_is_not_one_is_refused(
+    tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
     path = tmp_path / "text.json"
     Preprocessor.fit(RAW).write(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))

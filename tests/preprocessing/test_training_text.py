@@ -53,7 +53,9 @@ def test_what_is_fitted_is_what_the_text_reads_again() -> None:
     assert again.pairs == fitted.pairs
     assert again.examples == fitted.examples == tokenized(RAW, fitted.text)
     assert [each.id for each in again.examples] == ["a", "b", "c", "d", "e"]
-    assert fitted.delexicalize(fitted.examples)[0] == Example("wake me at @time_1", 'alarm ( time = " @time_1 " )', "a")
+    assert fitted.delexicalize(fitted.examples)[0] == Example(
+        "wake me at @time_1", 'alarm ( time = " @time_1 " )', "a"
+    )
     assert fitted.as_written(["play hey jude", "never seen"]) == ["Play Hey Jude", "never seen"]
 
 

@@ -43,7 +43,9 @@ def test_the_settings_name_the_optimizer() -> None:
 
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_a_step_of_adafactor_is_as_large_as_the_rate_or_relative_to_the_weights(scaled: bool) -> None:
+def test_a_step_of_adafactor_is_as_large_as_the_rate_or_relative_to_the_weights(
+    scaled: bool,
+) -> None:
     before, after = weights(), weights()
     optimizer = new_optimizer(after, FineTuningSettings(scale_by_weights=scaled), 0.0)
     optimizer.param_groups[0]["lr"] = 0.01  # as the schedule of a training sets it
@@ -58,12 +60,19 @@ def test_a_step_of_adafactor_is_as_large_as_the_rate_or_relative_to_the_weights(
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_stacked_steps_are_those_of_transformers(scaled: bool, decay: float) -> None:
     shapes = [(4, 3), (4, 3), (5,), (2, 4, 3), (5,), (1,)]
-    options: dict[str, Any] = {"lr": 0.05, "scale_parameter": scaled, "relative_step": False, "weight_decay": decay}
+    options: dict[str, Any] = {
+        "lr": 0.05,
+        "scale_parameter": scaled,
+        "relative_step": False,
+        "weight_decay": decay,
+    }
     torch.manual_seed(0)
     ours = [torch.nn.Parameter(torch.randn(shape)) for shape in shapes]
     theirs = [torch.nn.Parameter(weight.detach().clone()) for weight in ours]
     kinds: list[Any] = [StackedAdafactor, Adafactor]
-    optimizers = [kind(weights, **options) for kind, weights in zip(kinds, (ours, theirs), strict=True)]
+    optimizers = [
+        kind(weights, **options) for kind, weights in zip(kinds, (ours, theirs), strict=True)
+    ]
     for step in range(5):
         for one, other in zip(ours, theirs, strict=True):
             one.grad = torch.randn(one.shape) * 10 ** (step - 2)

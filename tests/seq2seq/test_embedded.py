@@ -20,7 +20,11 @@ def test_words_that_look_like_special_tokens_are_words() -> None:
     tokenizer = word_tokenizer(["a </s> x<pad> <<unk>>"])
     ids = tokenizer("a </s> x<pad> <<unk>>")["input_ids"]
     assert tokenizer.decode(ids, skip_special_tokens=True) == "a </s> x<pad> <<unk>>"
-    assert not {tokenizer.pad_token, tokenizer.eos_token, tokenizer.unk_token} & {"</s>", "<pad>", "<unk>"}
+    assert not {tokenizer.pad_token, tokenizer.eos_token, tokenizer.unk_token} & {
+        "</s>",
+        "<pad>",
+        "<unk>",
+    }
 
 
 def test_the_order_of_the_texts_does_not_matter() -> None:
@@ -40,7 +44,13 @@ def test_the_seed_decides_the_weights_and_disturbs_nobody() -> None:
 
 def test_the_settings_are_the_models() -> None:
     config = small_t5(SETTINGS, 11, 0).config
-    assert (config.vocab_size, config.d_model, config.num_layers, config.num_decoder_layers, config.num_heads) == (
+    assert (
+        config.vocab_size,
+        config.d_model,
+        config.num_layers,
+        config.num_decoder_layers,
+        config.num_heads,
+    ) == (
         11,
         16,
         2,

@@ -43,7 +43,9 @@ def test_the_loss_is_that_of_transformers() -> None:
     ours = fitting(WHOLE)
     batch = corpus_of(ours).collate(range(6))
     with torch.no_grad():
-        expected = ours.model(input_ids=batch.sources, attention_mask=batch.mask, labels=batch.labels).loss
+        expected = ours.model(
+            input_ids=batch.sources, attention_mask=batch.mask, labels=batch.labels
+        ).loss
     assert next(ours.steps()).loss == pytest.approx(float(expected), rel=1e-5)
 
 
@@ -53,22 +55,31 @@ def test_a_step_in_parts_is_the_same_step(accumulate: int) -> None:
 
 
 def test_gradient_checkpointing_changes_nothing() -> None:
-    assert losses(replace(WHOLE, gradient_checkpointing=True)) == pytest.approx(losses(WHOLE), rel=1e-5)
+    assert losses(replace(WHOLE, gradient_checkpointing=True)) == pytest.approx(
+        losses(WHOLE), rel=1e-5
+    )
 
 
 def test_label_smoothing_is_that_of_torch() -> None:
     ours = fitting(replace(WHOLE, label_smoothing=0.2))
     batch = corpus_of(ours).collate(range(6))
     with torch.no_grad():
-        logits = ours.model(input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs).logits
+        logits = ours.model(
+            input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs
+        ).logits
     chosen = batch.labels != IGNORED
     shares = logits[chosen].log_softmax(-1)
     right = shares.gather(1, batch.labels[chosen][:, None]).mean()
-    assert next(ours.steps()).loss == pytest.approx(float(-0.8 * right - 0.2 * shares.mean()), rel=1e-5)
+    assert next(ours.steps()).loss == pytest.approx(
+        float(-0.8 * right - 0.2 * shares.mean()), rel=1e-5
+    )
 
 
 def test_bf16_is_near_float32_and_not_the_same() -> None:
-    rounded, exact = losses(replace(WHOLE, precision="bf16")), losses(replace(WHOLE, precision="float32"))
+    rounded, exact = (
+        losses(replace(WHOLE, precision="bf16")),
+        losses(replace(WHOLE, precision="float32")),
+    )
     assert rounded == pytest.approx(exact, rel=0.05)
     assert rounded != exact
 
@@ -76,7 +87,9 @@ def test_bf16_is_near_float32_and_not_the_same() -> None:
 def test_records_have_the_learning_rates_of_the_schedule() -> None:
     steps = list(fitting(replace(BRIEF, schedule="linear", warm_up=2, learning_rate=0.1)).steps())
     assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6]
-    assert [step.learning_rate for step in steps] == pytest.approx([0.05, 0.1, 0.1, 0.075, 0.05, 0.025])
+    assert [step.learning_rate for step in steps] == pytest.approx(
+        [0.05, 0.1, 0.1, 0.075, 0.05, 0.025]
+    )
 
 
 def test_clipping_makes_steps_smaller() -> None:
@@ -98,8 +111,13 @@ def scripted(trainer: Trainer, scores: list[float]) -> Trainer:
     return trainer
 
 
-def test_training_stops_when_dev_examples_come_out_no_better_and_ends_with_the_best_weights() -> None:
-    trainer = scripted(fitting(replace(BRIEF, steps=50, evaluate_every=2, patience=2)).trainer, [0.1, 0.5, 0.5, 0.4])
+def test_training_stops_when_dev_examples_come_out_no_better_and_ends_with_the_best_weights() -> (
+    None
+):
+    trainer = scripted(
+        fitting(replace(BRIEF, steps=50, evaluate_every=2, patience=2)).trainer,
+        [0.1, 0.5, 0.5, 0.4],
+    )
     seen = []
     for step in trainer.steps():
         seen.append(trainer.weights["shared.weight"].detach().clone())
@@ -130,7 +148,8 @@ def test_a_loss_that_is_no_number_ends_training_with_advice() -> None:
     with torch.no_grad():
         run.trainer.weights["shared.weight"].fill_(torch.nan)
     with pytest.raises(
-        Diverged, match=r"the loss of step 1 is nan, at learning rate 0\.01 and for a batch of 6 examples \('"
+        Diverged,
+        match=r"the loss of step 1 is nan, at learning rate 0\.01 and for a batch of 6 examples \('",
     ):
         list(run.steps())
 
@@ -142,7 +161,9 @@ def test_the_parts_of_all_processes_are_the_whole_step(count: int) -> None:
         ours = replace(objective, processes=processes)
         return float(ours.backward(ours.collate(next(ours.batches()))))
 
-    assert sum(loss(Processes(count, rank)) for rank in range(count)) == pytest.approx(loss(Processes()), rel=1e-5)
+    assert sum(loss(Processes(count, rank)) for rank in range(count)) == pytest.approx(
+        loss(Processes()), rel=1e-5
+    )
 
 
 def test_a_model_that_does_not_say_how_targets_begin_is_refused(
@@ -169,5 +190,7 @@ def test_recorded_kernels_compute_what_others_compute() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_model_trained_on_a_gpu_predicts_there() -> None:
-    trained = Seq2seq.train(EXAMPLES, SMALL, FineTuningSettings(steps=250, learning_rate=0.01), device="cuda")
+    trained = Seq2seq.train(
+        EXAMPLES, SMALL, FineTuningSettings(steps=250, learning_rate=0.01), device="cuda"
+    )
     assert trained.exact_match(EXAMPLES) == 1.0

@@ -27,7 +27,9 @@ from seq2seq_examples import EXAMPLES, SMALL
 pytest_plugins = ["seq2seq_fixtures"]
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-TRAINING = FineTuningSettings(steps=7, batch_size=4, learning_rate=0.01, evaluate_every=3, patience=9)
+TRAINING = FineTuningSettings(
+    steps=7, batch_size=4, learning_rate=0.01, evaluate_every=3, patience=9
+)
 DROPPING = replace(SMALL, embedded=replace(SMALL.embedded, dropout=0.3))
 Result = tuple[list[TrainingStep], dict[str, list[float]]]
 
@@ -49,7 +51,9 @@ def undisturbed() -> Result:
 
 @pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
 @pytest.mark.parametrize("made", [1, 4, 7])
-def test_a_training_that_stops_goes_on_as_if_it_had_not(tmp_path: Path, made: int, optimizer: str) -> None:
+def test_a_training_that_stops_goes_on_as_if_it_had_not(
+    tmp_path: Path, made: int, optimizer: str
+) -> None:
     training = replace(TRAINING, optimizer=optimizer)  # type: ignore[arg-type]
     whole = new_fitting(training)
     expected = list(whole.steps()), weights(whole)
@@ -87,7 +91,9 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, undisturb
     assert (fitting.trainer.records, weights(fitting)) == undisturbed
 
 
-def test_a_training_that_was_finished_makes_no_step_and_has_its_weights(tmp_path: Path, undisturbed: Result) -> None:
+def test_a_training_that_was_finished_makes_no_step_and_has_its_weights(
+    tmp_path: Path, undisturbed: Result
+) -> None:
     state = tmp_path / "state.safetensors"
     list(new_fitting().steps(state))
     again = new_fitting()
@@ -98,7 +104,10 @@ def test_a_training_that_was_finished_makes_no_step_and_has_its_weights(tmp_path
 def test_states_are_written_every_few_steps_and_at_the_end(tmp_path: Path) -> None:
     state = tmp_path / "state.safetensors"
     steps = new_fitting().steps(state, save_every=3)
-    written = [load_file(state)["records"].tolist().count(ord("\n")) if state.exists() else 0 for _ in steps]
+    written = [
+        load_file(state)["records"].tolist().count(ord("\n")) if state.exists() else 0
+        for _ in steps
+    ]
     assert written == [0, 0, 3, 3, 3, 6, 7]
 
 
@@ -116,7 +125,8 @@ def test_the_state_of_another_training_is_refused_with_the_difference(tmp_path: 
     state = tmp_path / "state.safetensors"
     list(new_fitting().steps(state))
     with pytest.raises(
-        NqgError, match="cannot be continued, seed was 0 there and is 3 here; repeat the command that began it"
+        NqgError,
+        match="cannot be continued, seed was 0 there and is 3 here; repeat the command that began it",
     ):
         new_fitting(replace(TRAINING, seed=3)).steps(state)
 
@@ -131,7 +141,9 @@ def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "state.safetensors"
     save_file({"a": torch.zeros(1)}, state, {"kind": "a picture"})
-    with pytest.raises(FormatError, match="expected the state of a training, found kind 'a picture'"):
+    with pytest.raises(
+        FormatError, match="expected the state of a training, found kind 'a picture'"
+    ):
         new_fitting().steps(state)
 
 
@@ -140,7 +152,11 @@ def test_the_header_says_what_the_training_began_with(tmp_path: Path) -> None:
     list(new_fitting().steps(state))
     with safe_open(state, framework="pt") as file:
         config = json.loads(file.metadata()["config"])
-    assert (config["settings"]["steps"], config["settings"]["model"], config["extra"]["processes"]) == (
+    assert (
+        config["settings"]["steps"],
+        config["settings"]["model"],
+        config["extra"]["processes"],
+    ) == (
         7,
         "embedded",
         1,
@@ -148,13 +164,18 @@ def test_the_header_says_what_the_training_began_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fails_after", "kept"), [(5, "the last good state, after step 4, is in {path}"), (1, "no state was saved yet")]
+    ("fails_after", "kept"),
+    [(5, "the last good state, after step 4, is in {path}"), (1, "no state was saved yet")],
 )
-def test_a_loss_that_is_no_number_names_the_last_state(tmp_path: Path, fails_after: int, kept: str) -> None:
+def test_a_loss_that_is_no_number_names_the_last_state(
+    tmp_path: Path, fails_after: int, kept: str
+) -> None:
     path, fitting = tmp_path / "state.safetensors", new_fitting()
     steps = fitting.steps(path, save_every=2)
     list(islice(steps, fails_after))
     with torch.no_grad():
         fitting.trainer.weights["shared.weight"].fill_(torch.nan)
-    with pytest.raises(Diverged, match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$"):
+    with pytest.raises(
+        Diverged, match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$"
+    ):
         next(steps)

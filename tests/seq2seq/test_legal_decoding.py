@@ -24,7 +24,13 @@ from nqg.answers import Answer
 from nqg.data.example import Example
 from nqg.errors import NqgError
 from nqg.paper.funql import funql_target_grammar
-from nqg.seq2seq.legal_decoding import DecodingState, LegalContinuations, LegalSeq2seq, LegalTargets, restricted
+from nqg.seq2seq.legal_decoding import (
+    DecodingState,
+    LegalContinuations,
+    LegalSeq2seq,
+    LegalTargets,
+    restricted,
+)
 from nqg.seq2seq.seq2seq import Seq2seq
 from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Settings
 from nqg.seq2seq.spelling import Spelling
@@ -107,7 +113,9 @@ def test_exactly_the_pieces_may_follow_that_leave_a_beginning_of_a_legal_target(
         text = tokenizer.text(ids)
         pieces = range(3, len(tokenizer))
         assert allowed - {END} == {
-            number for number in pieces if is_legal_beginning(grammar, text + tokenizer.pieces[number])
+            number
+            for number in pieces
+            if is_legal_beginning(grammar, text + tokenizer.pieces[number])
         }
         assert (END in allowed) == (grammar.accepts(text.split()) and not text.endswith(" "))
         if not allowed - {END}:
@@ -140,7 +148,11 @@ def test_every_legal_target_can_be_written_however_it_is_cut(
     target = " ".join(random_target(grammar, 8, rng)).replace("unknown", "bb")
     place, start = legal.start(), 0
     while start < len(target):
-        fitting = [number for number in range(3, len(tokenizer)) if target.startswith(tokenizer.pieces[number], start)]
+        fitting = [
+            number
+            for number in range(3, len(tokenizer))
+            if target.startswith(tokenizer.pieces[number], start)
+        ]
         if not fitting:
             return  # a wildcard's token in letters that nothing writes
         chosen = rng.choice(fitting)
@@ -152,7 +164,9 @@ def test_every_legal_target_can_be_written_however_it_is_cut(
 
 
 def test_a_piece_that_leads_into_a_blind_alley_may_not_follow() -> None:
-    tokenizer = FakeTokenizer.of(["z", " ne", " near", " n", "ar", " (", " x_1", " )", " ,", " f", " x_2"])
+    tokenizer = FakeTokenizer.of(
+        ["z", " ne", " near", " n", "ar", " (", " x_1", " )", " ,", " f", " x_2"]
+    )
     legal = LegalTargets(CALLS, tokenizer, Spelling())
     allowed = {tokenizer.pieces[number] for number in legal.allowed(legal.start())}
     assert allowed == {" ne", " near", " x_1", " x_2", " f"}  # nothing could end what " n" begins
@@ -183,14 +197,21 @@ def test_stand_ins_are_written_and_read() -> None:
 
 def test_where_a_mark_stands_between_tokens_spaces_mean_nothing() -> None:
     spelling = Spelling(space="–")
-    tokenizer = FakeTokenizer.of(["f", " f", "(", " (", "–", " –", "x_", "1", " 1", "2", ")", "near", ",", " "])
+    tokenizer = FakeTokenizer.of(
+        ["f", " f", "(", " (", "–", " –", "x_", "1", " 1", "2", ")", "near", ",", " "]
+    )
     legal = LegalTargets(CALLS, tokenizer, spelling)
     ids = [tokenizer.pieces.index(piece) for piece in (" f", " –", "(", "–", "x_", " 1", "–", ")")]
     for end in range(len(ids)):
         assert ids[end] in legal.allowed(state_after(legal, ids[:end]))
     assert END in legal.allowed(state_after(legal, ids))
     assert spelling.read(tokenizer.text(ids)) == "f ( x_1 )"
-    assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {"f", " f", "near", "x_"}
+    assert {tokenizer.pieces[number] for number in legal.allowed(legal.start())} == {
+        "f",
+        " f",
+        "near",
+        "x_",
+    }
 
 
 def test_targets_with_tokens_that_the_pieces_cannot_write_are_left_out() -> None:
@@ -202,7 +223,8 @@ def test_targets_with_tokens_that_the_pieces_cannot_write_are_left_out() -> None
 def test_a_language_that_the_pieces_cannot_write_at_all_is_refused_with_what_they_lack() -> None:
     tokenizer = FakeTokenizer.of([" f", " (", " )", " near", " x_"])
     with pytest.raises(
-        NqgError, match=r"no legal target can be written in the .* subwords: they lack ',', 'x_1', 'x_2'"
+        NqgError,
+        match=r"no legal target can be written in the .* subwords: they lack ',', 'x_1', 'x_2'",
     ):
         LegalTargets(CALLS, tokenizer, Spelling())
 
@@ -212,17 +234,25 @@ def test_a_language_that_the_pieces_cannot_write_at_all_is_refused_with_what_the
 def test_a_restricted_grammar_derives_exactly_the_targets_of_the_tokens_left(
     grammar: TargetGrammar, kept: set[str]
 ) -> None:
-    named = {symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)}
+    named = {
+        symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)
+    }
     whole = target_languages(grammar.productions, TOKENS, longest=2)[grammar.start]
     try:
         fewer = restricted(grammar, kept)
     except NqgError:
-        is_wild = not named and not any(Wildcard.NUMBER in each.right for each in grammar.productions)
+        is_wild = not named and not any(
+            Wildcard.NUMBER in each.right for each in grammar.productions
+        )
         assert not any(set(target) <= kept or is_wild for target in whole)
         return
     assert fewer.start == grammar.start
-    assert {target for target in whole if set(target) <= kept} <= {target for target in whole if fewer.accepts(target)}
-    left = {symbol for each in fewer.productions for symbol in each.right if isinstance(symbol, str)}
+    assert {target for target in whole if set(target) <= kept} <= {
+        target for target in whole if fewer.accepts(target)
+    }
+    left = {
+        symbol for each in fewer.productions for symbol in each.right if isinstance(symbol, str)
+    }
     assert left <= kept
 
 
@@ -238,16 +268,22 @@ def test_a_bare_separator_may_not_follow_where_pieces_have_their_own() -> None:
     legal = LegalTargets(TargetGrammar.parse("<s> ::= <...>"), tokenizer, Spelling())
     process = LegalContinuations(legal)
     masked = process(torch.tensor([[PAD]]), torch.zeros(1, len(tokenizer)))  # type: ignore[arg-type]
-    assert [tokenizer.pieces[number] for number in torch.nonzero(masked[0] == 0).flatten()] == [" a"]
+    assert [tokenizer.pieces[number] for number in torch.nonzero(masked[0] == 0).flatten()] == [
+        " a"
+    ]
 
 
 # Tokenizers
 
 
-def trained_tokenizer(model: Any, trainer: Any, pre_tokenizer: Any, decoder: Any, targets: Sequence[str]) -> Any:
+def trained_tokenizer(
+    model: Any, trainer: Any, pre_tokenizer: Any, decoder: Any, targets: Sequence[str]
+) -> Any:
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoder
-    tokenizer.train_from_iterator(targets, trainer(special_tokens=["<pad>", "</s>", "<unk>"], show_progress=False))
+    tokenizer.train_from_iterator(
+        targets, trainer(special_tokens=["<pad>", "</s>", "<unk>"], show_progress=False)
+    )
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
     )
@@ -345,7 +381,9 @@ def test_a_piece_that_every_text_opens_with_comes_first(beams: int) -> None:
 def test_a_row_is_known_by_its_pieces_not_by_its_number() -> None:
     tokenizer = FakeTokenizer.of(LETTERS)
     a, b, space = (tokenizer.pieces.index(letter) for letter in "ab ")
-    process = LegalContinuations(LegalTargets(TargetGrammar.parse("<s> ::= a b | b"), tokenizer, Spelling()))
+    process = LegalContinuations(
+        LegalTargets(TargetGrammar.parse("<s> ::= a b | b"), tokenizer, Spelling())
+    )
     scores = torch.zeros(2, len(tokenizer))
 
     def allowed(*rows: Sequence[int]) -> list[list[int]]:
@@ -359,7 +397,9 @@ def test_a_row_is_known_by_its_pieces_not_by_its_number() -> None:
 
 def test_scores_of_pieces_that_may_follow_stay_as_they_are() -> None:
     tokenizer = FakeTokenizer.of(LETTERS)
-    process = LegalContinuations(LegalTargets(TargetGrammar.parse("<s> ::= a"), tokenizer, Spelling()))
+    process = LegalContinuations(
+        LegalTargets(TargetGrammar.parse("<s> ::= a"), tokenizer, Spelling())
+    )
     scores = torch.randn(1, len(tokenizer), generator=torch.Generator().manual_seed(0))
     masked = process(torch.tensor([[PAD]]), scores.clone())  # type: ignore[arg-type]
     kept = [number for number in range(len(tokenizer)) if masked[0, number] > -torch.inf]
@@ -371,27 +411,44 @@ def test_a_model_under_a_grammar_says_nothing_rather_than_something_unfinished()
     examples = [Example("walk", "WALK"), Example("walk twice", "WALK WALK")]
     training = FineTuningSettings(steps=1, batch_size=2)
     small = SmallT5Settings(width=8, layers=1, heads=2)
-    untrained = Seq2seq.train(examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu")
+    untrained = Seq2seq.train(
+        examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu"
+    )
     endless = TargetGrammar.parse("<s> ::= WALK <s> | WALK WALK WALK WALK WALK WALK WALK")
-    assert [each.target for each in LegalSeq2seq(untrained, endless).answers(["walk", "run"])] == [None, None]
+    assert [each.target for each in LegalSeq2seq(untrained, endless).answers(["walk", "run"])] == [
+        None,
+        None,
+    ]
     short = TargetGrammar.parse("<s> ::= WALK twice")
-    assert [each.target for each in LegalSeq2seq(untrained, short).answers(["walk", "run"])] == ["WALK twice"] * 2
+    assert [each.target for each in LegalSeq2seq(untrained, short).answers(["walk", "run"])] == [
+        "WALK twice"
+    ] * 2
 
 
 FOUR = ("WALK", "WALK WALK", "RUN WALK WALK", "RUN RUN")
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_where_a_free_answer_is_illegal_the_likeliest_legal_target_stands_in_for_it(seed: int) -> None:
-    examples = [Example("walk", "WALK"), Example("run twice", "RUN RUN"), Example("run walk", "RUN WALK")]
+def test_where_a_free_answer_is_illegal_the_likeliest_legal_target_stands_in_for_it(
+    seed: int,
+) -> None:
+    examples = [
+        Example("walk", "WALK"),
+        Example("run twice", "RUN RUN"),
+        Example("run walk", "RUN WALK"),
+    ]
     small = SmallT5Settings(width=8, layers=1, heads=2)
     training = FineTuningSettings(steps=2, batch_size=2, seed=seed)
-    model = Seq2seq.train(examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu")
+    model = Seq2seq.train(
+        examples, Seq2seqSettings(longest_target=6, embedded=small), training, device="cpu"
+    )
     sentences = ["walk", "run", "run twice", "walk walk"]
     free, legal = model.answers(sentences), TargetGrammar.parse(f"<s> ::= {' | '.join(FOUR)}")
     for before, after in zip(free, LegalSeq2seq(model, legal).answers(sentences), strict=True):
         losses = model.losses([Example(before.source, target) for target in FOUR])
-        chances = [-loss * (len(target.split()) + 1) for loss, target in zip(losses, FOUR, strict=True)]
+        chances = [
+            -loss * (len(target.split()) + 1) for loss, target in zip(losses, FOUR, strict=True)
+        ]
         likeliest = FOUR[chances.index(max(chances))]
         assert after.target == (before.target if before.target in FOUR else likeliest)
 
@@ -399,4 +456,6 @@ def test_where_a_free_answer_is_illegal_the_likeliest_legal_target_stands_in_for
 def test_legal_answers_are_not_asked_for_again() -> None:
     answers = [Answer("walk", "a b", 0.5), Answer("run", "b", 0.25)]
     nobody: Any = None
-    assert LegalSeq2seq(nobody, TargetGrammar.parse("<s> ::= a b | b")).corrected(answers) == answers
+    assert (
+        LegalSeq2seq(nobody, TargetGrammar.parse("<s> ::= a b | b")).corrected(answers) == answers
+    )

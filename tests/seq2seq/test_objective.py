@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.model.settings import Precision
-from nqg.seq2seq.batches import IGNORED, ROUND, SubwordCorpus, SubwordPair, planned_steps, split_by_size
+from nqg.seq2seq.batches import (
+    IGNORED,
+    ROUND,
+    SubwordCorpus,
+    SubwordPair,
+    planned_steps,
+    split_by_size,
+)
 from nqg.seq2seq.cuda_graphs import CopiedModel
 from nqg.seq2seq.fine_tuning import fuse_kernels
 from nqg.seq2seq.objective import CrossEntropy
@@ -35,13 +42,18 @@ def test_a_plan_is_the_seeds_alone_and_fair_to_all_examples(
 
 def test_another_seed_makes_another_plan() -> None:
     sizes = [(number, 1) for number in range(20)]
-    one, other = (planned_steps(sizes, FineTuningSettings(steps=5, batch_size=4, seed=seed)) for seed in (0, 1))
+    one, other = (
+        planned_steps(sizes, FineTuningSettings(steps=5, batch_size=4, seed=seed))
+        for seed in (0, 1)
+    )
     assert one != other
 
 
 def test_a_longer_training_begins_like_a_shorter_one() -> None:
     sizes = [(number % 7, 1) for number in range(20)]
-    short, long = (planned_steps(sizes, FineTuningSettings(steps=steps, batch_size=4)) for steps in (5, 50))
+    short, long = (
+        planned_steps(sizes, FineTuningSettings(steps=steps, batch_size=4)) for steps in (5, 50)
+    )
     assert long[:5] == short
 
 
@@ -50,14 +62,20 @@ def test_a_pool_puts_like_lengths_together() -> None:
 
     def padding(pool: int) -> int:
         plan = planned_steps(sizes, FineTuningSettings(steps=80, batch_size=8, pool=pool))
-        return sum(max(sizes[number][0] for number in step) - sizes[number][0] for step in plan for number in step)
+        return sum(
+            max(sizes[number][0] for number in step) - sizes[number][0]
+            for step in plan
+            for number in step
+        )
 
     assert padding(8) < padding(1) / 4
 
 
 def test_small_data_stay_as_they_come() -> None:
     sizes = [(number, 1) for number in range(63)]
-    sorted_together, as_they_come = (FineTuningSettings(steps=9, batch_size=4, pool=pool) for pool in (8, 1))
+    sorted_together, as_they_come = (
+        FineTuningSettings(steps=9, batch_size=4, pool=pool) for pool in (8, 1)
+    )
     assert planned_steps(sizes, sorted_together) == planned_steps(sizes, as_they_come)
 
 
@@ -76,7 +94,9 @@ SUBWORDS = st.lists(st.integers(3, 99), min_size=1, max_size=20).map(tuple)
 
 
 @given(st.lists(st.builds(SubwordPair, SUBWORDS, SUBWORDS), min_size=1, max_size=8), st.data())
-def test_a_batch_holds_the_subwords_of_its_examples(examples: list[SubwordPair], data: st.DataObject) -> None:
+def test_a_batch_holds_the_subwords_of_its_examples(
+    examples: list[SubwordPair], data: st.DataObject
+) -> None:
     corpus = SubwordCorpus(examples, padding=0, start=1, device=torch.device("cpu"))
     part = data.draw(st.lists(st.sampled_from(range(len(examples))), min_size=1, max_size=8))
     batch = corpus.collate(part)
@@ -92,7 +112,9 @@ def test_a_batch_holds_the_subwords_of_its_examples(examples: list[SubwordPair],
 
 
 @pytest.mark.parametrize(("precision", "error"), [("float32", 1e-6), ("bf16", 0.15)])
-def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(precision: Precision, error: float) -> None:
+def test_a_copy_of_the_model_finds_the_gradients_that_the_model_finds(
+    precision: Precision, error: float
+) -> None:
     model = small_t5(SmallT5Settings(width=16, layers=2, heads=2, dropout=0.0), 32, seed=0)
     plain = copy.deepcopy(model)
     fuse_kernels(model)

@@ -18,7 +18,9 @@ from nqg.seq2seq.settings import LoraSettings
 pytest_plugins = ["seq2seq_fixtures"]
 
 
-def test_a_folder_is_loaded_in_float32_without_a_word(tiny_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_loaded_in_float32_without_a_word(
+    tiny_folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     model, tokenizer = load_pretrained(str(tiny_folder))
     assert {weight.dtype for weight in model.parameters()} == {torch.float32}
     assert not torch.equal(model.lm_head.weight, model.shared.weight)
@@ -32,14 +34,21 @@ def test_weights_that_are_missing_are_refused_by_name(tiny_folder: Path, tmp_pat
     weights = load_file(folder / "model.safetensors")
     del weights["encoder.final_layer_norm.weight"]
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(NqgError, match=r"are incomplete: 1 are missing, first encoder\.final_layer_norm\.weight"):
+    with pytest.raises(
+        NqgError, match=r"are incomplete: 1 are missing, first encoder\.final_layer_norm\.weight"
+    ):
         load_pretrained(str(folder))
 
 
 def test_an_encoder_alone_is_refused(tmp_path: Path) -> None:
-    config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    config = BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
+    )
     BertModel(config).save_pretrained(tmp_path)  # type: ignore[no-untyped-call]
-    with pytest.raises(NqgError, match="is not an encoder-decoder and cannot write targets; choose one, for instance"):
+    with pytest.raises(
+        NqgError,
+        match="is not an encoder-decoder and cannot write targets; choose one, for instance",
+    ):
         load_pretrained(str(tmp_path))
 
 
@@ -49,7 +58,9 @@ def test_a_model_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_without_peft_the_error_says_what_to_install(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_peft_the_error_says_what_to_install(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, _ = load_pretrained(str(tiny_folder))
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(MissingExtra, match=r"pip install -c constraints.txt -e '.\[lora\]'"):

@@ -20,8 +20,12 @@ from nqg.seq2seq.settings import FineTuningSettings, Seq2seqSettings, SmallT5Set
 from nqg.types.target_grammar import TargetGrammar
 
 VERBS, OBJECTS = ("open", "close", "lock", "find"), ("door", "window", "gate", "box", "safe")
-EXAMPLES = [Example(f"{verb} the {thing}", f"{verb} ( {thing} )") for verb in VERBS for thing in OBJECTS]
-SMALL = Seq2seqSettings(embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0), longest_target=8)
+EXAMPLES = [
+    Example(f"{verb} the {thing}", f"{verb} ( {thing} )") for verb in VERBS for thing in OBJECTS
+]
+SMALL = Seq2seqSettings(
+    embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0), longest_target=8
+)
 BRIEF = FineTuningSettings(steps=120, batch_size=20, learning_rate=0.01)
 SENTENCES = [example.source for example in EXAMPLES]
 
@@ -67,7 +71,9 @@ def test_a_head_of_its_own_that_is_not_scaled_gives_the_same_losses(folder: Path
     free = Seq2seq.load(folder, "cpu")
     free.model.config.scale_decoder_outputs = False  # as that of flan-t5
     with torch.no_grad():
-        free.model.lm_head.weight = torch.nn.Parameter(free.model.lm_head.weight.clone() / math.sqrt(32))
+        free.model.lm_head.weight = torch.nn.Parameter(
+            free.model.lm_head.weight.clone() / math.sqrt(32)
+        )
     free.save(folder.with_name("untied"))
     fast = load(folder.with_name("untied"))
     assert fast.seq2seq.model.config.scale_decoder_outputs is False
@@ -85,7 +91,9 @@ def test_what_is_illegal_is_decoded_again_under_the_grammar(folder: Path) -> Non
     assert all(each.target is None or grammar.accepts(each.target.split()) for each in found)
 
 
-def test_a_folder_is_converted_once_and_few_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_converted_once_and_few_are_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(quantized, "MAX_CONVERTED", 2)
     free = Seq2seq.load(folder, "cpu")
     first = convert(free, "a")
@@ -97,7 +105,9 @@ def test_a_folder_is_converted_once_and_few_are_kept(folder: Path, monkeypatch: 
     assert sorted(path.name for path in first.parent.iterdir()) == ["b", "c"]
 
 
-def test_what_another_process_writes_or_removes_is_let_be(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_process_writes_or_removes_is_let_be(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = Seq2seq.load(folder, "cpu")
     home = convert(free, "a").parent
     (home / ".x.1234.part").mkdir()
@@ -109,9 +119,13 @@ def test_what_another_process_writes_or_removes_is_let_be(folder: Path, monkeypa
     assert sorted(path.name for path in home.iterdir()) == [".x.1234.part", "c"]
 
 
-def test_where_it_cannot_or_disagrees_pytorch_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_cannot_or_disagrees_pytorch_answers(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = Seq2seq.load(folder, "cpu")
-    assert QuantizedSeq2seq.load(replace(free, settings=replace(SMALL, model="cgps")), folder) is None
+    assert (
+        QuantizedSeq2seq.load(replace(free, settings=replace(SMALL, model="cgps")), folder) is None
+    )
     monkeypatch.setenv("NQG_FAST", "0")
     assert QuantizedSeq2seq.load(free, folder) is None
     monkeypatch.delenv("NQG_FAST")

@@ -11,15 +11,26 @@ from nqg.grammar.grammar import Grammar
 from nqg.induction.sampling import GrammarSampler
 from nqg.seq2seq.augmentation import Augmentation, ProgramSampler, round_trips, rules_of
 from nqg.seq2seq.seq2seq import Seq2seq
-from nqg.seq2seq.settings import AugmentationSettings, FineTuningSettings, Seq2seqSettings, SmallT5Settings
+from nqg.seq2seq.settings import (
+    AugmentationSettings,
+    FineTuningSettings,
+    Seq2seqSettings,
+    SmallT5Settings,
+)
 from nqg.types.program_trees import read_term
 from nqg.types.target_grammar import TargetGrammar
 
 LEGAL = TargetGrammar.parse("<s> ::= f ( <t> ) | g ( <t> , <t> )\n<t> ::= a | b | c | h ( <t> )")
 KNOWN = ["f ( a )", "f ( b )", "g ( a , c )", "f ( h ( b ) )"]
-SMALL = Seq2seqSettings(embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0), longest_target=12)
+SMALL = Seq2seqSettings(
+    embedded=SmallT5Settings(width=32, layers=1, heads=2, dropout=0.0), longest_target=12
+)
 BRIEF = FineTuningSettings(steps=60, learning_rate=0.01, batch_size=8)
-PAIRS = [Example("eff ay", "f ( a )"), Example("eff bee", "f ( b )"), Example("gee ay see", "g ( a , c )")]
+PAIRS = [
+    Example("eff ay", "f ( a )"),
+    Example("eff bee", "f ( b )"),
+    Example("gee ay see", "g ( a , c )"),
+]
 
 
 def applied(words: tuple[str, list[str]]) -> str:
@@ -29,7 +40,9 @@ def applied(words: tuple[str, list[str]]) -> str:
 
 TERMS = st.recursive(
     st.sampled_from("abc"),
-    lambda inner: st.tuples(st.sampled_from("fg"), st.lists(inner, min_size=1, max_size=3)).map(applied),
+    lambda inner: st.tuples(st.sampled_from("fg"), st.lists(inner, min_size=1, max_size=3)).map(
+        applied
+    ),
 )
 
 
@@ -74,7 +87,9 @@ def forward() -> Seq2seq:
 
 @pytest.fixture(scope="module")
 def reverse() -> Seq2seq:
-    return Seq2seq.train([Example(pair.target, pair.source) for pair in PAIRS], SMALL, BRIEF, device="cpu")
+    return Seq2seq.train(
+        [Example(pair.target, pair.source) for pair in PAIRS], SMALL, BRIEF, device="cpu"
+    )
 
 
 def test_what_comes_back_is_kept(forward: Seq2seq, reverse: Seq2seq) -> None:
@@ -93,10 +108,16 @@ def test_targets_are_drawn_as_often_as_asked_and_the_same_for_a_seed(forward: Se
 
 
 def test_rounds_add_pairs_and_tell_of_their_models() -> None:
-    grammar = Grammar.parse("eff NT_1 ### f ( NT_1 )\nay ### a\nbee ### b\nsee ### c").typed_by(LEGAL)
+    grammar = Grammar.parse("eff NT_1 ### f ( NT_1 )\nay ### a\nbee ### b\nsee ### c").typed_by(
+        LEGAL
+    )
     seen: list[int] = []
-    asked = AugmentationSettings(samples=6, reverse_steps=40, rounds=2, round_steps=50, programs=5, sentences=2)
-    teaching = Augmentation(grammar, PAIRS, asked, after_round=lambda number, _: seen.append(number))
+    asked = AugmentationSettings(
+        samples=6, reverse_steps=40, rounds=2, round_steps=50, programs=5, sentences=2
+    )
+    teaching = Augmentation(
+        grammar, PAIRS, asked, after_round=lambda number, _: seen.append(number)
+    )
     steps = list(teaching.steps(SMALL, BRIEF, "cpu"))
     assert len(steps) == teaching.steps_in_all(BRIEF) == 40 + 2 * 50
     assert seen == [0, 1]

@@ -44,7 +44,9 @@ def test_a_loaded_model_predicts_what_the_saved_one_did(seq2seq: Seq2seq, tmp_pa
 
 def test_answers_come_in_the_order_of_the_questions(seq2seq: Seq2seq) -> None:
     order = [4, 0, 5, 2, 0, 3]
-    assert seq2seq.predict([SOURCES[place] for place in order]) == [TARGETS[place] for place in order]
+    assert seq2seq.predict([SOURCES[place] for place in order]) == [
+        TARGETS[place] for place in order
+    ]
 
 
 def test_nothing_is_asked_and_nothing_answered(seq2seq: Seq2seq) -> None:
@@ -55,14 +57,20 @@ def test_an_answer_is_a_prediction_with_the_probability_of_its_pieces(seq2seq: S
     asked = [*SOURCES, "jump left", "left left walk and turn"]
     answers = seq2seq.answers(asked)
     assert [answer.target for answer in answers] == seq2seq.predict(asked)
-    assert [answer.probability for answer in answers] == pytest.approx([_probability(seq2seq, each) for each in asked])
+    assert [answer.probability for answer in answers] == pytest.approx(
+        [_probability(seq2seq, each) for each in asked]
+    )
 
 
 @torch.inference_mode()
 def _probability(seq2seq: Seq2seq, source: str) -> float:
     """The probability of what the model writes, asked for piece after piece, a source at a time."""
-    batch = seq2seq.tokenizer([seq2seq.settings.prefix + source], return_tensors="pt", return_token_type_ids=False)
-    [row] = seq2seq.model.generate(**batch, max_new_tokens=seq2seq.settings.longest_target, do_sample=False).tolist()
+    batch = seq2seq.tokenizer(
+        [seq2seq.settings.prefix + source], return_tensors="pt", return_token_type_ids=False
+    )
+    [row] = seq2seq.model.generate(
+        **batch, max_new_tokens=seq2seq.settings.longest_target, do_sample=False
+    ).tolist()
     probability = 1.0
     for place in range(1, len(row)):
         logits = seq2seq.model(**batch, decoder_input_ids=torch.tensor([row[:place]])).logits
@@ -77,7 +85,9 @@ def test_probabilities_do_not_depend_on_how_many_are_computed_at_once(
     monkeypatch.setattr("nqg.seq2seq.seq2seq.BATCH_LOGITS", 1)
     alone = seq2seq.answers(SOURCES)
     assert [answer.target for answer in alone] == [answer.target for answer in together]
-    assert [answer.probability for answer in alone] == pytest.approx([answer.probability for answer in together])
+    assert [answer.probability for answer in alone] == pytest.approx(
+        [answer.probability for answer in together]
+    )
 
 
 def test_white_space_of_a_source_does_not_matter(seq2seq: Seq2seq) -> None:
@@ -85,7 +95,9 @@ def test_white_space_of_a_source_does_not_matter(seq2seq: Seq2seq) -> None:
 
 
 @given(st.lists(st.integers(1, 2000), max_size=200), st.integers(1, 8))
-def test_batches_hold_every_source_once_longest_first_and_stay_small(lengths: list[int], beams: int) -> None:
+def test_batches_hold_every_source_once_longest_first_and_stay_small(
+    lengths: list[int], beams: int
+) -> None:
     subwords = [[0] * length for length in lengths]
     batches = list(batches_by_length(subwords, beams))
     places = [place for batch in batches for place in batch]
@@ -101,22 +113,34 @@ def test_beams_find_what_greed_finds_where_the_model_is_sure(seq2seq: Seq2seq) -
 
 
 @torch.inference_mode()
-def test_candidates_are_the_likeliest_of_all_texts_where_there_are_beams_for_all(seq2seq: Seq2seq) -> None:
+def test_candidates_are_the_likeliest_of_all_texts_where_there_are_beams_for_all(
+    seq2seq: Seq2seq,
+) -> None:
     brief = replace(seq2seq, settings=replace(seq2seq.settings, longest_target=2))
     words, end = seq2seq.model.config.vocab_size, seq2seq.tokenizer.eos_token_id
     for source in ("jump left", "walk twice"):
         [found] = brief.candidates([source], words)
-        batch = seq2seq.tokenizer([seq2seq.settings.prefix + source], return_tensors="pt", return_token_type_ids=False)
+        batch = seq2seq.tokenizer(
+            [seq2seq.settings.prefix + source], return_tensors="pt", return_token_type_ids=False
+        )
         rows = torch.tensor([[0, word] for word in range(words)])
-        logits = seq2seq.model(input_ids=batch["input_ids"].expand(words, -1), decoder_input_ids=rows).logits
+        logits = seq2seq.model(
+            input_ids=batch["input_ids"].expand(words, -1), decoder_input_ids=rows
+        ).logits
         first, second = logits[:, 0].softmax(-1).diagonal(), logits[:, 1].softmax(-1)
         joint = (first[:, None] * second).tolist()
         texts: dict[tuple[int, ...], float] = {(end,): float(first[end])}
-        texts |= {(word, other): joint[word][other] for word, other in product(range(words), repeat=2) if word != end}
+        texts |= {
+            (word, other): joint[word][other]
+            for word, other in product(range(words), repeat=2)
+            if word != end
+        }
         best = sorted(texts, key=texts.__getitem__, reverse=True)[:6]
         for answer, way in zip(found, best, strict=False):
             assert (answer.target or "") == seq2seq.tokenizer.decode(way, skip_special_tokens=True)
-            if way[-1] != seq2seq.tokenizer.pad_token_id:  # which cannot be told from what fills the row up
+            if (
+                way[-1] != seq2seq.tokenizer.pad_token_id
+            ):  # which cannot be told from what fills the row up
                 assert answer.probability == pytest.approx(texts[way], rel=1e-4)
         assert {answer.source for answer in found} == {source}
     assert seq2seq.candidates([], 3) == []
@@ -153,10 +177,13 @@ def test_sources_that_are_too_long_are_told(seq2seq: Seq2seq) -> None:
 
 
 def test_examples_that_are_cut_for_training_are_counted() -> None:
-    fitting = FineTuning(EXAMPLES, replace(SMALL, longest_source=5, longest_target=4), BRIEF, device="cpu")
+    fitting = FineTuning(
+        EXAMPLES, replace(SMALL, longest_source=5, longest_target=4), BRIEF, device="cpu"
+    )
     assert (fitting.truncation.sources, fitting.truncation.targets) == (2, 2)
-    assert "2 sources and 2 targets are longer than the model reads, first 'turn left and jump'" in str(
-        fitting.truncation
+    assert (
+        "2 sources and 2 targets are longer than the model reads, first 'turn left and jump'"
+        in str(fitting.truncation)
     )
     objective: Any = fitting.trainer.objective
     assert max(len(example.target) for example in objective.corpus.examples) == 4
@@ -172,20 +199,30 @@ def test_the_same_seed_makes_the_same_model_and_another_one_another() -> None:
 
 def test_a_folder_of_hugging_face_is_fine_tuned(tiny_folder: Path, tmp_path: Path) -> None:
     named = Seq2seqSettings(model=str(tiny_folder))
-    trained = Seq2seq.train(EXAMPLES, named, FineTuningSettings(steps=3, learning_rate=0.05), device="cpu")
+    trained = Seq2seq.train(
+        EXAMPLES, named, FineTuningSettings(steps=3, learning_rate=0.05), device="cpu"
+    )
     weights = dict(trained.model.named_parameters())
     assert "lm_head.weight" in weights, "the head of its own must not be tied to the embeddings"
     trained.save(tmp_path / "tuned")
     loaded = Seq2seq.load(tmp_path / "tuned", device="cpu")
-    assert all(torch.equal(weight, weights[name]) for name, weight in loaded.model.named_parameters())
+    assert all(
+        torch.equal(weight, weights[name]) for name, weight in loaded.model.named_parameters()
+    )
     assert loaded.predict(SOURCES) == trained.predict(SOURCES)
 
 
 def test_lora_learns_beside_frozen_weights_and_is_merged(tiny_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft")
     named = Seq2seqSettings(model=str(tiny_folder), lora=LoraSettings(rank=4))
-    fitting = FineTuning(EXAMPLES, named, FineTuningSettings(steps=4, learning_rate=0.05), device="cpu")
-    before = {name: weight.clone() for name, weight in fitting.model.named_parameters() if not weight.requires_grad}
+    fitting = FineTuning(
+        EXAMPLES, named, FineTuningSettings(steps=4, learning_rate=0.05), device="cpu"
+    )
+    before = {
+        name: weight.clone()
+        for name, weight in fitting.model.named_parameters()
+        if not weight.requires_grad
+    }
     assert all("lora" in name for name in fitting.trainer.weights)
     losses = [step.loss for step in fitting.steps()]
     assert losses[-1] < losses[0]

@@ -40,19 +40,29 @@ def test_nothing_in_the_folder_can_run(folder: Path) -> None:
 
 def test_the_folder_can_be_used_without_nqg(folder: Path) -> None:
     with quiet_transformers():
-        model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    ids = model.generate(input_ids=tokenizer("semanticparse: jump", return_tensors="pt")["input_ids"], max_new_tokens=5)
+        model, tokenizer = (
+            AutoModelForSeq2SeqLM.from_pretrained(folder),
+            AutoTokenizer.from_pretrained(folder),
+        )
+    ids = model.generate(
+        input_ids=tokenizer("semanticparse: jump", return_tensors="pt")["input_ids"],
+        max_new_tokens=5,
+    )
     assert tokenizer.decode(ids[0], skip_special_tokens=True) == "I_JUMP"
 
 
-def test_a_model_takes_the_place_of_an_older_one_and_of_nothing_else(seq2seq: Seq2seq, folder: Path) -> None:
+def test_a_model_takes_the_place_of_an_older_one_and_of_nothing_else(
+    seq2seq: Seq2seq, folder: Path
+) -> None:
     (folder / "config.json").write_text("damaged")
     seq2seq.save(folder)
     assert Seq2seq.load(folder, device="cpu").predict(["jump"]) == ["I_JUMP"]
     other = folder.parent / "letters"
     other.mkdir()
     (other / "to my aunt.txt").write_text("dear aunt")
-    with pytest.raises(NqgError, match="exists and is not a model folder: choose another name, or remove it first"):
+    with pytest.raises(
+        NqgError, match="exists and is not a model folder: choose another name, or remove it first"
+    ):
         seq2seq.save(other)
 
 
@@ -67,7 +77,10 @@ def changed(**values: Any) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda folder: (folder / "config.json").unlink(), "config.json is missing: the model folder is incomplete"),
+        (
+            lambda folder: (folder / "config.json").unlink(),
+            "config.json is missing: the model folder is incomplete",
+        ),
         (
             lambda folder: (folder / "model.safetensors").write_bytes(b""),
             "is damaged: it is not the file that was saved",
@@ -76,7 +89,10 @@ def changed(**values: Any) -> Callable[[Path], None]:
         (lambda folder: (folder / INDEX).write_text("{"), "not valid JSON"),
         (changed(kind="nqg model"), "expected an object with 'kind': 'nqg seq2seq'"),
         (changed(version=9), "was written in version 9 of the format; this nqg reads version 1"),
-        (changed(settings={"beams": 1}), "the key 'model' of 'settings' is missing; expected a string"),
+        (
+            changed(settings={"beams": 1}),
+            "the key 'model' of 'settings' is missing; expected a string",
+        ),
         (changed(spelling=[]), "expected an object as 'spelling', found []"),
         (changed(files={}), "'files' should name at least config.json, tokenizer_config.json"),
     ],

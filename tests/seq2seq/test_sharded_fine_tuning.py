@@ -43,10 +43,14 @@ def calm_folder(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def together(tmp_path_factory: pytest.TempPathFactory, calm_folder: str) -> Path:
     """What two processes wrote; some of the trainings were killed first, and went on."""
     if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
-        pytest.skip("this torch is built without gloo, by which processes on CPUs tell each other their numbers")
+        pytest.skip(
+            "this torch is built without gloo, by which processes on CPUs tell each other their numbers"
+        )
     folder = tmp_path_factory.mktemp("sharded")
     assert launched(PROGRAM, "be killed", str(folder), calm_folder).returncode != 0
-    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{case}.state" for case in KILLED)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        f"{case}.state" for case in KILLED
+    )
     result = launched(PROGRAM, "train", str(folder), calm_folder)
     assert result.returncode == 0, result.stderr
     assert "Warning" not in result.stderr
@@ -72,7 +76,10 @@ class Alone:
 def trained_alone(case: str, pretrained: str) -> Alone:
     fitting = new_fitting(case, pretrained, shard=False)
     losses = {step.number: step.loss for step in fitting.steps()}
-    weights, learned = own_numbers(fitting.model.parameters()), own_numbers(fitting.trainer.weights.values())
+    weights, learned = (
+        own_numbers(fitting.model.parameters()),
+        own_numbers(fitting.trainer.weights.values()),
+    )
     return Alone(fitting, losses, weights, learned, gradient_size(fitting))
 
 
@@ -87,7 +94,9 @@ def test_two_processes_have_the_losses_and_end_with_the_weights_of_one(
         numbers, losses = zip(*found["steps"], strict=True)
         assert found["processes"] == 2
         assert numbers == tuple(made)
-        assert losses == pytest.approx([alone.losses[number] for number in made], rel=ROUNDING.get(case, 1e-5))
+        assert losses == pytest.approx(
+            [alone.losses[number] for number in made], rel=ROUNDING.get(case, 1e-5)
+        )
         assert found["predicted"] == loaded.predict([example.source for example in EXAMPLES])
     if case not in ROUNDING:
         weights = dict(loaded.model.named_parameters())
@@ -102,7 +111,9 @@ def test_bf16_is_not_float32(together: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ["in parts, recomputed", "lora"])
-def test_gradients_are_added_up_and_not_averaged(together: Path, calm_folder: str, case: str) -> None:
+def test_gradients_are_added_up_and_not_averaged(
+    together: Path, calm_folder: str, case: str
+) -> None:
     alone = trained_alone(case, calm_folder)
     for found in outcomes(together, case):
         assert found["gradient"] == pytest.approx(alone.gradient, rel=1e-3)
@@ -132,7 +143,9 @@ def test_a_process_alone_keeps_all_weights_whatever_the_setting() -> None:
 
 def test_a_step_with_too_few_examples_for_all_processes_is_refused() -> None:
     check_divisible(6, 3, Processes(count=2))
-    with pytest.raises(SettingsError, match=r"a step of 6 examples .* 8 parts, accumulate \(4\) times .* \(2\)"):
+    with pytest.raises(
+        SettingsError, match=r"a step of 6 examples .* 8 parts, accumulate \(4\) times .* \(2\)"
+    ):
         check_divisible(6, 4, Processes(count=2))
 
 

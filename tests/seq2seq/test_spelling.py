@@ -27,31 +27,47 @@ SIGNS = list("•–§¶éßж")
 def like_t5() -> Any:
     """Pieces of one character, `▁` for spaces, symbols of its own composed away, no `<`, `{`, `}`, `~`."""
     known = [character for character in [*ASCII, *SIGNS] if character not in "<{}~^`\\"]
-    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -9.0), ("▁", -2.0), *((piece, -3.0) for piece in known)]
+    pieces = [
+        ("<pad>", 0.0),
+        ("</s>", 0.0),
+        ("<unk>", -9.0),
+        ("▁", -2.0),
+        *((piece, -3.0) for piece in known),
+    ]
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=2))
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", 1)]
+    )
     return wrapped(tokenizer, "<pad>", "</s>", "<unk>")
 
 
 def like_bert() -> Any:
     """Lower case without accents, punctuation marks apart, spaces forgotten, and tidied up when decoded."""
-    lower = [character for character in [*ASCII, *SIGNS] if not character.isupper() and character != "é"]
+    lower = [
+        character for character in [*ASCII, *SIGNS] if not character.isupper() and character != "é"
+    ]
     vocabulary = ["[PAD]", "[SEP]", "[UNK]", *lower, *(f"##{character}" for character in lower)]
-    tokenizer = Tokenizer(models.WordPiece(dict(zip(vocabulary, range(999), strict=False)), unk_token="[UNK]"))
+    tokenizer = Tokenizer(
+        models.WordPiece(dict(zip(vocabulary, range(999), strict=False)), unk_token="[UNK]")
+    )
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(cleanup=True)
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A [SEP]", special_tokens=[("[SEP]", 1)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [SEP]", special_tokens=[("[SEP]", 1)]
+    )
     return wrapped(tokenizer, "[PAD]", "[SEP]", "[UNK]")
 
 
 def byte_level() -> Any:
     """Bytes as GPT-2 writes them: nothing is lost but what looks like a special token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {piece: number for number, piece in enumerate(["<pad>", "</s>", "<unk>", *alphabet])}
+    vocabulary = {
+        piece: number for number, piece in enumerate(["<pad>", "</s>", "<unk>", *alphabet])
+    }
     tokenizer = Tokenizer(models.BPE(vocabulary, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -70,7 +86,9 @@ BUILT: dict[str, Callable[[], Any]] = {
     "byte level": byte_level,
     "ByT5": ByT5Tokenizer,
 }
-TEXT = st.text(st.sampled_from([*"ab1 _-<>{}~^`.,'()=I\n\t", "é", "²", "…"]), min_size=1, max_size=12)
+TEXT = st.text(
+    st.sampled_from([*"ab1 _-<>{}~^`.,'()=I\n\t", "é", "²", "…"]), min_size=1, max_size=12
+)
 ODD = [
     "select a from b where c <= 3 and d != '{ x }'",
     "I_TURN_LEFT I_JUMP",
@@ -95,7 +113,9 @@ def test_odd_targets_survive_every_tokenizer(make: Callable[[], Any]) -> None:
 @settings(max_examples=25)
 @given(targets=st.lists(TEXT, min_size=1, max_size=4))
 def test_any_targets_survive_every_tokenizer(make: Callable[[], Any], targets: list[str]) -> None:
-    assume(not any("</s>" in target or "<pad>" in target or "<unk>" in target for target in targets))
+    assume(
+        not any("</s>" in target or "<pad>" in target or "<unk>" in target for target in targets)
+    )
     survives(make(), targets)
 
 
@@ -138,7 +158,10 @@ def test_what_cannot_survive_is_refused_with_examples() -> None:
     with pytest.raises(NqgError) as refused:
         spelling_for(word_tokenizer(["known words"]), ["known words", "known strangers", "more"])
     words = str(refused.value)
-    assert "cannot represent 2 of 3 different targets, even with stand-ins: 'more' comes back as ''" in words
+    assert (
+        "cannot represent 2 of 3 different targets, even with stand-ins: 'more' comes back as ''"
+        in words
+    )
     assert "'known strangers' comes back as 'known'" in words
     assert "choose a model with another tokenizer" in words
 
@@ -153,10 +176,17 @@ REAL = ["t5-tokenizer", "flan-t5-small", "bert-tiny", "minilm", "mpnet-base"]
 @pytest.fixture(scope="module")
 def real_targets(real_data: Path) -> list[str]:
     """All different targets of GeoQuery, SCAN and Spider-SSP, the last as SQL and as grammars read it."""
-    geoquery = [example.target for example in read_examples(real_data / "geoquery" / "expected_dataset.tsv")]
-    scan = [line.split(" OUT: ")[1] for line in (real_data / "scan" / "tasks.txt").read_text().splitlines()]
+    geoquery = [
+        example.target for example in read_examples(real_data / "geoquery" / "expected_dataset.tsv")
+    ]
+    scan = [
+        line.split(" OUT: ")[1]
+        for line in (real_data / "scan" / "tasks.txt").read_text().splitlines()
+    ]
     spider = load_spider_ssp(real_data / "spider" / "train_spider.json")
-    return sorted({*geoquery, *scan, *(example.target for example in [*spider, *nqg_examples(spider)])})
+    return sorted(
+        {*geoquery, *scan, *(example.target for example in [*spider, *nqg_examples(spider)])}
+    )
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -167,7 +197,9 @@ def test_all_real_targets_survive_every_tokenizer_at_hand(
 
 
 @pytest.mark.parametrize("make", BUILT.values(), ids=BUILT)
-def test_real_targets_survive_the_tokenizers_built_here(make: Callable[[], Any], real_targets: list[str]) -> None:
+def test_real_targets_survive_the_tokenizers_built_here(
+    make: Callable[[], Any], real_targets: list[str]
+) -> None:
     survives(make(), real_targets[::20])
 
 
@@ -179,10 +211,14 @@ def words_like_t5(*words: str) -> Any:
     """`like_t5` with whole words among its subwords."""
     plain = like_t5().get_vocab()
     pieces = [(piece, -3.0) for piece in sorted(plain, key=plain.__getitem__)]
-    tokenizer = Tokenizer(models.Unigram([*pieces, *((f"▁{word}", -1.0) for word in words)], unk_id=2))
+    tokenizer = Tokenizer(
+        models.Unigram([*pieces, *((f"▁{word}", -1.0) for word in words)], unk_id=2)
+    )
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", 1)]
+    )
     return wrapped(tokenizer, "<pad>", "</s>", "<unk>")
 
 
@@ -192,8 +228,17 @@ ACTIONS = ["I_TURN_LEFT I_JUMP " * 30, "I_TURN_RIGHT I_WALK " * 30, "I_RUN"] * 5
 def test_few_long_tokens_are_written_as_the_words_in_them() -> None:
     tokenizer = words_like_t5("turn", "left", "right", "jump", "house", "table")
     spelling = spelling_for(tokenizer, ACTIONS)
-    words = {"I_TURN_LEFT": "left", "I_TURN_RIGHT": "right", "I_JUMP": "jump", "I_WALK": "table", "I_RUN": "house"}
-    assert spelling.words == words | {"I_RUN": "turn", "I_WALK": "house"}  # free ones in the order of the vocabulary
+    words = {
+        "I_TURN_LEFT": "left",
+        "I_TURN_RIGHT": "right",
+        "I_JUMP": "jump",
+        "I_WALK": "table",
+        "I_RUN": "house",
+    }
+    assert spelling.words == words | {
+        "I_RUN": "turn",
+        "I_WALK": "house",
+    }  # free ones in the order of the vocabulary
     assert spelling.spelled("I_TURN_LEFT I_JUMP") == "left jump"
     assert not lost(tokenizer, spelling, ACTIONS)
 

@@ -17,7 +17,9 @@ def shown(source: str, target: str, *mentions: Mention) -> tuple[str, str]:
 
 def restored(pair: DelexicalizedPair) -> Tokens:
     """The program with the values behind the placeholders."""
-    values = {name: mention.value for name, mention in zip(pair.placeholders, pair.mentions, strict=True)}
+    values = {
+        name: mention.value for name, mention in zip(pair.placeholders, pair.mentions, strict=True)
+    }
     return tuple(token for each in pair.target for token in values.get(each, (each,)))
 
 
@@ -29,11 +31,19 @@ def test_values_are_numbered_by_slot_in_the_order_of_the_sentence() -> None:
         Mention(3, 4, "number", ("9",)),
         Mention(5, 6, "date", ("fri",)),
         Mention(7, 8, "number", ("5",)),
-    ) == ("from @number_1 to @number_2 on @date_1 and @number_1", "f ( @number_2 , @number_1 , @date_1 )")
+    ) == (
+        "from @number_1 to @number_2 on @date_1 and @number_1",
+        "f ( @number_2 , @number_1 , @date_1 )",
+    )
 
 
 def test_words_that_are_no_values_in_the_program_stay_words() -> None:
-    assert shown("take one of 7", "take ( 7 )", Mention(1, 2, "number", ("1",)), Mention(3, 4, "number", ("7",))) == (
+    assert shown(
+        "take one of 7",
+        "take ( 7 )",
+        Mention(1, 2, "number", ("1",)),
+        Mention(3, 4, "number", ("7",)),
+    ) == (
         "take one of @number_1",
         "take ( @number_1 )",
     )
@@ -51,8 +61,14 @@ def test_the_longest_mention_counts_and_a_part_of_its_value_is_nobodys() -> None
 
 def test_two_readings_of_one_name_are_used_in_turn() -> None:
     river, state = ("river", "(", "colorado", ")"), ("state", "(", "colorado", ")")
-    mentions = [Mention(at, at + 1, *each) for at in (2, 4) for each in (("state", state), ("river", river))]
-    assert shown("does the colorado cross colorado", "f ( river ( colorado ) , state ( colorado ) )", *mentions) == (
+    mentions = [
+        Mention(at, at + 1, *each) for at in (2, 4) for each in (("state", state), ("river", river))
+    ]
+    assert shown(
+        "does the colorado cross colorado",
+        "f ( river ( colorado ) , state ( colorado ) )",
+        *mentions,
+    ) == (
         "does the @river_1 cross @state_1",
         "f ( @river_1 , @state_1 )",
     )
@@ -82,7 +98,9 @@ def test_a_marked_pair_is_restored_and_has_every_placeholder_on_both_sides(
     source = [f"w{at}" for at in range(10)]
     pair = delexicalize(source, target, found)
     assert restored(pair) == tuple(target)
-    assert {token for token in pair.source if token[0] == "@"} == {token for token in pair.target if token[0] == "@"}
+    assert {token for token in pair.source if token[0] == "@"} == {
+        token for token in pair.target if token[0] == "@"
+    }
     assert set(pair.placeholders) == {token for token in pair.source if token[0] == "@"}
     covered = [at for mention in pair.mentions for at in range(mention.start, mention.end)]
     assert len(covered) == len(set(covered))

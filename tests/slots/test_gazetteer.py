@@ -18,11 +18,23 @@ NAMES = st.lists(st.lists(WORDS, min_size=1, max_size=4).map(" ".join), max_size
 
 
 @given(NAMES, st.lists(WORDS, max_size=8))
-def test_names_are_found_wherever_a_naive_search_finds_them(names: list[str], sentence: list[str]) -> None:
+def test_names_are_found_wherever_a_naive_search_finds_them(
+    names: list[str], sentence: list[str]
+) -> None:
     words = [word.casefold() for word in sentence]
     gazetteer = Gazetteer.of((name, str(number)) for number, name in enumerate(names))
     naive = {
-        (start, end, str(min(at for at, name in enumerate(names) if name.casefold().split() == words[start:end])))
+        (
+            start,
+            end,
+            str(
+                min(
+                    at
+                    for at, name in enumerate(names)
+                    if name.casefold().split() == words[start:end]
+                )
+            ),
+        )
         for start in range(len(words))
         for end in range(start + 1, len(words) + 1)
         if words[start:end] in [name.casefold().split() for name in names]
@@ -49,15 +61,23 @@ def test_what_was_written_is_read_again(pairs: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"oslo\nrome\troma\tlazio\n", "names.tsv:2: expected 'name' or 'alias<TAB>value', found 3 columns"),
+        (
+            b"oslo\nrome\troma\tlazio\n",
+            "names.tsv:2: expected 'name' or 'alias<TAB>value', found 3 columns",
+        ),
         (b"oslo\n\troma\n", "names.tsv:2: expected 'name' or 'alias<TAB>value', found '\\troma'"),
         (b"rome\t \n", "names.tsv:1: expected 'name' or 'alias<TAB>value', found 'rome\\t '"),
-        (b"oslo\nr\xf6ma\n", "names.tsv:2: byte 2 is 0xf6, which is not valid UTF-8; expected UTF-8 text"),
+        (
+            b"oslo\nr\xf6ma\n",
+            "names.tsv:2: byte 2 is 0xf6, which is not valid UTF-8; expected UTF-8 text",
+        ),
         (b"\n\n", "names.tsv: found no name, expected 'name' or 'alias<TAB>value' on every line"),
         (None, "names.tsv: no such file"),
     ],
 )
-def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_a_bad_file_is_refused_with_its_place(
+    tmp_path: Path, content: bytes | None, message: str
+) -> None:
     file = tmp_path / "names.tsv"
     if content is not None:
         file.write_bytes(content)
@@ -71,7 +91,8 @@ def database(tmp_path: Path) -> Path:
     with sqlite3.connect(tmp_path / "geo.sqlite") as connection:
         connection.execute('CREATE TABLE city (name TEXT, "area code" INTEGER)')
         connection.executemany(
-            "INSERT INTO city VALUES (?, ?)", [("Oslo", 47), ("Rome", 39), ("Oslo", 47), (None, None)]
+            "INSERT INTO city VALUES (?, ?)",
+            [("Oslo", 47), ("Rome", 39), ("Oslo", 47), (None, None)],
         )
     connection.close()
     return tmp_path / "geo.sqlite"
@@ -87,7 +108,10 @@ def test_the_values_of_a_column_are_names(database: Path) -> None:
     [
         ("city", "expected 'table.column' as the column of a slot, found 'city'"),
         ("town.name", "no table of geo.sqlite 'town'. Known: city"),
-        ("city.nam", "no column of city in geo.sqlite 'nam'; did you mean 'name'? Known: area code, name"),
+        (
+            "city.nam",
+            "no column of city in geo.sqlite 'nam'; did you mean 'name'? Known: area code, name",
+        ),
     ],
 )
 def test_an_unknown_column_is_refused(database: Path, column: str, message: str) -> None:
@@ -100,7 +124,10 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NqgError, match=r"geo.sqlite: no such file; expected an SQLite database"):
         column_values(tmp_path / "geo.sqlite", "city.name")
     (tmp_path / "geo.sqlite").write_text("no database at all")
-    with pytest.raises(NqgError, match=r"geo.sqlite: cannot be read as an SQLite database \(file is not a database\)"):
+    with pytest.raises(
+        NqgError,
+        match=r"geo.sqlite: cannot be read as an SQLite database \(file is not a database\)",
+    ):
         column_values(tmp_path / "geo.sqlite", "city.name")
 
 

@@ -55,7 +55,9 @@ READINGS: Readings = {
 class Phrases(SlotMatcher):
     """Slots that know a few phrases; free text is what was written, in capitals."""
 
-    def __init__(self, phrases: Readings = READINGS, free_text: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, phrases: Readings = READINGS, free_text: Mapping[str, int] | None = None
+    ) -> None:
         super().__init__()
         lengths = dict(free_text or {})
         same_texts = {slot: min(lengths) for slot in lengths}
@@ -66,7 +68,11 @@ class Phrases(SlotMatcher):
 
     def mentions(self, sentence: Sentence, today: date | None = None) -> list[Mention]:
         tokens = words_of(sentence)
-        spans = [(start, end) for start in range(len(tokens)) for end in range(start + 1, len(tokens) + 1)]
+        spans = [
+            (start, end)
+            for start in range(len(tokens))
+            for end in range(start + 1, len(tokens) + 1)
+        ]
         return [
             Mention(start, end, slot, value)
             for start, end in spans
@@ -93,7 +99,11 @@ def targets_of(grammar: Grammar, sentence: str) -> list[str]:
 
 def test_every_reading_of_a_value_is_an_alternative() -> None:
     assert targets_of(grammar(), "wake me at half past six") == ["wake ( 6 : 30 )"]
-    assert targets_of(grammar(), "wake me at six") == ["wake ( 6 )", "wake ( 6 : 00 )", "wake ( exactly ( 6 ) )"]
+    assert targets_of(grammar(), "wake me at six") == [
+        "wake ( 6 )",
+        "wake ( 6 : 00 )",
+        "wake ( exactly ( 6 ) )",
+    ]
 
 
 def test_types_choose_among_the_readings() -> None:
@@ -117,7 +127,10 @@ def test_a_derivation_holds_what_was_read() -> None:
     full = charts(own, [source])
     (best,) = best_derivations(own, full, np.zeros(full.hyperedges))
     assert best is not None
-    assert str(best.derivation) == "[0:6] wake me at NT_1 ### wake ( NT_1 )\n  [3:6] half past six ### 6 : 30"
+    assert (
+        str(best.derivation)
+        == "[0:6] wake me at NT_1 ### wake ( NT_1 )\n  [3:6] half past six ### 6 : 30"
+    )
     value = best.derivation.hyperedges[1].rule
     assert grammar().numbers[value] == grammar().numbers[Rule.parse("@time ### @time")]
 
@@ -129,7 +142,9 @@ TEXT = """
 """
 TEXT_TYPES = TYPES.replace("jazz |", "jazz | @song | song = @song or @song | album = @album |")
 WORDS = ("wake", "me", "at", "half", "past", "six", "jazz", "and", "play", "@time")
-SENTENCES = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), min_size=1, max_size=3)
+SENTENCES = st.lists(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), min_size=1, max_size=3
+)
 
 
 @given(SENTENCES, st.booleans(), st.integers(0, 3))
@@ -139,7 +154,9 @@ def test_charts_are_those_of_a_grammar_that_has_the_values_as_rules(
 ) -> None:
     slots = Phrases(free_text={"song": longest, "album": 2} if longest else {})
     known = replace(Grammar.parse(GRAMMAR + TEXT), slots=slots)
-    own = instantiate_slots(known.typed_by(TargetGrammar.parse(TEXT_TYPES)) if typed else known, sentences)
+    own = instantiate_slots(
+        known.typed_by(TargetGrammar.parse(TEXT_TYPES)) if typed else known, sentences
+    )
     full = charts(own, sentences)
     for number, sentence in enumerate(sentences):
         raw = TokenizedSentence.of(sentence)
@@ -160,7 +177,9 @@ def test_charts_are_those_of_a_grammar_that_has_the_values_as_rules(
             assert _targets(own, goal) == {target}
             assert set(own.model_rule_ids(goal.rules)) <= set(range(len(known)))
             right = goal_charts(twin, expected, [target])
-            assert set(zip(goal.starts, goal.ends, strict=True)) == set(zip(right.starts, right.ends, strict=True))
+            assert set(zip(goal.starts, goal.ends, strict=True)) == set(
+                zip(right.starts, right.ends, strict=True)
+            )
 
 
 PIECES = st.lists(st.sampled_from(["a", "A", "b", "ab", "ba", "-", "a-b"]), max_size=7)
@@ -171,9 +190,15 @@ def test_runs_of_words_are_alike_whose_letters_are_those_of_a_run_of_tokens(
     words: list[str], target: list[str], longest: int
 ) -> None:
     runs = {
-        (start, end) for start in range(len(words)) for end in range(start + 1, min(start + longest, len(words)) + 1)
+        (start, end)
+        for start in range(len(words))
+        for end in range(start + 1, min(start + longest, len(words)) + 1)
     }
-    parts = {letters_of(target[low:high]) for low in range(len(target) + 1) for high in range(low, len(target) + 1)}
+    parts = {
+        letters_of(target[low:high])
+        for low in range(len(target) + 1)
+        for high in range(low, len(target) + 1)
+    }
     assert {*spans_matching_target(words, target, longest)} == {
         run for run in runs if letters_of(words[slice(*run)]) in parts
     }
@@ -181,7 +206,11 @@ def test_runs_of_words_are_alike_whose_letters_are_those_of_a_run_of_tokens(
 
 def _filled(rule: Rule, mention: Mention) -> tuple[str, ...]:
     """What the rule of a slot says of a value."""
-    return tuple(token for each in rule.target for token in (mention.value if each == mention.token else (str(each),)))
+    return tuple(
+        token
+        for each in rule.target
+        for token in (mention.value if each == mention.token else (str(each),))
+    )
 
 
 def _with_values(types: str, mentions: Sequence[Mention]) -> str:
@@ -202,7 +231,9 @@ def _targets(grammar: ChartGrammar, graph: Hypergraph) -> set[tuple[str, ...]]:
 
 def test_equal_words_that_were_typed_in_two_ways_are_both_ways() -> None:
     slots = SlotMatcher("en", (Slot("song", "text", ("{verbatim}",), length=2),))
-    ways = [TokenizedSentence(raw, SentenceTokenizer().tokens(raw)) for raw in ("play Hey", "play hey")]
+    ways = [
+        TokenizedSentence(raw, SentenceTokenizer().tokens(raw)) for raw in ("play Hey", "play hey")
+    ]
     known = slots.with_known(ways, map(slots.mentions, ways))
     assert Mention(1, 2, "song", ("hey",)) in known.mentions(("play", "hey"))
     assert known.text_value(("play", "hey"), "song", 1, 2) == ("Hey",)
@@ -212,7 +243,9 @@ def test_equal_words_that_were_typed_in_two_ways_are_both_ways() -> None:
 
 
 def test_forests_have_the_rules_of_the_model() -> None:
-    forests = build_forests(grammar(typed=True), [Example("wake me at half past six", "wake ( 6 : 30 )")])
+    forests = build_forests(
+        grammar(typed=True), [Example("wake me at half past six", "wake ( 6 : 30 )")]
+    )
     assert not forests.underivable()
     assert forests.full.rules.max() < len(grammar())
 
@@ -221,7 +254,11 @@ def test_the_right_one_of_several_values_is_the_goal() -> None:
     readings: Readings = {("5",): {"number": ("5",)}, ("7",): {"number": ("7",)}}
     both = Grammar.parse("@number ### @number\nfrom NT_1 to NT_2 ### NT_1 - NT_2")
     found = replace(both, slots=Phrases(readings))
-    examples = [Example("from 5 to 7", "5 - 7"), Example("from 5 to 7", "7 - 5"), Example("from 5 to 5", "5 - 5")]
+    examples = [
+        Example("from 5 to 7", "5 - 7"),
+        Example("from 5 to 7", "7 - 5"),
+        Example("from 5 to 5", "5 - 5"),
+    ]
     assert build_forests(found, examples).underivable() == [1]
 
 
@@ -245,7 +282,9 @@ def test_a_model_sees_slots_in_the_place_of_values() -> None:
 
 def test_a_parser_reads_values_that_it_has_never_seen() -> None:
     readings: Readings = {(str(number),): {"number": (str(number),)} for number in range(100)}
-    rules = Grammar.parse("@number ### @number\ndim to NT_1 ### dim ( NT_1 )\nraise by NT_1 ### up ( NT_1 )")
+    rules = Grammar.parse(
+        "@number ### @number\ndim to NT_1 ### dim ( NT_1 )\nraise by NT_1 ### up ( NT_1 )"
+    )
     known = replace(rules, slots=Phrases(readings))
     examples = [Example("dim to 5", "dim ( 5 )"), Example("raise by 7", "up ( 7 )")]
     parser = fit_parser(known, examples, device="cpu")
@@ -257,15 +296,29 @@ def test_a_parser_reads_values_that_it_has_never_seen() -> None:
 @pytest.mark.parametrize(
     ("induced", "expected"),
     [
-        ("wake NT_1 at @time_1 ### wake ( NT_1 , @time_1 )", "wake NT_1 at NT_2 ### wake ( NT_1 , NT_2 )"),
-        ("from @n_1 to @n_2 ### range ( @n_2 , @n_1 )", "from NT_1 to NT_2 ### range ( NT_2 , NT_1 )"),
+        (
+            "wake NT_1 at @time_1 ### wake ( NT_1 , @time_1 )",
+            "wake NT_1 at NT_2 ### wake ( NT_1 , NT_2 )",
+        ),
+        (
+            "from @n_1 to @n_2 ### range ( @n_2 , @n_1 )",
+            "from NT_1 to NT_2 ### range ( NT_2 , NT_1 )",
+        ),
         ("@time_1 ### time = @time_1", "@time ### time = @time"),
         ("kitchen @n_1 ### kitchen @n_1", "kitchen NT_1 ### kitchen NT_1"),
         ("@time_3 ### @time_3", None),
         ("from @n_1 to @n_1 ### range ( @n_1 )", None),
         ("@n_1 percent ### all", None),
     ],
-    ids=["with a non-terminal", "two of a kind", "alone", "a word", "plain", "twice in the source", "on one side"],
+    ids=[
+        "with a non-terminal",
+        "two of a kind",
+        "alone",
+        "a word",
+        "plain",
+        "twice in the source",
+        "on one side",
+    ],
 )
 def test_placeholders_become_non_terminals(induced: str, expected: str | None) -> None:
     rules = [str(rule) for rule in relexicalize_rules([Rule.parse(induced)])]
@@ -279,7 +332,10 @@ def test_a_search_begins_with_the_arguments_whose_values_both_sides_have() -> No
         ("wake Bob-Lee at @time_1", 'wake ( who = " Bob - Lee " , at = " @time_1 " )'),
         ("volume @number_1", '{ " volume " : @number_1 , " unit " : " % " }'),
         ("nothing", "f ( x ="),
-        ("in @city_1", "select name where city . name = ' @city_1 '"),  # a comparison, not an argument
+        (
+            "in @city_1",
+            "select name where city . name = ' @city_1 '",
+        ),  # a comparison, not an argument
     ]
     found = slot_seeds((source.split(), target.split()) for source, target in pairs)
     assert [str(rule) for rule in found] == [
@@ -295,7 +351,9 @@ def test_a_search_begins_with_the_arguments_whose_values_both_sides_have() -> No
 def test_free_text_has_at_most_as_many_readings_as_there_are_numbers() -> None:
     slots = SlotMatcher("en", (Slot("song", "text", ("{verbatim}",), length=50_000),))
     songs = replace(Grammar.parse("@song ### @song"), slots=slots)
-    with pytest.raises(LimitExceeded, match="too many ways to read 50,000 words as free text of up to 50000 words"):
+    with pytest.raises(
+        LimitExceeded, match="too many ways to read 50,000 words as free text of up to 50000 words"
+    ):
         charts(instantiate_slots(songs, [["la"] * 50_000]), [["la"] * 50_000])
 
 
@@ -307,17 +365,24 @@ def test_of_unknown_words_beside_free_text_a_model_sees_how_they_are_typed() -> 
     raw = "Play Hey JUDE U2 now"
     sentence = TokenizedSentence(raw, SentenceTokenizer().tokens(raw))
     assert encoder_tokens(songs, [sentence]) == [sentence.words]
-    assert encoder_tokens(songs, [sentence], known={"play", "hey"}) == [("play", "hey", "@X", "@0", "@x")]
+    assert encoder_tokens(songs, [sentence], known={"play", "hey"}) == [
+        ("play", "hey", "@X", "@0", "@x")
+    ]
 
 
 def test_in_training_every_other_sentence_is_one_of_unknown_words() -> None:
     songs = replace(
         Grammar.parse("@song ### @song\nplay NT_1 ### play ( NT_1 )"),
-        slots=SONGS.with_known([TokenizedSentence("play Jude", SentenceTokenizer().tokens("play Jude"))], [()]),
+        slots=SONGS.with_known(
+            [TokenizedSentence("play Jude", SentenceTokenizer().tokens("play Jude"))], [()]
+        ),
     )
     examples = [Example("play jude", "play ( Jude )")]
     tokenizer = word_tokenizer([("play", "jude", *SHAPES)])
     data = TrainingData.of(songs, examples, build_forests(songs, examples), tokenizer, {"play"})
     assert len(data) == 1
-    shown = [tokenizer.id_to_token(number) for number in data.collate([0, 0], torch.device("cpu")).sentences.ids]
+    shown = [
+        tokenizer.id_to_token(number)
+        for number in data.collate([0, 0], torch.device("cpu")).sentences.ids
+    ]
     assert shown == ["[CLS]", "play", "jude", "[SEP]", "[CLS]", "play", "@Xx", "[SEP]"]

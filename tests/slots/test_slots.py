@@ -23,10 +23,15 @@ from nqg.text.sentences import SentenceTokenizer, Token, TokenizedSentence
 
 
 def pairs(*lines: str) -> list[Pair]:
-    return [(source.split(), target.split()) for source, _, target in (line.partition(" ### ") for line in lines)]
+    return [
+        (source.split(), target.split())
+        for source, _, target in (line.partition(" ### ") for line in lines)
+    ]
 
 
-def fitted(*lines: str, slots: dict[str, Any] | None = None, today: date | None = None) -> SlotMatcher:
+def fitted(
+    *lines: str, slots: dict[str, Any] | None = None, today: date | None = None
+) -> SlotMatcher:
     return fit_slots(pairs(*lines), read_slots(slots or {}), today=today)
 
 
@@ -57,7 +62,9 @@ def test_a_kind_that_one_side_shows_is_not_used() -> None:
 
 
 def test_without_slots_the_language_does_not_matter() -> None:
-    assert fitted("wie ist das wetter in der stadt ### weather").to_dict() == SlotMatcher().to_dict()
+    assert (
+        fitted("wie ist das wetter in der stadt ### weather").to_dict() == SlotMatcher().to_dict()
+    )
 
 
 def test_what_a_value_lacks_is_left_out_where_programs_leave_it_out() -> None:
@@ -75,24 +82,40 @@ def test_what_a_value_lacks_is_left_out_where_programs_leave_it_out() -> None:
         ("at 7 am ### at ( 07:00 )", "at 6:30 pm ### at ( 18:30 )", "quarter to nine", "08:45"),
         ("set 5 ### set ( 5.0 )", "set two ### set ( 2.0 )", "set thirty", "30.0"),
         ("set five ### set ( five )", "set two ### set ( two )", "set thirty", "thirty"),
-        ("for 2 minutes ### for ( 120 )", "for an hour ### for ( 3600 )", "for half an hour", "1800"),
-        ("on monday ### on ( monday )", "for tomorrow ### on ( tomorrow )", "next friday", "next friday"),
+        (
+            "for 2 minutes ### for ( 120 )",
+            "for an hour ### for ( 3600 )",
+            "for half an hour",
+            "1800",
+        ),
+        (
+            "on monday ### on ( monday )",
+            "for tomorrow ### on ( tomorrow )",
+            "next friday",
+            "next friday",
+        ),
         ("on mon ### on ( monday )", "on tuesday ### on ( tuesday )", "on fri", "friday"),
         ("the first ### item ( 0 )", "the 3rd ### item ( 2 )", "the twenty second", "21"),
     ],
 )
-def test_a_form_is_learned_from_the_programs(pair: str, other: str, sentence: str, value: str) -> None:
+def test_a_form_is_learned_from_the_programs(
+    pair: str, other: str, sentence: str, value: str
+) -> None:
     assert value in values(fitted(pair, other), sentence).values()
 
 
 def test_relative_dates_are_resolved_only_where_programs_do(tmp_path: Path) -> None:
     monday = date(2026, 11, 16)
-    slots = fitted("for tomorrow ### on ( 2026-11-17 )", "on friday ### on ( 2026-11-20 )", today=monday)
+    slots = fitted(
+        "for tomorrow ### on ( 2026-11-17 )", "on friday ### on ( 2026-11-20 )", today=monday
+    )
     assert values(slots, "on sunday", today=date(2027, 1, 1)) == {"date: sunday": "2027-01-03"}
     assert values(slots, "on sunday") == {"date: sunday": "2026-11-22"}  # as in training
     assert SlotMatcher.from_dict(slots.to_dict(), tmp_path).today == monday
     assert values(
-        fitted("for tomorrow ### on ( tomorrow )", "on friday ### on ( friday )"), "on sunday", today=monday
+        fitted("for tomorrow ### on ( tomorrow )", "on friday ### on ( friday )"),
+        "on sunday",
+        today=monday,
     ) == {"date: sunday": "sunday"}
 
 
@@ -157,7 +180,9 @@ def test_declared_slots_read_expressions_names_and_columns(tmp_path: Path) -> No
 
 
 def test_the_typed_text_is_what_expressions_and_verbatim_forms_see() -> None:
-    sentence = TokenizedSentence("Play AC/DC!", (Token("play", 0, 4), Token("ac", 5, 7), Token("dc", 8, 10)))
+    sentence = TokenizedSentence(
+        "Play AC/DC!", (Token("play", 0, 4), Token("ac", 5, 7), Token("dc", 8, 10))
+    )
     slots = fit_slots([], read_slots({"band": {"regex": "[A-Z]+/[A-Z]+"}, "song": {"text": 3}}))
     assert slots.mentions(sentence) == (Mention(1, 3, "band", ("AC/DC",)),)
     assert slots.text_value(sentence, "song", 1, 3) == ("AC/DC",)
@@ -170,7 +195,9 @@ SONGS = (
 
 
 def test_free_text_is_marked_where_its_key_has_it() -> None:
-    slots = fitted(*[line.lower() for line in SONGS], slots={"song": {"text": 4}, "artist": {"text": 4}})
+    slots = fitted(
+        *[line.lower() for line in SONGS], slots={"song": {"text": 4}, "artist": {"text": 4}}
+    )
     assert slots.free_text == {"song": 4, "artist": 4}
     assert slots.mentions(["play", "hey", "jude"]) == ()
     marked = delexicalize_pairs(slots, pairs(*[line.lower() for line in SONGS]))
@@ -211,7 +238,10 @@ def test_slots_survive_a_round_trip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("nummer", "slot 'x': no kind of slot 'nummer'; did you mean 'number'? Known: date, duration, number, ordinal"),
+        (
+            "nummer",
+            "slot 'x': no kind of slot 'nummer'; did you mean 'number'? Known: date, duration, number, ordinal",
+        ),
         (7, "expected an object as slot 'x', found 7"),
         ({}, "slot 'x': expected one of kind, regex, gazetteer, column or text, found neither"),
         (
@@ -226,20 +256,31 @@ def test_slots_survive_a_round_trip(tmp_path: Path) -> None:
         ),
         ({"text": 0}, "slot 'x': expected a number of words, at least 1, as text, found 0"),
         ({"column": "a.b"}, "slot 'x': expected column and database together"),
-        ({"kind": "time", "form": "{h.x}"}, "slot 'x': '{h.x}' is not a form, expected one like '{h12}:{m:02}{ am}'"),
+        (
+            {"kind": "time", "form": "{h.x}"},
+            "slot 'x': '{h.x}' is not a form, expected one like '{h12}:{m:02}{ am}'",
+        ),
     ],
 )
-def test_a_bad_declaration_is_refused_with_its_place(tmp_path: Path, value: object, message: str) -> None:
+def test_a_bad_declaration_is_refused_with_its_place(
+    tmp_path: Path, value: object, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         read_slots({"x": value}, tmp_path / "nqg.toml")
     found = str(caught.value)
-    assert found.removeprefix(f"{tmp_path}/nqg.toml: ").replace("a table", "an object").startswith(message)
+    assert (
+        found.removeprefix(f"{tmp_path}/nqg.toml: ")
+        .replace("a table", "an object")
+        .startswith(message)
+    )
     assert found.startswith(f"{tmp_path}/nqg.toml: ")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "number_1", "@x", "7up"])
 def test_a_name_that_a_placeholder_cannot_have_is_refused(name: str) -> None:
-    with pytest.raises(FormatError, match=f"expected letters, digits and '-' as the name of a slot, found '{name}'"):
+    with pytest.raises(
+        FormatError, match=f"expected letters, digits and '-' as the name of a slot, found '{name}'"
+    ):
         read_slots({name: "time"})
 
 
@@ -247,7 +288,9 @@ def test_a_hostile_expression_is_stopped() -> None:
     slots = [Slot("x", "regex", expression=r"(?:(?:a|a)+)+b")]
     sentence = ["a" * 5000]
     assert SlotMatcher("en", tuple(slots)).mentions(sentence) == ()
-    with pytest.raises(LimitExceeded, match=r"slot 'x': the expression '.*' was stopped after 0.05 s on 'aaaa"):
+    with pytest.raises(
+        LimitExceeded, match=r"slot 'x': the expression '.*' was stopped after 0.05 s on 'aaaa"
+    ):
         fit_slots([(sentence, ["b"])], slots)
 
 
@@ -256,16 +299,27 @@ def test_a_hostile_expression_is_stopped() -> None:
     [
         ({"language": "en"}, "the key 'slots' of slots is missing; expected a list"),
         ({"language": "xx", "slots": []}, "no language 'xx'. Known: de, en, es"),
-        ({"language": "en", "slots": [{"name": "x", "kind": "y"}]}, "expected one of number, ordinal"),
+        (
+            {"language": "en", "slots": [{"name": "x", "kind": "y"}]},
+            "expected one of number, ordinal",
+        ),
         (
             {"language": "en", "slots": [], "today": "monday"},
             "expected a day such as 2026-11-16 as today, found 'monday'",
         ),
-        ({"language": "en", "slots": [{"name": "x", "kind": "gazetteer"}]}, "slot-x.tsv.gz: no such file"),
-        ({"language": "en", "slots": [{"name": "x", "kind": "time", "forms": ["{m:99}"]}]}, "'{m:99}' is not a form"),
+        (
+            {"language": "en", "slots": [{"name": "x", "kind": "gazetteer"}]},
+            "slot-x.tsv.gz: no such file",
+        ),
+        (
+            {"language": "en", "slots": [{"name": "x", "kind": "time", "forms": ["{m:99}"]}]},
+            "'{m:99}' is not a form",
+        ),
     ],
 )
-def test_a_damaged_description_is_refused(tmp_path: Path, values: dict[str, Any], message: str) -> None:
+def test_a_damaged_description_is_refused(
+    tmp_path: Path, values: dict[str, Any], message: str
+) -> None:
     with pytest.raises(NqgError) as caught:
         SlotMatcher.from_dict(values, tmp_path)
     assert str(tmp_path) in str(caught.value)
@@ -276,7 +330,9 @@ def test_a_damaged_description_is_refused(tmp_path: Path, values: dict[str, Any]
 def test_free_text_is_what_was_typed_however_it_is_found(raw: str) -> None:
     tokenizer, programs = SentenceTokenizer(), fit_programs(['play(song="Hey Jude", by="The B")'])
     slots = SlotMatcher(
-        "en", tuple(Slot(name, "text", ("{verbatim}",), '"', length=3) for name in ("song", "by")), programs.tokenize
+        "en",
+        tuple(Slot(name, "text", ("{verbatim}",), '"', length=3) for name in ("song", "by")),
+        programs.tokenize,
     )
     sentence = TokenizedSentence(raw, tokenizer.tokens(raw))
     spans = [
@@ -295,7 +351,9 @@ def test_free_text_is_what_was_typed_however_it_is_found(raw: str) -> None:
 def inferred(pairs: Sequence[Pair]) -> list[Slot]:
     """The slots of free text that pairs show."""
     slots = SlotMatcher()
-    return infer_free_text_slots([as_tokenized(each) for each, _ in pairs], delexicalize_pairs(slots, pairs), slots)
+    return infer_free_text_slots(
+        [as_tokenized(each) for each, _ in pairs], delexicalize_pairs(slots, pairs), slots
+    )
 
 
 def test_words_that_programs_do_not_quote_are_no_free_text() -> None:
@@ -316,12 +374,17 @@ def test_words_that_programs_do_not_quote_are_no_free_text() -> None:
         ("Bitte ruf {} von der Straße im Haus an", False),  # nouns have capital letters, too
     ],
 )
-def test_names_with_capital_letters_are_free_text_where_other_words_have_none(sentence: str, is_open: bool) -> None:
+def test_names_with_capital_letters_are_free_text_where_other_words_have_none(
+    sentence: str, is_open: bool
+) -> None:
     tokenizer = SentenceTokenizer(casing="lower")
     raw = [sentence.format(name) for name in ("Anna", "Bob", "Carla Jones") for _ in range(5)]
     names = [name for name in ("Anna", "Bob", "Carla Jones") for _ in range(5)]
     pairs = [
-        (TokenizedSentence(text, tokenizer.tokens(text)), ("call", "(", '"', *name.split(), '"', ")"))
+        (
+            TokenizedSentence(text, tokenizer.tokens(text)),
+            ("call", "(", '"', *name.split(), '"', ")"),
+        )
         for text, name in zip(raw, names, strict=True)
     ]
     assert [slot.name for slot in inferred(pairs)] == ["call"] * is_open
@@ -339,7 +402,9 @@ def test_a_contained_value_ends_where_its_quotes_do(value: str, quote: str) -> N
 
 
 @given(st.text("ab ", max_size=8), st.sampled_from('()[]{},;="'), st.text("ab ", max_size=8))
-def test_free_text_without_quotes_has_no_mark_of_a_program(before: str, mark: str, after: str) -> None:
+def test_free_text_without_quotes_has_no_mark_of_a_program(
+    before: str, mark: str, after: str
+) -> None:
     slots = SlotMatcher(slots=(Slot("who", "text"), Slot("when", "time")))
     assert slots.is_safely_quoted("who", (before + after).split(), "")
     assert not slots.is_safely_quoted("who", (before + mark + after).split(), "")

@@ -20,7 +20,10 @@ def found(code: str, kind: str, sentence: str, form: str) -> dict[str, str | Non
     words = sentence.split()
     folded = [word.casefold() for word in words]
     readings = [each for each in READERS[code].readings(folded, MONDAY) if each.kind == kind]
-    return {" ".join(words[each.start : each.end]): written(form, each.fields) for each in reversed(readings)}
+    return {
+        " ".join(words[each.start : each.end]): written(form, each.fields)
+        for each in reversed(readings)
+    }
 
 
 @pytest.mark.parametrize(
@@ -29,18 +32,32 @@ def found(code: str, kind: str, sentence: str, form: str) -> dict[str, str | Non
         ("en", "dim it to thirty five percent", {"thirty five": "35"}),
         ("en", "from 1,000.5 to 2 million", {"1,000.5": "1000.5", "2 million": "2000000"}),
         ("en", "a hundred and one dalmatians", {"a hundred and one": "101"}),
-        ("en", "minus twenty or -5 or - 5", {"twenty": "20", "minus twenty": "-20", "-5": "-5", "5": "5", "- 5": "-5"}),
+        (
+            "en",
+            "minus twenty or -5 or - 5",
+            {"twenty": "20", "minus twenty": "-20", "-5": "-5", "5": "5", "- 5": "-5"},
+        ),
         ("en", "between 3 - 5", {"3": "3", "5": "5"}),
         ("en", "35% and $20", {"35%": "35", "$20": "20"}),
         ("en", "the second of one second", {"one": "1"}),
         ("en", "flight ab123 and 1.2.3", {}),
-        ("de", "auf einundzwanzig Komma fünf oder 21,5 Grad", {"einundzwanzig Komma fünf": "21.5", "21,5": "21.5"}),
-        ("de", "dreihundertfünfundzwanzig und 1.000", {"dreihundertfünfundzwanzig": "325", "1.000": "1000"}),
+        (
+            "de",
+            "auf einundzwanzig Komma fünf oder 21,5 Grad",
+            {"einundzwanzig Komma fünf": "21.5", "21,5": "21.5"},
+        ),
+        (
+            "de",
+            "dreihundertfünfundzwanzig und 1.000",
+            {"dreihundertfünfundzwanzig": "325", "1.000": "1000"},
+        ),
         ("es", "al treinta y cinco por ciento", {"treinta y cinco": "35"}),
         ("es", "menos veinte", {"veinte": "20", "menos veinte": "-20"}),
     ],
 )
-def test_numbers_are_read_in_digits_and_in_words(code: str, sentence: str, expected: dict[str, str]) -> None:
+def test_numbers_are_read_in_digits_and_in_words(
+    code: str, sentence: str, expected: dict[str, str]
+) -> None:
     assert found(code, "number", sentence, "{number}") == expected
 
 
@@ -79,7 +96,11 @@ def spelled(number: int, code: str) -> str:
         if code == "de":
             return hundreds + after
         if code == "es":
-            return "cien" if number == 100 else f"{HUNDREDS.split()[number // 100 - 1]} {after}".strip()
+            return (
+                "cien"
+                if number == 100
+                else f"{HUNDREDS.split()[number // 100 - 1]} {after}".strip()
+            )
         return f"{small[number // 100]} hundred{' and ' if rest else ''}{after}"
     thousands, rest = divmod(number, 1000)
     after = spelled(rest, code) if rest else ""
@@ -102,7 +123,9 @@ def test_digits_are_read_as_they_stand(number: Decimal) -> None:
     (value,) = found("en", "number", text, "{number}").values()
     assert value is not None
     assert Decimal(value) == number
-    assert found("de", "number", text.replace(".", ","), "{number}") == {text.replace(".", ","): value}
+    assert found("de", "number", text.replace(".", ","), "{number}") == {
+        text.replace(".", ","): value
+    }
 
 
 @pytest.mark.parametrize(
@@ -140,13 +163,23 @@ def test_times_are_read(code: str, sentence: str, expected: str) -> None:
     assert found(code, "time", sentence, "{h24:02}:{m:02}")[sentence] == expected
 
 
-UNAMBIGUOUS = [form for form in FORMS["time"] if ":{m" in form and ("{h12" not in form or form.endswith(("m}", "M}")))]
+UNAMBIGUOUS = [
+    form
+    for form in FORMS["time"]
+    if ":{m" in form and ("{h12" not in form or form.endswith(("m}", "M}")))
+]
 
 
 @given(st.integers(0, 23), st.integers(0, 59), st.sampled_from(UNAMBIGUOUS))
 def test_a_time_that_a_form_wrote_is_read_as_itself(hour: int, minute: int, form: str) -> None:
     half = "am" if hour < 12 else "pm"
-    halves = {"am": half, "AM": half.upper(), " am": f" {half}", " AM": f" {half.upper()}", " a_m": f" {half[0]}.m."}
+    halves = {
+        "am": half,
+        "AM": half.upper(),
+        " am": f" {half}",
+        " AM": f" {half.upper()}",
+        " a_m": f" {half[0]}.m.",
+    }
     text = form.format(h=hour, h24=hour, h12=hour % 12 or 12, m=minute, s=0, **halves)
     assert found("en", "time", text, "{h24:02}:{m:02}").get(text) == f"{hour:02}:{minute:02}"
 
@@ -174,7 +207,10 @@ def test_dates_are_resolved_where_a_day_is_given(code: str, sentence: str, expec
 
 
 def test_without_a_day_nothing_is_resolved() -> None:
-    assert all("resolved" not in each.fields for each in READERS["en"].readings(["tomorrow", "or", "friday"]))
+    assert all(
+        "resolved" not in each.fields
+        for each in READERS["en"].readings(["tomorrow", "or", "friday"])
+    )
 
 
 def test_a_date_that_the_calendar_lacks_is_none() -> None:
@@ -237,5 +273,9 @@ SAID = (
 def test_one_search_finds_what_each_pattern_finds_alone(words: list[str], code: str) -> None:
     text, reader = " ".join(words), READERS[code]
     patterns, _ = value_patterns(code, reader.kinds)
-    expected = [(pattern, match.span()) for pattern in patterns for match in pattern.expression.finditer(text)]
+    expected = [
+        (pattern, match.span())
+        for pattern in patterns
+        for match in pattern.expression.finditer(text)
+    ]
     assert [(pattern, match.span()) for pattern, match in reader.matches(text)] == expected

@@ -27,7 +27,9 @@ FUNQL, SQL = load_language("funql"), load_language("sql")
 
 def published_audits(folder: Path, language: str) -> dict[str, Audit]:
     examples = read_examples(folder / "expected_dataset.tsv")
-    splits = {path.stem: read_split(path, len(examples)) for path in sorted((folder / "splits").iterdir())}
+    splits = {
+        path.stem: read_split(path, len(examples)) for path in sorted((folder / "splits").iterdir())
+    }
     return {each.name: each for each in audits(examples, splits, load_language(language))}
 
 
@@ -51,7 +53,12 @@ def spider(real_data: Path) -> dict[str, Audit]:
     ],
 )
 def test_the_published_figures_of_geoquery(
-    geoquery: dict[str, Audit], name: str, sizes: tuple[int, int], unseen: int, share: str, divergence: float
+    geoquery: dict[str, Audit],
+    name: str,
+    sizes: tuple[int, int],
+    unseen: int,
+    share: str,
+    divergence: float,
 ) -> None:
     found = geoquery[name]
     assert (found.train, found.test, found.dev) == (*sizes, 0)
@@ -60,7 +67,9 @@ def test_the_published_figures_of_geoquery(
     assert round(found.compound_divergence, 4) == divergence
 
 
-def test_the_published_template_split_of_geoquery_shares_no_template(geoquery: dict[str, Audit]) -> None:
+def test_the_published_template_split_of_geoquery_shares_no_template(
+    geoquery: dict[str, Audit],
+) -> None:
     assert geoquery["template_1"].shared_templates == 0
     assert geoquery["standard"].shared_templates > 0
 
@@ -75,7 +84,12 @@ def test_the_published_template_split_of_geoquery_shares_no_template(geoquery: d
     ],
 )
 def test_the_published_counts_of_spider(
-    spider: dict[str, Audit], name: str, sizes: tuple[int, int], unseen: int, share: str, divergence: float
+    spider: dict[str, Audit],
+    name: str,
+    sizes: tuple[int, int],
+    unseen: int,
+    share: str,
+    divergence: float,
 ) -> None:
     """The divergence depends on the SQL grammar: ours agrees with the authors' later one to two digits."""
     found = spider[name]
@@ -85,7 +99,9 @@ def test_the_published_counts_of_spider(
     assert round(found.compound_divergence, 2) == divergence
 
 
-def test_the_published_template_split_of_spider_shares_19_of_537_templates(spider: dict[str, Audit]) -> None:
+def test_the_published_template_split_of_spider_shares_19_of_537_templates(
+    spider: dict[str, Audit],
+) -> None:
     assert (spider["template_1"].shared_templates, spider["template_1"].test_templates) == (19, 537)
 
 
@@ -99,10 +115,19 @@ EXAMPLES = [
 
 def test_a_small_split_counted_by_hand() -> None:
     found = audit(EXAMPLES, Split(train=(0, 1), test=(2, 3)), FUNQL, name="mine")
-    assert (found.name, found.language, found.train, found.dev, found.test) == ("mine", "funql", 2, 0, 2)
+    assert (found.name, found.language, found.train, found.dev, found.test) == (
+        "mine",
+        "funql",
+        2,
+        0,
+        2,
+    )
     assert found.unseen_atom_examples == 2  # m1, and state
     assert found.compound_divergence == 1
-    assert (found.shared_templates, found.test_templates) == (1, 2)  # river ( _ ) is in train, longest ( state ) is not
+    assert (found.shared_templates, found.test_templates) == (
+        1,
+        2,
+    )  # river ( _ ) is in train, longest ( state ) is not
     assert found.lengths["train"][Side.SOURCE] == {3: 2}
     assert found.lengths["test"][Side.SOURCE] == {3: 1, 5: 1}
     assert found.lengths["test"][Side.TARGET] == {4: 2}
@@ -117,7 +142,9 @@ def test_dev_is_counted_but_not_compared() -> None:
 
 
 @given(program_examples(), st.data())
-def test_all_figures_equal_their_definition(examples: Sequence[Example], data: st.DataObject) -> None:
+def test_all_figures_equal_their_definition(
+    examples: Sequence[Example], data: st.DataObject
+) -> None:
     cut = data.draw(st.integers(1, len(examples) - 1))
     found = audit(examples, Split(tuple(range(cut)), tuple(range(cut, len(examples)))), FUNQL)
     compounds, atoms = (
@@ -140,14 +167,18 @@ def test_repeated_positions_weigh_as_often_as_they_stand() -> None:
 
 
 def test_json_has_every_figure() -> None:
-    fields = json.loads(json.dumps(audit(EXAMPLES, Split(train=(0, 1), test=(2, 3)), FUNQL).to_dict()))
+    fields = json.loads(
+        json.dumps(audit(EXAMPLES, Split(train=(0, 1), test=(2, 3)), FUNQL).to_dict())
+    )
     assert fields["unseen_atom_share"] == 1.0
     assert fields["lengths"]["test"]["source"] == {"3": 1, "5": 1}
     assert set(fields) == set(Audit.__dataclass_fields__) | {"unseen_atom_share"}
 
 
 def test_an_empty_part_is_refused() -> None:
-    with pytest.raises(SettingsError, match="mine: train has 4 examples and test 0; both need some"):
+    with pytest.raises(
+        SettingsError, match="mine: train has 4 examples and test 0; both need some"
+    ):
         audit(EXAMPLES, Split(train=(0, 1, 2, 3), test=()), FUNQL, name="mine")
 
 

@@ -43,7 +43,9 @@ HISTOGRAMS = st.dictionaries(st.integers(1, 200), st.integers(1, 1000), min_size
 
 
 @given(HISTOGRAMS, st.integers(0, 50))
-def test_bars_fit_their_width_and_the_fullest_is_a_whole_block(histogram: dict[int, int], more: int) -> None:
+def test_bars_fit_their_width_and_the_fullest_is_a_whole_block(
+    histogram: dict[int, int], more: int
+) -> None:
     longest = max(histogram) + more
     drawn = bars(histogram, longest)
     assert len(drawn) <= BINS

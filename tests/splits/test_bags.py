@@ -14,7 +14,9 @@ from nqg.errors import FormatError
 from nqg.splits.compounds import BRACKET_TREES
 from nqg.splits.divergence import bags, decomposed
 
-COUNTERS = st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)).map(Counter), max_size=8)
+COUNTERS = st.lists(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4)).map(Counter), max_size=8
+)
 
 
 @given(COUNTERS)
@@ -26,12 +28,16 @@ def test_rows_hold_what_was_counted_in_ascending_order(counters: list[Counter[st
         row = held.row(example)
         counts = held.counts[held.starts[example] : held.starts[example + 1]].tolist()
         assert row == sorted(row)
-        assert {letters[feature]: count for feature, count in zip(row, counts, strict=True)} == counter
+        assert {
+            letters[feature]: count for feature, count in zip(row, counts, strict=True)
+        } == counter
         assert held.sizes[example] == counter.total()
 
 
 @given(COUNTERS.filter(bool), st.data())
-def test_totals_count_repeated_positions_each_time(counters: list[Counter[str]], data: st.DataObject) -> None:
+def test_totals_count_repeated_positions_each_time(
+    counters: list[Counter[str]], data: st.DataObject
+) -> None:
     positions = data.draw(st.lists(st.integers(0, len(counters) - 1)))
     held = bags(counters)
     letters = list(dict.fromkeys(letter for counter in counters for letter in counter))
@@ -58,4 +64,7 @@ def test_a_target_that_cannot_be_taken_apart_is_named() -> None:
     examples = [Example("a", "f ( x )"), Example("b", "f ( x")]
     with pytest.raises(FormatError) as caught:
         decomposed(examples, BRACKET_TREES)
-    assert str(caught.value) == "the target of example 2, 'f ( x': the target ends, expected ')' for 'f('"
+    assert (
+        str(caught.value)
+        == "the target of example 2, 'f ( x': the target ends, expected ')' for 'f('"
+    )

@@ -15,11 +15,15 @@ FUNQL, SQL, TOKENS = (load_language(name).decomposition for name in ("funql", "s
 def test_the_examples_of_the_paper() -> None:
     target = "answer ( exclude ( longest ( river ) , loc_2 ( m0 ) ) )"
     assert {"longest", "river", "exclude"} <= set(FUNQL.atoms(target))
-    assert {"longest(river)", "exclude(longest(_),_)", "exclude(_,loc_2(_))"} <= set(FUNQL.compounds(target))
+    assert {"longest(river)", "exclude(longest(_),_)", "exclude(_,loc_2(_))"} <= set(
+        FUNQL.compounds(target)
+    )
 
 
 def test_the_place_of_an_argument_is_kept() -> None:
-    first, second = (FUNQL.compounds(target) for target in ("exclude ( a , b )", "exclude ( b , a )"))
+    first, second = (
+        FUNQL.compounds(target) for target in ("exclude ( a , b )", "exclude ( b , a )")
+    )
     assert set(first) == {"exclude(a,_)", "exclude(_,b)"}
     assert not set(first) & set(second)
 

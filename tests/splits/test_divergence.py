@@ -29,7 +29,9 @@ def test_a_coefficient_by_hand() -> None:
 
 
 @given(COUNTS, COUNTS, ALPHAS)
-def test_it_equals_the_definition(train: dict[str, int], test: dict[str, int], alpha: float) -> None:
+def test_it_equals_the_definition(
+    train: dict[str, int], test: dict[str, int], alpha: float
+) -> None:
     expected = defined_divergence([Counter(train)], [Counter(test)], alpha)
     assert divergence(train, test, alpha) == pytest.approx(expected, abs=1e-12)
 
@@ -40,7 +42,9 @@ def test_it_lies_between_0_and_1(train: dict[str, int], test: dict[str, int], al
 
 
 @given(COUNTS, st.integers(1, 9), ALPHAS)
-def test_proportional_counts_do_not_diverge(counts: dict[str, int], factor: int, alpha: float) -> None:
+def test_proportional_counts_do_not_diverge(
+    counts: dict[str, int], factor: int, alpha: float
+) -> None:
     larger = {feature: count * factor for feature, count in counts.items()}
     assert divergence(counts, larger, alpha) == pytest.approx(0, abs=1e-12)
 
@@ -56,7 +60,9 @@ def test_one_occurrence_in_train_weighs_much_for_compounds() -> None:
 
 
 @pytest.mark.parametrize(("train", "test"), [({}, {"a": 1}), ({"a": 1}, {}), ({}, {})])
-def test_where_a_side_has_nothing_there_is_nothing_to_compare(train: dict[str, int], test: dict[str, int]) -> None:
+def test_where_a_side_has_nothing_there_is_nothing_to_compare(
+    train: dict[str, int], test: dict[str, int]
+) -> None:
     assert divergence(train, test, COMPOUND_ALPHA) == 0
 
 
@@ -64,4 +70,6 @@ def test_it_does_not_depend_on_the_order_of_the_counts() -> None:
     train = {f"compound {number}": number % 7 + 1 for number in range(500)}
     test = {f"compound {number}": number % 5 + 1 for number in range(250, 750)}
     backwards = dict(reversed(train.items()))
-    assert divergence(train, test, COMPOUND_ALPHA) == pytest.approx(divergence(backwards, test, COMPOUND_ALPHA))
+    assert divergence(train, test, COMPOUND_ALPHA) == pytest.approx(
+        divergence(backwards, test, COMPOUND_ALPHA)
+    )

@@ -39,7 +39,12 @@ def test_real_data_is_recognised(real_data: Path, folder: str, name: str) -> Non
 
 
 def test_languages_are_found_by_name() -> None:
-    assert [language_of([], name).name for name in COMPOUND_LANGUAGES] == ["funql", "sql", "brackets", "tokens"]
+    assert [language_of([], name).name for name in COMPOUND_LANGUAGES] == [
+        "funql",
+        "sql",
+        "brackets",
+        "tokens",
+    ]
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones() -> None:

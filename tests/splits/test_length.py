@@ -22,7 +22,9 @@ def test_the_published_length_splits_are_reproduced(real_data: Path, name: str) 
     published = read_split(real_data / name / "splits" / "length_1.json")
     ours = length_split(examples, sizes_for(len(examples), train=len(published.train)))
     assert (set(ours.train), set(ours.test)) == (set(published.train), set(published.test))
-    rows, published_rows = ([examples[at] for at in split.train + split.test] for split in (ours, published))
+    rows, published_rows = (
+        [examples[at] for at in split.train + split.test] for split in (ours, published)
+    )
     assert rows == published_rows
 
 
@@ -34,9 +36,14 @@ def test_the_published_geoquery_file_is_reproduced_position_for_position(real_da
 
 
 @given(st.lists(st.builds(Example, WORDS, WORDS), min_size=3), st.sampled_from(Side))
-def test_no_part_has_an_example_longer_than_the_next_part_s_shortest(examples: list[Example], side: Side) -> None:
+def test_no_part_has_an_example_longer_than_the_next_part_s_shortest(
+    examples: list[Example], side: Side
+) -> None:
     split = length_split(examples, sizes_for(len(examples), test=1, dev=1), by=side)
-    lengths = [[spaced_length(examples[at], side) for at in part] for part in (split.train, split.dev, split.test)]
+    lengths = [
+        [spaced_length(examples[at], side) for at in part]
+        for part in (split.train, split.dev, split.test)
+    ]
     assert max(lengths[0]) <= min(lengths[1]) <= max(lengths[1]) <= min(lengths[2])
     assert sorted(split.train + split.dev + split.test) == list(range(len(examples)))
 

@@ -15,7 +15,11 @@ def test_a_size_that_is_not_given_takes_what_remains(total: int, data: st.DataOb
     test = data.draw(st.integers(1, total - 1))
     dev = data.draw(st.integers(0, total - test - 1))
     asked = sizes_for(total, test=test, dev=dev)
-    assert asked == sizes_for(total, train=total - test - dev, dev=dev) == Sizes(total - test - dev, test, dev)
+    assert (
+        asked
+        == sizes_for(total, train=total - test - dev, dev=dev)
+        == Sizes(total - test - dev, test, dev)
+    )
     assert asked.total == total
 
 
@@ -38,7 +42,10 @@ def test_shares_are_rounded_to_whole_examples() -> None:
         ({"test": 10}, "train 0, dev 0, test 10; train and test need at least 1 example each"),
         ({"train": 10}, "train 10, dev 0, test 0; train and test need at least 1 example each"),
         ({"test": 5, "dev": 5}, "train 0, dev 5, test 5"),
-        ({"train": 4, "test": 4}, "train 4, dev 0, test 4 add up to 8, the dataset has 10 examples; leave out"),
+        (
+            {"train": 4, "test": 4},
+            "train 4, dev 0, test 4 add up to 8, the dataset has 10 examples; leave out",
+        ),
     ],
     ids=str,
 )
@@ -50,5 +57,7 @@ def test_sizes_that_do_not_fit_are_refused(asked: dict[str, int | float], words:
 
 @pytest.mark.parametrize("total", [0, 1])
 def test_a_dataset_too_small_to_split_is_refused(total: int) -> None:
-    with pytest.raises(SettingsError, match=f"the dataset has {total} examples?; a split needs at least 2"):
+    with pytest.raises(
+        SettingsError, match=f"the dataset has {total} examples?; a split needs at least 2"
+    ):
         sizes_for(total)

@@ -13,7 +13,12 @@ from nqg.splits.compounds import load_language
 from nqg.splits.partition import Side, length_split, random_split, sizes_for, template_split
 from nqg.splits.tmcd import tmcd_split
 
-EXAMPLES = [Example(f"{f} of {g} {x}", f"answer ( {f} ( {g} ( {x} ) ) )") for f in "abc" for g in "abcd" for x in "xy"]
+EXAMPLES = [
+    Example(f"{f} of {g} {x}", f"answer ( {f} ( {g} ( {x} ) ) )")
+    for f in "abc"
+    for g in "abcd"
+    for x in "xy"
+]
 SIZES = sizes_for(24, test=8, dev=2)
 FUNQL = load_language("funql")
 QUICK = TmcdSettings(moves=500, restarts=1)
@@ -45,14 +50,21 @@ def test_templates_can_blank_what_a_pattern_matches() -> None:
 
 def test_a_search_reports_its_progress() -> None:
     seen: list[tuple[str, int, int | None]] = []
-    split(EXAMPLES, "tmcd", settings=QUICK, progress=lambda what, done, total: seen.append((what, done, total)))
+    split(
+        EXAMPLES,
+        "tmcd",
+        settings=QUICK,
+        progress=lambda what, done, total: seen.append((what, done, total)),
+    )
     assert seen[0][0].startswith("start 1: compound divergence 0.")
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
     assert seen[-1][1:] == (100, 100)
 
 
 def test_an_unknown_method_or_language_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="no way to split a dataset 'lenght'; did you mean 'length'"):
+    with pytest.raises(
+        UnknownName, match="no way to split a dataset 'lenght'; did you mean 'length'"
+    ):
         split(EXAMPLES, "lenght")
     with pytest.raises(UnknownName, match="no target language 'funq'; did you mean 'funql'"):
         split(EXAMPLES, "tmcd", language="funq")
@@ -64,5 +76,7 @@ def test_an_audit_finds_the_language_by_itself_and_takes_another() -> None:
     found = split(EXAMPLES, "tmcd", settings=QUICK)
     measured = audit(EXAMPLES, found)
     assert measured.language == "funql"
-    assert measured.compound_divergence == pytest.approx(float(found.made_by["compound_divergence"] or 0), abs=1e-6)
+    assert measured.compound_divergence == pytest.approx(
+        float(found.made_by["compound_divergence"] or 0), abs=1e-6
+    )
     assert audit(EXAMPLES, found, "tokens") == audit(EXAMPLES, found, load_language("tokens"))

@@ -22,7 +22,9 @@ def data_of(*targets: str) -> Decomposed:
 
 
 @given(program_examples(), st.integers(), st.data())
-def test_every_atom_occurs_in_train(examples: list[Example], seed: int, data: st.DataObject) -> None:
+def test_every_atom_occurs_in_train(
+    examples: list[Example], seed: int, data: st.DataObject
+) -> None:
     held = decomposed(examples, BRACKET_TREES)
     train_size = data.draw(st.integers(1, len(examples) - 1))
     cover = greedy_cover(held.atoms, np.arange(len(examples)))
@@ -48,19 +50,30 @@ def test_more_such_examples_than_train_has_places_are_refused() -> None:
     data = data_of("f ( a )", "f ( b )", "f ( c )", "f ( d )")
     with pytest.raises(SettingsError) as caught:
         random_start(data, 3, random.Random(0))
-    assert "train is to have 3 examples, but 4 were needed to hold each of the 5 atoms" in str(caught.value)
+    assert "train is to have 3 examples, but 4 were needed to hold each of the 5 atoms" in str(
+        caught.value
+    )
 
 
 def test_a_start_is_found_even_where_single_swaps_get_stuck() -> None:
     # Only {0, 5} covers all atoms with two examples; a train of e.g. {1, 2} can spare neither for example 0 or 5.
-    data = data_of("f ( a , b , c )", "f ( a , d )", "f ( b , e )", "f ( a , e )", "f ( b , d )", "f ( d , e , g )")
+    data = data_of(
+        "f ( a , b , c )",
+        "f ( a , d )",
+        "f ( b , e )",
+        "f ( a , e )",
+        "f ( b , d )",
+        "f ( d , e , g )",
+    )
     for seed in range(30):
         assert set(random_start(data, 2, random.Random(seed)).train.tolist()) == {0, 5}
 
 
 def test_the_seed_alone_decides() -> None:
     data = data_of(*(f"f ( {letter} )" for letter in "aabbccddee"))
-    first, again, other = (random_start(data, 6, random.Random(seed)).train.tolist() for seed in (1, 1, 2))
+    first, again, other = (
+        random_start(data, 6, random.Random(seed)).train.tolist() for seed in (1, 1, 2)
+    )
     assert first == again
     assert first != other
 

@@ -10,11 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.splits.divergence import bags
-from nqg.splits.swap_search import Tally, outcome_of_swap, refresh, removes_last_atom, swap, tallied_divergence, tally
+from nqg.splits.swap_search import (
+    Tally,
+    outcome_of_swap,
+    refresh,
+    removes_last_atom,
+    swap,
+    tallied_divergence,
+    tally,
+)
 from oracles import defined_divergence
 
 COUNTERS = st.lists(
-    st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 5)).map(Counter), min_size=4, max_size=10
+    st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 5)).map(Counter),
+    min_size=4,
+    max_size=10,
 )
 ALPHAS = st.sampled_from([0.1, 0.5])
 
@@ -37,12 +47,16 @@ class Sides:
         return after
 
     def expected(self) -> float:
-        train, test = ([self.counters[position] for position in side] for side in (self.train, self.test))
+        train, test = (
+            [self.counters[position] for position in side] for side in (self.train, self.test)
+        )
         return defined_divergence(train, test, self.alpha)
 
 
 @given(COUNTERS, ALPHAS)
-def test_a_fresh_tally_has_the_divergence_of_the_definition(counters: list[Counter[str]], alpha: float) -> None:
+def test_a_fresh_tally_has_the_divergence_of_the_definition(
+    counters: list[Counter[str]], alpha: float
+) -> None:
     sides = Sides(counters, alpha)
     assert tallied_divergence(sides.tally) == pytest.approx(sides.expected(), abs=1e-12)
 
@@ -71,7 +85,10 @@ def test_after_any_swaps_the_tally_equals_a_recount(
 def test_weighing_a_swap_changes_nothing(counters: list[Counter[str]], data: st.DataObject) -> None:
     sides = Sides(counters, 0.1)
     before = [column.tolist() for column in sides.tally[1:5]]
-    leaving, entering = data.draw(st.sampled_from(sides.train)), data.draw(st.sampled_from(sides.test))
+    leaving, entering = (
+        data.draw(st.sampled_from(sides.train)),
+        data.draw(st.sampled_from(sides.test)),
+    )
     outcome_of_swap(sides.tally, leaving, entering)
     removes_last_atom(sides.tally, leaving, entering)
     assert [column.tolist() for column in sides.tally[1:5]] == before

@@ -19,7 +19,9 @@ from oracles import nearest_sum
 
 
 def examples_in_groups(sizes: list[int]) -> list[Example]:
-    return [Example("s", f"f{group} ( {at} )") for group, size in enumerate(sizes) for at in range(size)]
+    return [
+        Example("s", f"f{group} ( {at} )") for group, size in enumerate(sizes) for at in range(size)
+    ]
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=9), st.integers(-3, 80))
@@ -37,7 +39,10 @@ def test_no_template_stands_in_two_parts(sizes: list[int], seed: int) -> None:
         split = template_split(examples, asked, constants_template, random.Random(seed))
     except SettingsError:
         return  # what is held out may be a single large template, which cannot fill dev and test
-    parts = [{constants_template(examples[at].target) for at in part} for part in (split.train, split.dev, split.test)]
+    parts = [
+        {constants_template(examples[at].target) for at in part}
+        for part in (split.train, split.dev, split.test)
+    ]
     assert all(parts)
     assert sum(map(len, parts)) == len(set().union(*parts)) == len(sizes)
     assert sorted(split.train + split.dev + split.test) == list(range(len(examples)))
@@ -46,18 +51,29 @@ def test_no_template_stands_in_two_parts(sizes: list[int], seed: int) -> None:
 def test_sizes_are_met_exactly_where_groups_allow_it() -> None:
     examples = examples_in_groups([7, 5, 3, 2, 2, 1])
     for test in range(1, 20):
-        split = template_split(examples, Sizes(20 - test, test), constants_template, random.Random(test))
+        split = template_split(
+            examples, Sizes(20 - test, test), constants_template, random.Random(test)
+        )
         assert (len(split.train), len(split.test)) == (20 - test, test)
 
 
 @pytest.mark.parametrize("name", ["geoquery", "spider"])
-def test_real_datasets_are_divided_exactly_without_a_shared_template(real_data: Path, name: str) -> None:
+def test_real_datasets_are_divided_exactly_without_a_shared_template(
+    real_data: Path, name: str
+) -> None:
     examples = read_examples(real_data / name / "expected_dataset.tsv")
     template = load_language("funql" if name == "geoquery" else "sql").template
     asked = sizes_for(len(examples), test=0.25, dev=0.1)
     split = template_split(examples, asked, template, random.Random(5))
-    assert (len(split.train), len(split.dev), len(split.test)) == (asked.train, asked.dev, asked.test)
-    train, dev, test = ({template(examples[at].target) for at in part} for part in (split.train, split.dev, split.test))
+    assert (len(split.train), len(split.dev), len(split.test)) == (
+        asked.train,
+        asked.dev,
+        asked.test,
+    )
+    train, dev, test = (
+        {template(examples[at].target) for at in part}
+        for part in (split.train, split.dev, split.test)
+    )
     assert not train & dev
     assert not train & test
     assert not dev & test
@@ -66,7 +82,8 @@ def test_real_datasets_are_divided_exactly_without_a_shared_template(real_data: 
 def test_the_seed_decides_which_templates_are_held_out() -> None:
     examples = examples_in_groups([2] * 20)
     first, again, other = (
-        template_split(examples, Sizes(30, 10), constants_template, random.Random(seed)) for seed in (1, 1, 2)
+        template_split(examples, Sizes(30, 10), constants_template, random.Random(seed))
+        for seed in (1, 1, 2)
     )
     assert first == again
     assert first.test != other.test
@@ -104,5 +121,8 @@ def test_a_blank_is_taken_literally() -> None:
 
 
 def test_a_bad_regular_expression_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"'\(' is not a regular expression: missing \), unterminated subpattern"):
+    with pytest.raises(
+        SettingsError,
+        match=r"'\(' is not a regular expression: missing \), unterminated subpattern",
+    ):
         regex_template("(")

@@ -40,7 +40,9 @@ from nqg.splits.tmcd import Goal
 from oracles import largest_divergence
 from strategies import program_examples
 
-PROGRAMS = [f"answer ( {f} ( {g} ( {x} ) ) )" for f in "abcd" for g in "abcd" for x in ("m0", "m1", "all")]
+PROGRAMS = [
+    f"answer ( {f} ( {g} ( {x} ) ) )" for f in "abcd" for g in "abcd" for x in ("m0", "m1", "all")
+]
 
 
 def programs() -> Decomposed:
@@ -62,15 +64,22 @@ def recounted(data: Decomposed, found: Arrangement) -> Arrangement:
 
 @settings(max_examples=25)
 @given(program_examples(5, 8), st.integers(0, 2**32))
-def test_annealing_finds_next_to_the_largest_divergence_of_small_datasets(examples: list[Example], seed: int) -> None:
+def test_annealing_finds_next_to_the_largest_divergence_of_small_datasets(
+    examples: list[Example], seed: int
+) -> None:
     data = decomposed(examples, BRACKET_TREES)
     train_size = len(examples) // 2 + 1
     try:
-        _, found = run(annealing_search(Problem(data, train_size, Goal()), Budget(3000, 3), random.Random(seed)))
+        _, found = run(
+            annealing_search(
+                Problem(data, train_size, Goal()), Budget(3000, 3), random.Random(seed)
+            )
+        )
     except SettingsError:
         assume(False)
     compounds, atoms = (
-        [read(each.target) for each in examples] for read in (BRACKET_TREES.compounds, BRACKET_TREES.atoms)
+        [read(each.target) for each in examples]
+        for read in (BRACKET_TREES.compounds, BRACKET_TREES.atoms)
     )
     best = largest_divergence(compounds, atoms, train_size)
     assert 0.99 * best <= tallied_divergence(recounted(data, found).compounds) <= best + 1e-9
@@ -83,7 +92,9 @@ def test_what_was_counted_along_the_way_equals_a_recount(search: object) -> None
     fresh = recounted(data, found)
     assert found.compounds.train.tolist() == fresh.compounds.train.tolist()
     assert found.atoms.test.tolist() == fresh.atoms.test.tolist()
-    assert tallied_divergence(found.compounds) == pytest.approx(tallied_divergence(fresh.compounds), abs=1e-12)
+    assert tallied_divergence(found.compounds) == pytest.approx(
+        tallied_divergence(fresh.compounds), abs=1e-12
+    )
     assert fresh.atoms.train.min() >= 1
     assert sorted([*found.train, *found.test]) == list(range(len(PROGRAMS)))
 
@@ -109,8 +120,13 @@ def test_climbing_goes_on_where_it_stopped() -> None:
 
 def test_annealing_beats_the_greedy_search() -> None:
     data = programs()
-    _, annealed = run(annealing_search(Problem(data, 30, Goal()), Budget(20_000, 3), random.Random(0)))
-    greedy = [run(greedy_search(Problem(data, 30, Goal()), Budget(1), random.Random(seed)))[1] for seed in range(3)]
+    _, annealed = run(
+        annealing_search(Problem(data, 30, Goal()), Budget(20_000, 3), random.Random(0))
+    )
+    greedy = [
+        run(greedy_search(Problem(data, 30, Goal()), Budget(1), random.Random(seed)))[1]
+        for seed in range(3)
+    ]
     worst = min(tallied_divergence(found.compounds) for found in greedy)
     assert tallied_divergence(annealed.compounds) > worst
 
@@ -154,7 +170,9 @@ def test_the_typical_change_is_the_mean_over_swaps() -> None:
 
 
 def test_an_illegal_swap_is_not_made() -> None:
-    data = decomposed([Example("s", target) for target in ("f ( a )", "f ( b )", "f ( b )")], BRACKET_TREES)
+    data = decomposed(
+        [Example("s", target) for target in ("f ( a )", "f ( b )", "f ( b )")], BRACKET_TREES
+    )
     found = arrangement(data, np.array([0, 1]), np.array([2]))
     assert not swap_if_legal(found, Goal(), 0, 0)
     assert swap_if_legal(found, Goal(), 1, 0)
@@ -184,7 +202,11 @@ def test_settling_brings_atoms_under_their_bound_first() -> None:
 def test_a_bound_on_atoms_holds_at_the_end_and_costs_divergence() -> None:
     data = programs()
     free, bound = (
-        run(annealing_search(Problem(data, 30, Goal(atom_bound=bound)), Budget(20_000, 2), random.Random(4)))[1]
+        run(
+            annealing_search(
+                Problem(data, 30, Goal(atom_bound=bound)), Budget(20_000, 2), random.Random(4)
+            )
+        )[1]
         for bound in (1.0, 0.005)
     )
     assert tallied_divergence(bound.atoms) <= 0.005 < tallied_divergence(free.atoms)
@@ -194,13 +216,17 @@ def test_a_bound_on_atoms_holds_at_the_end_and_costs_divergence() -> None:
 @pytest.mark.parametrize("aim", [0.1, 0.2, 0.3])
 def test_a_chosen_divergence_is_met(aim: float) -> None:
     goal = Goal(aim, tolerance=0.01)
-    _, found = run(annealing_search(Problem(programs(), 30, goal), Budget(20_000, 3), random.Random(6)))
+    _, found = run(
+        annealing_search(Problem(programs(), 30, goal), Budget(20_000, 3), random.Random(6))
+    )
     assert gap(found, goal) <= 0.01
 
 
 def test_steps_say_how_far_the_search_is() -> None:
     problem = Problem(programs(), 30, Goal())
-    steps, found = run(annealing_search(problem, Budget(1000, 3), random.Random(0), clock=lambda: 0.0))
+    steps, found = run(
+        annealing_search(problem, Budget(1000, 3), random.Random(0), clock=lambda: 0.0)
+    )
     shares = [step.done for step in steps]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
@@ -213,7 +239,9 @@ def test_a_time_budget_cools_faster_and_then_stops() -> None:
     ticks = itertools.count()
     problem = Problem(programs(), 30, Goal())
     budget = Budget(moves=100_000, seconds=40.0)
-    steps, found = run(annealing_search(problem, budget, random.Random(0), clock=lambda: float(next(ticks))))
+    steps, found = run(
+        annealing_search(problem, budget, random.Random(0), clock=lambda: float(next(ticks)))
+    )
     assert 5 < len(steps) < 40
     assert steps[-1].start <= 3
     assert tallied_divergence(found.compounds) > 0.3
@@ -222,14 +250,19 @@ def test_a_time_budget_cools_faster_and_then_stops() -> None:
 def test_the_greedy_search_obeys_the_time_budget_too() -> None:
     ticks = itertools.count()
     problem = Problem(programs(), 30, Goal())
-    steps, _ = run(greedy_search(problem, Budget(1, seconds=2.0), random.Random(0), clock=lambda: float(next(ticks))))
+    steps, _ = run(
+        greedy_search(
+            problem, Budget(1, seconds=2.0), random.Random(0), clock=lambda: float(next(ticks))
+        )
+    )
     assert len(steps) == 2
 
 
 def test_the_seed_alone_decides() -> None:
     problem = Problem(programs(), 30, Goal())
     first, again, other = (
-        run(annealing_search(problem, Budget(2000, 2), random.Random(seed)))[1].train.tolist() for seed in (1, 1, 2)
+        run(annealing_search(problem, Budget(2000, 2), random.Random(seed)))[1].train.tolist()
+        for seed in (1, 1, 2)
     )
     assert first == again
     assert first != other

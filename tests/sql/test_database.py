@@ -37,7 +37,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(SCHEMA)
         connection.executemany("insert into product values (?, ?, ?)", PRODUCTS)
-        connection.executemany("insert into sale values (?, ?, ?)", [("lamp", 2, "Oslo"), ("pen", 9, "Rome")] * 600)
+        connection.executemany(
+            "insert into sale values (?, ?, ?)", [("lamp", 2, "Oslo"), ("pen", 9, "Rome")] * 600
+        )
         connection.commit()
     return path
 
@@ -76,7 +78,9 @@ def digest(path: Path) -> str:
         ],
         'select name from product where name = "name"': [],  # a string, though there is a column of that name
         "select name from product where name = 'it''s; drop table product --'": [],
-        "select upper(name) , round(price / 3 , 1) from product where name like 'd%'": [("DESK", 106.7)],
+        "select upper(name) , round(price / 3 , 1) from product where name like 'd%'": [
+            ("DESK", 106.7)
+        ],
         "select name from product where price = (select max(price) from product)": [("desk",)],
         "select sum(amount) from sale group by city order by city": [(1200,), (5400,)],
     }.items(),
@@ -170,7 +174,10 @@ def test_a_select_gives_rows(shop: Database, query: str, rows: list[tuple[object
     ],
 )
 def test_nothing_else_runs(shop: Database, query: str) -> None:
-    with pytest.raises(QueryError, match=r"the query does not run: |expected a query that begins with 'select'|closed"):
+    with pytest.raises(
+        QueryError,
+        match=r"the query does not run: |expected a query that begins with 'select'|closed",
+    ):
         shop.run(query)
 
 
@@ -180,7 +187,12 @@ PIECES = """
 """
 
 
-@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from([*PIECES.split(), "\0"]), max_size=14).map(" ".join)))
+@given(
+    st.one_of(
+        st.text(max_size=60),
+        st.lists(st.sampled_from([*PIECES.split(), "\0"]), max_size=14).map(" ".join),
+    )
+)
 def test_whatever_is_asked_is_a_result_or_an_error(shop: Database, path: Path, query: str) -> None:
     before = digest(path)
     for asked in (query, f"select {query}"):
@@ -197,7 +209,9 @@ def test_a_query_that_takes_too_long_is_ended(shop: Database) -> None:
 
 def test_rows_are_cut_and_it_is_said(shop: Database) -> None:
     few = Database.open(shop.place, most_rows=2)
-    assert few.run("select name from product order by name") == Rows(("name",), (("chair",), ("desk",)), is_cut=True)
+    assert few.run("select name from product order by name") == Rows(
+        ("name",), (("chair",), ("desk",)), is_cut=True
+    )
     assert not few.run("select name from cheap").is_cut
 
 
@@ -209,7 +223,11 @@ def test_a_database_that_changes_is_read_anew(tmp_path_factory: pytest.TempPathF
         assert database.run("select x from t").rows == ()
         connection.execute("insert into t values (cast(x'ff41' as text)) , (x'00') , (null)")
         connection.commit()
-    assert database.run("select x from t").rows == (("\N{REPLACEMENT CHARACTER}A",), (b"\0",), (None,))
+    assert database.run("select x from t").rows == (
+        ("\N{REPLACEMENT CHARACTER}A",),
+        (b"\0",),
+        (None,),
+    )
     path.unlink()
     with pytest.raises(QueryError, match="the query does not run: unable to open database file"):
         database.run("select x from t")
@@ -224,12 +242,28 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path_factory: pytest.TempP
 
 def test_every_function_that_is_allowed_reads_only_its_arguments(shop: Database) -> None:
     """None of them is a door to files, code or the state of the connection."""
-    doors = {"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "randomblob", "zeroblob", "printf"}
-    assert not FUNCTIONS & (doors | {"format", "random", "changes", "total_changes", "last_insert_rowid", "glob"})
+    doors = {
+        "load_extension",
+        "readfile",
+        "writefile",
+        "edit",
+        "fts3_tokenizer",
+        "randomblob",
+        "zeroblob",
+        "printf",
+    }
+    assert not FUNCTIONS & (
+        doors | {"format", "random", "changes", "total_changes", "last_insert_rowid", "glob"}
+    )
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", None, 0.1 + 0.2])), max_size=4), st.randoms())
-def test_results_are_the_same_in_any_order_unless_one_is_asked_for(rows: list[tuple[object, ...]], rng: object) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", None, 0.1 + 0.2])), max_size=4),
+    st.randoms(),
+)
+def test_results_are_the_same_in_any_order_unless_one_is_asked_for(
+    rows: list[tuple[object, ...]], rng: object
+) -> None:
     one = Rows(("x", "y"), tuple(rows))  # type: ignore[arg-type]
     shuffled = rows.copy()
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -258,7 +292,9 @@ def test_an_order_is_that_of_the_whole_query(query: str, ordered: bool) -> None:
     assert is_ordered(query) == ordered
 
 
-def test_a_url_gives_the_schema_and_the_values_that_the_file_gives(shop: Database, path: Path) -> None:
+def test_a_url_gives_the_schema_and_the_values_that_the_file_gives(
+    shop: Database, path: Path
+) -> None:
     plain = Database.open(path)
     assert {*shop.schema.tables} == {*plain.schema.tables}
     assert shop.schema.foreign_keys == plain.schema.foreign_keys
@@ -272,7 +308,10 @@ def test_a_url_gives_the_schema_and_the_values_that_the_file_gives(shop: Databas
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("sqlite:///nowhere.db", "sqlite:///nowhere.db: expected a SQLite database, found no such file"),
+        (
+            "sqlite:///nowhere.db",
+            "sqlite:///nowhere.db: expected a SQLite database, found no such file",
+        ),
         ("sqlite://", "expected a SQLite database, found no such file"),
         ("nothing://u:secret@host/shop", "sqlalchemy.dialects:nothing"),
         ("oracle://u:secret@host/shop", "No module named"),
@@ -294,7 +333,9 @@ def test_a_connection_cannot_write_whatever_it_is_asked(path: Path) -> None:
         connection.exec_driver_sql("delete from product")
 
 
-def test_without_sqlalchemy_it_is_said_what_to_install(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sqlalchemy_it_is_said_what_to_install(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(NqgError, match=r"not a SQLite file needs an optional part of nqg.*\[sql\]"):
         Database.open(f"sqlite:///{path}")

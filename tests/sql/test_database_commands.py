@@ -59,7 +59,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a shop, pairs, rules and the model that `nqg train` makes of them."""
     made = tmp_path_factory.mktemp("shop")
     with closing(sqlite3.connect(made / "shop.db")) as connection:
-        connection.executescript("create table lamp (name, price); create table chair (name, price, colour);")
+        connection.executescript(
+            "create table lamp (name, price); create table chair (name, price, colour);"
+        )
         connection.executescript(
             "insert into lamp values ('Ada', 30), ('Bo', 20); insert into chair values ('Cy', 9, 1)"
         )
@@ -74,9 +76,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_an_answer_is_a_query_in_the_spelling_of_the_data_and_its_rows(folder: Path) -> None:
-    result = typed("parse", "model", "name the cheapest lamps", "--database", "shop.db", "--execute")
-    assert result.stdout.splitlines() == ["SELECT name FROM lamp ORDER BY price LIMIT 1;", "name", "Bo"]
-    found = json.loads(typed("parse", "model", "show all lamps", "--database", "shop.db", "--execute", "--json").stdout)
+    result = typed(
+        "parse", "model", "name the cheapest lamps", "--database", "shop.db", "--execute"
+    )
+    assert result.stdout.splitlines() == [
+        "SELECT name FROM lamp ORDER BY price LIMIT 1;",
+        "name",
+        "Bo",
+    ]
+    found = json.loads(
+        typed(
+            "parse", "model", "show all lamps", "--database", "shop.db", "--execute", "--json"
+        ).stdout
+    )
     assert found["rows"] == {"columns": ["name"], "rows": [["Ada"], ["Bo"]], "is_cut": False}
     assert "rows" not in json.loads(typed("parse", "model", "show all lamps", "--json").stdout)
 
@@ -121,7 +133,11 @@ def test_a_query_that_does_not_run_is_not_an_answer(folder: Path) -> None:
 
     class Fixed:
         def answers(self, sentences: object) -> list[Answer]:
-            return [broken, Answer("y", "DROP TABLE lamp"), Answer("z", "SELECT COUNT(*) FROM lamp")]
+            return [
+                broken,
+                Answer("y", "DROP TABLE lamp"),
+                Answer("z", "SELECT COUNT(*) FROM lamp"),
+            ]
 
     rows = [each.rows and each.rows.rows for each in Executed(Fixed(), database).answers("xyz")]
     assert rows == [None, None, ((2,),)]
@@ -135,34 +151,52 @@ def test_a_query_that_does_not_run_is_not_an_answer(folder: Path) -> None:
         ("SELECT name , price FROM lamp", "SELECT name FROM lamp", False),
         ("select name from town", "SELECT name FROM lamp", False),
         ("select name from town", "select name from town", True),
-        ("select name from lamp where name = ' Ada '", "select name from lamp where price > 25", True),
+        (
+            "select name from lamp where name = ' Ada '",
+            "select name from lamp where price > 25",
+            True,
+        ),
     ],
 )
-def test_rows_decide_what_is_right(folder: Path, prediction: str, target: str, is_right: bool) -> None:
+def test_rows_decide_what_is_right(
+    folder: Path, prediction: str, target: str, is_right: bool
+) -> None:
     judge = ExecutionJudge(Database.open(folder / "shop.db"))
     assert judge.is_right(prediction, Example("x", target)) == is_right
 
 
 def test_the_api_sends_rows(folder: Path) -> None:
-    service = Service.load(folder / "model", "cpu", database=Database.open(folder / "shop.db", most_rows=1))
+    service = Service.load(
+        folder / "model", "cpu", database=Database.open(folder / "shop.db", most_rows=1)
+    )
     with TestClient(create_app(service), base_url="http://localhost") as client:
-        answer = client.post("/api/parse", json={"sentence": "show all lamps", "explain": True}).json()
+        answer = client.post(
+            "/api/parse", json={"sentence": "show all lamps", "explain": True}
+        ).json()
         assert answer["rows"] == {"columns": ["name"], "rows": [["Ada"]], "is_cut": True}
         assert client.post("/api/parse", json={"sentence": "fly"}).json()["rows"] is None
 
 
 def test_rows_need_a_database(folder: Path) -> None:
-    assert "name one with --database" in typed("parse", "model", "show all lamps", "--execute").output
-    with pytest.raises(FormatError, match=r"nothing\.db: expected a SQLite database, found no such file"):
+    assert (
+        "name one with --database" in typed("parse", "model", "show all lamps", "--execute").output
+    )
+    with pytest.raises(
+        FormatError, match=r"nothing\.db: expected a SQLite database, found no such file"
+    ):
         typed("parse", "model", "show all lamps", "--database", "nothing.db")
 
 
 def test_training_names_the_query_that_it_cannot_use(folder: Path) -> None:
     options = ("-o", "other", "--database", "shop.db", *BRIEF)
     write_examples(folder / "bad.tsv", [*PAIRS, Example("oops", "SELECT colour FROM lamp")])
-    with pytest.raises(NqgError, match=r"bad\.tsv:7: the target grammar rejects 'select colour from lamp'"):
+    with pytest.raises(
+        NqgError, match=r"bad\.tsv:7: the target grammar rejects 'select colour from lamp'"
+    ):
         typed("train", "bad.tsv", *options)
-    write_examples(folder / "open.tsv", [*PAIRS, Example("oops", "SELECT name FROM lamp WHERE name = 'Ada")])
+    write_examples(
+        folder / "open.tsv", [*PAIRS, Example("oops", "SELECT name FROM lamp WHERE name = 'Ada")]
+    )
     with pytest.raises(FormatError, match=r"open\.tsv:7: a string is opened by ' and never closed"):
         typed("train", "open.tsv", *options)
     with pytest.raises(NqgError, match="a fallback cannot be trained with a database yet"):
@@ -173,17 +207,28 @@ def test_a_url_stands_for_a_database_in_every_command(folder: Path) -> None:
     url = "sqlite:///shop.db"
     assert typed("train", "train.tsv", "-o", "by-url", "--database", url, *BRIEF).exit_code == 0
     result = typed("parse", "by-url", "name the cheapest lamps", "--database", url, "--execute")
-    assert result.stdout.splitlines() == ["SELECT name FROM lamp ORDER BY price LIMIT 1;", "name", "Bo"]
+    assert result.stdout.splitlines() == [
+        "SELECT name FROM lamp ORDER BY price LIMIT 1;",
+        "name",
+        "Bo",
+    ]
     found = json.loads(typed("evaluate", "by-url", "train.tsv", "--database", url, "--json").stdout)
     assert found["execution"]["grammar"]["right"] == len(PAIRS)
     assert not [
-        path for path in (folder / "by-url").rglob("*") if path.is_file() and b"sqlite:///" in path.read_bytes()
+        path
+        for path in (folder / "by-url").rglob("*")
+        if path.is_file() and b"sqlite:///" in path.read_bytes()
     ]
 
 
 def test_values_of_a_column_come_from_a_url_too(folder: Path) -> None:
-    pairs = [(f"what does {name} cost?", f"SELECT price FROM lamp WHERE name = '{name}';") for name in ("Ada", "Bo")]
-    (folder / "values.tsv").write_text("".join(f"{question}\t{query}\n" for question, query in pairs))
+    pairs = [
+        (f"what does {name} cost?", f"SELECT price FROM lamp WHERE name = '{name}';")
+        for name in ("Ada", "Bo")
+    ]
+    (folder / "values.tsv").write_text(
+        "".join(f"{question}\t{query}\n" for question, query in pairs)
+    )
     brief = ("--set", "confidence.folds=0", "--device", "cpu", "--steps", "8")
     for name, place in (("by-file", "shop.db"), ("by-url", "sqlite:///shop.db")):
         assert typed("train", "values.tsv", "-o", name, "--database", place, *brief).exit_code == 0

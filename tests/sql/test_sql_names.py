@@ -24,7 +24,14 @@ from nqg.types.target_grammar import TargetGrammar
 from strategies import random_target
 
 CITIES = ("name", "state", "size")
-GEO = Schema("geo", (Table("city", CITIES), Table("state", ("name", "capital")), Table("river", ("name", "length"))))
+GEO = Schema(
+    "geo",
+    (
+        Table("city", CITIES),
+        Table("state", ("name", "capital")),
+        Table("river", ("name", "length")),
+    ),
+)
 OF_TABLE = AliasStyle(prefix=None)
 NAME_ERRORS = ("no such table", "no such column", "ambiguous column name")
 
@@ -70,8 +77,14 @@ def test_names_that_do_not_exist_are_named(query: str, problem: str) -> None:
 
 
 def test_spaces_between_tokens_and_tokens_of_strings_change_nothing() -> None:
-    assert sql_problem("select t1 . name from city as t1 where t1 . state = ' from t2 . x '", GEO) == ""
-    assert sql_problem("select t1 . capital from city as t1", GEO) == "table 'city' has no column 'capital'"
+    assert (
+        sql_problem("select t1 . name from city as t1 where t1 . state = ' from t2 . x '", GEO)
+        == ""
+    )
+    assert (
+        sql_problem("select t1 . capital from city as t1", GEO)
+        == "table 'city' has no column 'capital'"
+    )
 
 
 # SQLite's opinion
@@ -129,21 +142,31 @@ def test_aliases_of_other_names_leave_what_sqlite_does_as_it_was(query: str) -> 
     if not isinstance(before := explained(database(GEO), query), str):
         named = named_aliases(query)
         numbered, of_table = numbered_aliases(named), numbered_aliases(named, OF_TABLE)
-        assert all(explained(database(GEO), other) == before for other in (named, numbered, of_table))
+        assert all(
+            explained(database(GEO), other) == before for other in (named, numbered, of_table)
+        )
         assert named_aliases(numbered) == named
 
 
 @settings(max_examples=300)
 @given(
-    st.lists(st.sampled_from(["select", "from", "(", ")", "city", "as", "t1", ".", "name", "*", ",", "union", "on"]))
+    st.lists(
+        st.sampled_from(
+            ["select", "from", "(", ")", "city", "as", "t1", ".", "name", "*", ",", "union", "on"]
+        )
+    )
 )
 def test_what_is_not_sql_is_answered_too(words: list[str]) -> None:
     text = " ".join(words)
     assert isinstance(sql_problem(text, GEO), str)
-    assert len(sql_words(named_aliases(text))) == len(sql_words(numbered_aliases(text))) == len(words)
+    assert (
+        len(sql_words(named_aliases(text))) == len(sql_words(numbered_aliases(text))) == len(words)
+    )
 
 
-@pytest.mark.parametrize(("depth", "problem"), [(25, ""), (5000, "the query is nested too deeply to be parsed")])
+@pytest.mark.parametrize(
+    ("depth", "problem"), [(25, ""), (5000, "the query is nested too deeply to be parsed")]
+)
 def test_however_deep_a_query_is_it_is_answered(depth: int, problem: str) -> None:
     deep = "select name from city where size = ( " * depth + "3" + " )" * depth
     assert sql_problem(deep, GEO) == problem
@@ -206,7 +229,9 @@ def test_however_long_a_chain_of_operators_is_it_is_read() -> None:
         pytest.param("select name from city", "select name from city", AliasStyle(), id="no alias"),
     ],
 )
-def test_aliases_are_called_after_their_tables_and_counted_again(query: str, named: str, style: AliasStyle) -> None:
+def test_aliases_are_called_after_their_tables_and_counted_again(
+    query: str, named: str, style: AliasStyle
+) -> None:
     assert named_aliases(query) == named
     assert numbered_aliases(named, style) == query
     assert AliasStyle.of([query]) == style
@@ -217,7 +242,9 @@ def test_aliases_are_called_after_their_tables_and_counted_again(query: str, nam
 
 @pytest.fixture(scope="module")
 def spider(real_data: Path) -> list[tuple[Schema, str]]:
-    train, dev = load_spider_xsp(real_data / "spider/train_spider.json", real_data / "spider/dev.json")
+    train, dev = load_spider_xsp(
+        real_data / "spider/train_spider.json", real_data / "spider/dev.json"
+    )
     schemas = read_schemas(real_data / "spider/tables.json")
     return [(schemas[database_of(example.source)], example.target) for example in train + dev]
 
@@ -232,10 +259,16 @@ def geography(real_data: Path) -> list[tuple[Schema, str]]:
 def test_only_queries_that_count_in_another_way_are_changed_by_naming_and_counting(
     spider: list[tuple[Schema, str]], geography: list[tuple[Schema, str]]
 ) -> None:
-    for found, expected, style in ((spider, (29, 8034), AliasStyle()), (geography, (1, 259), OF_TABLE)):
+    for found, expected, style in (
+        (spider, (29, 8034), AliasStyle()),
+        (geography, (1, 259), OF_TABLE),
+    ):
         queries = [query for _, query in found]
         # Spider asks for most of its queries in several sentences.
-        is_changed = {query: numbered_aliases(named_aliases(query), style) != query for query in dict.fromkeys(queries)}
+        is_changed = {
+            query: numbered_aliases(named_aliases(query), style) != query
+            for query in dict.fromkeys(queries)
+        }
         changed = [query for query in queries if is_changed[query]]
         assert AliasStyle.of(queries) == style
         assert (len(changed), len(queries)) == expected
@@ -248,8 +281,15 @@ def test_sqlite_agrees_about_real_queries_and_random_names_in_them(
     databases = {schema.database: database(schema) for schema, _ in [*spider, *geography]}
     for schema, query in [*rng.sample(spider, 1500), *geography]:
         for changed in (query, *(_with_another_name(query, schema, rng) for _ in range(2))):
-            opinion, problem = explained(databases[schema.database], changed), sql_problem(changed, schema)
-            assert agrees(opinion, problem) or "sqlite_sequence" in changed, (changed, opinion, problem)
+            opinion, problem = (
+                explained(databases[schema.database], changed),
+                sql_problem(changed, schema),
+            )
+            assert agrees(opinion, problem) or "sqlite_sequence" in changed, (
+                changed,
+                opinion,
+                problem,
+            )
             seen["wrong" if problem else "right"] += 1
     assert seen["wrong"] > 2000 < seen["right"]
 
@@ -257,8 +297,19 @@ def test_sqlite_agrees_about_real_queries_and_random_names_in_them(
 def _with_another_name(query: str, schema: Schema, rng: random.Random) -> str:
     words = list(sql_words(query))
     kept = {*RESERVED, "count", "max", "min", "sum", "avg"}
-    places = [at for at, word in enumerate(words) if word.isidentifier() and word.lower() not in kept]
-    columns = [column for table in schema.tables for column in table.columns if column.isidentifier()]
-    names = [*columns, *(table.name for table in schema.tables), "t1", "t2", "none", *(words[at] for at in places)]
+    places = [
+        at for at, word in enumerate(words) if word.isidentifier() and word.lower() not in kept
+    ]
+    columns = [
+        column for table in schema.tables for column in table.columns if column.isidentifier()
+    ]
+    names = [
+        *columns,
+        *(table.name for table in schema.tables),
+        "t1",
+        "t2",
+        "none",
+        *(words[at] for at in places),
+    ]
     words[rng.choice(places)] = rng.choice(names)
     return " ".join(words)

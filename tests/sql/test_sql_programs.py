@@ -16,7 +16,9 @@ from nqg.errors import FormatError
 from nqg.sql.programs import SqlPrograms
 from nqg.sql.schema import Schema, Table, read_database
 
-PETS = Schema("pets", (Table("dogs", ("id", "name", "owner")), Table("owners", ("id", "name", "city"))))
+PETS = Schema(
+    "pets", (Table("dogs", ("id", "name", "owner")), Table("owners", ("id", "name", "city")))
+)
 UPPER = [
     'SELECT T1.NAME FROM DOGS AS T1 JOIN OWNERS AS T2 ON T1.OWNER = T2.ID WHERE T2.CITY = "Oslo" ;',
     "SELECT COUNT( * ) FROM DOGS ;",
@@ -43,7 +45,9 @@ def test_spellings_that_mean_the_same_are_one_program() -> None:
         'SELECT d.NAME FROM Dogs d WHERE d.Name = "Rex";',
         "select  dogsalias0.name from dogs as dogsalias0 where dogsalias0.name='Rex' ; ;",
     ]
-    first, *others = {" ".join(sql.tokenize(query)).replace("dogs dogs", "dogs as dogs") for query in spellings}
+    first, *others = {
+        " ".join(sql.tokenize(query)).replace("dogs dogs", "dogs as dogs") for query in spellings
+    }
     assert first == "select dogs . name from dogs as dogs where dogs . name = ' Rex '"
     assert not others
 
@@ -72,8 +76,13 @@ def test_columns_with_the_same_values_are_one_slot(tmp_path: Path) -> None:
         )
     cities = [("From Ulm to Bonn", "select 1 from line where start = 'Ulm' and stop = 'Bonn'")]
     sql = SqlPrograms.fit(read_database(path), [query for _, query in cities])
-    assert sql.column_slots(path, cities) == {"town-name": {"column": "town.name", "database": str(path)}}
-    mayors = [("Is Ada in Bonn?", "select 'Ada', 'Bonn'"), ("Is Eva in Ulm?", "select 'Eva', 'Ulm'")]
+    assert sql.column_slots(path, cities) == {
+        "town-name": {"column": "town.name", "database": str(path)}
+    }
+    mayors = [
+        ("Is Ada in Bonn?", "select 'Ada', 'Bonn'"),
+        ("Is Eva in Ulm?", "select 'Eva', 'Ulm'"),
+    ]
     assert list(sql.column_slots(path, [*cities, *mayors])) == ["town-mayor", "town-name"]
 
 
@@ -97,11 +106,16 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     [
         ({"quote": 3}, "'quote' of the SQL of the model"),
         ({"quote": "x"}, "expected ' or \" as quotation mark, found 'x'"),
-        ({"schema": {"database": "x", "tables": [], "foreign_keys": []}}, "expected a schema with tables, found none"),
+        (
+            {"schema": {"database": "x", "tables": [], "foreign_keys": []}},
+            "expected a schema with tables, found none",
+        ),
         ({"more": 1}, "no key of the SQL of the model 'more'"),
     ],
 )
-def test_a_damaged_file_is_refused_with_the_reason(tmp_path: Path, change: dict[str, object], words: str) -> None:
+def test_a_damaged_file_is_refused_with_the_reason(
+    tmp_path: Path, change: dict[str, object], words: str
+) -> None:
     path = tmp_path / "sql.json"
     SqlPrograms.fit(PETS, UPPER).write(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -116,4 +130,6 @@ def test_queries_of_geoquery_come_back(real_data: Path) -> None:
     others = [query for query in queries if not exact_match(sql.render(sql.tokenize(query)), query)]
     assert (len(others), len(queries)) == (1, 246)  # which numbers its aliases in another order
     illegal = [query for query in queries if not sql.target_grammar.accepts(sql.tokenize(query))]
-    assert [sql.problem(query) for query in illegal] == ["no table of the query is called 'DERIVED_TABLEalias1'"]
+    assert [sql.problem(query) for query in illegal] == [
+        "no table of the query is called 'DERIVED_TABLEalias1'"
+    ]

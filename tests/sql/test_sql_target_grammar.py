@@ -19,16 +19,23 @@ from nqg.sql.target_grammar import SqlConstants, SqlForm, sql_target_grammar
 from nqg.sql.tokens import sql_text, sql_tokens, sql_words
 from nqg.types.target_grammar import TargetGrammar
 
-PETS = Schema("pets_1", (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight", "home town", "10%|x"))))
+PETS = Schema(
+    "pets_1",
+    (Table("student", ("stuid", "age")), Table("pets", ("petid", "weight", "home town", "10%|x"))),
+)
 CONSTANTS = SqlConstants(numbers=("1", "2.5", "-3"), inside_strings=("%", "ann", "o", "|"))
 
 
 @cache
-def _grammar(constants: SqlConstants | None = CONSTANTS, form: SqlForm = SqlForm.PUBLISHED) -> TargetGrammar:
+def _grammar(
+    constants: SqlConstants | None = CONSTANTS, form: SqlForm = SqlForm.PUBLISHED
+) -> TargetGrammar:
     return TargetGrammar.parse(sql_target_grammar(PETS, constants, form))
 
 
-def _accepts(query: str, constants: SqlConstants | None = CONSTANTS, form: SqlForm = SqlForm.PUBLISHED) -> bool:
+def _accepts(
+    query: str, constants: SqlConstants | None = CONSTANTS, form: SqlForm = SqlForm.PUBLISHED
+) -> bool:
     return _grammar(constants, form).accepts(sql_tokens(query))
 
 
@@ -54,9 +61,13 @@ class TestAcceptance:
             "select home town from pets where 10%|x = 1",
         ],
     )
-    def test_queries_of_the_database_are_legal(self, constants: SqlConstants | None, form: SqlForm, query: str) -> None:
+    def test_queries_of_the_database_are_legal(
+        self, constants: SqlConstants | None, form: SqlForm, query: str
+    ) -> None:
         query = named_aliases(query) if form in (SqlForm.NAMED, SqlForm.QUALIFIED) else query
-        assert _accepts(query, constants, form), _grammar(constants, form).explain(sql_tokens(query))
+        assert _accepts(query, constants, form), _grammar(constants, form).explain(
+            sql_tokens(query)
+        )
 
     @pytest.mark.parametrize(
         "query",
@@ -93,7 +104,9 @@ class TestAcceptance:
             "select total(age) from student",
         ],
     )
-    def test_ill_formed_queries_are_not(self, constants: SqlConstants | None, form: SqlForm, query: str) -> None:
+    def test_ill_formed_queries_are_not(
+        self, constants: SqlConstants | None, form: SqlForm, query: str
+    ) -> None:
         assert not _accepts(query, constants, form)
 
     def test_no_category_is_idle(self, constants: SqlConstants | None, form: SqlForm) -> None:
@@ -107,7 +120,10 @@ class TestTies:
             ("select weight from student", ["published", "qualified"]),
             ("select age from student where petid = 1", ["published", "qualified"]),
             ("select t1.age from student as t1 where t1.weight > 1", ["published"]),
-            ("select age from student where age = (select max(age) from pets)", ["published", "qualified"]),
+            (
+                "select age from student where age = (select max(age) from pets)",
+                ["published", "qualified"],
+            ),
             ("select age from student union select age from pets", ["published", "qualified"]),
             ("select t1.weight from student as t1 join pets as t2", ["published"]),
             (
@@ -115,19 +131,29 @@ class TestTies:
                 ["named", "qualified"],
             ),
             ("select student.weight from student as student join pets as pets", []),
-            ("select count(1) from student as student , pets as pets where pets.weight <> 1", ["named", "qualified"]),
-            ("select age from student where stuid is not null and age in (1 , 2.5)", ["named", "qualified"]),
+            (
+                "select count(1) from student as student , pets as pets where pets.weight <> 1",
+                ["named", "qualified"],
+            ),
+            (
+                "select age from student where stuid is not null and age in (1 , 2.5)",
+                ["named", "qualified"],
+            ),
             (
                 "select age from student where exists (select * from pets where petid = stuid)",
                 ["named", "qualified"],
             ),
         ],
     )
-    def test_columns_belong_to_the_tables_of_their_query(self, query: str, forms: list[str]) -> None:
+    def test_columns_belong_to_the_tables_of_their_query(
+        self, query: str, forms: list[str]
+    ) -> None:
         assert [form.value for form in SqlForm if _accepts(query, form=form)] == forms
 
     def test_odd_names_of_tables_stay_apart(self) -> None:
-        schema = Schema("odd", (Table("a b\n<x>", ("one",)), Table("table.0", ("two",)), Table("t", ("three",))))
+        schema = Schema(
+            "odd", (Table("a b\n<x>", ("one",)), Table("table.0", ("two",)), Table("t", ("three",)))
+        )
         grammar = TargetGrammar.parse(sql_target_grammar(schema, form=SqlForm.NAMED))
         assert grammar.accepts(sql_tokens("select one from a b <x>"))
         assert grammar.accepts(sql_tokens("select two from table . 0"))
@@ -147,7 +173,9 @@ class TestConstants:
         assert not _accepts(query)
         assert _accepts(query, None)
 
-    @pytest.mark.parametrize("constants", [CONSTANTS, None], ids=["given constants", "any constants"])
+    @pytest.mark.parametrize(
+        "constants", [CONSTANTS, None], ids=["given constants", "any constants"]
+    )
     @pytest.mark.parametrize(
         "query",
         [
@@ -172,13 +200,18 @@ class TestConstants:
         assert SqlConstants.of(queries) == SqlConstants(("3", "5"), (".", "5", "x", "y"))
 
     def test_without_any_number_there_is_no_grammar(self) -> None:
-        with pytest.raises(SettingsError, match="expected at least one number among the constants of SQL, found none"):
+        with pytest.raises(
+            SettingsError,
+            match="expected at least one number among the constants of SQL, found none",
+        ):
             SqlConstants.of(["select a from t"])
 
 
 @pytest.fixture(scope="module")
 def examples(real_data: Path) -> list[Example]:
-    train, dev = load_spider_xsp(real_data / "spider/train_spider.json", real_data / "spider/dev.json")
+    train, dev = load_spider_xsp(
+        real_data / "spider/train_spider.json", real_data / "spider/dev.json"
+    )
     return train + dev
 
 
@@ -187,7 +220,10 @@ def grammars(real_data: Path, examples: list[Example]) -> Mapping[str, TargetGra
     constants = SqlConstants.of(example.target for example in examples)
     schemas = read_schemas(real_data / "spider/tables.json")
     databases = dict.fromkeys(database_of(example.source) for example in examples)
-    return {name: TargetGrammar.parse(sql_target_grammar(schemas[name], constants)) for name in databases}
+    return {
+        name: TargetGrammar.parse(sql_target_grammar(schemas[name], constants))
+        for name in databases
+    }
 
 
 class TestSpider:
@@ -195,7 +231,9 @@ class TestSpider:
         self, examples: list[Example], grammars: Mapping[str, TargetGrammar]
     ) -> None:
         illegal = [
-            example for example in examples if not grammars[database_of(example.source)].accepts(_tokens(example))
+            example
+            for example in examples
+            if not grammars[database_of(example.source)].accepts(_tokens(example))
         ]
         assert [example.id for example in illegal] == ["train-3153"]
         verdict = grammars["assets_maintenance"].explain(_tokens(illegal[0]))
@@ -218,7 +256,9 @@ class TestSpider:
         def grammar(database: str) -> TargetGrammar:
             if form == "published":
                 return grammars[database]
-            return TargetGrammar.parse(sql_target_grammar(schemas[database], constants, SqlForm(form)))
+            return TargetGrammar.parse(
+                sql_target_grammar(schemas[database], constants, SqlForm(form))
+            )
 
         for example in rng.sample(examples, 2000):
             schema = schemas[database_of(example.source)]
@@ -258,13 +298,24 @@ def _damaged(tokens: tuple[str, ...], rng: random.Random) -> Iterator[tuple[str,
     place, other = sorted(rng.sample(range(len(tokens)), 2))
     yield tokens[:place] + tokens[place + 1 :]
     yield (*tokens[: place + 1], *tokens[place:])
-    yield (*tokens[:place], tokens[other], *tokens[place + 1 : other], tokens[place], *tokens[other + 1 :])
+    yield (
+        *tokens[:place],
+        tokens[other],
+        *tokens[place + 1 : other],
+        tokens[place],
+        *tokens[other + 1 :],
+    )
 
 
 def _with_another_column(query: str, schema: Schema, rng: random.Random) -> str:
     """The query with a column of the database in the place of one of its own."""
-    words, columns = list(sql_words(query)), sorted({column for table in schema.tables for column in table.columns})
-    places = [at for at, word in enumerate(words) if word in columns and words[at + 1 : at + 2] != ["."]]
+    words, columns = (
+        list(sql_words(query)),
+        sorted({column for table in schema.tables for column in table.columns}),
+    )
+    places = [
+        at for at, word in enumerate(words) if word in columns and words[at + 1 : at + 2] != ["."]
+    ]
     places = [at for at in places if words[at - 1] not in ("from", "join", "as")]
     if places:
         words[rng.choice(places)] = rng.choice(columns)
@@ -279,12 +330,18 @@ def _is_read(tokens: tuple[str, ...]) -> bool:
     return True
 
 
-def test_every_query_of_geoquery_is_legal_but_one_that_names_a_table_out_of_its_place(real_data: Path) -> None:
+def test_every_query_of_geoquery_is_legal_but_one_that_names_a_table_out_of_its_place(
+    real_data: Path,
+) -> None:
     schema = read_database(real_data / "geoquery_sql/geography.sqlite")
     entries = json.loads((real_data / "geoquery_sql/geography.json").read_text())
     queries = [named_aliases(query.lower()) for entry in entries for query in entry["sql"]]
-    grammar = TargetGrammar.parse(sql_target_grammar(schema, SqlConstants.of(queries), SqlForm.NAMED))
+    grammar = TargetGrammar.parse(
+        sql_target_grammar(schema, SqlConstants.of(queries), SqlForm.NAMED)
+    )
     illegal = [query for query in queries if not grammar.accepts(sql_tokens(query))]
     assert (len(illegal), len(queries)) == (1, 259)
-    assert sql_problem(illegal[0], schema) == "no table of the query is called 'derived_tablealias1'"
+    assert (
+        sql_problem(illegal[0], schema) == "no table of the query is called 'derived_tablealias1'"
+    )
     assert illegal == [query for query in queries if sql_problem(query, schema)]

@@ -16,9 +16,54 @@ from nqg.sql.tokens import SPACE, is_number, sql_text, sql_tokens, sql_words, te
 SQL_LIKE = st.lists(
     st.sampled_from(
         [
-            *("select", "and", "in", "t1", "name", "_x", "18_49", "é", "²", "1", "5", "3.8", "0", "1e5"),
-            *(".", ",", "(", ")", "*", ";", "=", "<", ">", "!", "|", "-", "+", "%", " ", "  ", "\t", SPACE),
-            *("''", '""', "' '", "'a b'", "'a  b '", '"St. John"', "'%x_1%'", "'o''neil'", "'1.5.2'", '"it\'s"'),
+            *(
+                "select",
+                "and",
+                "in",
+                "t1",
+                "name",
+                "_x",
+                "18_49",
+                "é",
+                "²",
+                "1",
+                "5",
+                "3.8",
+                "0",
+                "1e5",
+            ),
+            *(
+                ".",
+                ",",
+                "(",
+                ")",
+                "*",
+                ";",
+                "=",
+                "<",
+                ">",
+                "!",
+                "|",
+                "-",
+                "+",
+                "%",
+                " ",
+                "  ",
+                "\t",
+                SPACE,
+            ),
+            *(
+                "''",
+                '""',
+                "' '",
+                "'a b'",
+                "'a  b '",
+                '"St. John"',
+                "'%x_1%'",
+                "'o''neil'",
+                "'1.5.2'",
+                '"it\'s"',
+            ),
             f"'{SPACE}x'",
         ]
     ),
@@ -54,16 +99,31 @@ class TestWords:
         assert sql_words(text) == tuple(words.split())
 
     @pytest.mark.parametrize(
-        "string", ["'a b'", '"a b"', "''", "'o''neil'", '"it\'s"', "'say \"a\"'", '"a""b"', "'a  ( , b'", "''''"]
+        "string",
+        [
+            "'a b'",
+            '"a b"',
+            "''",
+            "'o''neil'",
+            '"it\'s"',
+            "'say \"a\"'",
+            '"a""b"',
+            "'a  ( , b'",
+            "''''",
+        ],
     )
     def test_a_quoted_string_is_one_word(self, string: str) -> None:
         assert sql_words(f"x = {string};") == ("x", "=", string, ";")
 
-    @pytest.mark.parametrize("text", ["between -50 and 50", "x = -50", "( -50", ", -50", "and -50", "-50", "a + -50"])
+    @pytest.mark.parametrize(
+        "text", ["between -50 and 50", "x = -50", "( -50", ", -50", "and -50", "-50", "a + -50"]
+    )
     def test_a_sign_belongs_to_the_number_where_a_value_is_due(self, text: str) -> None:
         assert "-50" in sql_words(text)
 
-    @pytest.mark.parametrize("text", ["a -50", "a-50", "a - 50", "3 -50", "(a) -50", "'x' -50", "_ -50", "x = - 50"])
+    @pytest.mark.parametrize(
+        "text", ["a -50", "a-50", "a - 50", "3 -50", "(a) -50", "'x' -50", "_ -50", "x = - 50"]
+    )
     def test_a_minus_between_values_is_an_operator(self, text: str) -> None:
         assert sql_words(text)[-2:] == ("-", "50")
 
@@ -72,14 +132,24 @@ class TestWords:
         with pytest.raises(FormatError, match=r"opened by ['\"] and never closed in the query"):
             sql_words(text)
 
-    @pytest.mark.parametrize(("word", "answer"), [("5", True), ("-1.5", True), ("1a", False), ("1.", False)])
+    @pytest.mark.parametrize(
+        ("word", "answer"), [("5", True), ("-1.5", True), ("1a", False), ("1.", False)]
+    )
     def test_numbers_are_told_from_other_words(self, word: str, answer: bool) -> None:
         assert is_number(word) is answer
 
 
 class TestTokens:
     def test_strings_open_up_for_rules(self) -> None:
-        assert sql_tokens('where name = "ann lee"') == ("where", "name", "=", '"', "ann", "lee", '"')
+        assert sql_tokens('where name = "ann lee"') == (
+            "where",
+            "name",
+            "=",
+            '"',
+            "ann",
+            "lee",
+            '"',
+        )
 
     @pytest.mark.parametrize(
         ("string", "tokens"),
@@ -99,7 +169,9 @@ class TestTokens:
             ("'version 1.5'", "' version 1.5 '"),
         ],
     )
-    def test_spaces_inside_a_string_are_written_only_where_nobody_expects_them(self, string: str, tokens: str) -> None:
+    def test_spaces_inside_a_string_are_written_only_where_nobody_expects_them(
+        self, string: str, tokens: str
+    ) -> None:
         assert sql_tokens(string) == tuple(tokens.split())
         assert sql_text(tokens.split()) == string.replace("\t", " ")
 
@@ -141,8 +213,12 @@ class TestText:
         if tokens is not None:
             assert sql_tokens(sql_text(tokens)) == tokens
 
-    @given(st.text(alphabet=st.characters(exclude_characters=["'", SPACE]) | st.just(" "), max_size=8))
-    def test_the_value_of_a_string_survives_but_for_the_kind_of_its_spaces(self, value: str) -> None:
+    @given(
+        st.text(alphabet=st.characters(exclude_characters=["'", SPACE]) | st.just(" "), max_size=8)
+    )
+    def test_the_value_of_a_string_survives_but_for_the_kind_of_its_spaces(
+        self, value: str
+    ) -> None:
         expected = "".join(" " if letter.isspace() else letter for letter in value)
         assert sql_text(sql_tokens(f"'{value}'")) == f"'{expected}'"
 
@@ -162,20 +238,31 @@ class TestAtomsAndTemplates:
         assert one == sql_template('select a  from t where b = "y z" and c > -70 limit 1')
 
     def test_names_with_digits_and_decimal_numbers_stay(self) -> None:
-        assert sql_template("select t1.a2 from t1 where x > 3.8") == "select t1 . a2 from t1 where x > 3.8"
+        assert (
+            sql_template("select t1.a2 from t1 where x > 3.8")
+            == "select t1 . a2 from t1 where x > 3.8"
+        )
 
 
 def test_every_query_of_spider_survives_text_and_back(real_data: Path) -> None:
     spider = real_data / "spider"
     queries = [
-        entry.query for name in ("train_spider.json", "dev.json") for entry in read_entries(SpiderEntry, spider / name)
+        entry.query
+        for name in ("train_spider.json", "dev.json")
+        for entry in read_entries(SpiderEntry, spider / name)
     ]
     assert len(queries) == 8034
-    assert [query for query in queries if sql_tokens(sql_text(sql_tokens(query))) != sql_tokens(query)] == []
+    assert [
+        query for query in queries if sql_tokens(sql_text(sql_tokens(query))) != sql_tokens(query)
+    ] == []
 
 
-def test_what_the_text_of_a_spider_query_loses_is_space_beside_brackets_and_commas(real_data: Path) -> None:
-    train, dev = load_spider_xsp(real_data / "spider/train_spider.json", real_data / "spider/dev.json")
+def test_what_the_text_of_a_spider_query_loses_is_space_beside_brackets_and_commas(
+    real_data: Path,
+) -> None:
+    train, dev = load_spider_xsp(
+        real_data / "spider/train_spider.json", real_data / "spider/dev.json"
+    )
     pairs = [(example.target, sql_text(sql_tokens(example.target))) for example in train + dev]
     changed = [(before, after) for before, after in pairs if before != after]
     assert len(changed) == 144

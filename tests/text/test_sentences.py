@@ -50,7 +50,9 @@ def texts() -> st.SearchStrategy[str]:
 
 
 @given(text=texts(), tokenizer=st.sampled_from([WORDS, EVERYTHING, AS_IS]))
-def test_tokens_are_in_order_and_know_where_they_stand(text: str, tokenizer: SentenceTokenizer) -> None:
+def test_tokens_are_in_order_and_know_where_they_stand(
+    text: str, tokenizer: SentenceTokenizer
+) -> None:
     tokens = tokenizer.tokens(text)
     assert all(is_token(token.text) for token in tokens)
     places = [place for token in tokens for place in (token.start, token.end)]
@@ -64,7 +66,9 @@ def test_only_white_space_and_invisible_characters_are_left_out(text: str) -> No
     covered = "".join(text[token.start : token.end] for token in EVERYTHING.tokens(text))
 
     def visible(string: str) -> str:
-        return "".join(each for each in string if not each.isspace() and unicodedata.category(each) != "Cf")
+        return "".join(
+            each for each in string if not each.isspace() and unicodedata.category(each) != "Cf"
+        )
 
     assert visible(covered) == visible(text)
 
@@ -92,7 +96,10 @@ def test_a_run_of_words_can_be_had_as_it_was_typed() -> None:
     ids=["tokenised", "bare", "German", "capitals"],
 )
 def test_what_is_tokenised_stays_so(sentences: list[str], tokenizer: SentenceTokenizer) -> None:
-    assert fit_sentences([(sentence, number) for number, sentence in enumerate(sentences)]) == tokenizer
+    assert (
+        fit_sentences([(sentence, number) for number, sentence in enumerate(sentences)])
+        == tokenizer
+    )
 
 
 def test_casing_that_makes_a_difference_is_kept() -> None:

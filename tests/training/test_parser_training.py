@@ -19,24 +19,37 @@ from nqg.training.records import DevScores
 from nqg.training.trainer import LEARNED_STEPS
 from nqg.types.target_grammar import TargetGrammar
 
-GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\njump ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
+GRAMMAR = Grammar.parse(
+    "jump ### J\nwalk ### W\njump ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1"
+)
 EXAMPLES = [
     Example("jump", "J"),
     Example("walk twice", "W W"),
     Example("jump after walk twice", "W W J"),
     Example("walk after jump after walk", "W J W"),
 ]
-MODEL = ModelSettings(dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=8))
+MODEL = ModelSettings(
+    dimension=16, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=8)
+)
 SETTINGS = TrainingSettings(steps=40, batch_size=4, warm_up=4, learning_rate=0.01, evaluate_every=4)
 CPU = torch.device("cpu")
 
 
 def fitting(
-    dev: list[Example], target_grammar: TargetGrammar | None = None, learned: float = SETTINGS.learned
+    dev: list[Example],
+    target_grammar: TargetGrammar | None = None,
+    learned: float = SETTINGS.learned,
 ) -> ParserTraining:
     training = replace(SETTINGS, learned=learned)
     return ParserTraining(
-        GRAMMAR, EXAMPLES, Parser, dev=dev, target_grammar=target_grammar, model=MODEL, training=training, device="cpu"
+        GRAMMAR,
+        EXAMPLES,
+        Parser,
+        dev=dev,
+        target_grammar=target_grammar,
+        model=MODEL,
+        training=training,
+        device="cpu",
     )
 
 
@@ -51,7 +64,10 @@ def test_the_parser_ends_with_the_weights_that_did_best_on_dev_examples() -> Non
     assert best is not None
     assert best.scores.exact_match == max(step.dev.exact_match for step in steps if step.dev) == 0.5
     assert Parser(model.model).parse("jump twice").target == "J J"
-    assert all(torch.equal(best.weights[name], tensor) for name, tensor in model.model.scorer.state_dict().items())
+    assert all(
+        torch.equal(best.weights[name], tensor)
+        for name, tensor in model.model.scorer.state_dict().items()
+    )
 
 
 def test_without_dev_examples_the_last_weights_stay() -> None:
@@ -69,12 +85,16 @@ def test_training_ends_when_nothing_is_left_to_learn() -> None:
     assert max(brief[-LEARNED_STEPS:]) < SETTINGS.learned <= brief[-LEARNED_STEPS - 1]
 
 
-@pytest.mark.parametrize(("count", "made"), [(4, LEARNED_STEPS), (LEARNED_STEPS + 4, LEARNED_STEPS + 4)])
+@pytest.mark.parametrize(
+    ("count", "made"), [(4, LEARNED_STEPS), (LEARNED_STEPS + 4, LEARNED_STEPS + 4)]
+)
 def test_training_does_not_end_before_every_example_was_seen(count: int, made: int) -> None:
     examples = [Example(f"w{number}", f"T{number}") for number in range(count)]
     grammar = Grammar.parse("\n".join(f"{each.source} ### {each.target}" for each in examples))
     settings = replace(SETTINGS, batch_size=1, learned=1e6)  # which every loss is below
-    training = ParserTraining(grammar, examples, Parser, model=MODEL, training=settings, device="cpu")
+    training = ParserTraining(
+        grammar, examples, Parser, model=MODEL, training=settings, device="cpu"
+    )
     assert len(list(training.steps())) == made
 
 
@@ -90,7 +110,11 @@ def test_dev_scores_count_right_answers_and_average_the_losses_of_what_is_derive
     monkeypatch.setattr(parser_training, "DEV_BATCH", 3)
     model = fitting(dev=[])
     list(model.steps())
-    wrong, unknown, long = Example("walk", "J"), Example("hop", "H"), Example("walk after " * 9 + "walk", "W " * 10)
+    wrong, unknown, long = (
+        Example("walk", "J"),
+        Example("hop", "H"),
+        Example("walk after " * 9 + "walk", "W " * 10),
+    )
     scores = dev_set(model, [*EXAMPLES, wrong, unknown, long]).scores()
     assert scores.exact_match == 4 / 7
     model.model.scorer.eval()
@@ -109,7 +133,10 @@ def test_an_illegal_answer_is_not_right() -> None:
         list(model.steps())
     assert free.trainer.best is not None
     assert bound.trainer.best is not None
-    assert (free.trainer.best.scores.exact_match, bound.trainer.best.scores.exact_match) == (1.0, 0.0)
+    assert (free.trainer.best.scores.exact_match, bound.trainer.best.scores.exact_match) == (
+        1.0,
+        0.0,
+    )
 
 
 def test_everything_that_decides_the_course_is_part_of_the_configuration() -> None:

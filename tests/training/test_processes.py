@@ -27,7 +27,9 @@ def test_the_shares_of_all_processes_are_the_batch(batch: list[int], count: int)
 
 
 @pytest.mark.parametrize("size", ["", "1", None])
-def test_a_process_that_nobody_launched_with_others_is_alone(monkeypatch: pytest.MonkeyPatch, size: str | None) -> None:
+def test_a_process_that_nobody_launched_with_others_is_alone(
+    monkeypatch: pytest.MonkeyPatch, size: str | None
+) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     if size is not None:
         monkeypatch.setenv("WORLD_SIZE", size)
@@ -49,9 +51,13 @@ def test_alone_nothing_is_added() -> None:
 def training(processes: Processes) -> ParserTraining:
     """A training of one example and one step."""
     grammar, once = Grammar.parse("jump ### J\njump ### K"), TrainingSettings(steps=1)
-    model = ModelSettings(dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8))
+    model = ModelSettings(
+        dimension=4, embedded=EncoderSettings(hidden_size=4, layers=1, heads=1, longest=8)
+    )
     examples = [Example("jump", "J")]
-    return ParserTraining(grammar, examples, Parser, model=model, training=once, device="cpu", processes=processes)
+    return ParserTraining(
+        grammar, examples, Parser, model=model, training=once, device="cpu", processes=processes
+    )
 
 
 def plus(other: list[float]) -> Callable[[Tensor], None]:
@@ -65,8 +71,12 @@ def plus(other: list[float]) -> Callable[[Tensor], None]:
 
 def test_losses_and_gradients_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, idle = (nn.Parameter(torch.zeros(shape)) for shape in ((2, 2), (1,), (3,)))
-    first.grad = torch.tensor([[1.0, 2.0], [3.0, 4.0]])  # the other process used the second, and none the third
-    monkeypatch.setattr(torch.distributed, "all_reduce", plus([0.5, 1, 1, 0, 10, 20, 30, 40, 7, 0, 0, 0]))
+    first.grad = torch.tensor(
+        [[1.0, 2.0], [3.0, 4.0]]
+    )  # the other process used the second, and none the third
+    monkeypatch.setattr(
+        torch.distributed, "all_reduce", plus([0.5, 1, 1, 0, 10, 20, 30, 40, 7, 0, 0, 0])
+    )
     total = Processes(count=2).all_reduce(torch.tensor(0.25), [first, second, idle])
     assert total.item() == 0.75
     assert total.shape == ()
@@ -87,20 +97,32 @@ def test_a_gradient_is_added_to_where_it_lies_because_recorded_kernels_know_no_o
     assert before.tolist() == [11.0, 22.0]
 
 
-def test_processes_that_are_not_after_the_same_step_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_are_not_after_the_same_step_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: tensor.fill_(32))
     with pytest.raises(
-        NqgError, match="process 1 would continue after step 0 and the main one after step 32: the folder"
+        NqgError,
+        match="process 1 would continue after step 0 and the main one after step 32: the folder",
     ):
         next(training(Processes(count=2, rank=1)).steps())
 
 
-def test_a_process_without_examples_takes_the_step_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_without_examples_takes_the_step_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     busy = training(Processes())
     (expected,) = busy.steps()
     weights = list(busy.model.scorer.parameters())
-    gradients = [number for weight in weights if weight.grad is not None for number in weight.grad.flatten().tolist()]
-    monkeypatch.setattr(torch.distributed, "all_reduce", plus([expected.loss, *[1.0] * len(weights), *gradients]))
+    gradients = [
+        number
+        for weight in weights
+        if weight.grad is not None
+        for number in weight.grad.flatten().tolist()
+    ]
+    monkeypatch.setattr(
+        torch.distributed, "all_reduce", plus([expected.loss, *[1.0] * len(weights), *gradients])
+    )
     monkeypatch.setattr(torch.distributed, "broadcast", lambda tensor, rank: None)
     idle = training(Processes(count=2, rank=1))
     assert list(idle.steps()) == [expected]

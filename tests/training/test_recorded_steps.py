@@ -30,14 +30,31 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "complaint"),
     [
-        ({"step": 1, "learning_rate": 0.1}, r"training\.jsonl:2: expected a number as 'loss', found None"),
-        ({"step": "1", "loss": 0.5, "learning_rate": 0.1}, "expected a number as 'step', found '1'"),
-        ({"step": 1.5, "loss": 0.5, "learning_rate": 0.1}, "expected a number as 'step', found 1.5"),
-        ({"step": True, "loss": 0.5, "learning_rate": 0.1}, "expected a number as 'step', found True"),
-        ({**STEPS[1].to_dict(), "dev_exact_match": "high"}, "expected numbers as 'dev_exact_match' and 'dev_loss'"),
+        (
+            {"step": 1, "learning_rate": 0.1},
+            r"training\.jsonl:2: expected a number as 'loss', found None",
+        ),
+        (
+            {"step": "1", "loss": 0.5, "learning_rate": 0.1},
+            "expected a number as 'step', found '1'",
+        ),
+        (
+            {"step": 1.5, "loss": 0.5, "learning_rate": 0.1},
+            "expected a number as 'step', found 1.5",
+        ),
+        (
+            {"step": True, "loss": 0.5, "learning_rate": 0.1},
+            "expected a number as 'step', found True",
+        ),
+        (
+            {**STEPS[1].to_dict(), "dev_exact_match": "high"},
+            "expected numbers as 'dev_exact_match' and 'dev_loss'",
+        ),
     ],
 )
-def test_a_line_that_is_no_step_is_refused_with_its_place(tmp_path: Path, record: object, complaint: str) -> None:
+def test_a_line_that_is_no_step_is_refused_with_its_place(
+    tmp_path: Path, record: object, complaint: str
+) -> None:
     with pytest.raises(FormatError, match=complaint):
         read_steps(written(tmp_path, STEPS[0].to_dict(), record))
 

@@ -30,7 +30,9 @@ from nqg.training.trainer import Diverged, Trainer
 from nqg.types.target_grammar import TargetGrammar
 from typed_commands import one_thread
 
-GRAMMAR = Grammar.parse("jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1")
+GRAMMAR = Grammar.parse(
+    "jump ### J\nwalk ### W\nNT_1 twice ### NT_1 NT_1\nNT_1 after NT_2 ### NT_2 NT_1"
+)
 EXAMPLES = [
     Example("jump", "J"),
     Example("walk twice", "W W"),
@@ -38,7 +40,9 @@ EXAMPLES = [
     Example("walk after jump after walk", "W J W"),
     Example("jump twice after walk", "W J J"),
 ]
-MODEL = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16))
+MODEL = ModelSettings(
+    dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2, longest=16)
+)
 SETTINGS = TrainingSettings(steps=7, batch_size=3, warm_up=2, learning_rate=0.01)
 
 
@@ -56,7 +60,9 @@ def new_training(
     model: ModelSettings = MODEL,
     **more: Any,
 ) -> ParserTraining:
-    return ParserTraining(grammar, examples, Parser, model=model, training=settings, device="cpu", **more)
+    return ParserTraining(
+        grammar, examples, Parser, model=model, training=settings, device="cpu", **more
+    )
 
 
 def new_trainer(settings: TrainingSettings = SETTINGS) -> Trainer:
@@ -70,7 +76,10 @@ def records_in(path: Path) -> list[TrainingStep]:
 
 
 def weights(trainer: Trainer) -> dict[str, list[float]]:
-    return {name: tensor.flatten().tolist() for name, tensor in trainer.objective.model.state_dict().items()}
+    return {
+        name: tensor.flatten().tolist()
+        for name, tensor in trainer.objective.model.state_dict().items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +106,16 @@ def test_a_training_that_stops_after_any_step_goes_on_as_if_it_had_not(
 
 
 TRIED = replace(SETTINGS, steps=20, evaluate_every=2, patience=3)
-SHARES = (0.1, 0.4, 0.6, 0.3, 0.6, 0.5, 0.9, 0.9)  # so that it ends after 12 steps, with the weights of the sixth
+SHARES = (
+    0.1,
+    0.4,
+    0.6,
+    0.3,
+    0.6,
+    0.5,
+    0.9,
+    0.9,
+)  # so that it ends after 12 steps, with the weights of the sixth
 
 
 def tried_training() -> Trainer:
@@ -109,7 +127,10 @@ def tried_training() -> Trainer:
 
 @pytest.mark.parametrize("made", [1, 5, 6, 7, 11, 12])
 def test_the_best_weights_survive_a_stop_after_any_step(tmp_path: Path, made: int) -> None:
-    path, whole, first, second = tmp_path / "state.safetensors", *(tried_training() for _ in range(3))
+    path, whole, first, second = (
+        tmp_path / "state.safetensors",
+        *(tried_training() for _ in range(3)),
+    )
     list(whole.steps())
     assert (whole.made, whole.best and whole.best.step) == (12, 6)
     list(islice(saved_steps(first, path, save_every=1), made))
@@ -129,16 +150,21 @@ def test_the_state_is_written_where_training_ends_early(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fails_after", "kept"), [(5, "the last good state, after step 4, is in {path}"), (1, "no state was saved yet")]
+    ("fails_after", "kept"),
+    [(5, "the last good state, after step 4, is in {path}"), (1, "no state was saved yet")],
 )
-def test_a_loss_that_is_no_number_names_the_last_good_state(tmp_path: Path, fails_after: int, kept: str) -> None:
+def test_a_loss_that_is_no_number_names_the_last_good_state(
+    tmp_path: Path, fails_after: int, kept: str
+) -> None:
     path, training = tmp_path / "state.safetensors", new_trainer()
     steps = saved_steps(training, path, save_every=2)
     list(islice(steps, fails_after))
     before = path.read_bytes() if path.exists() else None
     with torch.no_grad():
         training.objective.model.rules.fill_(torch.nan)
-    with pytest.raises(Diverged, match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$"):
+    with pytest.raises(
+        Diverged, match=f"the loss of step {fails_after + 1} is nan, .*; {kept.format(path=path)}$"
+    ):
         next(steps)
     assert (path.read_bytes() if path.exists() else None) == before
 
@@ -146,11 +172,15 @@ def test_a_loss_that_is_no_number_names_the_last_good_state(tmp_path: Path, fail
 def test_training_without_a_state_gives_the_same_weights(
     undisturbed: tuple[list[TrainingStep], dict[str, list[float]]],
 ) -> None:
-    training = ParserTraining(GRAMMAR, EXAMPLES, Parser, model=MODEL, training=SETTINGS, device="cpu")
+    training = ParserTraining(
+        GRAMMAR, EXAMPLES, Parser, model=MODEL, training=SETTINGS, device="cpu"
+    )
     assert (list(training.steps()), weights(training.trainer)) == undisturbed
 
 
-def test_parsing_between_steps_changes_nothing(undisturbed: tuple[list[TrainingStep], dict[str, list[float]]]) -> None:
+def test_parsing_between_steps_changes_nothing(
+    undisturbed: tuple[list[TrainingStep], dict[str, list[float]]],
+) -> None:
     training = new_training()
     steps = []
     for step in training.steps():
@@ -177,7 +207,9 @@ def test_dropout_differs_from_step_to_step_and_from_seed_to_seed() -> None:
     seen = set()
     for seed in (0, 1, 2**32):
         training = new_trainer(replace(everything, seed=seed))
-        training.rate = replace(training.rate, peak=0.0)  # the weights stay, so only dropout can change the loss
+        training.rate = replace(
+            training.rate, peak=0.0
+        )  # the weights stay, so only dropout can change the loss
         training.optimizer.param_groups[0]["weight_decay"] = 0.0
         training.objective.model.load_state_dict(new_trainer().objective.model.state_dict())
         seen |= {round(step.loss, 6) for step in training.steps()}
@@ -202,7 +234,9 @@ def test_steps_of_before_are_kept_in_later_states(tmp_path: Path) -> None:
     assert records_in(path) == steps == second.records
 
 
-def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_cannot_be_written_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, training = tmp_path / "state.safetensors", new_trainer()
     steps = saved_steps(training, path, save_every=1)
     next(steps)
@@ -231,7 +265,9 @@ def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, mo
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_the_state_of_another_training_is_refused(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+def test_the_state_of_another_training_is_refused(
+    tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
     path = tmp_path / "state.safetensors"
     save_state(path, new_trainer())
     with pytest.raises(NqgError) as caught:
@@ -253,7 +289,9 @@ def test_a_damaged_state_is_refused_with_the_way_out(tmp_path: Path) -> None:
     path, training = tmp_path / "state.safetensors", new_trainer()
     save_state(path, training)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(FormatError, match=r"state\.safetensors: damaged: .*; delete .* to start over"):
+    with pytest.raises(
+        FormatError, match=r"state\.safetensors: damaged: .*; delete .* to start over"
+    ):
         restore(path, training)
 
 
@@ -261,7 +299,8 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.safetensors"
     save_file({"weights": torch.zeros(1)}, path, {"kind": "picture"})
     with pytest.raises(
-        FormatError, match=r"expected the state of a training, found kind 'picture'; delete .* to start over"
+        FormatError,
+        match=r"expected the state of a training, found kind 'picture'; delete .* to start over",
     ):
         restore(path, new_trainer())
 

@@ -72,11 +72,18 @@ def enumerated_loss(model: ParserTraining, example: Example) -> float:
     spans = {full.span(NodeId(number)): number for number in range(full.nodes)}
     derivations = all_derivations(GRAMMAR, source)
     weights = [
-        math.exp(sum(float(table[spans[each.span], GRAMMAR.rules.index(each.rule)]) for each in found.hyperedges))
+        math.exp(
+            sum(
+                float(table[spans[each.span], GRAMMAR.rules.index(each.rule)])
+                for each in found.hyperedges
+            )
+        )
         for found in derivations
     ]
     right = sum(
-        weight for weight, found in zip(weights, derivations, strict=True) if found.target == example.target_tokens
+        weight
+        for weight, found in zip(weights, derivations, strict=True)
+        if found.target == example.target_tokens
     )
     return -math.log(right / sum(weights))
 
@@ -84,7 +91,9 @@ def enumerated_loss(model: ParserTraining, example: Example) -> float:
 def test_the_loss_is_what_enumeration_of_derivations_gives() -> None:
     model = exact()
     for number, example in enumerate(EXAMPLES):
-        assert loss(model, [number]).item() == pytest.approx(enumerated_loss(model, example), abs=1e-9)
+        assert loss(model, [number]).item() == pytest.approx(
+            enumerated_loss(model, example), abs=1e-9
+        )
 
 
 def test_the_loss_of_a_batch_is_the_mean_of_the_losses_of_its_parts() -> None:
@@ -103,7 +112,9 @@ def test_the_gradient_for_the_rules_passes_a_numerical_check() -> None:
         scorer.rules = rules  # type: ignore[assignment]  # no parameter, so that the gradient reaches it
         return loss(model, [0, 2, 3])
 
-    assert torch.autograd.gradcheck(of_rules, scorer.rules.detach().clone().requires_grad_(), fast_mode=True)
+    assert torch.autograd.gradcheck(
+        of_rules, scorer.rules.detach().clone().requires_grad_(), fast_mode=True
+    )
 
 
 def test_every_weight_gets_a_gradient() -> None:
@@ -114,7 +125,9 @@ def test_every_weight_gets_a_gradient() -> None:
 
 
 @given(st.integers(1, 20), st.integers(1, 25), st.integers(1, 12), st.integers(0, 5))
-def test_every_epoch_holds_every_example_once(examples: int, batch_size: int, steps: int, seed: int) -> None:
+def test_every_epoch_holds_every_example_once(
+    examples: int, batch_size: int, steps: int, seed: int
+) -> None:
     settings = TrainingSettings(steps=steps, batch_size=batch_size, seed=seed)
     made = list(batches(examples, settings))
     assert [len(batch) for batch in made] == [min(batch_size, examples)] * steps
@@ -147,8 +160,21 @@ def test_the_learning_rate_rises_to_its_highest_and_falls_to_nothing() -> None:
 
 
 def test_a_linear_schedule_rises_and_falls_and_a_constant_one_stays() -> None:
-    assert [LearningRate(1.0, 6, 2).at(step) for step in range(7)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0]
-    assert [LearningRate(1.0, 6, 2, "constant").at(step) for step in range(4)] == [0.5, 1.0, 1.0, 1.0]
+    assert [LearningRate(1.0, 6, 2).at(step) for step in range(7)] == [
+        0.5,
+        1.0,
+        1.0,
+        0.75,
+        0.5,
+        0.25,
+        0.0,
+    ]
+    assert [LearningRate(1.0, 6, 2, "constant").at(step) for step in range(4)] == [
+        0.5,
+        1.0,
+        1.0,
+        1.0,
+    ]
 
 
 @pytest.mark.parametrize("warm_up", [0, 20, 50])
@@ -161,7 +187,9 @@ def weights(model: ParserTraining) -> dict[str, torch.Tensor]:
 
 
 def is_same(ones: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> bool:
-    return ones.keys() == others.keys() and all(torch.equal(ones[name], others[name]) for name in ones)
+    return ones.keys() == others.keys() and all(
+        torch.equal(ones[name], others[name]) for name in ones
+    )
 
 
 def test_the_same_seed_gives_the_same_weights_bit_for_bit() -> None:
@@ -224,7 +252,8 @@ def test_a_gradient_that_is_no_number_stops_training_too() -> None:
     before = weights(model)
     model.model.scorer.rules.register_hook(lambda gradient: gradient * math.inf)  # type: ignore[no-untyped-call]
     with pytest.raises(
-        Diverged, match=r"the gradient of step 1 is (inf|nan), at learning rate 0\.0005 and for a batch"
+        Diverged,
+        match=r"the gradient of step 1 is (inf|nan), at learning rate 0\.0005 and for a batch",
     ):
         next(model.steps())
     assert is_same(weights(model), before)
@@ -246,11 +275,17 @@ def test_a_setting_decides_about_half_precision_and_weights_stay_in_full() -> No
     losses = {}
     for name in ("float32", "auto", "bf16"):
         training = TrainingSettings(steps=3, batch_size=5, precision=name)
-        model = ParserTraining(GRAMMAR, EXAMPLES, Parser, model=TINY, training=training, device="cpu")
+        model = ParserTraining(
+            GRAMMAR, EXAMPLES, Parser, model=TINY, training=training, device="cpu"
+        )
         losses[name] = [step.loss for step in model.steps()]
-        assert all(weight.dtype == torch.float32 for weight in model.model.scorer.state_dict().values())
+        assert all(
+            weight.dtype == torch.float32 for weight in model.model.scorer.state_dict().values()
+        )
     assert losses["auto"] == losses["float32"] != losses["bf16"]
-    assert losses["bf16"] == pytest.approx(losses["float32"], rel=0.2)  # dropout is drawn in another way
+    assert losses["bf16"] == pytest.approx(
+        losses["float32"], rel=0.2
+    )  # dropout is drawn in another way
 
 
 def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_in_full() -> None:
@@ -267,8 +302,13 @@ def test_half_precision_changes_the_loss_by_rounding_and_forests_are_summed_up_i
 
 def tried(scores: list[DevScores], steps: int = 20) -> Trainer:
     """A training whose evaluations on dev examples come out as `scores` say."""
-    settings, answers = TrainingSettings(steps, batch_size=2, evaluate_every=2, patience=2), iter(scores)
-    trainer = ParserTraining(GRAMMAR, EXAMPLES, Parser, model=TINY, training=settings, device="cpu").trainer
+    settings, answers = (
+        TrainingSettings(steps, batch_size=2, evaluate_every=2, patience=2),
+        iter(scores),
+    )
+    trainer = ParserTraining(
+        GRAMMAR, EXAMPLES, Parser, model=TINY, training=settings, device="cpu"
+    ).trainer
     trainer.evaluate = lambda: next(answers)
     return trainer
 
@@ -314,7 +354,9 @@ def test_the_last_step_is_tried_wherever_it_falls() -> None:
 def test_trials_do_not_change_the_course_of_training() -> None:
     plain = [step.loss for step in fitting(steps=6).steps()]
     settings = TrainingSettings(steps=6, batch_size=2, warm_up=2, evaluate_every=1)
-    watched = ParserTraining(GRAMMAR, EXAMPLES, Parser, dev=EXAMPLES, model=TINY, training=settings, device="cpu")
+    watched = ParserTraining(
+        GRAMMAR, EXAMPLES, Parser, dev=EXAMPLES, model=TINY, training=settings, device="cpu"
+    )
     assert [step.loss for step in watched.steps()] == plain
 
 
@@ -343,8 +385,12 @@ def test_forests_of_other_examples_are_refused() -> None:
 
 
 def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
-    short = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=6))
-    with pytest.raises(NqgError, match="a training sentence has 8 subwords; the encoder reads at most 6"):
+    short = ModelSettings(
+        dimension=8, embedded=EncoderSettings(hidden_size=16, layers=1, heads=2, longest=6)
+    )
+    with pytest.raises(
+        NqgError, match="a training sentence has 8 subwords; the encoder reads at most 6"
+    ):
         ParserTraining(GRAMMAR, EXAMPLES, Parser, model=short, device="cpu")
 
 
@@ -353,8 +399,14 @@ def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
     [
         (lambda: TrainingSettings(steps=0), "steps is 0; expected 1 or more"),
         (lambda: TrainingSettings(batch_size=-1), "batch_size is -1; expected 1 or more"),
-        (lambda: TrainingSettings(learning_rate=0.0), r"learning_rate is 0\.0; expected more than 0"),
-        (lambda: TrainingSettings(learning_rate=math.nan), "learning_rate is nan; expected more than 0"),
+        (
+            lambda: TrainingSettings(learning_rate=0.0),
+            r"learning_rate is 0\.0; expected more than 0",
+        ),
+        (
+            lambda: TrainingSettings(learning_rate=math.nan),
+            "learning_rate is nan; expected more than 0",
+        ),
         (lambda: TrainingSettings(warm_up=-1), "warm_up is -1; expected 0 or more"),
         (lambda: TrainingSettings(weight_decay=-0.1), r"weight_decay is -0\.1; expected 0 or more"),
         (lambda: TrainingSettings(clip=0.0), r"clip is 0\.0; expected more than 0"),
@@ -362,7 +414,10 @@ def test_sentences_that_the_encoder_cannot_read_whole_are_refused() -> None:
         (lambda: TrainingSettings(evaluate_every=0), "evaluate_every is 0; expected 1 or more"),
         (lambda: ModelSettings(dimension=0), "dimension is 0; expected 1 or more"),
         (lambda: EncoderSettings(layers=0), "layers is 0; expected 1 or more"),
-        (lambda: EncoderSettings(hidden_size=100, heads=3), "hidden_size is 100; expected a multiple of heads"),
+        (
+            lambda: EncoderSettings(hidden_size=100, heads=3),
+            "hidden_size is 100; expected a multiple of heads",
+        ),
     ],
     ids=lambda value: value.split(" ")[0] if isinstance(value, str) else "",
 )
@@ -373,7 +428,10 @@ def test_settings_that_make_no_sense_are_refused(bad: object, words: str) -> Non
 
 
 def test_an_unknown_precision_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match=r"no precision 'float'; did you mean 'float32'\? Known: auto, bf16, float32"):
+    with pytest.raises(
+        UnknownName,
+        match=r"no precision 'float'; did you mean 'float32'\? Known: auto, bf16, float32",
+    ):
         TrainingSettings(precision="float")
 
 
@@ -386,4 +444,7 @@ def test_the_learning_rate_depends_on_the_encoder_unless_it_is_given() -> None:
 @pytest.mark.parametrize(("given", "scratch", "named"), [(None, 16, 100), (0, 0, 0), (7, 7, 7)])
 def test_so_does_the_warm_up(given: int | None, scratch: int, named: int) -> None:
     settings = TrainingSettings(warm_up=given)
-    assert (settings.warm_up_steps("embedded"), settings.warm_up_steps("bert-base-uncased")) == (scratch, named)
+    assert (settings.warm_up_steps("embedded"), settings.warm_up_steps("bert-base-uncased")) == (
+        scratch,
+        named,
+    )

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 
 from nqg.errors import FormatError
-from nqg.types.target_grammar import Category, Production, Wildcard, format_target_symbol, read_target_symbol
+from nqg.types.target_grammar import (
+    Category,
+    Production,
+    Wildcard,
+    format_target_symbol,
+    read_target_symbol,
+)
 from strategies import tokens
 
 
@@ -16,7 +22,9 @@ def test_every_token_can_be_spelled_as_a_terminal(token: str) -> None:
 
 
 @pytest.mark.parametrize("symbol", [Category("set"), Category("a.b"), *Wildcard], ids=str)
-def test_categories_and_wildcards_are_spelled_in_angle_brackets(symbol: Category | Wildcard) -> None:
+def test_categories_and_wildcards_are_spelled_in_angle_brackets(
+    symbol: Category | Wildcard,
+) -> None:
     assert format_target_symbol(symbol) == str(symbol)
     assert read_target_symbol(str(symbol)) == symbol
     assert read_target_symbol("\\" + str(symbol)) == str(symbol)

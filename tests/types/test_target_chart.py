@@ -31,10 +31,14 @@ def test_a_completed_category_derives_the_tokens_since_its_origin(
 
 @settings(max_examples=60, deadline=None)
 @given(target_grammars(), st.integers(1, 30), RANDOMS)
-def test_no_item_is_found_or_waits_twice(grammar: TargetGrammar, size: int, rng: random.Random) -> None:
+def test_no_item_is_found_or_waits_twice(
+    grammar: TargetGrammar, size: int, rng: random.Random
+) -> None:
     target = random_target(grammar, size, rng)
     chart = _chart(grammar, target)
-    items = list(zip(chart.column.trie_nodes, chart.column.origins, strict=True))[: chart.column.size]
+    items = list(zip(chart.column.trie_nodes, chart.column.origins, strict=True))[
+        : chart.column.size
+    ]
     assert len(set(items)) == len(items)
     waiting = [(chain, *item) for chain, items in enumerate(_chains(chart)) for item in items]
     assert len(set(waiting)) == len(waiting) == chart.waiting.size
@@ -43,7 +47,11 @@ def test_no_item_is_found_or_waits_twice(grammar: TargetGrammar, size: int, rng:
 def test_columns_of_an_ambiguous_grammar_grow_with_the_length_not_with_the_derivations() -> None:
     grammar = TargetGrammar.parse("<s> ::= <s> <s> | a")
     sizes = [_chart(grammar, ["a"] * length).column.size for length in (10, 20, 40, 80)]
-    assert np.diff(sizes).tolist() == [30, 60, 120]  # per position: <s> complete, after one <s>, after two
+    assert np.diff(sizes).tolist() == [
+        30,
+        60,
+        120,
+    ]  # per position: <s> complete, after one <s>, after two
 
 
 def test_reading_leaves_the_given_chart_as_it_was() -> None:
@@ -79,7 +87,9 @@ def _chart(grammar: TargetGrammar, tokens: list[str]) -> Chart:
 
 def _completed(grammar: TargetGrammar, chart: Chart) -> Iterator[tuple[Category, int]]:
     first = len(grammar.recogniser.tables.completes)
-    for node, origin in list(zip(chart.column.trie_nodes, chart.column.origins, strict=True))[: chart.column.size]:
+    for node, origin in list(zip(chart.column.trie_nodes, chart.column.origins, strict=True))[
+        : chart.column.size
+    ]:
         if node >= first:
             yield grammar.categories[node - first], int(origin)
 
@@ -96,4 +106,9 @@ def _chains(chart: Chart) -> Iterator[list[tuple[int, int]]]:
 
 
 def _arrays(chart: Chart) -> list[np.ndarray]:
-    return [part for group in (chart.column, chart.waiting) for part in group if isinstance(part, np.ndarray)]
+    return [
+        part
+        for group in (chart.column, chart.waiting)
+        for part in group
+        if isinstance(part, np.ndarray)
+    ]

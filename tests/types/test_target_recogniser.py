@@ -76,15 +76,24 @@ def test_illegal_targets_are_explained(target: str, explanation: str, funql: Tar
 
 
 def test_a_string_is_not_mistaken_for_its_characters(funql: TargetGrammar) -> None:
-    with pytest.raises(FormatError, match=r"expected a sequence of tokens, found the string 'answer \("):
+    with pytest.raises(
+        FormatError, match=r"expected a sequence of tokens, found the string 'answer \("
+    ):
         funql.accepts("answer ( state ( all ) )")
 
 
 def test_long_lists_of_expected_tokens_are_cut_with_their_number() -> None:
-    grammar = TargetGrammar.parse("<s> ::= " + " | ".join(f"t{number}" for number in range(10, 30)) + " | t10 <s>")
+    grammar = TargetGrammar.parse(
+        "<s> ::= " + " | ".join(f"t{number}" for number in range(10, 30)) + " | t10 <s>"
+    )
     expected = "'t10', 't11', 't12', 't13', 't14', 't15', 't16', 't17'"
-    assert str(grammar.explain(["x"])) == f"illegal from the first token: expected {expected} or 12 more, found 'x'"
-    assert str(grammar.explain(["t10", "x"])).endswith(f"expected {expected}, the end or 12 more, found 'x'")
+    assert (
+        str(grammar.explain(["x"]))
+        == f"illegal from the first token: expected {expected} or 12 more, found 'x'"
+    )
+    assert str(grammar.explain(["t10", "x"])).endswith(
+        f"expected {expected}, the end or 12 more, found 'x'"
+    )
 
 
 def test_a_wildcard_for_tokens_takes_one_or_more_and_may_stand_anywhere() -> None:
@@ -109,7 +118,9 @@ def test_numbers_and_tokens_that_are_not_quotation_marks_have_wildcards() -> Non
     assert str(grammar.explain(_words("limit where"))).endswith("expected a number, found 'where'")
     assert grammar.accepts(_words("' st . 7 '"))
     assert not grammar.accepts(_words("' a ' and b = ' c '"))
-    assert str(grammar.explain(_words("' a"))).endswith("expected ''' or any token but a quotation mark")
+    assert str(grammar.explain(_words("' a"))).endswith(
+        "expected ''' or any token but a quotation mark"
+    )
 
 
 def test_a_unary_cycle_ends() -> None:
@@ -144,7 +155,9 @@ def test_legal_and_expected_tokens_equal_brute_force(grammar: TargetGrammar) -> 
 
 @settings(max_examples=100, deadline=None)
 @given(target_grammars(wildcards=False, recursive=False), st.randoms(use_true_random=False))
-def test_a_prefix_is_legal_exactly_when_some_target_starts_with_it(grammar: TargetGrammar, rng: random.Random) -> None:
+def test_a_prefix_is_legal_exactly_when_some_target_starts_with_it(
+    grammar: TargetGrammar, rng: random.Random
+) -> None:
     language = sorted(target_languages(grammar.productions, ALPHABET, longest=16)[grammar.start])
     for string in rng.sample(language, min(10, len(language))):
         near_miss = [token if rng.random() < 0.8 else rng.choice(ALPHABET) for token in string]
@@ -161,7 +174,9 @@ def test_long_targets_and_their_near_misses_are_judged_as_by_brute_force(
     target = random_target(grammar, size, rng)
     assert grammar.accepts(target)
     for near_miss in _near_misses(target, rng):
-        assert grammar.accepts(near_miss) == derives_target(grammar.productions, grammar.start, near_miss)
+        assert grammar.accepts(near_miss) == derives_target(
+            grammar.productions, grammar.start, near_miss
+        )
 
 
 # Growing beyond any first size
@@ -169,7 +184,9 @@ def test_long_targets_and_their_near_misses_are_judged_as_by_brute_force(
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from("()"), max_size=12), st.integers(0, 150))
-def test_brackets_of_any_length_are_judged_as_counting_judges_them(middle: list[str], depth: int) -> None:
+def test_brackets_of_any_length_are_judged_as_counting_judges_them(
+    middle: list[str], depth: int
+) -> None:
     target = ["("] * depth + middle + [")"] * depth
     opened = _open_brackets(target)
     legal = next((place for place, count in enumerate(opened) if count < 0), len(target))
@@ -211,7 +228,9 @@ RECURSIVE = {
 
 
 @pytest.mark.parametrize(("text", "part", "around"), RECURSIVE.values(), ids=RECURSIVE)
-def test_the_work_at_a_token_does_not_grow_with_the_tokens_before_it(text: str, part: str, around: str) -> None:
+def test_the_work_at_a_token_does_not_grow_with_the_tokens_before_it(
+    text: str, part: str, around: str
+) -> None:
     grammar = TargetGrammar.parse(text)
     before, _, after = around.partition(";")
     sizes = []
@@ -226,10 +245,16 @@ def test_the_work_at_a_token_does_not_grow_with_the_tokens_before_it(text: str, 
 
 
 def test_a_grammar_may_have_thousands_of_categories_and_tokens() -> None:
-    lines = [f"<c{number}> ::= t{number} <c{number + 1}> | u{number} <c{number + 1}>" for number in range(3000)]
+    lines = [
+        f"<c{number}> ::= t{number} <c{number + 1}> | u{number} <c{number + 1}>"
+        for number in range(3000)
+    ]
     grammar = TargetGrammar.parse("\n".join([*lines, "<c3000> ::= end"]))
     assert grammar.accepts([*(f"t{number}" for number in range(3000)), "end"])
-    assert str(grammar.explain(["t0", "t2"])) == "legal up to token 1 't0', expected 't1' or 'u1', found 't2'"
+    assert (
+        str(grammar.explain(["t0", "t2"]))
+        == "legal up to token 1 't0', expected 't1' or 'u1', found 't2'"
+    )
 
 
 # From token to token
@@ -240,7 +265,9 @@ STRINGS = st.lists(st.sampled_from(ALPHABET), max_size=6)
 
 @settings(max_examples=100, deadline=None)
 @given(target_grammars(), STRINGS)
-def test_reading_token_by_token_equals_reading_at_once(grammar: TargetGrammar, string: list[str]) -> None:
+def test_reading_token_by_token_equals_reading_at_once(
+    grammar: TargetGrammar, string: list[str]
+) -> None:
     prefix = grammar.prefix()
     for length in range(1, len(string) + 1):
         prefix = prefix and prefix.then(string[length - 1])
@@ -254,7 +281,10 @@ def test_a_prefix_never_changes_so_that_beams_may_share_it(funql: TargetGrammar)
     assert shared is not None
     before = shared.expected
     beams = [shared, shared]
-    rests = [_words("loc_1 ( state ( all ) ) ) )"), _words("intersection ( state ( all ) , state ( all ) ) ) )")]
+    rests = [
+        _words("loc_1 ( state ( all ) ) ) )"),
+        _words("intersection ( state ( all ) , state ( all ) ) ) )"),
+    ]
     for step in range(max(map(len, rests))):
         for number, rest in enumerate(rests):
             longer = beams[number].then(rest[step]) if step < len(rest) else beams[number]
@@ -285,7 +315,11 @@ def _near_misses(target: list[str], rng: random.Random) -> list[list[str]]:
     """The target with one token changed, one left out, and two neighbours swapped."""
     place = rng.randrange(len(target))
     before, token, after = target[:place], target[place], target[place + 1 :]
-    return [[*before, rng.choice(ALPHABET), *after], [*before, *after], [*before, *after[:1], token, *after[1:]]]
+    return [
+        [*before, rng.choice(ALPHABET), *after],
+        [*before, *after],
+        [*before, *after[:1], token, *after[1:]],
+    ]
 
 
 def _words(text: str) -> list[str]:
@@ -297,10 +331,14 @@ def _strings(longest: int) -> list[tuple[str, ...]]:
 
 
 def _shared_length(left: list[str], right: tuple[str, ...]) -> int:
-    differing = (place for place, (one, other) in enumerate(zip(left, right, strict=False)) if one != other)
+    differing = (
+        place for place, (one, other) in enumerate(zip(left, right, strict=False)) if one != other
+    )
     return next(differing, min(len(left), len(right)))
 
 
 def _open_brackets(target: list[str]) -> list[int]:
     """How many brackets are open after each token."""
-    return [target[: end + 1].count("(") - target[: end + 1].count(")") for end in range(len(target))]
+    return [
+        target[: end + 1].count("(") - target[: end + 1].count(")") for end in range(len(target))
+    ]

@@ -64,7 +64,9 @@ def test_a_typed_goal_chart_holds_exactly_the_well_typed_derivations_of_the_targ
     target = data.draw(st.sampled_from(sorted(reachable | {("x",)})))
     typed = grammar.typed_by(target_grammar)
     goal = goal_charts(typed, charts(typed, [source]), [target])
-    assert Counter(forest_derivations(typed, goal)) == Counter(each for each in expected if each.target == target)
+    assert Counter(forest_derivations(typed, goal)) == Counter(
+        each for each in expected if each.target == target
+    )
 
 
 @given(grammars(), sign_grammars(), sentences, st.integers(0, 99), st.integers(1, 5))
@@ -78,16 +80,24 @@ def test_the_best_the_k_best_and_marginals_are_those_of_the_well_typed_derivatio
         assert graph.nodes == 0
         return
     rng = np.random.default_rng(seed)
-    table = rng.normal(size=(len(source) + 1, len(source) + 1, len(grammar)))  # of span and rule, as the model's
+    table = rng.normal(
+        size=(len(source) + 1, len(source) + 1, len(grammar))
+    )  # of span and rule, as the model's
     owners = graph.owners()
     scores = table[graph.starts[owners], graph.ends[owners], graph.rules]
     numbers = {rule: number for number, rule in enumerate(grammar)}
 
     def score(derivation: Derivation) -> float:
-        return math.fsum(table[each.span.start, each.span.end, numbers[each.rule]] for each in derivation.hyperedges)
+        return math.fsum(
+            table[each.span.start, each.span.end, numbers[each.rule]]
+            for each in derivation.hyperedges
+        )
 
     ranked = sorted(map(score, expected), reverse=True)
-    (found,), (best,) = k_best_derivations(typed, graph, scores, k), best_derivations(typed, graph, scores)
+    (found,), (best,) = (
+        k_best_derivations(typed, graph, scores, k),
+        best_derivations(typed, graph, scores),
+    )
     assert [each.score for each in found] == pytest.approx(ranked[:k])
     assert {each.derivation for each in found} <= set(expected)
     assert best is not None
@@ -111,7 +121,10 @@ def test_an_unpruned_typed_chart_has_a_span_wherever_a_derivation_has_a_type(
     typed = grammar.typed_by(target_grammar)
     pruned, unpruned = charts(typed, [source]), charts(typed, [source], prune=False)
     check_graph(unpruned)
-    spans = [Counter(zip(graph.starts.tolist(), graph.ends.tolist(), strict=True)) for graph in (pruned, unpruned)]
+    spans = [
+        Counter(zip(graph.starts.tolist(), graph.ends.tolist(), strict=True))
+        for graph in (pruned, unpruned)
+    ]
     assert spans[0] <= spans[1]
 
 
@@ -131,7 +144,9 @@ def test_a_typed_batch_is_its_sentences_one_by_one(
 def test_lists_of_lists_add_nothing_to_the_language(target_grammar: TargetGrammar) -> None:
     other = TargetGrammar(tuple(with_associativity(target_grammar.productions)))
     strings = [each for length in range(1, 6) for each in product("ab", repeat=length)]
-    assert [other.accepts(each) for each in strings] == [target_grammar.accepts(each) for each in strings]
+    assert [other.accepts(each) for each in strings] == [
+        target_grammar.accepts(each) for each in strings
+    ]
 
 
 def test_a_list_is_put_together_from_lists() -> None:
@@ -154,7 +169,10 @@ def test_a_word_of_another_type_does_not_fit() -> None:
     wake me up at NT_1 ### set_alarm ( time = " NT_1 " )
     play NT_1 ### play ( genre = " NT_1 " )
     """)
-    sentences = [tuple(text.split()) for text in ("wake me up at seven", "wake me up at jazz", "play jazz", "seven")]
+    sentences = [
+        tuple(text.split())
+        for text in ("wake me up at seven", "wake me up at jazz", "play jazz", "seven")
+    ]
     assert derivation_counts(charts(grammar, sentences)) == [1, 1, 1, 1]
     assert derivation_counts(charts(grammar.typed_by(target_grammar), sentences)) == [1, 0, 1, 0]
 
@@ -163,14 +181,22 @@ def test_signatures_of_a_rule_of_geoquery() -> None:
     finder = Signatures(funql_target_grammar())
     assert finder.of(Grammar.parse("NT_1 of it ### ( ( NT_1")[0].target) == set()
     found = finder.of(Grammar.parse("how big is NT_1 ### answer ( size ( NT_1 ) )")[0].target)
-    whole = {str(each) for each in found if all(len(part) == 1 for part in (each.fragment, *each.arguments))}
+    whole = {
+        str(each)
+        for each in found
+        if all(len(part) == 1 for part in (each.fragment, *each.arguments))
+    }
     assert whole == {"<program> from <city>", "<program> from <country>", "<program> from <state>"}
 
 
 @given(grammars(max_arity=3), sign_grammars())
-def test_a_target_fits_if_it_has_a_signature(grammar: Grammar, target_grammar: TargetGrammar) -> None:
+def test_a_target_fits_if_it_has_a_signature(
+    grammar: Grammar, target_grammar: TargetGrammar
+) -> None:
     finder = Signatures(target_grammar)
-    assert [finder.fits(rule.target) for rule in grammar] == [bool(finder.of(rule.target)) for rule in grammar]
+    assert [finder.fits(rule.target) for rule in grammar] == [
+        bool(finder.of(rule.target)) for rule in grammar
+    ]
 
 
 @given(grammars(max_arity=3), sign_grammars())
@@ -179,7 +205,10 @@ def test_the_parts_of_a_target_and_of_its_non_terminals_are_those_of_its_signatu
 ) -> None:
     finder = Signatures(target_grammar)
     for rule in grammar:
-        signatures, occurring = finder.of(rule.target), [each for each in rule.target if isinstance(each, NonTerminal)]
+        signatures, occurring = (
+            finder.of(rule.target),
+            [each for each in rule.target if isinstance(each, NonTerminal)],
+        )
         assert finder.fragments(rule.target) == {each.fragment for each in signatures}
         for hole in occurring:
             places = [at for at, symbol in enumerate(occurring) if symbol == hole]

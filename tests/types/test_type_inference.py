@@ -75,7 +75,9 @@ def test_all_programs_it_was_inferred_from_are_accepted(
 
 
 @given(st.lists(programs(), min_size=1, max_size=6), st.lists(programs(), max_size=6))
-def test_coarser_types_accept_what_finer_ones_do(written: list[list[str]], others: list[list[str]]) -> None:
+def test_coarser_types_accept_what_finer_ones_do(
+    written: list[list[str]], others: list[list[str]]
+) -> None:
     finer: set[int] = set()
     for coarseness in Coarseness:
         grammar = infer_target_grammar(written, coarseness)
@@ -85,7 +87,9 @@ def test_coarser_types_accept_what_finer_ones_do(written: list[list[str]], other
 
 
 @given(
-    st.lists(applications(), min_size=1, max_size=6), st.lists(applications(), max_size=6), st.sampled_from(Coarseness)
+    st.lists(applications(), min_size=1, max_size=6),
+    st.lists(applications(), max_size=6),
+    st.sampled_from(Coarseness),
 )
 def test_the_grammar_derives_what_a_walk_through_the_tree_accepts(
     written: list[list[str]], others: list[list[str]], coarseness: Coarseness
@@ -94,20 +98,31 @@ def test_the_grammar_derives_what_a_walk_through_the_tree_accepts(
     corpus = Corpus(Counter(map(tuple, [*written, *others])))
     known = Corpus(Counter(map(tuple, written)))
     places = {place: position for position, place in enumerate(corpus.places)}
-    fillers = [Filler(places[known.places[filler.position]], filler.head) for filler in known.fillers]
+    fillers = [
+        Filler(places[known.places[filler.position]], filler.head) for filler in known.fillers
+    ]
     types = dict(coarsening_levels(corpus, fillers))[coarseness]
     grammar = infer_target_grammar(written, coarseness)
     for program in others:
         if not grammar.terminals.issuperset(program):
             continue  # a new word, which open types take and no walk knows of
         alone = Corpus(Counter([tuple(program)]))
-        walked = [Filler(places[alone.places[filler.position]], filler.head) for filler in alone.fillers]
+        walked = [
+            Filler(places[alone.places[filler.position]], filler.head) for filler in alone.fillers
+        ]
         assert grammar.accepts(program) == all(map(types.accept, walked)), program
 
 
-@given(st.dictionaries(st.integers(0, 6), st.sets(st.sampled_from("abcde"))), st.sampled_from([0.5, 1e-9]))
-def test_positions_are_joined_where_they_share_heads(sets: dict[int, set[str]], share: float) -> None:
-    heads: dict[int, set[Head]] = {position: {(BARE, (word,)) for word in own} for position, own in sets.items()}
+@given(
+    st.dictionaries(st.integers(0, 6), st.sets(st.sampled_from("abcde"))),
+    st.sampled_from([0.5, 1e-9]),
+)
+def test_positions_are_joined_where_they_share_heads(
+    sets: dict[int, set[str]], share: float
+) -> None:
+    heads: dict[int, set[Head]] = {
+        position: {(BARE, (word,)) for word in own} for position, own in sets.items()
+    }
     joined = Partition()
     for found, one, other in head_overlaps(heads):
         if found >= share:
@@ -123,12 +138,28 @@ def test_positions_are_joined_where_they_share_heads(sets: dict[int, set[str]], 
     assert all(joined.find(position) == min(components[position]) for position in sets)
 
 
-@given(st.lists(st.sampled_from(["f ( a )", "f ( b )", "g ( a )", "x y z", "( (", "f ( g ( b ) )"]), min_size=1))
+@given(
+    st.lists(
+        st.sampled_from(["f ( a )", "f ( b )", "g ( a )", "x y z", "( (", "f ( g ( b ) )"]),
+        min_size=1,
+    )
+)
 @settings(max_examples=30)
 def test_the_order_of_programs_decides_nothing_but_the_order_of_lines(lines: list[str]) -> None:
     one, other = grammar_of(lines), grammar_of(lines[::-1])
-    tried = ["f ( a )", "g ( g ( b ) )", "x", "x y z", "f ( a b )", "a", "f ( f ( f ( a ) ) )", "( ("]
-    assert [one.accepts(text.split()) for text in tried] == [other.accepts(text.split()) for text in tried]
+    tried = [
+        "f ( a )",
+        "g ( g ( b ) )",
+        "x",
+        "x y z",
+        "f ( a b )",
+        "a",
+        "f ( f ( f ( a ) ) )",
+        "( (",
+    ]
+    assert [one.accepts(text.split()) for text in tried] == [
+        other.accepts(text.split()) for text in tried
+    ]
 
 
 # Readable and deterministic
@@ -213,13 +244,20 @@ def test_the_starter_project_rejects_fragments_and_what_does_not_fit(illegal: st
         ("time", False),
     ],
 )
-def test_values_belong_to_their_keywords_and_new_ones_to_open_types(program: str, legal: bool) -> None:
+def test_values_belong_to_their_keywords_and_new_ones_to_open_types(
+    program: str, legal: bool
+) -> None:
     assert grammar_of(CALLS).accepts(program.split()) == legal
 
 
 def test_calls_do_not_share_their_keywords() -> None:
     grammar = grammar_of(
-        ["wake ( time = noon )", "wake ( time = dawn )", "play ( genre = jazz )", "play ( genre = rock )"]
+        [
+            "wake ( time = noon )",
+            "wake ( time = dawn )",
+            "play ( genre = jazz )",
+            "play ( genre = rock )",
+        ]
     )
     assert not grammar.accepts(["wake", "(", "genre", "=", "jazz", ")"])
 
@@ -238,20 +276,40 @@ def test_calls_do_not_share_their_keywords() -> None:
     ],
 )
 def test_keywords_behind_arguments_do_not_take_their_places(program: str, legal: bool) -> None:
-    calls = [f"{word} ( {what}{where} )" for word in ("on", "off") for what in ("lamp", "fan") for where in ROOMS]
-    levels = [f"set ( {what} , {level}{where} )" for what in ("lamp", "fan") for level in (10, 20) for where in ROOMS]
+    calls = [
+        f"{word} ( {what}{where} )"
+        for word in ("on", "off")
+        for what in ("lamp", "fan")
+        for where in ROOMS
+    ]
+    levels = [
+        f"set ( {what} , {level}{where} )"
+        for what in ("lamp", "fan")
+        for level in (10, 20)
+        for where in ROOMS
+    ]
     assert grammar_of([*calls, *levels]).accepts(program.split()) == legal
 
 
 def test_a_slot_is_not_a_single_word_that_goes_with_others() -> None:
-    lines = ["volume ( @number )", "play ( africa )", "play ( rosanna )", "skip ( africa )", "stop ( it )"]
+    lines = [
+        "volume ( @number )",
+        "play ( africa )",
+        "play ( rosanna )",
+        "skip ( africa )",
+        "stop ( it )",
+    ]
     grammar = grammar_of(lines)
     assert not grammar.accepts(["volume", "(", "africa", ")"])
     assert grammar.accepts(["stop", "(", "africa", ")"])
 
 
 def test_a_rule_may_hold_arguments_and_some_of_the_keywords_behind_them() -> None:
-    calls = ["on ( lamp , room = hall )", "on ( fan , room = attic , at = noon )", "on ( fan , at = dusk )"]
+    calls = [
+        "on ( lamp , room = hall )",
+        "on ( fan , room = attic , at = noon )",
+        "on ( fan , at = dusk )",
+    ]
     lines = [
         "lamp ### lamp",
         "hall ### room = hall",
@@ -267,9 +325,14 @@ def test_a_rule_may_hold_arguments_and_some_of_the_keywords_behind_them() -> Non
 
 def test_many_numbers_of_arguments_and_keywords_behind_them_are_one_list() -> None:
     items = ["tea", "milk", "rice", "soap"]
-    lines = [f"buy ( {' , '.join(items[:number])}{where} )" for number in (1, 2, 3) for where in SHOPS]
+    lines = [
+        f"buy ( {' , '.join(items[:number])}{where} )" for number in (1, 2, 3) for where in SHOPS
+    ]
     grammar = grammar_of([*lines, "buy ( milk , soap , shop = corner , day = monday )"])
-    longer, other = "buy ( rice , milk , soap , tea , shop = market , day = monday )", "buy ( shop = shop )"
+    longer, other = (
+        "buy ( rice , milk , soap , tea , shop = market , day = monday )",
+        "buy ( shop = shop )",
+    )
     assert [grammar.accepts(program.split()) for program in (longer, other)] == [True, False]
 
 
@@ -290,8 +353,16 @@ def test_statements_have_types_at_each_place_and_may_be_many(program: str, legal
 
 
 def test_a_rule_may_hold_the_end_of_a_statement_and_the_beginning_of_the_next() -> None:
-    lines = ["person ### person", "likes ### likes", "m0 ### m0", "NT_1 who NT_2 NT_3 ### NT_1 . ?x NT_2 NT_3"]
-    typing = Typing.of([*map(Rule.parse, lines), Rule.parse("any NT_1 ### ask { ?x a NT_1 }")], grammar_of(STATEMENTS))
+    lines = [
+        "person ### person",
+        "likes ### likes",
+        "m0 ### m0",
+        "NT_1 who NT_2 NT_3 ### NT_1 . ?x NT_2 NT_3",
+    ]
+    typing = Typing.of(
+        [*map(Rule.parse, lines), Rule.parse("any NT_1 ### ask { ?x a NT_1 }")],
+        grammar_of(STATEMENTS),
+    )
     person_who_likes = typing.type_of(3, [typing.type_of(number, []) for number in range(3)])
     assert typing.type_of(4, [person_who_likes]) != NO_TYPE
     assert typing.type_of(4, [typing.type_of(1, [])]) == NO_TYPE
@@ -317,7 +388,9 @@ def test_an_unreadable_program_among_readable_ones_is_kept_as_it_is() -> None:
 
 def test_parentheses_around_a_term_do_not_change_its_type() -> None:
     grammar = grammar_of(["( a or b ) and c", "a and c", "( b )"])
-    assert grammar.accepts(["(", "(", "a", ")", "or", "b", ")", "and", "(", "(", "c", ")", "and", "b", ")"])
+    assert grammar.accepts(
+        ["(", "(", "a", ")", "or", "b", ")", "and", "(", "(", "c", ")", "and", "b", ")"]
+    )
     assert not grammar.accepts(["(", "a", "and", "c"])
 
 
@@ -341,7 +414,9 @@ def test_a_flat_program_may_be_shorter_than_any_seen() -> None:
 
 
 def test_flat_programs_begin_as_seen_and_their_brackets_match() -> None:
-    grammar = grammar_of(["select a from b", "select max ( a ) from c", "select b from ( select a from c )"] * 40)
+    grammar = grammar_of(
+        ["select a from b", "select max ( a ) from c", "select b from ( select a from c )"] * 40
+    )
     assert str(grammar) == (
         "<program> ::= select <tokens> | <program> <tokens>\n"
         "<tokens> ::= select | a | from | b | max | c | ( <tokens> ) | <tokens> <tokens>\n"

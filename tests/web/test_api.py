@@ -42,7 +42,9 @@ def test_a_calibrated_parser_says_how_sure_it_is(parser: Parser) -> None:
     assert answer["sureness"] == "doubtful: 27 % sure"
 
 
-def test_a_sentence_gets_the_parsers_program_and_probability(client: TestClient, parser: Parser) -> None:
+def test_a_sentence_gets_the_parsers_program_and_probability(
+    client: TestClient, parser: Parser
+) -> None:
     answer = client.post("/api/parse", json={"sentence": "walk and  jump twice"}).json()
     expected = parser.parse("walk and jump twice")
     assert answer["target"] == expected.target
@@ -59,20 +61,29 @@ def test_readings_come_in_the_parsers_order(client: TestClient, parser: Parser) 
     assert len(expected) > 1
 
 
-def test_an_explanation_has_the_derivation_the_drawings_and_the_chart(client: TestClient, parser: Parser) -> None:
+def test_an_explanation_has_the_derivation_the_drawings_and_the_chart(
+    client: TestClient, parser: Parser
+) -> None:
     answer = client.post(
         "/api/parse", json={"sentence": "run twice and jump", "explain": True, "drawings": True}
     ).json()
     best = parser.parse("run twice and jump").reading
     assert best is not None
     steps = answer["best"]["derivation"]
-    assert [step["rule"] for step in steps] == [str(each.rule) for each in best.derivation.hyperedges]
+    assert [step["rule"] for step in steps] == [
+        str(each.rule) for each in best.derivation.hyperedges
+    ]
     assert [(step["start"], step["end"]) for step in steps] == [(0, 4), (0, 2), (0, 1), (3, 4)]
     assert [step["depth"] for step in steps] == [0, 1, 2, 1]
     assert [step["score"] for step in steps] == pytest.approx(best.scores)
     assert "<svg" in answer["best"]["drawing"]
     assert answer["best"]["outline"].startswith("<ul>")
-    assert {(cell["start"], cell["end"]) for cell in answer["chart"]} >= {(0, 1), (0, 2), (0, 4), (3, 4)}
+    assert {(cell["start"], cell["end"]) for cell in answer["chart"]} >= {
+        (0, 1),
+        (0, 2),
+        (0, 4),
+        (3, 4),
+    }
     assert "<svg" in answer["chart_drawing"]
     assert answer["gaps"] is None
 
@@ -84,15 +95,28 @@ def test_an_abstention_says_what_the_grammar_lacks(client: TestClient) -> None:
     assert (answer["target"], answer["answered_by"], answer["reason"]) == (None, None, reason)
     assert answer["gaps"] == {"unknown": [0], "islands": [[2, 4]]}
     assert '<span class="unknown" title="no rule knows it">fly</span>' in answer["gaps_drawing"]
-    assert '<span class="island" title="the grammar derives this part">run twice</span>' in answer["gaps_drawing"]
+    assert (
+        '<span class="island" title="the grammar derives this part">run twice</span>'
+        in answer["gaps_drawing"]
+    )
     assert '<span class="unknown">no rule knows it</span>' in answer["gaps_drawing"]
 
 
 def test_drawings_come_only_where_they_are_asked_for_and_data_likewise(client: TestClient) -> None:
     def kinds(**asked: bool) -> set[str]:
-        answers = [client.post("/api/parse", json={"sentence": each, **asked}).json() for each in ("run twice", "fly")]
-        found = {**answers[0]["best"], **{key: answers[0][key] or answers[1][key] for key in answers[0]}}
-        return {key for key in ("derivation", "chart", "gaps", "drawing", "outline", "gaps_drawing") if found[key]}
+        answers = [
+            client.post("/api/parse", json={"sentence": each, **asked}).json()
+            for each in ("run twice", "fly")
+        ]
+        found = {
+            **answers[0]["best"],
+            **{key: answers[0][key] or answers[1][key] for key in answers[0]},
+        }
+        return {
+            key
+            for key in ("derivation", "chart", "gaps", "drawing", "outline", "gaps_drawing")
+            if found[key]
+        }
 
     assert kinds() == set()
     assert kinds(explain=True) == {"derivation", "chart", "gaps"}
@@ -106,7 +130,10 @@ def test_an_abstention_says_the_same_in_the_api_in_a_batch_and_in_python(
     expected = parser.parse(sentence).reason
     assert expected.startswith("no derivation: ")
     for more in ({}, {"explain": True}):
-        assert client.post("/api/parse", json={"sentence": sentence, **more}).json()["reason"] == expected
+        assert (
+            client.post("/api/parse", json={"sentence": sentence, **more}).json()["reason"]
+            == expected
+        )
     (row,) = client.post("/api/batch", json={"sentences": [sentence]}).json()["rows"]
     assert row["reason"] == expected
 
@@ -116,7 +143,11 @@ def test_an_empty_sentence_is_an_abstention(client: TestClient, sentence: str) -
     answer = client.post("/api/parse", json={"sentence": sentence, "readings": 3, "explain": True})
     assert answer.status_code == 200
     reason = "no derivation: the sentence is empty"
-    assert (answer.json()["source"], answer.json()["reason"], answer.json()["chart"]) == ([], reason, [])
+    assert (answer.json()["source"], answer.json()["reason"], answer.json()["chart"]) == (
+        [],
+        reason,
+        [],
+    )
 
 
 class Echo:
@@ -126,7 +157,9 @@ class Echo:
         return [Answer(sentence, sentence.upper()) for sentence in sentences]
 
 
-def test_a_fallback_answers_where_the_grammar_does_not_and_the_answer_says_so(parser: Parser) -> None:
+def test_a_fallback_answers_where_the_grammar_does_not_and_the_answer_says_so(
+    parser: Parser,
+) -> None:
     service = Service("both", Hybrid(parser, Echo()))
     with TestClient(create_app(service), base_url="http://localhost") as client:
         known = client.post("/api/parse", json={"sentence": "run"}).json()
@@ -160,7 +193,9 @@ def test_a_batch_gives_a_row_a_line_and_counts_what_is_right(client: TestClient)
     assert (answer["coverage"], answer["exact_match"]) == (0.8, 0.5)
 
 
-def test_a_batch_takes_a_list_and_gives_a_row_for_each_also_for_an_empty_one(client: TestClient) -> None:
+def test_a_batch_takes_a_list_and_gives_a_row_for_each_also_for_an_empty_one(
+    client: TestClient,
+) -> None:
     sentences = ["run twice", "", "jump\ttwice", "fly\n"]
     rows = client.post("/api/batch", json={"sentences": sentences}).json()["rows"]
     assert [row["sentence"] for row in rows] == sentences
@@ -175,24 +210,37 @@ def test_a_batch_takes_a_list_and_gives_a_row_for_each_also_for_an_empty_one(cli
         ({"sentences": ["run"], "text": "run"}, "expected either 'sentences' or 'text'"),
         ({"sentences": ["run", 3]}, "sentences.1: Input should be a valid string"),
         ({"sentences": "run"}, "sentences: Input should be a valid list"),
-        ({"sentences": ["run", "run " * 101]}, "sentence 2: the sentence has 101 tokens; at most 100 are read"),
-        ({"sentences": ["\ud800"]}, "sentences.0: Value error, the text holds U+D800, which is half a character"),
+        (
+            {"sentences": ["run", "run " * 101]},
+            "sentence 2: the sentence has 101 tokens; at most 100 are read",
+        ),
+        (
+            {"sentences": ["\ud800"]},
+            "sentences.0: Value error, the text holds U+D800, which is half a character",
+        ),
     ],
 )
 def test_a_batch_that_is_not_a_list_of_sentences_is_refused(
     client: TestClient, body: dict[str, object], error: str
 ) -> None:
-    answer = client.post("/api/batch", content=json.dumps(body), headers={"Content-Type": "application/json"})
+    answer = client.post(
+        "/api/batch", content=json.dumps(body), headers={"Content-Type": "application/json"}
+    )
     assert (answer.status_code, answer.json()["error"]) == (422, error)
 
 
 def test_a_list_that_is_too_long_is_refused(parser: Parser) -> None:
     with served(parser, limits=Limits(sentences=2)) as client:
         answer = client.post("/api/batch", json={"sentences": ["run"] * 3})
-    assert (answer.status_code, answer.json()["error"]) == (413, "3 sentences; a batch holds at most 2")
+    assert (answer.status_code, answer.json()["error"]) == (
+        413,
+        "3 sentences; a batch holds at most 2",
+    )
 
 
-def test_a_batch_is_scored_by_the_tokens_of_programs_as_nqg_evaluate_does(client: TestClient) -> None:
+def test_a_batch_is_scored_by_the_tokens_of_programs_as_nqg_evaluate_does(
+    client: TestClient,
+) -> None:
     spaced = "< img / src = x / onerror = alert ( 1 ) >"
     answer = client.post("/api/batch", json={"text": f"{HOSTILE}\t{spaced}\n"}).json()
     assert (answer["rows"][0]["target"], answer["rows"][0]["is_right"]) == (HOSTILE_TARGET, True)
@@ -202,7 +250,9 @@ def test_a_batch_larger_than_what_is_parsed_together_keeps_its_order(client: Tes
     sentences = ["run twice" if number % 3 else "jump" for number in range(300)]
     answer = client.post("/api/batch", json={"text": "\n".join(sentences)}).json()
     assert [row["sentence"] for row in answer["rows"]] == sentences
-    assert [row["target"] for row in answer["rows"]] == ["R R" if number % 3 else "J" for number in range(300)]
+    assert [row["target"] for row in answer["rows"]] == [
+        "R R" if number % 3 else "J" for number in range(300)
+    ]
 
 
 def test_an_empty_batch_has_no_rates(client: TestClient) -> None:
@@ -213,7 +263,10 @@ def test_an_empty_batch_has_no_rates(client: TestClient) -> None:
 def test_a_line_of_three_columns_is_refused_with_its_number(client: TestClient) -> None:
     answer = client.post("/api/batch", json={"text": "run\tR\na\tb\tc"})
     assert answer.status_code == 422
-    assert answer.json()["error"] == "line 2: expected 'sentence' or 'sentence<TAB>program', found 3 columns"
+    assert (
+        answer.json()["error"]
+        == "line 2: expected 'sentence' or 'sentence<TAB>program', found 3 columns"
+    )
 
 
 def test_a_line_that_is_too_long_is_refused_with_its_number(client: TestClient) -> None:
@@ -221,10 +274,14 @@ def test_a_line_that_is_too_long_is_refused_with_its_number(client: TestClient) 
     assert answer.json()["error"] == "line 2: the sentence has 101 tokens; at most 100 are read"
 
 
-def test_the_grammar_can_be_searched_and_turned_page_by_page(client: TestClient, parser: Parser) -> None:
+def test_the_grammar_can_be_searched_and_turned_page_by_page(
+    client: TestClient, parser: Parser
+) -> None:
     everything = client.get("/api/rules").json()
     assert everything["found"] == len(parser.grammar)
-    assert [f"{rule['source']} ### {rule['target']}" for rule in everything["rules"]] == list(map(str, parser.grammar))
+    assert [f"{rule['source']} ### {rule['target']}" for rule in everything["rules"]] == list(
+        map(str, parser.grammar)
+    )
     page = client.get("/api/rules", params={"offset": 2, "limit": 3}).json()
     assert [rule["number"] for rule in page["rules"]] == [2, 3, 4]
     found = client.get("/api/rules", params={"search": "AND nt_2"}).json()
@@ -254,15 +311,22 @@ def test_uses_and_examples_of_rules_come_from_the_examples(parser: Parser) -> No
 def test_examples_that_fail_or_find_no_room_do_not_end_the_counting(
     parser: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, failures = Batcher.ask_all, [Busy("full", retry_after=0), NqgError("too much"), NqgError("too much")]
+    original, failures = (
+        Batcher.ask_all,
+        [Busy("full", retry_after=0), NqgError("too much"), NqgError("too much")],
+    )
 
-    async def failing(self: Batcher[Question, Explained], questions: Sequence[Question]) -> list[Explained]:
+    async def failing(
+        self: Batcher[Question, Explained], questions: Sequence[Question]
+    ) -> list[Explained]:
         if failures:
             raise failures.pop(0)
         return await original(self, questions)
 
     monkeypatch.setattr(Batcher, "ask_all", failing)
-    with served(parser, limits=Limits(batch_size=4), examples=["jump", "run", "run twice"]) as client:
+    with served(
+        parser, limits=Limits(batch_size=4), examples=["jump", "run", "run twice"]
+    ) as client:
         rules = wait_for_examples(client)
     assert failures == []
     assert rules["run"]["examples"] == ["run", "run twice"]
@@ -272,7 +336,10 @@ def test_examples_that_fail_or_find_no_room_do_not_end_the_counting(
 def test_what_people_ask_is_counted_but_not_shown_to_others(parser: Parser) -> None:
     with served(parser, examples=[]) as client:
         client.post("/api/parse", json={"sentence": "run and run"})
-        rules = {rule["source"]: rule for rule in client.get("/api/rules", params={"order": "uses"}).json()["rules"]}
+        rules = {
+            rule["source"]: rule
+            for rule in client.get("/api/rules", params={"order": "uses"}).json()["rules"]
+        }
         assert (rules["run"]["uses"], rules["run"]["examples"]) == (2, [])
         assert next(iter(rules)) == "run"
 
@@ -285,21 +352,31 @@ def test_the_model_introduces_itself(client: TestClient, parser: Parser) -> None
     assert (found["by_hand"], found["examples"], found["has_review"]) == (0, 1, False)
 
 
-def test_without_examples_those_of_its_training_are_suggested_with_their_programs(parser: Parser) -> None:
+def test_without_examples_those_of_its_training_are_suggested_with_their_programs(
+    parser: Parser,
+) -> None:
     with served(parser, examples=()) as client:
         for _ in range(500):
             (one,) = client.get("/api/model").json()["suggestions"]
             if one["target"]:
                 break
-        assert one == {"sentence": "walk and jump twice", "target": parser.parse("walk and jump twice").target}
+        assert one == {
+            "sentence": "walk and jump twice",
+            "target": parser.parse("walk and jump twice").target,
+        }
 
 
 def test_rules_by_hand_are_marked_and_listed_alone(parser: Parser) -> None:
     with served(parser.with_rules(["hop ### J", "NT_1 again ### NT_1 NT_1"])) as client:
         assert client.get("/api/model").json()["by_hand"] == 2
         found = client.get("/api/rules", params={"by_hand": True}).json()
-        assert [(rule["source"], rule["by_hand"]) for rule in found["rules"]] == [("hop", True), ("NT_1 again", True)]
-        assert client.get("/api/rules", params={"by_hand": True, "search": "hop"}).json()["found"] == 1
+        assert [(rule["source"], rule["by_hand"]) for rule in found["rules"]] == [
+            ("hop", True),
+            ("NT_1 again", True),
+        ]
+        assert (
+            client.get("/api/rules", params={"by_hand": True, "search": "hop"}).json()["found"] == 1
+        )
 
 
 def test_hostile_words_come_back_as_they_were(client: TestClient) -> None:

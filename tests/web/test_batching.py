@@ -72,7 +72,9 @@ def test_questions_that_come_together_are_answered_together_and_no_batch_is_too_
     assert [len(batch) for batch in squares.batches] == [8, 8, 4]
 
 
-def test_trouble_is_a_failure_that_is_not_the_questions_fault_until_something_is_answered_again() -> None:
+def test_trouble_is_a_failure_that_is_not_the_questions_fault_until_something_is_answered_again() -> (
+    None
+):
     def answer(questions: Sequence[int]) -> list[int]:
         if -2 in questions:
             raise RuntimeError("the worker is broken")
@@ -116,7 +118,9 @@ def test_a_question_beyond_the_waiting_room_is_turned_away_at_once() -> None:
         while batcher._queue.qsize():  # until the worker has taken it
             await asyncio.sleep(0)
         others = await waiting(batcher, [2, 3])
-        with pytest.raises(Busy, match=r"2 sentences are waiting already; try again in 1 s") as refused:
+        with pytest.raises(
+            Busy, match=r"2 sentences are waiting already; try again in 1 s"
+        ) as refused:
             await batcher.ask(4)
         assert (refused.value.status, refused.value.retry_after) == (503, 1)
         gate.set()
@@ -142,7 +146,11 @@ def test_a_question_that_fails_spares_the_others_of_its_batch() -> None:
     batcher = Batcher[int, int](Squares())
 
     async def ask_many() -> list[int | BaseException]:
-        return list(await asyncio.gather(*(batcher.ask(each) for each in (2, -1, 3)), return_exceptions=True))
+        return list(
+            await asyncio.gather(
+                *(batcher.ask(each) for each in (2, -1, 3)), return_exceptions=True
+            )
+        )
 
     two, failure, three = within(batcher, ask_many())
     assert (two, three) == (4, 9)

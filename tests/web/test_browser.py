@@ -25,7 +25,9 @@ from web_service import HOSTILE, HOSTILE_TARGET, running
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: dev)")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed (extra: dev)"
+)
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
     "--headless",
@@ -87,7 +89,9 @@ def test_a_sentence_shows_its_program_who_answered_and_the_tree(page: Page) -> N
     assert page.title().startswith("nqg")
 
 
-def test_pointing_at_a_node_lights_up_its_words_its_rule_and_its_part_of_the_program(page: Page) -> None:
+def test_pointing_at_a_node_lights_up_its_words_its_rule_and_its_part_of_the_program(
+    page: Page,
+) -> None:
     parse(page, "run twice")
     page.locator("#derivation .node").nth(1).hover()
     assert page.inner_text("#rule").startswith("run → R; score")
@@ -201,7 +205,12 @@ def test_everything_that_can_be_operated_has_a_name(page: Page) -> None:
         .filter((each) => !(each.textContent.trim() || each.getAttribute('aria-label') || each.labels?.length))
         .map((each) => each.outerHTML)""")
     assert nameless == []
-    assert page.locator("main").count() == page.locator("header").count() == page.locator("nav").count() == 1
+    assert (
+        page.locator("main").count()
+        == page.locator("header").count()
+        == page.locator("nav").count()
+        == 1
+    )
 
 
 def test_the_api_page_describes_every_route_offline_with_commands_for_the_served_model(
@@ -319,7 +328,11 @@ class Shop(Database):
     """A database that has the same rows for every query."""
 
     def run(self, query: str) -> Rows:
-        return Rows(("name", "price", "colour"), (("Ada <b>lamp</b>", 30.5, "black"), ("Bo", 20.0, None)), is_cut=True)
+        return Rows(
+            ("name", "price", "colour"),
+            (("Ada <b>lamp</b>", 30.5, "black"), ("Bo", 20.0, None)),
+            is_cut=True,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -337,7 +350,9 @@ def locked_address(parser: Parser) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def review_address(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("review")
-    (folder / "log.jsonl").write_text('{"source": "fly twice"}\n{"source": "run and fly"}\n{"source": "<b>swim</b>"}\n')
+    (folder / "log.jsonl").write_text(
+        '{"source": "fly twice"}\n{"source": "run and fly"}\n{"source": "<b>swim</b>"}\n'
+    )
     (folder / "train.tsv").write_text("<b>jump</b> twice\tJ J\n")
     with running(parser, log=folder / "log.jsonl", review=folder / "train.tsv") as server:
         yield server.address
@@ -356,16 +371,27 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
     size: tuple[int, int],
     scheme: Literal["light", "dark"],
 ) -> None:
-    others = {"review": review_address, "rows": shop_address, "login": locked_address, "wrong token": locked_address}
-    served = whole_address if state in ("values", "fallback", "by hand") else others.get(state, address)
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    others = {
+        "review": review_address,
+        "rows": shop_address,
+        "login": locked_address,
+        "wrong token": locked_address,
+    }
+    served = (
+        whole_address if state in ("values", "fallback", "by hand") else others.get(state, address)
+    )
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
+    )
     page = context.new_page()
     page.goto(served)
     show(page, state, served)
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert page.evaluate(FAULTS) == []
     if state in ("answer", "values", "long", "chart", "fallback"):
-        programs, others = (page.evaluate(LARGEST, names) for names in ("#program, .target", "#result *"))
+        programs, others = (
+            page.evaluate(LARGEST, names) for names in ("#program, .target", "#result *")
+        )
         assert programs == others
         assert programs > 17 or state == "long"
     if state == "review":
@@ -374,15 +400,17 @@ def test_every_state_fits_the_screen_is_readable_and_shows_something(
     if state == "rows":
         assert page.locator("#query-rows tr").count() == 3
     if state == "values":
-        assert page.locator(".token[data-slot]").evaluate_all("all => all.map((each) => each.dataset.slot)") == [
-            "number"
-        ]
+        assert page.locator(".token[data-slot]").evaluate_all(
+            "all => all.map((each) => each.dataset.slot)"
+        ) == ["number"]
         assert page.locator("#rule .filled").count() == 1
     context.close()
 
 
 @pytest.mark.parametrize("width", [1280, 390], ids=["laptop", "phone"])
-def test_the_tree_stays_where_it_is_when_a_box_lights_up(browser: Browser, whole_address: str, width: int) -> None:
+def test_the_tree_stays_where_it_is_when_a_box_lights_up(
+    browser: Browser, whole_address: str, width: int
+) -> None:
     page = browser.new_page(viewport={"width": width, "height": 844})
     page.goto(whole_address)
     parse(page, "set the fan in the cellar to 77 %")
@@ -424,7 +452,9 @@ def test_the_grammar_shows_one_example_a_rule_on_a_phone_and_rules_by_hand_alone
     page.goto(address)
     page.get_by_role("tab", name="Grammar").click()
     page.wait_for_selector("#rules .chip")
-    visible = "row => [...row.querySelectorAll('.chip')].filter((each) => each.checkVisibility()).length"
+    visible = (
+        "row => [...row.querySelectorAll('.chip')].filter((each) => each.checkVisibility()).length"
+    )
     assert max(row.evaluate(visible) for row in page.locator("#rules tr").all()) == 1
     assert not page.locator("#by-hand").is_visible()
     page.goto(whole_address)
@@ -499,25 +529,41 @@ def test_a_page_of_another_site_adds_nothing_to_the_training_file(
 
 
 @pytest.mark.skipif(
-    not os.environ.get("NQG_REWRITE_GOLDEN"), reason="NQG_REWRITE_GOLDEN=1 takes the pictures of the docs"
+    not os.environ.get("NQG_REWRITE_GOLDEN"),
+    reason="NQG_REWRITE_GOLDEN=1 takes the pictures of the docs",
 )
 def test_the_pictures_of_the_docs_are_taken(browser: Browser, tmp_path: Path) -> None:
     starter, images = tmp_path / "starter", PROJECT / "docs" / "images"
     for words in (
         ["init", starter],
-        ["train", starter / "train.tsv", "--settings", starter / "nqg.toml", "-o", starter / "model"],
+        [
+            "train",
+            starter / "train.tsv",
+            "--settings",
+            starter / "nqg.toml",
+            "-o",
+            starter / "model",
+        ],
     ):
         assert CliRunner().invoke(app, [str(word) for word in words]).exit_code == 0
-    (tmp_path / "log.jsonl").write_text('{"source": "is the sauna on"}\n{"source": "turn everything off"}\n')
+    (tmp_path / "log.jsonl").write_text(
+        '{"source": "is the sauna on"}\n{"source": "turn everything off"}\n'
+    )
     train = tmp_path / "train.tsv"
     shutil.copy(starter / "train.tsv", train)
     with running(
-        load_with_grammar(starter / "model", "cpu"), examples=(), log=tmp_path / "log.jsonl", review=train, name="mine"
+        load_with_grammar(starter / "model", "cpu"),
+        examples=(),
+        log=tmp_path / "log.jsonl",
+        review=train,
+        name="mine",
     ) as server:
         for name, width, height in (("page", 1280, 800), ("page-phone", 390, 844)):
             scheme: Literal["light", "dark"] = "light" if name == "page" else "dark"
             page = browser.new_page(
-                viewport={"width": width, "height": height}, color_scheme=scheme, is_mobile=name != "page"
+                viewport={"width": width, "height": height},
+                color_scheme=scheme,
+                is_mobile=name != "page",
             )
             page.goto(server.address)
             parse(page, "Could you dim the kitchen lights to 35 percent at half past six?")

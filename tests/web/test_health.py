@@ -24,17 +24,24 @@ def test_a_model_that_cannot_be_computed_with_is_an_internal_error_and_not_healt
         failed = client.post("/api/parse", json={"sentence": "walk twice"})
         assert (failed.status_code, "not numbers" in failed.json()["error"]) == (500, True)
         health = client.get("/health")
-        assert (health.status_code, health.json()) == (503, {"error": "the last question that was worked on failed"})
+        assert (health.status_code, health.json()) == (
+            503,
+            {"error": "the last question that was worked on failed"},
+        )
         with torch.no_grad():
             weights.copy_(before)
         assert client.post("/api/parse", json={"sentence": "walk twice"}).status_code == 200
         assert client.get("/health").json() == {"status": "ok"}
 
 
-def test_a_log_that_cannot_be_written_costs_nobody_an_answer_and_is_not_healthy(parser: Parser, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_costs_nobody_an_answer_and_is_not_healthy(
+    parser: Parser, tmp_path: Path
+) -> None:
     folder = tmp_path / "logs"
     service = Service("tiny", parser, log=folder / "asked.jsonl")
-    with TestClient(create_app(service), base_url="http://localhost", raise_server_exceptions=False) as client:
+    with TestClient(
+        create_app(service), base_url="http://localhost", raise_server_exceptions=False
+    ) as client:
         one = client.post("/api/parse", json={"sentence": "run twice"})
         many = client.post("/api/batch", json={"sentences": ["run twice", "run"]})
         assert (one.status_code, one.json()["target"]) == (200, "R R")

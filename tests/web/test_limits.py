@@ -24,12 +24,32 @@ BAD = {
     "null": (b"null", 422, "the body: Input should be a valid dictionary"),
     "no sentence": (b"{}", 422, "sentence: Field required"),
     "a number": (b'{"sentence": 7}', 422, "sentence: Input should be a valid string"),
-    "an unknown key": (b'{"sentence": "x", "depth": 1}', 422, "depth: Extra inputs are not permitted"),
-    "too many readings": (b'{"sentence": "x", "readings": 11}', 422, "readings: Input should be less than or equal"),
-    "negative readings": (b'{"sentence": "x", "readings": -1}', 422, "readings: Input should be greater than or equal"),
-    "readings as text": (b'{"sentence": "x", "readings": "3"}', 422, "readings: Input should be a valid integer"),
+    "an unknown key": (
+        b'{"sentence": "x", "depth": 1}',
+        422,
+        "depth: Extra inputs are not permitted",
+    ),
+    "too many readings": (
+        b'{"sentence": "x", "readings": 11}',
+        422,
+        "readings: Input should be less than or equal",
+    ),
+    "negative readings": (
+        b'{"sentence": "x", "readings": -1}',
+        422,
+        "readings: Input should be greater than or equal",
+    ),
+    "readings as text": (
+        b'{"sentence": "x", "readings": "3"}',
+        422,
+        "readings: Input should be a valid integer",
+    ),
     "NaN": (b'{"sentence": "x", "readings": NaN}', 422, "readings"),
-    "half a character": (b'{"sentence": "\\ud800"}', 422, "the text holds U+D800, which is half a character"),
+    "half a character": (
+        b'{"sentence": "\\ud800"}',
+        422,
+        "the text holds U+D800, which is half a character",
+    ),
     "no UTF-8": (b'{"sentence": "\xff"}', 415, "expected JSON in UTF-8, but byte 15 is 0xff"),
     "nested too deep": (b'{"sentence": ' + b"[" * 100_000, 400, "error"),
     "a huge number": (b'{"sentence": "x", "readings": ' + b"9" * 5000 + b"}", 400, "error"),
@@ -37,24 +57,31 @@ BAD = {
 
 
 @pytest.mark.parametrize(("body", "status", "words"), BAD.values(), ids=BAD)
-def test_a_bad_body_is_refused_with_the_reason(client: TestClient, body: bytes, status: int, words: str) -> None:
+def test_a_bad_body_is_refused_with_the_reason(
+    client: TestClient, body: bytes, status: int, words: str
+) -> None:
     answer = client.post("/api/parse", content=body, headers=JSON)
     assert answer.status_code == status
     assert words in answer.json()["error"]
 
 
 @pytest.mark.parametrize(
-    "kind", ["", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1"]
+    "kind",
+    ["", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1"],
 )
 def test_a_body_that_is_not_json_in_utf_8_is_refused(client: TestClient, kind: str) -> None:
-    answer = client.post("/api/parse", content=b'{"sentence": "run"}', headers={"Content-Type": kind})
+    answer = client.post(
+        "/api/parse", content=b'{"sentence": "run"}', headers={"Content-Type": kind}
+    )
     assert answer.status_code == 415
     assert answer.json()["error"].startswith("expected ")
 
 
 @pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=UTF-8"])
 def test_json_by_any_spelling_is_read(client: TestClient, kind: str) -> None:
-    answer = client.post("/api/parse", content=b'{"sentence": "run"}', headers={"Content-Type": kind})
+    answer = client.post(
+        "/api/parse", content=b'{"sentence": "run"}', headers={"Content-Type": kind}
+    )
     assert answer.json()["target"] == "R"
 
 
@@ -67,7 +94,9 @@ def test_a_body_that_announces_too_much_is_refused_unread(parser: Parser) -> Non
 
 
 def test_a_body_that_announces_more_than_a_number_can_say_is_refused(client: TestClient) -> None:
-    answer = client.post("/api/parse", content=b"{}", headers={**JSON, "Content-Length": "9" * 5_000})
+    answer = client.post(
+        "/api/parse", content=b"{}", headers={**JSON, "Content-Length": "9" * 5_000}
+    )
     assert answer.status_code == 413
 
 
@@ -101,7 +130,9 @@ def test_a_request_beyond_those_that_are_answered_at_a_time_is_a_503_in_json_wit
 
 def test_a_sentence_of_too_many_tokens_is_refused(parser: Parser) -> None:
     with served(parser, limits=Limits(tokens=5)) as client:
-        assert client.post("/api/parse", json={"sentence": "run and run and run"}).status_code == 200
+        assert (
+            client.post("/api/parse", json={"sentence": "run and run and run"}).status_code == 200
+        )
         answer = client.post("/api/parse", json={"sentence": "run and run and run twice"})
     assert answer.status_code == 422
     assert answer.json()["error"] == "the sentence has 6 tokens; at most 5 are read"
@@ -137,7 +168,9 @@ def test_a_full_waiting_room_is_a_503_with_a_time_to_retry(parser: Parser) -> No
     assert "waiting already" in answer.json()["error"]
 
 
-def test_a_failure_of_ours_says_nothing_about_our_insides(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_ours_says_nothing_about_our_insides(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(self: Service, question: object) -> None:
         raise ValueError("secret path /home/me")
 
@@ -150,7 +183,9 @@ def test_a_failure_of_ours_says_nothing_about_our_insides(parser: Parser, monkey
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 

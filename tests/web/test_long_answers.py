@@ -29,7 +29,9 @@ def copying() -> Parser:
     tiny = ModelSettings(dimension=8, embedded=EncoderSettings(hidden_size=8, layers=1, heads=2))
     grammar = Grammar.parse("walk ### W\nNT_1 twice ### NT_1 NT_1")
     training = TrainingSettings(steps=1, batch_size=1)
-    return fit_parser(grammar, [Example("walk twice", "W W")], model=tiny, training=training, device="cpu")
+    return fit_parser(
+        grammar, [Example("walk twice", "W W")], model=tiny, training=training, device="cpu"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +40,34 @@ def client(copying: Parser) -> Iterator[TestClient]:
         yield client
 
 
-def test_a_program_of_more_tokens_than_the_server_writes_is_an_abstention(client: TestClient) -> None:
+def test_a_program_of_more_tokens_than_the_server_writes_is_an_abstention(
+    client: TestClient,
+) -> None:
     for twice in (4, 5, 90):
-        asked = {"sentence": "walk" + " twice" * twice, "readings": 3, "explain": True, "drawings": True}
+        asked = {
+            "sentence": "walk" + " twice" * twice,
+            "readings": 3,
+            "explain": True,
+            "drawings": True,
+        }
         answer = client.post("/api/parse", json=asked)
         assert answer.status_code == 200
         expected = (" ".join(["W"] * 16), "") if twice == 4 else (None, LONG_TARGET)
         assert (answer.json()["target"], answer.json()["reason"]) == expected
 
 
-def test_programs_of_a_batch_past_its_tokens_are_withheld_with_the_reason(client: TestClient) -> None:
+def test_programs_of_a_batch_past_its_tokens_are_withheld_with_the_reason(
+    client: TestClient,
+) -> None:
     lines = ["walk" + " twice" * twice for twice in (4, 90, 4, 3, 0)]
     answer = client.post("/api/batch", json={"text": "\n".join(lines)}).json()
-    assert [row["target"] and len(row["target"].split()) for row in answer["rows"]] == [16, None, 16, 8, None]
+    assert [row["target"] and len(row["target"].split()) for row in answer["rows"]] == [
+        16,
+        None,
+        16,
+        8,
+        None,
+    ]
     assert [row["reason"] for row in answer["rows"]] == ["", LONG_TARGET, "", "", LONG_BATCH]
     assert (answer["sentences"], answer["answered"]) == (5, 3)
 

@@ -32,7 +32,14 @@ CHECKS = [
     response_headers_conformance,
     negative_data_rejection,
 ]
-PATHS = ["/api/parse", "/api/batch", "/api/rules", "/api/suggestions", "/api/examples", "/api/model"]
+PATHS = [
+    "/api/parse",
+    "/api/batch",
+    "/api/rules",
+    "/api/suggestions",
+    "/api/examples",
+    "/api/model",
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +51,9 @@ def schema(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize("path", PATHS)
-def test_every_answer_is_as_the_document_says(schema: BaseSchema, path: str, mode: GenerationMode) -> None:
+def test_every_answer_is_as_the_document_says(
+    schema: BaseSchema, path: str, mode: GenerationMode
+) -> None:
     (operation,) = schema[path].values()
 
     @settings(max_examples=15, suppress_health_check=list(HealthCheck))
@@ -52,7 +61,9 @@ def test_every_answer_is_as_the_document_says(schema: BaseSchema, path: str, mod
     def ask(case: schemathesis.Case[Any]) -> None:
         case.call_and_validate(checks=CHECKS)
 
-    if mode is GenerationMode.POSITIVE or path != "/api/model":  # nothing can be wrong with a request for nothing
+    if (
+        mode is GenerationMode.POSITIVE or path != "/api/model"
+    ):  # nothing can be wrong with a request for nothing
         ask()
 
 

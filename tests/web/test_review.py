@@ -25,15 +25,23 @@ GOOD = {"source": "fly", "target": "F"}
 
 
 @contextmanager
-def reviewed(parser: Parser, folder: Path, *sentences: str, access: Access = ACCESS) -> Iterator[TestClient]:
-    (folder / "log.jsonl").write_text("".join(json.dumps({"source": each}) + "\n" for each in sentences))
+def reviewed(
+    parser: Parser, folder: Path, *sentences: str, access: Access = ACCESS
+) -> Iterator[TestClient]:
+    (folder / "log.jsonl").write_text(
+        "".join(json.dumps({"source": each}) + "\n" for each in sentences)
+    )
     (folder / "train.tsv").write_text(TRAIN)
     service = Service("tiny", parser, log=folder / "log.jsonl", review=folder / "train.tsv")
-    with TestClient(create_app(service, access), base_url="http://localhost", raise_server_exceptions=False) as client:
+    with TestClient(
+        create_app(service, access), base_url="http://localhost", raise_server_exceptions=False
+    ) as client:
         yield client
 
 
-def test_the_log_becomes_suggestions_without_what_is_in_the_training_file(parser: Parser, tmp_path: Path) -> None:
+def test_the_log_becomes_suggestions_without_what_is_in_the_training_file(
+    parser: Parser, tmp_path: Path
+) -> None:
     with reviewed(parser, tmp_path, "fly", "run twice", "fly", f"{HOSTILE} fast") as client:
         assert client.get("/api/model").json()["has_review"] is True
         found = client.get("/api/suggestions").json()["suggestions"]
@@ -54,7 +62,9 @@ def test_an_accepted_pair_is_a_line_of_the_training_file_and_is_not_suggested_ag
     parser: Parser, tmp_path: Path
 ) -> None:
     with reviewed(parser, tmp_path, "fly", "swim") as client:
-        answer = client.post("/api/examples", json={"source": " fly ", "target": 'F ( "a" )\u2028'}).json()
+        answer = client.post(
+            "/api/examples", json={"source": " fly ", "target": 'F ( "a" )\u2028'}
+        ).json()
         left = client.get("/api/suggestions").json()["suggestions"]
     assert answer == {"file": str(tmp_path / "train.tsv")}
     assert (tmp_path / "train.tsv").read_text() == f'{TRAIN}fly\tF ( "a" )\n'
@@ -69,12 +79,20 @@ def test_an_accepted_pair_is_a_line_of_the_training_file_and_is_not_suggested_ag
         ({"source": 3, "target": "F"}, 422, "source: Input should be a valid string"),
         ({"source": "", "target": "F"}, 422, "train.tsv:2: the source is empty"),
         ({"source": "fly", "target": " "}, 422, "train.tsv:2: the target is empty"),
-        ({"source": "fly\trun", "target": "F"}, 422, "the source holds a tab, which a .tsv file cannot keep"),
+        (
+            {"source": "fly\trun", "target": "F"},
+            422,
+            "the source holds a tab, which a .tsv file cannot keep",
+        ),
         ({"source": "fly", "target": "F\nrun\tDELETE"}, 422, "the target holds a tab"),
         ({"source": "fly", "target": "F\nG"}, 422, "the target holds a line feed"),
         ({"source": "fly\r", "target": "F\rG"}, 422, "the target holds a carriage return"),
         ({"source": "fly", "target": "F (", "x": 1}, 422, "x: Extra inputs"),
-        ({"source": "fly", "target": "F ("}, 422, "train.tsv stays as it is: '(' is never closed; mend the program"),
+        (
+            {"source": "fly", "target": "F ("},
+            422,
+            "train.tsv stays as it is: '(' is never closed; mend the program",
+        ),
         ({"source": "run twice", "target": "J"}, 422, "'run twice' has another program on line 1"),
         ({"source": "run twice", "target": "R R"}, 422, "the same pair is on line 1"),
         ({"source": "fly", "target": "x" * 1_000_000}, 413, "the body has"),
@@ -104,10 +122,15 @@ def test_a_pair_with_a_flaw_is_refused_and_the_file_stays_as_it_is(
         ({"Host": "evil.example"}, 421),
     ],
 )
-def test_a_hostile_page_writes_nothing(parser: Parser, tmp_path: Path, headers: dict[str, str], status: int) -> None:
+def test_a_hostile_page_writes_nothing(
+    parser: Parser, tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
     with reviewed(parser, tmp_path) as client:
         sent = {"Content-Type": "application/json", **headers}
-        assert client.post("/api/examples", content=json.dumps(GOOD), headers=sent).status_code == status
+        assert (
+            client.post("/api/examples", content=json.dumps(GOOD), headers=sent).status_code
+            == status
+        )
         preflight = client.options("/api/examples", headers={"Origin": "https://evil.example"})
         assert not any(name.lower().startswith("access-control") for name in preflight.headers)
     assert (tmp_path / "train.tsv").read_text() == TRAIN
@@ -115,7 +138,11 @@ def test_a_hostile_page_writes_nothing(parser: Parser, tmp_path: Path, headers: 
 
 def test_our_own_page_may_write_whatever_its_port(parser: Parser, tmp_path: Path) -> None:
     with reviewed(parser, tmp_path) as client:
-        headers = {"Origin": "http://localhost:8123", "Host": "localhost:8123", "Sec-Fetch-Site": "same-origin"}
+        headers = {
+            "Origin": "http://localhost:8123",
+            "Host": "localhost:8123",
+            "Sec-Fetch-Site": "same-origin",
+        }
         assert client.post("/api/examples", json=GOOD, headers=headers).status_code == 200
 
 
@@ -132,7 +159,9 @@ def test_without_review_there_is_nothing_to_see_or_to_write(client: TestClient) 
         assert (answer.status_code, "--review" in answer.json()["error"]) == (404, True)
 
 
-def test_before_anything_was_asked_there_is_nothing_to_review(parser: Parser, tmp_path: Path) -> None:
+def test_before_anything_was_asked_there_is_nothing_to_review(
+    parser: Parser, tmp_path: Path
+) -> None:
     with reviewed(parser, tmp_path) as client:
         (tmp_path / "log.jsonl").unlink()
         (tmp_path / "train.tsv").unlink()
@@ -146,7 +175,10 @@ def test_a_damaged_log_is_named_with_its_line(parser: Parser, tmp_path: Path) ->
         with (tmp_path / "log.jsonl").open("a") as file:
             file.write("[]\n")
         answer = client.get("/api/suggestions")
-    assert (answer.status_code, "log.jsonl:2: expected an object with a 'source'" in answer.json()["error"]) == (
+    assert (
+        answer.status_code,
+        "log.jsonl:2: expected an object with a 'source'" in answer.json()["error"],
+    ) == (
         422,
         True,
     )
@@ -155,7 +187,9 @@ def test_a_damaged_log_is_named_with_its_line(parser: Parser, tmp_path: Path) ->
 def test_pairs_that_come_at_the_same_time_are_all_kept(parser: Parser, tmp_path: Path) -> None:
     with reviewed(parser, tmp_path) as client, ThreadPoolExecutor(8) as threads:
         pairs = [{"source": f"fly {number}", "target": f"F {number}"} for number in range(24)]
-        answers = list(threads.map(lambda pair: client.post("/api/examples", json=pair).status_code, pairs))
+        answers = list(
+            threads.map(lambda pair: client.post("/api/examples", json=pair).status_code, pairs)
+        )
     assert answers == [200] * 24
     lines = (tmp_path / "train.tsv").read_text().splitlines()
     assert sorted(lines[1:]) == sorted(f"{pair['source']}\t{pair['target']}" for pair in pairs)
@@ -164,11 +198,20 @@ def test_pairs_that_come_at_the_same_time_are_all_kept(parser: Parser, tmp_path:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--review", "train.tsv"], "--review takes its sentences from a log: give --log FILE, too"),
+        (
+            ["--review", "train.tsv"],
+            "--review takes its sentences from a log: give --log FILE, too",
+        ),
         (["--review", "train.txt", "--log", "log.jsonl"], "expected the extension .tsv or .jsonl"),
-        (["--review", "train.tsv.gz", "--log", "log.jsonl"], "pairs cannot be added to a compressed file"),
+        (
+            ["--review", "train.tsv.gz", "--log", "log.jsonl"],
+            "pairs cannot be added to a compressed file",
+        ),
         (["--review", "bad.tsv", "--log", "log.jsonl"], "bad.tsv:2: expected 'source<TAB>target'"),
-        (["--review", "train.tsv", "--log", "log.jsonl", "--host", "0.0.0.0"], "choose the --token yourself"),
+        (
+            ["--review", "train.tsv", "--log", "log.jsonl", "--host", "0.0.0.0"],
+            "choose the --token yourself",
+        ),
     ],
 )
 def test_a_review_that_cannot_work_or_is_open_to_anyone_is_refused(

@@ -30,14 +30,19 @@ def test_any_other_address_demands_a_token_and_makes_one_up(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["", "short", "fifteen-letters", "with\nline-feeds-in-it", "ümlauts-are-not-for-headers"]
+    "token",
+    ["", "short", "fifteen-letters", "with\nline-feeds-in-it", "ümlauts-are-not-for-headers"],
 )
 def test_a_token_that_is_too_weak_is_refused(token: str) -> None:
-    with pytest.raises(SettingsError, match="the token needs at least 16 printable ASCII characters"):
+    with pytest.raises(
+        SettingsError, match="the token needs at least 16 printable ASCII characters"
+    ):
         Access.for_host("0.0.0.0", token)
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"]
+)
 def test_the_names_of_this_machine_are_answered(client: TestClient, host: str) -> None:
     assert client.get("/api/model", headers={"Host": host}).status_code == 200
 
@@ -45,7 +50,9 @@ def test_the_names_of_this_machine_are_answered(client: TestClient, host: str) -
 @pytest.mark.parametrize(
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "192.168.1.7"]
 )
-def test_another_host_name_is_refused_so_that_dns_rebinding_fails(client: TestClient, host: str) -> None:
+def test_another_host_name_is_refused_so_that_dns_rebinding_fails(
+    client: TestClient, host: str
+) -> None:
     answer = client.get("/api/model", headers={"Host": host})
     assert answer.status_code == 421
     assert answer.json()["error"].startswith(f"this server does not answer for the host '{host}'")
@@ -59,7 +66,12 @@ def test_beyond_this_machine_addresses_and_given_names_are_answered(parser: Pars
             host: client.get("/api/model", headers={**headers, "Host": host}).status_code
             for host in ("192.168.1.7:8000", "[fe80::1]:8000", "parser.example", "evil.example")
         }
-    assert found == {"192.168.1.7:8000": 200, "[fe80::1]:8000": 200, "parser.example": 200, "evil.example": 421}
+    assert found == {
+        "192.168.1.7:8000": 200,
+        "[fe80::1]:8000": 200,
+        "parser.example": 200,
+        "evil.example": 421,
+    }
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -67,7 +79,10 @@ def test_a_page_of_another_site_cannot_post(client: TestClient, site: str) -> No
     answer = client.post("/api/parse", json=PARSE, headers={"Sec-Fetch-Site": site})
     assert answer.status_code == 403
     assert "other sites" in answer.json()["error"]
-    assert client.post("/api/parse", json=PARSE, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+    assert (
+        client.post("/api/parse", json=PARSE, headers={"Sec-Fetch-Site": "same-origin"}).status_code
+        == 200
+    )
 
 
 def test_without_the_token_nothing_but_the_login_is_shown(parser: Parser) -> None:
@@ -118,7 +133,9 @@ def test_logging_in_sets_a_cookie_that_scripts_and_other_sites_do_not_get(parser
         assert client.get("/api/model").status_code == 200
 
 
-@pytest.mark.parametrize("body", ["token=wrong", "", "token=", "token=%ff%fe", "\x00", "token=" + "x" * 5000])
+@pytest.mark.parametrize(
+    "body", ["token=wrong", "", "token=", "token=%ff%fe", "\x00", "token=" + "x" * 5000]
+)
 def test_a_wrong_login_stays_outside(parser: Parser, body: str) -> None:
     with served(parser, access=LOCKED) as client:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -128,7 +145,9 @@ def test_a_wrong_login_stays_outside(parser: Parser, body: str) -> None:
         assert "Set-Cookie" not in answer.headers
 
 
-@pytest.mark.parametrize("cookie", ["nonsense", f"{COOKIE}=", f"{COOKIE}=0", f"{COOKIE}={TOKEN}", '=;";\\'])
+@pytest.mark.parametrize(
+    "cookie", ["nonsense", f"{COOKIE}=", f"{COOKIE}=0", f"{COOKIE}={TOKEN}", '=;";\\']
+)
 def test_a_made_up_cookie_opens_nothing(parser: Parser, cookie: str) -> None:
     with served(parser, access=LOCKED) as client:
         assert client.get("/api/model", headers={"Cookie": cookie}).status_code == 401
@@ -138,7 +157,9 @@ def test_no_login_is_possible_where_there_is_no_token(client: TestClient) -> Non
     assert client.post("/login", data={"token": ""}).status_code == 401
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/api/model", "/static/page.js", "/nowhere", "/login"])
+@pytest.mark.parametrize(
+    "path", ["/", "/docs", "/api/model", "/static/page.js", "/nowhere", "/login"]
+)
 def test_every_answer_carries_the_headers(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = headers["Content-Security-Policy"]
@@ -157,9 +178,13 @@ def test_refusals_carry_the_headers_too(client: TestClient) -> None:
 
 def test_a_hostile_grammar_and_sentence_stay_text_in_every_drawing(client: TestClient) -> None:
     sentence = f"{HOSTILE} twice"
-    answer = client.post("/api/parse", json={"sentence": sentence, "readings": 3, "drawings": True}).json()
+    answer = client.post(
+        "/api/parse", json={"sentence": sentence, "readings": 3, "drawings": True}
+    ).json()
     assert answer["target"] == f"{HOSTILE_TARGET} {HOSTILE_TARGET}"
-    abstained = client.post("/api/parse", json={"sentence": f"{HOSTILE} <b>x</b>", "drawings": True}).json()
+    abstained = client.post(
+        "/api/parse", json={"sentence": f"{HOSTILE} <b>x</b>", "drawings": True}
+    ).json()
     rules = client.get("/api/rules", params={"search": "script"}).json()["rules"]
     drawings = [
         *(answer["best"][key] for key in ("drawing", "outline")),
@@ -183,7 +208,9 @@ def test_answers_say_what_they_are_so_that_no_browser_guesses(client: TestClient
 def test_the_pages_have_no_inline_script_style_or_foreign_address() -> None:
     for page in sorted(STATIC.iterdir()):
         text = page.read_text(encoding="utf-8")
-        addresses = text.replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1:8000", "")
+        addresses = text.replace("http://www.w3.org/2000/svg", "").replace(
+            "http://127.0.0.1:8000", ""
+        )
         assert "http" not in addresses.replace("http-equiv", ""), page.name
         if page.suffix == ".html":
             assert "<style" not in text
@@ -196,7 +223,8 @@ def test_the_pages_have_no_inline_script_style_or_foreign_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"]
+    "path",
+    ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"],
 )
 def test_files_outside_the_page_are_not_served(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404

@@ -57,7 +57,9 @@ def address(lines: list[str]) -> str:
 
 
 def parsed(address: str, sentence: str, **headers: str) -> dict[str, object]:
-    request = Request(f"{address}/api/parse", json.dumps({"sentence": sentence}).encode(), method="POST")
+    request = Request(
+        f"{address}/api/parse", json.dumps({"sentence": sentence}).encode(), method="POST"
+    )
     request.add_header("Content-Type", "application/json")
     for name, value in headers.items():
         request.add_header(name, value)
@@ -92,7 +94,11 @@ def test_on_other_addresses_it_makes_up_a_token_and_demands_it(model: Path) -> N
 
 def workers(pid: int) -> list[int]:
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [
+        int(child)
+        for child in found
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -48,8 +48,12 @@ def rest(connection: socket.socket) -> bytes:
     return received
 
 
-@pytest.mark.parametrize("head", [b"", b"GET / HTTP/1.1\r\nHost: loc"], ids=["nothing", "half a head"])
-def test_a_client_that_never_finishes_its_request_does_not_keep_others_waiting(parser: Parser, head: bytes) -> None:
+@pytest.mark.parametrize(
+    "head", [b"", b"GET / HTTP/1.1\r\nHost: loc"], ids=["nothing", "half a head"]
+)
+def test_a_client_that_never_finishes_its_request_does_not_keep_others_waiting(
+    parser: Parser, head: bytes
+) -> None:
     with running(parser, SHORT) as server, connected(server) as slow:
         slow.sendall(head)
         assert asked(server)["target"] == "R R"
@@ -62,9 +66,7 @@ def test_a_connection_on_which_nothing_more_is_asked_is_closed(parser: Parser) -
 
 
 def test_a_body_that_does_not_arrive_is_a_408(parser: Parser) -> None:
-    head = (
-        b"POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
-    )
+    head = b"POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
     with running(parser, SHORT) as server, connected(server) as slow:
         slow.sendall(head)
         received = rest(slow)
@@ -80,10 +82,10 @@ def test_a_head_that_is_too_large_is_refused(parser: Parser) -> None:
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux drops such clients")
 def test_a_client_that_does_not_take_its_answer_is_cut_off(parser: Parser) -> None:
-    body = json.dumps({"text": f"{'fly and ' * 40} run\n" * 2000}).encode()  # whose answer is more than buffers hold
-    head = (
-        b"POST /api/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    )
+    body = json.dumps(
+        {"text": f"{'fly and ' * 40} run\n" * 2000}
+    ).encode()  # whose answer is more than buffers hold
+    head = b"POST /api/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     hung_up = select.poll()
     with running(parser, SHORT) as server, socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
@@ -95,7 +97,9 @@ def test_a_client_that_does_not_take_its_answer_is_cut_off(parser: Parser) -> No
         assert asked(server)["target"] == "R R"
 
 
-def test_an_orderly_end_answers_what_is_under_way(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_orderly_end_answers_what_is_under_way(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun, may_go_on = threading.Event(), threading.Event()
     original = Service.explain_all
 
@@ -119,5 +123,7 @@ def test_an_orderly_end_answers_what_is_under_way(parser: Parser, monkeypatch: p
 def test_a_port_in_use_is_an_error_with_a_way_out(parser: Parser) -> None:
     with running(parser) as server:
         port = urlsplit(server.address).port or 0
-        with pytest.raises(NqgError, match=rf"cannot listen at 127.0.0.1:{port} .*choose another --host or --port"):
+        with pytest.raises(
+            NqgError, match=rf"cannot listen at 127.0.0.1:{port} .*choose another --host or --port"
+        ):
             bound_socket("127.0.0.1", port)

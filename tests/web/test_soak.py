@@ -8,7 +8,9 @@ import sys
 
 from conftest import PROJECT
 
-OPTIONS = "--clients 20 --minutes 0.25 --thinking 0.3 --reload-every 3 --kill-every 11 --log-every 5"
+OPTIONS = (
+    "--clients 20 --minutes 0.25 --thinking 0.3 --reload-every 3 --kill-every 11 --log-every 5"
+)
 
 
 def test_every_answer_is_that_of_its_own_sentence_and_none_is_lost() -> None:

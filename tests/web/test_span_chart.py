@@ -37,9 +37,14 @@ def span_chart(parser: Parser, tokens: tuple[str, ...]) -> tuple[ChartSpan, ...]
 def enumerated(parser: Parser, tokens: tuple[str, ...]) -> dict[Span, float]:
     """The probability of every span, derivation by derivation."""
     full = charts(parser.grammar, [tokens])
-    scores = parser.scored(instantiate_slots(parser.grammar, [tokens]), parser.subwords([tokens]), full).scores
+    scores = parser.scored(
+        instantiate_slots(parser.grammar, [tokens]), parser.subwords([tokens]), full
+    ).scores
     owners = [full.span(NodeId(int(owner))) for owner in full.owners()]
-    score = {(span, int(rule)): value for span, rule, value in zip(owners, full.rules, scores, strict=True)}
+    score = {
+        (span, int(rule)): value
+        for span, rule, value in zip(owners, full.rules, scores, strict=True)
+    }
     total, spans = 0.0, dict[Span, float]()
     for found in all_derivations(parser.grammar, tokens):
         rules = [(each.span, parser.grammar.rules.index(each.rule)) for each in found.hyperedges]
@@ -51,9 +56,13 @@ def enumerated(parser: Parser, tokens: tuple[str, ...]) -> dict[Span, float]:
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_a_span_is_as_probable_as_the_derivations_that_have_it(parser: Parser, sentence: str) -> None:
+def test_a_span_is_as_probable_as_the_derivations_that_have_it(
+    parser: Parser, sentence: str
+) -> None:
     tokens = tuple(sentence.split())
-    found = {cell.span: cell.probability for cell in span_chart(parser, tokens) if cell.probability > 0}
+    found = {
+        cell.span: cell.probability for cell in span_chart(parser, tokens) if cell.probability > 0
+    }
     assert found == pytest.approx(enumerated(parser, tokens), rel=1e-6)
 
 
@@ -99,17 +108,27 @@ def test_an_explanation_takes_one_chart_and_one_encoding(
     assert done == ["untyped_charts", "subwords", "_scores"]
 
 
-def test_of_an_underivable_sentence_the_known_parts_are_charted_without_probability(parser: Parser) -> None:
+def test_of_an_underivable_sentence_the_known_parts_are_charted_without_probability(
+    parser: Parser,
+) -> None:
     cells = span_chart(parser, ("run", "twice", "fly", "jump"))
-    assert [(cell.span, cell.probability) for cell in cells] == [(Span(0, 1), 0), (Span(3, 4), 0), (Span(0, 2), 0)]
+    assert [(cell.span, cell.probability) for cell in cells] == [
+        (Span(0, 1), 0),
+        (Span(3, 4), 0),
+        (Span(0, 2), 0),
+    ]
 
 
-@pytest.mark.parametrize("tokens", [(), ("fly",), ("run", *("and", "run") * 300)], ids=["empty", "unknown", "too long"])
+@pytest.mark.parametrize(
+    "tokens", [(), ("fly",), ("run", *("and", "run") * 300)], ids=["empty", "unknown", "too long"]
+)
 def test_there_is_no_chart_of_what_cannot_be_read(parser: Parser, tokens: tuple[str, ...]) -> None:
     assert span_chart(parser, tokens) == ()
 
 
-def test_the_drawing_has_a_cell_for_every_derivable_span_and_a_dot_for_every_other(parser: Parser) -> None:
+def test_the_drawing_has_a_cell_for_every_derivable_span_and_a_dot_for_every_other(
+    parser: Parser,
+) -> None:
     tokens = ("run", "twice", "and", "jump")
     cells = span_chart(parser, tokens)
     tree = ElementTree.fromstring(chart_picture(tokens, cells))

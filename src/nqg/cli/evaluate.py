@@ -49,7 +49,10 @@ class EvaluateOptions:
         ),
     ]
     metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="What counts as correct: exact, spider or denotation.")
+        str,
+        typer.Option(
+            "--metric", metavar="NAME", help="What counts as correct: exact, spider or denotation."
+        ),
     ] = "exact"
     database: DatabasePlace = None
     no_spell_correction: NoSpellCorrection = False
@@ -123,15 +126,21 @@ def evaluate(options: EvaluateOptions) -> None:
     examples = required_examples(test)
     system, parser = _system(model, options)
     if options.breakdown and options.data is None and system is not parser:
-        reason = "errors of a system without a grammar are explained by what its training data lacked"
+        reason = (
+            "errors of a system without a grammar are explained by what its training data lacked"
+        )
         raise typer.BadParameter(f"{reason}; name the training examples", param_hint="--data")
     database = None
     if options.database:
-        database = load_extension("nqg.sql.database:Database").open(options.database, most_rows=MOST_ROWS)
+        database = load_extension("nqg.sql.database:Database").open(
+            options.database, most_rows=MOST_ROWS
+        )
         system = load_extension("nqg.sql.execution:Executed")(system, database)
 
     # Ask the system, and judge what it answers.
-    answers = tracked(system.answers(example.source for example in examples), "answering", len(examples))
+    answers = tracked(
+        system.answers(example.source for example in examples), "answering", len(examples)
+    )
     evaluation = Evaluation(judge, examples, list(answers))
     by_rows = None
     if database:
@@ -141,7 +150,9 @@ def evaluate(options: EvaluateOptions) -> None:
     if options.breakdown:
         train = read_examples(options.data) if options.data else []
         grammar, text = (parser.grammar, parser.model.text) if parser else (None, Preprocessor())
-        causes = breakdown(examples, evaluation.answers, train=train, grammar=grammar, judge=judge, text=text)
+        causes = breakdown(
+            examples, evaluation.answers, train=train, grammar=grammar, judge=judge, text=text
+        )
 
     # Tell what came of it.
     if output.as_json:
@@ -210,7 +221,9 @@ def _system(model: Path | None, options: EvaluateOptions) -> tuple[System, Parse
 
 def _write_predictions(path: Path, evaluation: Evaluation, causes: Breakdown | None) -> None:
     """Write a line of JSON for every prediction; that of an error has its causes, where they are known."""
-    findings = {id(finding.example): finding.to_dict() for finding in causes.findings} if causes else {}
+    findings = (
+        {id(finding.example): finding.to_dict() for finding in causes.findings} if causes else {}
+    )
     lines = []
     for example, values in zip(evaluation.examples, evaluation.lines(), strict=True):
         line = json.dumps(values | findings.get(id(example), {}), ensure_ascii=False)
@@ -237,7 +250,9 @@ def _print_scores(found: Evaluation) -> None:
         errors = map(expected_calibration_error, (bins, found.reliability(adaptive=True)))
         out.print()
         out.print(shown)
-        out.print("expected calibration error {:.3f}, with bins of equal size {:.3f}".format(*errors))
+        out.print(
+            "expected calibration error {:.3f}, with bins of equal size {:.3f}".format(*errors)
+        )
     if found.report:
         for header, rows in found.report.tables():
             table = Table(*header, box=None, pad_edge=False)
@@ -254,10 +269,14 @@ def _cells(scores: Scores) -> Iterator[str]:
 
 
 def _print_causes(causes: Breakdown) -> None:
-    table = Table("of", "cause", "errors", "share", "holds for", "for example", box=None, pad_edge=False)
+    table = Table(
+        "of", "cause", "errors", "share", "holds for", "for example", box=None, pad_edge=False
+    )
     for line in causes.table():
         example = f"{line.example.example.source}: {line.example.detail}"
-        table.add_row(line.by, line.cause, f"{line.errors:,}", percent(line.share), f"{line.holds:,}", example)
+        table.add_row(
+            line.by, line.cause, f"{line.errors:,}", percent(line.share), f"{line.holds:,}", example
+        )
     out.print()
     out.print(table if causes.findings else "no prediction is wrong or missing")
     lacks = [f"{each.what} ({each.sentences:,})" for each in causes.lacks()[:LACKS_SHOWN]]
@@ -267,7 +286,12 @@ def _print_causes(causes: Breakdown) -> None:
 
 def _causes_to_dict(causes: Breakdown) -> dict[str, Any]:
     lines = [
-        {"by": line.by, "cause": line.cause.name.lower(), "errors": line.errors, "holds_for": line.holds}
+        {
+            "by": line.by,
+            "cause": line.cause.name.lower(),
+            "errors": line.errors,
+            "holds_for": line.holds,
+        }
         for line in causes.table()
     ]
     return {

@@ -52,7 +52,9 @@ def _read_grammar(source: Path) -> Grammar:
         return Grammar.read(source, ANY_ARITY)
     inner = sorted(source.glob("*/grammar.txt"))
     if inner and not (source / "grammar.txt").exists():
-        raise NqgError(f"{source} is not a model folder: it has no grammar.txt; did you mean {inner[0].parent}?")
+        raise NqgError(
+            f"{source} is not a model folder: it has no grammar.txt; did you mean {inner[0].parent}?"
+        )
     return Grammar.read(source / "grammar.txt", ANY_ARITY)
 
 
@@ -73,11 +75,15 @@ class ShowGrammarOptions:
     source: GrammarOrModel
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="FILE", help="Examples to derive: .tsv or .jsonl, plain or .gz."),
+        typer.Option(
+            "--data", metavar="FILE", help="Examples to derive: .tsv or .jsonl, plain or .gz."
+        ),
     ] = None
     top: Annotated[
         int,
-        typer.Option("--top", metavar="N", min=0, help="How many of the longest and most used rules to list."),
+        typer.Option(
+            "--top", metavar="N", min=0, help="How many of the longest and most used rules to list."
+        ),
     ] = 5
 
 
@@ -97,7 +103,9 @@ def show_grammar(options: ShowGrammarOptions) -> None:
     # A symbol costs what it cost in the search.
     recorded = settings_in_comments(source / "grammar.txt" if source.is_dir() else source)
     names = ("terminal_bits", "non_terminal_bits")
-    settings = InductionSettings(**{name: recorded[name] for name in names if isinstance(recorded.get(name), float)})
+    settings = InductionSettings(
+        **{name: recorded[name] for name in names if isinstance(recorded.get(name), float)}
+    )
 
     covered = None
     if options.data:
@@ -119,7 +127,10 @@ class SampleOptions:
 
     source: GrammarOrModel
     count: Annotated[
-        int, typer.Option("-n", "--count", metavar="N", min=1, help="How many different pairs to draw, at most.")
+        int,
+        typer.Option(
+            "-n", "--count", metavar="N", min=1, help="How many different pairs to draw, at most."
+        ),
     ] = 20
     output: Annotated[
         Path | None,
@@ -141,7 +152,8 @@ class SampleOptions:
         ),
     ] = None
     dev: Annotated[
-        Path | None, typer.Option("--dev", metavar="FILE", help="Print the perplexity of these other examples.")
+        Path | None,
+        typer.Option("--dev", metavar="FILE", help="Print the perplexity of these other examples."),
     ] = None
     target_grammar: Annotated[
         str | None,
@@ -152,10 +164,12 @@ class SampleOptions:
             show_default="the model's, if it has one",
         ),
     ] = None
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed draws other pairs.")] = 0
-    changes: Annotated[list[str], changes_option("depth=12, explore=0.1 (for new combinations)")] = field(
-        default_factory=list
-    )
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Another seed draws other pairs.")
+    ] = 0
+    changes: Annotated[
+        list[str], changes_option("depth=12, explore=0.1 (for new combinations)")
+    ] = field(default_factory=list)
 
 
 @command(SampleOptions)
@@ -184,7 +198,9 @@ def sample(options: SampleOptions) -> None:
     if options.data:
         fit = sampler.fit(given.examples)
         if 2 * fit.derivable < fit.pairs:
-            err.print(f"warning: {options.data}: {fit}; the others do not count for how often rules are drawn")
+            err.print(
+                f"warning: {options.data}: {fit}; the others do not count for how often rules are drawn"
+            )
         else:
             detail(f"{options.data}: {fit}")
     if options.dev:
@@ -195,7 +211,9 @@ def sample(options: SampleOptions) -> None:
     if not pairs:
         raise NqgError("no pair was found; raise the depth, --set depth=N, or give other --data")
     if len(pairs) < options.count:
-        err.print(f"{len(pairs)} pairs instead of {options.count}: the others are repeated, or too long")
+        err.print(
+            f"{len(pairs)} pairs instead of {options.count}: the others are repeated, or too long"
+        )
     if options.output:
         write_examples(options.output, pairs)
         report_written(options.output)
@@ -204,7 +222,9 @@ def sample(options: SampleOptions) -> None:
             typer.echo(f"{pair.source}\t{pair.target}")
 
 
-def _slot_examples(path: Path, source: Path, grammar: Grammar, *, is_distinct: bool) -> SlotExamples:
+def _slot_examples(
+    path: Path, source: Path, grammar: Grammar, *, is_distinct: bool
+) -> SlotExamples:
     """The examples in a file, delexicalised as in training; a grammar without slots sees the values themselves."""
     examples = required_examples(path)
     text = _text_for(source, examples)
@@ -221,7 +241,13 @@ class TypesOptions:
     data: TrainFile
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Where to write the grammar.", show_default="stdout"),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Where to write the grammar.",
+            show_default="stdout",
+        ),
     ] = None
     coarseness: Annotated[
         str | None,
@@ -235,7 +261,9 @@ class TypesOptions:
     check: Annotated[
         str | None,
         typer.Option(
-            "--check", metavar="GRAMMAR", help="Hold this target grammar, a file or 'funql', against the examples."
+            "--check",
+            metavar="GRAMMAR",
+            help="Hold this target grammar, a file or 'funql', against the examples.",
         ),
     ] = None
 
@@ -252,9 +280,13 @@ def types(options: TypesOptions) -> None:
     """
     coarseness = options.coarseness
     if options.check and (options.output or coarseness):
-        raise typer.BadParameter("a grammar that is checked is not inferred; omit --check, or the others")
+        raise typer.BadParameter(
+            "a grammar that is checked is not inferred; omit --check, or the others"
+        )
     if coarseness and coarseness not in COARSENESS:
-        raise typer.BadParameter(f"'{coarseness}' is none of {', '.join(COARSENESS)}", param_hint="--coarseness")
+        raise typer.BadParameter(
+            f"'{coarseness}' is none of {', '.join(COARSENESS)}", param_hint="--coarseness"
+        )
     examples = read_tokenized(options.data)
     if options.check:
         rejections = Rejections.of(target_grammar_named(options.check), examples, options.data)
@@ -262,7 +294,9 @@ def types(options: TypesOptions) -> None:
         return
     level = COARSENESS[coarseness] if coarseness else None
     inferred = infer_types((example.target_tokens for example in examples), level)
-    head = f"# Types of the programs in {options.data.name}, inferred by nqg. Edit them as you like."
+    head = (
+        f"# Types of the programs in {options.data.name}, inferred by nqg. Edit them as you like."
+    )
     text = f"{head}\n{inferred.grammar}"
     if options.output:
         write_text(options.output, text)
@@ -310,7 +344,9 @@ def _types_to_dict(inferred: InferredTypes) -> dict[str, Any]:
     ]
     return {
         "coarseness": inferred.coarseness and names[inferred.coarseness],
-        "held_out_accepted": {names[level]: round(share, 4) for level, share in inferred.accepted.items()},
+        "held_out_accepted": {
+            names[level]: round(share, 4) for level, share in inferred.accepted.items()
+        },
         "types": types,
         "grammar": str(inferred.grammar),
     }
@@ -325,7 +361,12 @@ def _types_table(inferred: InferredTypes) -> Table:
         if len(positions) > SHOWN_POSITIONS:
             shown.append(f"{len(positions) - SHOWN_POSITIONS} more")
         examples = "  ".join(inferred_type.examples)
-        table.add_row(str(inferred_type.category), "  ".join(shown), f"{inferred_type.occurrences:,}", examples)
+        table.add_row(
+            str(inferred_type.category),
+            "  ".join(shown),
+            f"{inferred_type.occurrences:,}",
+            examples,
+        )
     return table
 
 
@@ -333,7 +374,9 @@ RULE_HELP = """Add rules written by hand to a model, list and remove them.
 
 Example: nqg rule add models/mine "NT_1 lights off ### off ( NT_1 )"
 """
-rule = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=RULE_HELP)
+rule = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=RULE_HELP
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,10 +386,13 @@ class RuleOptions:
     model: Model
     rules: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RULE…", help="Rules, each in quotes: 'source ### target'.", show_default=False),
+        typer.Argument(
+            metavar="RULE…", help="Rules, each in quotes: 'source ### target'.", show_default=False
+        ),
     ] = None
     file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help="Read rules from this file, one a line.")
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="Read rules from this file, one a line."),
     ] = None
 
 
@@ -355,9 +401,9 @@ class RuleListOptions:
     """Which rules of a model are listed."""
 
     model: Model
-    everything: Annotated[bool, typer.Option("--all", metavar="", help="Also list the rules that were learned.")] = (
-        False
-    )
+    everything: Annotated[
+        bool, typer.Option("--all", metavar="", help="Also list the rules that were learned.")
+    ] = False
 
 
 @rule.command()
@@ -396,7 +442,8 @@ def list_rules(options: RuleListOptions) -> None:
 
 
 def _change_rules(
-    options: RuleOptions, change: Callable[[SavedModel, Sequence[Rule | str], dict[Rule, Place]], SavedModel]
+    options: RuleOptions,
+    change: Callable[[SavedModel, Sequence[Rule | str], dict[Rule, Place]], SavedModel],
 ) -> None:
     texts = options.rules or []
     if not texts and not options.file:
@@ -427,6 +474,8 @@ def _print_rules(model: SavedModel, rules: Sequence[Rule]) -> None:
         out.print_json(data=rows)
         return
     for row in rows:
-        origins = [words for key, words in (("by_hand", "by hand"), ("trained", "trained")) if row[key]]
+        origins = [
+            words for key, words in (("by_hand", "by hand"), ("trained", "trained")) if row[key]
+        ]
         print(f"{row['rule']}\t{', '.join(origins)}\t{'; '.join(row['types'])}")
     print(f"{len(grammar):,} rules, {len(model.by_hand):,} of them written by hand")

@@ -38,28 +38,41 @@ PREFIX = "induction."
 @dataclass(frozen=True, kw_only=True)
 class InduceOptions:
     data: TrainFile
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the rules.")]
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the rules.")
+    ]
     settings: SettingsFile = None
-    changes: Annotated[list[str], changes_option("induction.max_non_terminals=3")] = field(default_factory=list)
+    changes: Annotated[list[str], changes_option("induction.max_non_terminals=3")] = field(
+        default_factory=list
+    )
     preset: Preset = None
     seed_rules: Annotated[
         Path | None,
-        typer.Option("--seed-rules", metavar="FILE", help="Rules to start with, besides the examples."),
+        typer.Option(
+            "--seed-rules", metavar="FILE", help="Rules to start with, besides the examples."
+        ),
     ] = None
     target_grammar: Annotated[
         Path | None,
         typer.Option(
-            "--target-grammar", metavar="FILE", help="Propose only rules for fragments of these legal programs."
+            "--target-grammar",
+            metavar="FILE",
+            help="Propose only rules for fragments of these legal programs.",
         ),
     ] = None
     log: Annotated[
         Path | None,
-        typer.Option("--log", metavar="FILE", help="Write a line of JSON for every step of the search."),
+        typer.Option(
+            "--log", metavar="FILE", help="Write a line of JSON for every step of the search."
+        ),
     ] = None
     budget: Annotated[
         int,
         typer.Option(
-            "--budget", metavar="EVALUATIONS", min=0, help="Most grammars that trials look at to choose settings."
+            "--budget",
+            metavar="EVALUATIONS",
+            min=0,
+            help="Most grammars that trials look at to choose settings.",
         ),
     ] = BUDGET
 
@@ -97,16 +110,22 @@ def _check_output(options: InduceOptions) -> None:
     path = options.output
     in_use = [used.resolve() for used in (options.data, options.log) if used is not None]
     if path.resolve() in in_use:
-        raise NqgError(f"{path}: the grammar would overwrite a file that is in use; choose another with -o")
+        raise NqgError(
+            f"{path}: the grammar would overwrite a file that is in use; choose another with -o"
+        )
     if options.log is not None and options.log.resolve() == options.data.resolve():
-        raise NqgError(f"{options.log}: the log would overwrite the examples; choose another with --log")
+        raise NqgError(
+            f"{options.log}: the log would overwrite the examples; choose another with --log"
+        )
     if path.is_dir():
         raise NqgError(f"{path}: expected a file to write the grammar to, found a folder")
     if not path.parent.is_dir():
         raise NqgError(f"{path}: the folder {path.parent} does not exist")
 
 
-def _induced(options: InduceOptions, run: Run, stop: Event, stack: ExitStack) -> tuple[InducedGrammar, int]:
+def _induced(
+    options: InduceOptions, run: Run, stop: Event, stack: ExitStack
+) -> tuple[InducedGrammar, int]:
     """What the search found, and in how many examples."""
     fixed = _fixed_settings(options.changes)
     project = TrainSettings.read(options.settings) if options.settings else TrainSettings()
@@ -116,7 +135,9 @@ def _induced(options: InduceOptions, run: Run, stop: Event, stack: ExitStack) ->
     text, examples = values.text, values.examples
     seeds: list[Rule] = []
     if values.has_slots:  # as in `nqg train`
-        examples, seeds, legal = values.searched(examples, legal or infer_target_grammar(values.programs(examples)))
+        examples, seeds, legal = values.searched(
+            examples, legal or infer_target_grammar(values.programs(examples))
+        )
     if options.preset is not None:
         settings = InductionSettings.named(options.preset).changed(**fixed)
     elif project.induction is not None:
@@ -129,7 +150,9 @@ def _induced(options: InduceOptions, run: Run, stop: Event, stack: ExitStack) ->
     if options.seed_rules is not None:
         seeds += Grammar.read(options.seed_rules, settings.max_non_terminals)
     on_step = _log_writer(options.log, stack) if options.log else None
-    induced = search_grammar(examples, settings, seeds, legal, run=run, on_step=on_step, is_stopped=stop.is_set)
+    induced = search_grammar(
+        examples, settings, seeds, legal, run=run, on_step=on_step, is_stopped=stop.is_set
+    )
     if values.has_slots:
         rules = relexicalize_rules(induced.grammar, text.slots.free_text)
         induced = replace(induced, grammar=Grammar.of(rules, max(rule.arity for rule in rules)))
@@ -141,20 +164,31 @@ def _fixed_settings(changes: list[str]) -> dict[str, Any]:
     names = []
     for change in changes:
         if not change.startswith(PREFIX):
-            raise typer.BadParameter(f"'{change}' is not a setting of induction; expected {PREFIX}NAME=VALUE")
+            raise typer.BadParameter(
+                f"'{change}' is not a setting of induction; expected {PREFIX}NAME=VALUE"
+            )
         names.append(change.removeprefix(PREFIX).partition("=")[0].strip())
-    changed = changed_settings(InductionSettings(), [change.removeprefix(PREFIX) for change in changes])
+    changed = changed_settings(
+        InductionSettings(), [change.removeprefix(PREFIX) for change in changes]
+    )
     return {name: getattr(changed, name) for name in names}
 
 
 def _chosen_settings(
-    examples: Sequence[Example], fixed: dict[str, Any], legal: TargetGrammar | None, budget: int, run: Run, stop: Event
+    examples: Sequence[Example],
+    fixed: dict[str, Any],
+    legal: TargetGrammar | None,
+    budget: int,
+    run: Run,
+    stop: Event,
 ) -> InductionSettings:
     chosen = choose_settings(examples, fixed, legal, budget, run, stop.is_set)
     if stop.is_set():
         raise KeyboardInterrupt("the trials were stopped")
     if chosen.is_truncated:
-        err.print(f"settings are the best of the trials in {budget:,} evaluations; --budget allows more")
+        err.print(
+            f"settings are the best of the trials in {budget:,} evaluations; --budget allows more"
+        )
     return chosen.settings
 
 
@@ -173,11 +207,15 @@ def _log_writer(path: Path, stack: ExitStack) -> Callable[[StepRecord], None]:
 
 def _print_report(induced: InducedGrammar, examples: int) -> None:
     if not induced.is_finished:
-        err.print(f"stopped after step {induced.steps:,}: the grammar is valid, but not yet as small as it can be")
+        err.print(
+            f"stopped after step {induced.steps:,}: the grammar is valid, but not yet as small as it can be"
+        )
     length = induced.length
     rules, steps = counted(len(induced.grammar), "rule"), counted(induced.steps, "step")
     out.print(f"{rules} from {counted(examples, 'example')}, {steps}")
-    out.print(f"{length.total:,.1f} bits: {length.grammar_bits:,.1f} grammar, {length.data_bits:,.1f} data")
+    out.print(
+        f"{length.total:,.1f} bits: {length.grammar_bits:,.1f} grammar, {length.data_bits:,.1f} data"
+    )
 
 
 @contextmanager

@@ -21,11 +21,22 @@ from nqg.errors import FAILED, NqgError
 from nqg.extensions import load_extension
 
 WIDEST = 100  # columns of a help page; longer lines are hard to read
-ANYWHERE = ("-q", "--quiet", "-v", "--verbose", "--json")  # options that may also stand behind the command
+ANYWHERE = (
+    "-q",
+    "--quiet",
+    "-v",
+    "--verbose",
+    "--json",
+)  # options that may also stand behind the command
 EPILOG = "--json prints results as JSON, -q no notes, -v more of them; see `nqg --help`."
 NO_JSON = ("demo", "plot", "sample", "serve")
 
-RENAMED = {"audit": "check-split", "check": "check-data", "verify": "check-model", "inspect": "show-grammar"}
+RENAMED = {
+    "audit": "check-split",
+    "check": "check-data",
+    "verify": "check-model",
+    "inspect": "show-grammar",
+}
 RENAMED_OPTIONS = {
     "--dataset": "--data",
     "--errors": "--write-predictions, with --breakdown",
@@ -63,8 +74,23 @@ SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "induce": {
         "induction.": (
-            *("balanced", "bare-targets", "data-weight", "factoring", "fitted", "frame", "identity-rules"),
-            *("lexical", "minimum-gain", "non-terminal-bits", "pruning", "repeated-targets", "returning"),
+            *(
+                "balanced",
+                "bare-targets",
+                "data-weight",
+                "factoring",
+                "fitted",
+                "frame",
+                "identity-rules",
+            ),
+            *(
+                "lexical",
+                "minimum-gain",
+                "non-terminal-bits",
+                "pruning",
+                "repeated-targets",
+                "returning",
+            ),
             *("sample", "shortest", "stages", "terminal-bits"),
         ),
     },
@@ -86,40 +112,74 @@ class Listed(NamedTuple):
 
 COMMANDS = {
     "demo": Listed(
-        "project_commands", "Start here", "Learn SCAN's short commands and parse its long ones; offline, in seconds."
+        "project_commands",
+        "Start here",
+        "Learn SCAN's short commands and parse its long ones; offline, in seconds.",
     ),
     "init": Listed(
-        "project_commands", "Start here", "Create a starter project: example pairs, settings, next commands."
+        "project_commands",
+        "Start here",
+        "Create a starter project: example pairs, settings, next commands.",
     ),
-    "data": Listed("nqg.paper.data_command", "Data", "List and prepare the datasets that nqg knows by name."),
-    "split": Listed("split", "Data", "Divide a dataset into train and test: random, length, template or tmcd."),
+    "data": Listed(
+        "nqg.paper.data_command", "Data", "List and prepare the datasets that nqg knows by name."
+    ),
+    "split": Listed(
+        "split", "Data", "Divide a dataset into train and test: random, length, template or tmcd."
+    ),
     "check-split": Listed(
-        "split", "Data", "Measure splits: sizes, unseen atoms, divergences, shared templates, lengths."
+        "split",
+        "Data",
+        "Measure splits: sizes, unseen atoms, divergences, shared templates, lengths.",
     ),
     "check-data": Listed(
-        "project_commands", "Data", "Check training data: faults with their lines, and what to expect of it."
+        "project_commands",
+        "Data",
+        "Check training data: faults with their lines, and what to expect of it.",
     ),
-    "induce": Listed("induce", "Learn", "Learn the smallest grammar that explains pairs of strings."),
+    "induce": Listed(
+        "induce", "Learn", "Learn the smallest grammar that explains pairs of strings."
+    ),
     "types": Listed(
-        "grammar_commands", "Learn", "Infer a grammar of the programs in a dataset, or hold one against them."
+        "grammar_commands",
+        "Learn",
+        "Infer a grammar of the programs in a dataset, or hold one against them.",
     ),
     "show-grammar": Listed(
-        "grammar_commands", "Learn", "Show what a grammar is made of and how well it fits a dataset."
+        "grammar_commands",
+        "Learn",
+        "Show what a grammar is made of and how well it fits a dataset.",
     ),
-    "sample": Listed("grammar_commands", "Learn", "Draw pairs of sentences and programs from a grammar."),
-    "train": Listed("train", "Learn", "Train a parser: a grammar, and a model that ranks its derivations."),
-    "rule": Listed("grammar_commands", "Learn", "Add rules written by hand to a model, list and remove them."),
+    "sample": Listed(
+        "grammar_commands", "Learn", "Draw pairs of sentences and programs from a grammar."
+    ),
+    "train": Listed(
+        "train", "Learn", "Train a parser: a grammar, and a model that ranks its derivations."
+    ),
+    "rule": Listed(
+        "grammar_commands", "Learn", "Add rules written by hand to a model, list and remove them."
+    ),
     "parse": Listed("parse", "Use", "Turn sentences into programs with a trained model."),
-    "evaluate": Listed("evaluate", "Use", "Measure how many examples a model answers, and how many correctly."),
-    "serve": Listed("nqg.web.serve", "Use", "Serve a trained model: a web page to try it, and a JSON API."),
+    "evaluate": Listed(
+        "evaluate", "Use", "Measure how many examples a model answers, and how many correctly."
+    ),
+    "serve": Listed(
+        "nqg.web.serve", "Use", "Serve a trained model: a web page to try it, and a JSON API."
+    ),
     "suggest": Listed(
-        "project_commands", "Use", "Suggest which sentences to annotate next: those that would teach most."
+        "project_commands",
+        "Use",
+        "Suggest which sentences to annotate next: those that would teach most.",
     ),
     "check-model": Listed(
-        "project_commands", "Use", "Check that a model folder is whole, and print what it promises and its digest."
+        "project_commands",
+        "Use",
+        "Check that a model folder is whole, and print what it promises and its digest.",
     ),
     "reproduce": Listed(
-        "nqg.paper.reproduce_command", "Experiments", "Run recipes and compare the results with the paper's."
+        "nqg.paper.reproduce_command",
+        "Experiments",
+        "Run recipes and compare the results with the paper's.",
     ),
     "plot": Listed(
         "nqg.paper.plots",
@@ -127,7 +187,9 @@ COMMANDS = {
         "Draw what another command wrote: a training, a search, splits, errors.",
     ),
     "report": Listed(
-        "nqg.paper.reproduce_command", "Experiments", "Print the paper's tables with our results beside the paper's."
+        "nqg.paper.reproduce_command",
+        "Experiments",
+        "Print the paper's tables with our results beside the paper's.",
     ),
 }
 
@@ -142,7 +204,9 @@ def load_command(name: str) -> Any:
         gc.freeze()
         gc.enable()
     if not isinstance(found, typer.Typer):
-        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+        app = typer.Typer(
+            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+        )
         app.command(name, epilog=EPILOG)(found)
         found = app
     return typer.main.get_command(found)
@@ -178,7 +242,9 @@ class LazyCommands(TyperGroup):
 
 def options_of(command: Any) -> set[str]:
     """The options of a command, or of all commands of a group."""
-    options = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    options = {
+        option for param in command.params for option in (*param.opts, *param.secondary_opts)
+    }
     for method in getattr(command, "commands", {}).values():
         options |= options_of(method)
     return options
@@ -217,13 +283,24 @@ def print_version(wanted: bool) -> None:
 @app.callback()
 def root(
     context: typer.Context,
-    quiet: bool = typer.Option(False, "-q", "--quiet", metavar="", help="Print only results and errors."),
+    quiet: bool = typer.Option(
+        False, "-q", "--quiet", metavar="", help="Print only results and errors."
+    ),
     verbose: bool = typer.Option(
-        False, "-v", "--verbose", metavar="", help="Print more on stderr: settings, time, the traceback of an error."
+        False,
+        "-v",
+        "--verbose",
+        metavar="",
+        help="Print more on stderr: settings, time, the traceback of an error.",
     ),
     as_json: bool = typer.Option(False, "--json", metavar="", help="Print results as JSON."),
     version: bool = typer.Option(
-        False, "--version", metavar="", callback=print_version, is_eager=True, help="Print the version and exit."
+        False,
+        "--version",
+        metavar="",
+        callback=print_version,
+        is_eager=True,
+        help="Print the version and exit.",
     ),
 ) -> None:
     """Turn sentences into programs with a grammar learned from pairs of strings.
@@ -238,13 +315,17 @@ def root(
     err.quiet, details.quiet = quiet, quiet or not verbose
     output.as_json = as_json
     started = time.monotonic()
-    context.call_on_close(lambda: detail(f"{context.invoked_subcommand} took {time.monotonic() - started:.1f} s"))
+    context.call_on_close(
+        lambda: detail(f"{context.invoked_subcommand} took {time.monotonic() - started:.1f} s")
+    )
 
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr, never a traceback."""
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # an argument in another encoding comes out again somehow
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # an argument in another encoding comes out again somehow
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
     os.environ.setdefault("TERMINAL_WIDTH", str(columns))  # which Typer's help reads
     try:

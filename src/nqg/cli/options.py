@@ -32,20 +32,38 @@ Options = TypeVar("Options", bound="DataclassInstance")
 Settings = TypeVar("Settings")
 
 # Options and arguments of several commands.
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False)]
+Model = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A folder that `nqg train` wrote.", show_default=False),
+]
 TrainFile = Annotated[
-    Path, typer.Argument(metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="TRAIN", help="Examples: a .tsv or .jsonl file, plain or .gz.", show_default=False
+    ),
 ]
 SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", metavar="FILE", help="Read settings from this TOML file; see `nqg init`.")
+    Path | None,
+    typer.Option(
+        "--settings", metavar="FILE", help="Read settings from this TOML file; see `nqg init`."
+    ),
 ]
 Preset = Annotated[
     str | None,
-    typer.Option("--preset", metavar="NAME", help="Use the settings for: geoquery, scan, spider-ssp, spider-xsp."),
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="Use the settings for: geoquery, scan, spider-ssp, spider-xsp.",
+    ),
 ]
 Device = Annotated[
     str | None,
-    typer.Option("--device", metavar="cpu|cuda", help="Where to compute.", show_default="cuda if there is a GPU"),
+    typer.Option(
+        "--device",
+        metavar="cpu|cuda",
+        help="Where to compute.",
+        show_default="cuda if there is a GPU",
+    ),
 ]
 DatabasePlace = Annotated[
     str | None,
@@ -69,7 +87,9 @@ MinConfidence = Annotated[
 NoSpellCorrection = Annotated[
     bool,
     typer.Option(
-        "--no-spell-correction", metavar="", help="Do not correct typos: abstain at words that no rule knows."
+        "--no-spell-correction",
+        metavar="",
+        help="Do not correct typos: abstain at words that no rule knows.",
     ),
 ]
 Today = Annotated[
@@ -140,7 +160,9 @@ class Setting:
             metadata = {field.name: field.metadata for field in fields(defaults)}  # type: ignore[arg-type]
             words = metadata[name]["help"]
         shown = self.default or in_help(default)
-        return typer.Option(flag, metavar=self.metavar, help=words, show_default=shown, rich_help_panel=self.panel)
+        return typer.Option(
+            flag, metavar=self.metavar, help=words, show_default=shown, rich_help_panel=self.panel
+        )
 
 
 def in_help(default: object) -> str:
@@ -162,7 +184,9 @@ def changes_option(example: str, panel: str | None = None) -> Any:
     return typer.Option("--set", metavar="NAME=VALUE", help=words, rich_help_panel=panel)
 
 
-def command(kind: type[Options], settings: object = None) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+def command(
+    kind: type[Options], settings: object = None
+) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Make a function of `kind` one whose parameters are the fields of `kind`, as Typer wants it.
 
     `settings` has the defaults for the fields that are a `Setting`.
@@ -191,14 +215,20 @@ def command(kind: type[Options], settings: object = None) -> Callable[[Callable[
         if setting is not None:
             hint = Annotated[get_args(hint)[0], setting.option(settings)]
         parameters.append(
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
+            )
         )
 
     def decorate(function: Callable[[Options], None]) -> Callable[..., None]:
         def run(**values: Any) -> None:
             function(kind(**values))
 
-        run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
+        run.__name__, run.__doc__, run.__module__ = (
+            function.__name__,
+            function.__doc__,
+            function.__module__,
+        )
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return run
@@ -213,7 +243,9 @@ def _setting_of(hint: Any) -> Setting | None:
     return None
 
 
-def chosen_settings(settings: Settings, options: DataclassInstance, changes: list[str] | None = None) -> Settings:
+def chosen_settings(
+    settings: Settings, options: DataclassInstance, changes: list[str] | None = None
+) -> Settings:
     """`settings` with what somebody chose: the options that are a `Setting` and not None, then `--set`."""
     hints = get_type_hints(type(options), include_extras=True)
     tables: dict[str, Any] = {}

@@ -61,21 +61,34 @@ class ParseOptions:
         ),
     ] = None
     explain: Annotated[
-        bool, typer.Option("--explain", metavar="", help="Draw the derivation: spans, scores, rules, yields.")
+        bool,
+        typer.Option(
+            "--explain", metavar="", help="Draw the derivation: spans, scores, rules, yields."
+        ),
     ] = False
     readings: Annotated[
-        int, typer.Option("--readings", metavar="K", min=0, help="Also show the K most probable programs.")
+        int,
+        typer.Option(
+            "--readings", metavar="K", min=0, help="Also show the K most probable programs."
+        ),
     ] = 0
     no_spell_correction: NoSpellCorrection = False
     min_confidence: MinConfidence = None
     today: Today = None
     database: DatabasePlace = None
     execute: Annotated[
-        bool, typer.Option("--execute", metavar="", help="Show the rows that queries give; needs --database.")
+        bool,
+        typer.Option(
+            "--execute", metavar="", help="Show the rows that queries give; needs --database."
+        ),
     ] = False
     log: Annotated[
         Path | None,
-        typer.Option("--log", metavar="FILE", help="Add sentences and answers to this file: see `nqg suggest`."),
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Add sentences and answers to this file: see `nqg suggest`.",
+        ),
     ] = None
     engine: ParallelEngine = "local"
     workers: WorkerCount = None
@@ -99,7 +112,9 @@ def parse(options: ParseOptions) -> None:
     """
     sentences = _sentence_or_file(options)
     if options.execute and not options.database:
-        raise typer.BadParameter("rows come from a database; name one with --database", param_hint="--execute")
+        raise typer.BadParameter(
+            "rows come from a database; name one with --database", param_hint="--execute"
+        )
     is_file = sentences is not None and names_file(sentences)
     is_piped = sentences == STDIN or (sentences is None and not sys.stdin.isatty())
     style = AnswerFormat(
@@ -120,7 +135,9 @@ def parse(options: ParseOptions) -> None:
     )
     work = Workforce.chosen(options.engine, options.workers, options.device)
     if options.explain and not output.as_json and not work.engine.is_serial:
-        raise typer.BadParameter("workers cannot draw; omit it, or add --json", param_hint="--explain")
+        raise typer.BadParameter(
+            "workers cannot draw; omit it, or add --json", param_hint="--explain"
+        )
     parts: Iterable[Sequence[Sentence]]
     if is_piped:
         parts = as_they_come(from_stdin(), WINDOW)
@@ -128,7 +145,9 @@ def parse(options: ParseOptions) -> None:
         parts = prompted()
     else:
         parts = in_chunks(from_file(Path(sentences)) if is_file else [Sentence(sentences)], WINDOW)
-    for texts in work.engine.map(partial(answering, options.model.resolve(), work.device, style), parts):
+    for texts in work.engine.map(
+        partial(answering, options.model.resolve(), work.device, style), parts
+    ):
         for text in texts:
             print(text)
         sys.stdout.flush()
@@ -163,7 +182,9 @@ def names_file(text: str) -> bool:
     except OSError:  # too long for a name
         return False
     if len(text.split()) == 1 and text.endswith((".txt", ".gz", *EXAMPLES)):
-        raise NqgError(f"{text}: no such file; to parse it as a sentence, pipe it in: echo '{text}' | nqg parse …")
+        raise NqgError(
+            f"{text}: no such file; to parse it as a sentence, pipe it in: echo '{text}' | nqg parse …"
+        )
     return False
 
 
@@ -236,7 +257,9 @@ class AnswerFormat:
     log: Path | None = None  # where sentences and answers are added
 
 
-def answering(model: Path, device: str | None, style: AnswerFormat) -> Callable[[Sequence[Sentence]], list[str]]:
+def answering(
+    model: Path, device: str | None, style: AnswerFormat
+) -> Callable[[Sequence[Sentence]], list[str]]:
     """Load a model; the result turns sentences into texts to print."""
     loaded = load(model, device).with_options(style.options)
     is_hybrid = isinstance(loaded, Hybrid)
@@ -268,7 +291,9 @@ def answering(model: Path, device: str | None, style: AnswerFormat) -> Callable[
         sure = f"{gate_score(answer):.6g}" if is_sure else said
         row = [" ".join(answer.source.split()), answer.target or "", sure]
         row += [answer.answered_by or ""] if is_hybrid else []
-        return "\t".join([*row, *([", ".join(map(str, answer.corrections))] if answer.corrections else [])])
+        return "\t".join(
+            [*row, *([", ".join(map(str, answer.corrections))] if answer.corrections else [])]
+        )
 
     return texts
 

@@ -51,7 +51,11 @@ STARTER_FILES = ("README.md", "nqg.toml", "test.tsv", "train.tsv")
 SHOWN_FLAWS = 20  # where people read
 SHOWN_RARE = 10
 # What one line alone shows, by the field of `thin_places`: what it is, and what holds it.
-RARE = {"words": ("word", "sentence"), "program_words": ("word", "program"), "templates": ("construction", "program")}
+RARE = {
+    "words": ("word", "sentence"),
+    "program_words": ("word", "program"),
+    "templates": ("construction", "program"),
+}
 
 
 def demo() -> None:
@@ -66,9 +70,15 @@ def demo() -> None:
     examples = scan_examples()
     parts = length_split(examples).parts(examples)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # so small a model gains little from more, and loses much on a busy machine
+    torch.set_num_threads(
+        1
+    )  # so small a model gains little from more, and loses much on a busy machine
     try:
-        lesson(parts.train, parts.test, TrainingSettings(steps=128, batch_size=128, learned=0.0, warm_up=32))
+        lesson(
+            parts.train,
+            parts.test,
+            TrainingSettings(steps=128, batch_size=128, learned=0.0, warm_up=32),
+        )
     finally:
         torch.set_num_threads(threads)
     _say(f"\nAll of this took {time.monotonic() - started:.0f} seconds.")
@@ -77,25 +87,36 @@ def demo() -> None:
 
 def lesson(train: Sequence[Example], test: Sequence[Example], training: TrainingSettings) -> None:
     """Induce a grammar from some commands of SCAN, train a parser with it, and try it on others."""
-    _say(f"SCAN, length split: {len(train):,} commands to learn from, {len(test):,} longer ones to test on.\n")
+    _say(
+        f"SCAN, length split: {len(train):,} commands to learn from, {len(test):,} longer ones to test on.\n"
+    )
     records: list[StepRecord] = []
     with TrainingDisplay() as display:
         run = Run(listener=display)
-        grammar = search_grammar(train, InductionSettings.named("scan"), run=run, on_step=records.append).grammar
+        grammar = search_grammar(
+            train, InductionSettings.named("scan"), run=run, on_step=records.append
+        ).grammar
     out.print(_search_table(records))
     _say(f"\n{len(grammar)} rules are left:\n")
     for rule in grammar:
         _say(f"  {_arrowed(str(rule))}")
     settings = TrainSettings(
-        types=TypeSettings(target_grammar=NONE), training=training, confidence=ConfidenceSettings(folds=0)
+        types=TypeSettings(target_grammar=NONE),
+        training=training,
+        confidence=ConfidenceSettings(folds=0),
     )
     with TrainingDisplay() as display:
         parser = train_system(train, settings=settings, grammar=grammar, listener=display)
     assert isinstance(parser, Parser), "there is no fallback"
     _say(f"\nA parser learned in {training.steps} steps which of their derivations to prefer.")
     answers = tracked(parser.answers(example.source for example in test), "parsing", len(test))
-    right = sum(exact_match(answer.target, example.target) for answer, example in zip(answers, test, strict=True))
-    _say(f"It gets {right:,} of the {len(test):,} longer commands right ({right / len(test):.1%}), such as this one:\n")
+    right = sum(
+        exact_match(answer.target, example.target)
+        for answer, example in zip(answers, test, strict=True)
+    )
+    _say(
+        f"It gets {right:,} of the {len(test):,} longer commands right ({right / len(test):.1%}), such as this one:\n"
+    )
     reading = parser.parse(DEMO_SENTENCE).reading
     assert reading is not None, "every grammar of SCAN derives the demo's sentence"
     out.print(drawn(reading, out.width if out.is_terminal else None))
@@ -114,7 +135,9 @@ def _search_table(records: Sequence[StepRecord]) -> Table:
             if record.step == 0:
                 added = "(every command is a rule)"
             text = Text(added, no_wrap=True, overflow="ellipsis")
-            table.add_row(str(record.step), f"{record.rules:,}", f"{record.length.total:,.0f}", text)
+            table.add_row(
+                str(record.step), f"{record.rules:,}", f"{record.length.total:,.0f}", text
+            )
     return table
 
 
@@ -131,7 +154,10 @@ def _arrowed(rule: str) -> str:
 class InitOptions:
     """Where a project begins."""
 
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, or an empty one.", show_default=False)]
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="A new folder, or an empty one.", show_default=False),
+    ]
 
 
 @command(InitOptions)
@@ -145,12 +171,19 @@ def init(options: InitOptions) -> None:
     """
     folder = options.folder
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise NqgError(f"{folder} already exists and is not empty; choose another name for the project")
+        raise NqgError(
+            f"{folder} already exists and is not empty; choose another name for the project"
+        )
     make_folder(folder)
     for name in STARTER_FILES:
-        write_text(folder / name, resources.files("nqg.data").joinpath("starter", name).read_text(encoding="utf-8"))
+        write_text(
+            folder / name,
+            resources.files("nqg.data").joinpath("starter", name).read_text(encoding="utf-8"),
+        )
     if output.as_json:
-        out.print_json(data={"folder": str(folder), "files": list(STARTER_FILES), "commands": commands(folder)})
+        out.print_json(
+            data={"folder": str(folder), "files": list(STARTER_FILES), "commands": commands(folder)}
+        )
         return
     out.print(f"wrote {folder} with {', '.join(STARTER_FILES)}; to go on:\n")
     for line in commands(folder):
@@ -174,7 +207,10 @@ class CheckDataOptions:
     folds: Annotated[
         int,
         typer.Option(
-            "--folds", metavar="K", min=0, help="Hold out a K-th each time, and derive it; 0: leave that out."
+            "--folds",
+            metavar="K",
+            min=0,
+            help="Hold out a K-th each time, and derive it; 0: leave that out.",
         ),
     ] = 4
 
@@ -212,9 +248,13 @@ def check_data(options: CheckDataOptions) -> None:
         _print_faults(options.data, len(raw), faults)
         _print_rare(rare)
         if derivable is not None:
-            out.print(f"{100 * derivable:.1f} % of examples are derivable with a grammar of the others")
+            out.print(
+                f"{100 * derivable:.1f} % of examples are derivable with a grammar of the others"
+            )
             if derivable < 0.5:
-                out.print("show each construction two or three times, with different words: docs/your-data.md")
+                out.print(
+                    "show each construction two or three times, with different words: docs/your-data.md"
+                )
     if any(flaw.kind in SERIOUS for flaw in faults):
         raise typer.Exit(FAILED)
 
@@ -252,11 +292,16 @@ class SuggestOptions:
             show_default=False,
         ),
     ]
-    count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1, help="How many sentences to suggest.")] = 20
+    count: Annotated[
+        int,
+        typer.Option("-n", "--count", metavar="N", min=1, help="How many sentences to suggest."),
+    ] = 20
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", metavar="FILE", help="Leave out what these examples have already; guess programs like theirs."
+            "--data",
+            metavar="FILE",
+            help="Leave out what these examples have already; guess programs like theirs.",
         ),
     ] = None
     output: Annotated[
@@ -287,7 +332,9 @@ def suggest(options: SuggestOptions) -> None:
     loaded = load_with_grammar(options.model, checked_device(options.device))
     parser = loaded.parser if isinstance(loaded, Hybrid) else loaded
     if not isinstance(parser, Parser):
-        raise NqgError(f"{options.model}: expected a model with a grammar, whose gaps sentences could fill")
+        raise NqgError(
+            f"{options.model}: expected a model with a grammar, whose gaps sentences could fill"
+        )
     suggestions = suggested(parser, options.log, options.data, options.count)
     if output.as_json:
         rows = [
@@ -314,7 +361,9 @@ def _print_suggestions(suggestions: Sequence[Suggestion]) -> None:
     for number, suggestion in enumerate(suggestions, start=1):
         out.print(f"{number}. {suggestion.source}\n   {suggestion.why}")
         if suggestion.program:
-            origin = f"a guess, that of '{suggestion.guess_of}'" if suggestion.guess_of else "perhaps"
+            origin = (
+                f"a guess, that of '{suggestion.guess_of}'" if suggestion.guess_of else "perhaps"
+            )
             out.print(f"   {origin}: {suggestion.program}")
         if suggestion.nearest:
             out.print(f"   nearest rule: {suggestion.nearest}")
@@ -326,7 +375,8 @@ class CheckModelOptions:
 
     model: Model
     digest: Annotated[
-        str | None, typer.Option("--digest", metavar="SHA256", help="Fail unless this is the model's digest.")
+        str | None,
+        typer.Option("--digest", metavar="SHA256", help="Fail unless this is the model's digest."),
     ] = None
 
 
@@ -345,7 +395,9 @@ def check_model(options: CheckModelOptions) -> None:
     if output.as_json:
         out.print_json(data=promises)
         return
-    out.print(f"{options.model} is whole: its files are those that were saved, and it scores a sentence")
+    out.print(
+        f"{options.model} is whole: its files are those that were saved, and it scores a sentence"
+    )
     for name, value in promises.items():
         out.print(f"{name:12} {'not recorded' if value is None else value}")
 
@@ -355,14 +407,17 @@ def _promises(loaded: Parser | Hybrid | TokenSystem) -> dict[str, Any]:
         return {"rules": None, "system": cast(Any, loaded.system).settings.model}
     parser = cast(Parser, loaded.parser) if isinstance(loaded, Hybrid) else loaded
     provenance, calibrator = parser.model.provenance, parser.model.calibrator
-    measured = [f"{dict(each.scores)} on {_in_words(each.data)}" for each in provenance.measurements]
+    measured = [
+        f"{dict(each.scores)} on {_in_words(each.data)}" for each in provenance.measurements
+    ]
     return {
         "rules": len(parser.grammar),
         "by hand": len(parser.model.by_hand),
         "fallback": isinstance(loaded, Hybrid),
         "made from": provenance.data and _in_words(provenance.data),
         "measured": measured or None,
-        "calibrated": calibrator and f"on {calibrator.trials:,} answers, {calibrator.right:,} of them right",
+        "calibrated": calibrator
+        and f"on {calibrator.trials:,} answers, {calibrator.right:,} of them right",
     }
 
 

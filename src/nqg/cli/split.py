@@ -74,20 +74,35 @@ Blank = Annotated[
 class SplitOptions:
     """Which examples go where."""
 
-    method: Annotated[SplitMethod, typer.Argument(metavar="METHOD", help="random, length, template or tmcd.")]
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Examples: a .tsv or .jsonl file, plain or .gz.")]
+    method: Annotated[
+        SplitMethod, typer.Argument(metavar="METHOD", help="random, length, template or tmcd.")
+    ]
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Examples: a .tsv or .jsonl file, plain or .gz.")
+    ]
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FOLDER", help="Where to write.", show_default="DATA-METHOD, here"),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="Where to write.",
+            show_default="DATA-METHOD, here",
+        ),
     ] = None
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="S", help="Seed of the random numbers.", show_default="0")
+        int | None,
+        typer.Option("--seed", metavar="S", help="Seed of the random numbers.", show_default="0"),
     ] = None
     train: Annotated[
-        str | None, size_option("--train-size", help="Examples in train, or their share.", show_default="the rest")
+        str | None,
+        size_option(
+            "--train-size", help="Examples in train, or their share.", show_default="the rest"
+        ),
     ] = None
     test: Annotated[
-        str | None, size_option("--test-size", help="Examples in test, or their share.", show_default="0.25")
+        str | None,
+        size_option("--test-size", help="Examples in test, or their share.", show_default="0.25"),
     ] = None
     dev: Annotated[str, size_option("--dev-size", help="Examples in dev, or their share.")] = "0"
     by: Annotated[
@@ -104,11 +119,16 @@ class SplitOptions:
     target_divergence: Annotated[
         float | None,
         Setting(
-            "target_divergence", "D", "Compound divergence to approach.", default="the largest", panel=SEARCH_PANEL
+            "target_divergence",
+            "D",
+            "Compound divergence to approach.",
+            default="the largest",
+            panel=SEARCH_PANEL,
         ),
     ] = None
     changes: Annotated[
-        list[str], changes_option("method=greedy, max_atom_divergence=0.02, seconds=60", panel=SEARCH_PANEL)
+        list[str],
+        changes_option("method=greedy, max_atom_divergence=0.02, seconds=60", panel=SEARCH_PANEL),
     ] = field(default_factory=list)
 
 
@@ -149,7 +169,9 @@ def _check_fits_method(options: SplitOptions) -> None:
     for name, methods in METHODS_OF.items():
         if getattr(options, name) not in (None, []) and options.method not in methods:
             flag = "--set" if name == "changes" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"is for {' and '.join(methods)}; omit it with {options.method}", param_hint=flag)
+            raise typer.BadParameter(
+                f"is for {' and '.join(methods)}; omit it with {options.method}", param_hint=flag
+            )
 
 
 def _amount(text: str | None, part: str) -> Amount | None:
@@ -169,7 +191,11 @@ def _write_parts(options: SplitOptions, made: Split, examples: Sequence[Example]
     extension = "".join(data.suffixes[-2:] if data.suffix == ".gz" else data.suffixes[-1:])
     folder = options.output or Path(f"{data.name.removesuffix(extension)}-{made.made_by['method']}")
     chosen = made.parts(examples)
-    parts = {"train": chosen.train} | ({"dev": chosen.dev} if chosen.dev else {}) | {"test": chosen.test}
+    parts = (
+        {"train": chosen.train}
+        | ({"dev": chosen.dev} if chosen.dev else {})
+        | {"test": chosen.test}
+    )
     files = {part: folder / f"{part}{extension}" for part in parts}
     if data.resolve() in [path.resolve() for path in files.values()]:
         raise NqgError(f"{data}: a part would overwrite the data; choose another folder with -o")
@@ -193,7 +219,10 @@ def _with_tokenized_programs(examples: Sequence[Example]) -> Sequence[Example]:
     programs = fit_programs(example.target for example in examples)
     if programs.scheme == "spaces":
         return examples
-    return [replace(example, target=" ".join(programs.normalized(example.target))) for example in examples]
+    return [
+        replace(example, target=" ".join(programs.normalized(example.target)))
+        for example in examples
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,9 +233,12 @@ class CheckSplitOptions:
         list[Path] | None,
         typer.Argument(metavar=PARTS, help="The examples of each part.", show_default=False),
     ] = None
-    data: Annotated[Path | None, typer.Option("--data", metavar="FILE", help="All examples, for --split.")] = None
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="All examples, for --split.")
+    ] = None
     split_files: Annotated[
-        list[Path], typer.Option("--split", metavar="FILE", help="A split file of --data; may be repeated.")
+        list[Path],
+        typer.Option("--split", metavar="FILE", help="A split file of --data; may be repeated."),
     ] = field(default_factory=list)
     language: Language = None
     blank: Blank = None
@@ -234,24 +266,42 @@ def _splits_to_check(options: CheckSplitOptions) -> tuple[Sequence[Example], dic
     """All examples, and the splits of them by name."""
     files, data, split_files = options.files or [], options.data, options.split_files
     if data is None and split_files:
-        raise typer.BadParameter("a split file holds only positions; give --data with it", param_hint="--split")
+        raise typer.BadParameter(
+            "a split file holds only positions; give --data with it", param_hint="--split"
+        )
     if data and files:
-        raise typer.BadParameter("give the files of the parts, or a dataset and its splits, not both")
+        raise typer.BadParameter(
+            "give the files of the parts, or a dataset and its splits, not both"
+        )
     if data and not split_files:
-        raise typer.BadParameter("give at least one split file of the dataset", param_hint="--split")
+        raise typer.BadParameter(
+            "give at least one split file of the dataset", param_hint="--split"
+        )
     if data:
         examples = required_examples(data)
         # A split is named after its file, or its folder if `nqg split` wrote it, or its whole path.
-        names = [path.resolve().parent.name if path.name == "split.json" else path.stem for path in split_files]
+        names = [
+            path.resolve().parent.name if path.name == "split.json" else path.stem
+            for path in split_files
+        ]
         if len(set(names)) < len(names):
             names = [str(path.with_suffix("")) for path in split_files]
-        return examples, {name: read_split(path, len(examples)) for name, path in zip(names, split_files, strict=True)}
+        return examples, {
+            name: read_split(path, len(examples))
+            for name, path in zip(names, split_files, strict=True)
+        }
     if len(files) not in (2, 3):
-        raise typer.BadParameter("give the files of train and test, or --data and --split", param_hint=PARTS)
+        raise typer.BadParameter(
+            "give the files of train and test, or --data and --split", param_hint=PARTS
+        )
     train, test = map(required_examples, files[:2])
     dev = read_examples(files[2]) if len(files) == 3 else []
     dev_start = len(train)
     test_start = len(train) + len(dev)
     total = test_start + len(test)
-    made = Split(tuple(range(dev_start)), tuple(range(test_start, total)), tuple(range(dev_start, test_start)))
+    made = Split(
+        tuple(range(dev_start)),
+        tuple(range(test_start, total)),
+        tuple(range(dev_start, test_start)),
+    )
     return [*train, *dev, *test], {f"{files[0].stem} / {files[1].stem}": made}

@@ -23,9 +23,13 @@ T = TypeVar("T")
 WIDE = 200  # columns of tables where nobody's terminal has to hold them
 STOPPED = 130  # what shells report for a command that Ctrl-C ended
 
-out = Console(highlight=False, markup=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
+out = Console(
+    highlight=False, markup=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE
+)
 err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-details = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=True)  # until --verbose
+details = Console(
+    stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=True
+)  # until --verbose
 alarm = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)  # which is never quiet
 
 
@@ -68,7 +72,9 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NqgError(f"{folder}: cannot be created ({error.strerror}); choose another folder") from error
+        raise NqgError(
+            f"{folder}: cannot be created ({error.strerror}); choose another folder"
+        ) from error
 
 
 def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
@@ -79,7 +85,12 @@ def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterable
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A bar on stderr for work that reports its own progress; nothing is drawn if stderr is not a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Bars(*columns, console=err, disable=not err.is_terminal, transient=True) as bars:
         bar = bars.add_task("preparing", total=None)
 

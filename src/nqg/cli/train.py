@@ -39,17 +39,30 @@ NONE_RIGHT = (
     "rules (`nqg show-grammar`), and give more examples of each construction. docs/your-data.md tells more"
 )
 LEFT_OUT = "no derivation yields their program; `nqg evaluate` with --breakdown on the training file shows which"
-FILES, MODEL, SECOND_READER = "Files", "Model", "Fallback, for sentences that the grammar does not answer"
+FILES, MODEL, SECOND_READER = (
+    "Files",
+    "Model",
+    "Fallback, for sentences that the grammar does not answer",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
     data: TrainFile
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where to write the model.", rich_help_panel=FILES)
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="Where to write the model.",
+            rich_help_panel=FILES,
+        ),
     ]
     settings: SettingsFile = None
-    changes: Annotated[list[str], changes_option("training.learning_rate=3e-4")] = field(default_factory=list)
+    changes: Annotated[list[str], changes_option("training.learning_rate=3e-4")] = field(
+        default_factory=list
+    )
     preset: Preset = None
     dev: Annotated[
         Path | None,
@@ -118,9 +131,12 @@ class TrainOptions:
             panel=MODEL,
         ),
     ] = None
-    steps: Annotated[int | None, Setting("training.steps", "N", "Number of training steps.", panel=MODEL)] = None
+    steps: Annotated[
+        int | None, Setting("training.steps", "N", "Number of training steps.", panel=MODEL)
+    ] = None
     seed: Annotated[
-        int | None, Setting("training.seed", "S", "Seed of initial weights, batches and dropout.", panel=MODEL)
+        int | None,
+        Setting("training.seed", "S", "Seed of initial weights, batches and dropout.", panel=MODEL),
     ] = None
     seq2seq: Annotated[
         str | None,
@@ -201,11 +217,15 @@ def train(options: TrainOptions) -> None:
 def _check_output(folder: Path) -> None:
     """Refuse a folder that cannot be written, before hours are spent."""
     if not folder.name:
-        raise NqgError(f"{folder}: expected a folder of the model's own, found the current one; choose another with -o")
+        raise NqgError(
+            f"{folder}: expected a folder of the model's own, found the current one; choose another with -o"
+        )
     if folder.exists() and not folder.is_dir():
         raise NqgError(f"{folder}: expected a folder to write the model to, found a file")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "nqg.json").exists():
-        raise NqgError(f"{folder}: the folder is not empty and not a model folder; choose another with -o")
+        raise NqgError(
+            f"{folder}: the folder is not empty and not a model folder; choose another with -o"
+        )
 
 
 def _settings(options: TrainOptions) -> TrainSettings:
@@ -218,7 +238,9 @@ def _settings(options: TrainOptions) -> TrainSettings:
     if options.preset is not None:
         for name in ("grammar", "start_from"):
             if getattr(options, name) is not None:
-                raise typer.BadParameter("is for inducing a grammar, which is given here", param_hint="--preset")
+                raise typer.BadParameter(
+                    "is for inducing a grammar, which is given here", param_hint="--preset"
+                )
         settings = replace(settings, induction=InductionSettings.named(options.preset))
     if options.seq2seq is not None:
         settings = settings.with_seq2seq(options.seq2seq)
@@ -227,9 +249,14 @@ def _settings(options: TrainOptions) -> TrainSettings:
     if settings.seq2seq is None:
         for name in ("gate", "augment"):
             if getattr(options, name):
-                raise typer.BadParameter("needs a fallback; name one with --seq2seq", param_hint=f"--{name}")
+                raise typer.BadParameter(
+                    "needs a fallback; name one with --seq2seq", param_hint=f"--{name}"
+                )
     if options.augment is not None:
-        settings = replace(settings, augmentation=replace(settings.augmentation or TEACHING, samples=options.augment))
+        settings = replace(
+            settings,
+            augmentation=replace(settings.augmentation or TEACHING, samples=options.augment),
+        )
     if options.gate:
         settings = replace(settings, confidence=replace(settings.confidence, gate=True))
     return chosen_settings(settings, options, options.changes)
@@ -263,12 +290,18 @@ def _print_report(report: TrainReport, *, is_parser: bool) -> None:
         del counts[1]
     out.print(f"{', '.join(counts)}, loss {report.loss:.4f} in the last")
     if report.left_out:
-        err.print(f"warning: nothing was learned from {counted(report.left_out, 'example')}: {LEFT_OUT}")
+        err.print(
+            f"warning: nothing was learned from {counted(report.left_out, 'example')}: {LEFT_OUT}"
+        )
     if report.dev_scores is not None:
         scores = report.dev_scores
-        out.print(f"{scores.examples:,} dev examples, best after step {report.best_step:,}: {scores}")
+        out.print(
+            f"{scores.examples:,} dev examples, best after step {report.best_step:,}: {scores}"
+        )
     elif report.dev is not None:
-        out.print(f"dev examples, best after step {report.best_step:,}: {report.dev['accuracy']:.1%} right")
+        out.print(
+            f"dev examples, best after step {report.best_step:,}: {report.dev['accuracy']:.1%} right"
+        )
     if report.held_out is not None:
         out.print(report.confidence)
         if report.held_out["answers"] >= FEWEST_TO_JUDGE and not report.held_out["right"]:

@@ -11,7 +11,15 @@ from rich.live import Live
 from rich.text import Text
 
 from nqg.cli.terminal import detail, err, progress_bar
-from nqg.pipeline.events import Event, Level, Notice, SearchProgress, StageStarted, TrainReport, WorkDone
+from nqg.pipeline.events import (
+    Event,
+    Level,
+    Notice,
+    SearchProgress,
+    StageStarted,
+    TrainReport,
+    WorkDone,
+)
 from nqg.progress import Progress
 
 SPEED_WINDOW = 20  # steps over which speed is measured
@@ -30,7 +38,12 @@ class TrainingDisplay:
     def __enter__(self) -> TrainingDisplay:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self._clear()
 
     def __call__(self, event: Event) -> None:
@@ -88,7 +101,9 @@ class SearchLine:
         seconds, saved = ended - began, before - after
         if seconds > 0 and len(self.recent) > 1:
             words.append(f"{(len(self.recent) - 1) / seconds:,.3g} steps/s")
-            if saved > 0:  # nobody knows when a search will end; this can be far off (docs/induction.md)
+            if (
+                saved > 0
+            ):  # nobody knows when a search will end; this can be far off (docs/induction.md)
                 words.append(f"0 bits in ~{duration(after * seconds / saved)}")
         return " · ".join(words)
 

@@ -52,13 +52,17 @@ class Split:
         """
         last = max((*self.train, *self.test, *self.dev), default=-1)
         if last >= size:
-            raise FormatError(f"position {last} lies outside a dataset of {size} examples (positions 0 to {size - 1})")
+            raise FormatError(
+                f"position {last} lies outside a dataset of {size} examples (positions 0 to {size - 1})"
+            )
         return self
 
     def parts(self, examples: Sequence[Example]) -> Parts:
         """The examples at the positions of each part, in the order of the split."""
         self.fitting(len(examples))
-        train, dev, test = ([examples[at] for at in positions] for positions in (self.train, self.dev, self.test))
+        train, dev, test = (
+            [examples[at] for at in positions] for positions in (self.train, self.dev, self.test)
+        )
         return Parts(train=train, dev=dev, test=test)
 
 

@@ -43,7 +43,9 @@ def write_examples(path: Path | str, examples: Iterable[Example]) -> None:
     form = format_of(path)
     if form is Jsonl:
         _check_ids(examples, path)
-    lines = (form.line(example, Place(path, number)) for number, example in enumerate(examples, start=1))
+    lines = (
+        form.line(example, Place(path, number)) for number, example in enumerate(examples, start=1)
+    )
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
@@ -53,7 +55,10 @@ def format_of(path: Path) -> type[LineFormat]:
         if path.is_dir():
             raise NqgError(f"{path}: expected a file of examples, found a folder")
         found = f"found '{extension}'" if extension else "found none"
-        raise FormatError(f"expected the extension .tsv or .jsonl (or either with .gz), {found}; rename the file", path)
+        raise FormatError(
+            f"expected the extension .tsv or .jsonl (or either with .gz), {found}; rename the file",
+            path,
+        )
     return FORMATS[extension]
 
 
@@ -93,7 +98,9 @@ class LineFormat(Protocol):
 def tsv_columns(text: str, place: Place, second: str) -> list[str]:
     columns = text.split("\t")
     if len(columns) != 2:
-        found = f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
+        found = (
+            f"{len(columns)} column{'s' if len(columns) > 1 else ''}" if text else "an empty line"
+        )
         if len(columns) == 1 and "," in text:
             found += "; it looks comma-separated: put a tab between the two, or write .jsonl"
         raise FormatError(f"expected 'source<TAB>{second}', found {found}", place)
@@ -109,7 +116,12 @@ class Tsv:
 
     @staticmethod
     def line(example: Example, place: Place) -> str:
-        unwritable = {"\t": "a tab", "\n": "a line feed", "\r": "a carriage return", "\ufeff": "a byte order mark"}
+        unwritable = {
+            "\t": "a tab",
+            "\n": "a line feed",
+            "\r": "a carriage return",
+            "\ufeff": "a byte order mark",
+        }
         for name, text in (("source", example.source), ("target", example.target)):
             if held := [word for character, word in unwritable.items() if character in text]:
                 reason = f"the {name} holds {held[0]}, which a .tsv file cannot keep; write .jsonl instead"
@@ -123,12 +135,16 @@ class Jsonl:
 
     @staticmethod
     def read(text: str, place: Place) -> Example:
-        return check_example(read_dataclass(Example, strict_json(text, place), "the example", place), place)
+        return check_example(
+            read_dataclass(Example, strict_json(text, place), "the example", place), place
+        )
 
     @staticmethod
     def line(example: Example, place: Place) -> str:
         name = {} if check_example(example, place).id is None else {"id": example.id}
-        return json.dumps({**name, "source": example.source, "target": example.target}, ensure_ascii=False)
+        return json.dumps(
+            {**name, "source": example.source, "target": example.target}, ensure_ascii=False
+        )
 
 
 FORMATS: dict[str, type[LineFormat]] = {".tsv": Tsv, ".jsonl": Jsonl}

@@ -39,19 +39,27 @@ def scan_examples() -> list[Example]:
     (20910, Example(source='walk', target='I_WALK', id=None))
     """
     phrases = [Example(verb, action) for verb, action in _VERBS.items()]
-    for (verb, action), (direction, turn) in product([*_VERBS.items(), ("turn", "")], _TURNS.items()):
+    for (verb, action), (direction, turn) in product(
+        [*_VERBS.items(), ("turn", "")], _TURNS.items()
+    ):
         once = f"{turn} {action}".strip()
         phrases.append(Example(f"{verb} {direction}", once))
         phrases.append(Example(f"{verb} opposite {direction}", f"{turn} {once}"))
         phrases.append(Example(f"{verb} around {direction}", " ".join([once] * 4)))
     times = (("", 1), (" twice", 2), (" thrice", 3))
     sentences = [
-        Example(phrase.source + word, " ".join([phrase.target] * count)) for phrase in phrases for word, count in times
+        Example(phrase.source + word, " ".join([phrase.target] * count))
+        for phrase in phrases
+        for word, count in times
     ]
     commands = list(sentences)
     for first, second in product(sentences, repeat=2):
-        commands.append(Example(f"{first.source} and {second.source}", f"{first.target} {second.target}"))
-        commands.append(Example(f"{first.source} after {second.source}", f"{second.target} {first.target}"))
+        commands.append(
+            Example(f"{first.source} and {second.source}", f"{first.target} {second.target}")
+        )
+        commands.append(
+            Example(f"{first.source} after {second.source}", f"{second.target} {first.target}")
+        )
     return commands
 
 
@@ -71,7 +79,9 @@ def simple_split(examples: Sequence[Example], *, seed: int = 0) -> Split:
     random.Random(seed).shuffle(positions)
     cut = round(SIMPLE_TRAINING_SHARE * len(positions))
     made_by = _made_by("simple", "80 % of all commands, at random", seed=seed)
-    return Split(train=tuple(sorted(positions[:cut])), test=tuple(sorted(positions[cut:])), made_by=made_by)
+    return Split(
+        train=tuple(sorted(positions[:cut])), test=tuple(sorted(positions[cut:])), made_by=made_by
+    )
 
 
 def length_split(examples: Sequence[Example]) -> Split:
@@ -92,12 +102,16 @@ def primitive_split(examples: Sequence[Example], *, primitive: str) -> Split:
     containing = _containing(examples, [primitive])
     without = tuple(at for at in range(len(examples)) if at not in containing)
     test = tuple(sorted(containing.difference(bare)))
-    rule = f"test: with '{primitive}' and more; train: a tenth of the lines is the bare '{primitive}'"
+    rule = (
+        f"test: with '{primitive}' and more; train: a tenth of the lines is the bare '{primitive}'"
+    )
     made_by = _made_by(primitive.replace(" ", "-"), rule)
     return Split(train=without + bare * (len(without) // 9), test=test, made_by=made_by)
 
 
-def template_split(examples: Sequence[Example], *, name: str, verbs: Sequence[str], template: str) -> Split:
+def template_split(
+    examples: Sequence[Example], *, name: str, verbs: Sequence[str], template: str
+) -> Split:
     """Test on commands with one of `verbs` before `template`, train on the rest (Loula et al., 2018).
 
     Commands with `turn` before the template are in neither part.
@@ -119,9 +133,15 @@ def mcd_split(examples: Sequence[Example], indices: Path, tasks: Path) -> Split:
             raise FormatError(reason, Place(tasks, number))
     published = read_split(indices, size=len(lines))
     train, dev, test = (
-        tuple(positions[lines[index]] for index in part) for part in (published.train, published.dev, published.test)
+        tuple(positions[lines[index]] for index in part)
+        for part in (published.train, published.dev, published.test)
     )
-    return Split(train=train, dev=dev, test=test, made_by=_made_by(indices.stem, "published indices into tasks.txt"))
+    return Split(
+        train=train,
+        dev=dev,
+        test=test,
+        made_by=_made_by(indices.stem, "published indices into tasks.txt"),
+    )
 
 
 def _containing(examples: Sequence[Example], phrases: Sequence[str]) -> set[int]:
@@ -139,8 +159,14 @@ RULES: dict[str, Callable[[Sequence[Example]], Split]] = {
     "length": length_split,
     "jump": partial(primitive_split, primitive="jump"),
     "turn-left": partial(primitive_split, primitive="turn left"),
-    "around-right": partial(template_split, name="around-right", verbs=tuple(_VERBS), template="around right"),
-    "jump-around-right": partial(template_split, name="jump-around-right", verbs=("jump",), template="around right"),
-    "opposite-right": partial(template_split, name="opposite-right", verbs=tuple(_VERBS), template="opposite right"),
+    "around-right": partial(
+        template_split, name="around-right", verbs=tuple(_VERBS), template="around right"
+    ),
+    "jump-around-right": partial(
+        template_split, name="jump-around-right", verbs=("jump",), template="around right"
+    ),
+    "opposite-right": partial(
+        template_split, name="opposite-right", verbs=tuple(_VERBS), template="opposite right"
+    ),
     "right": partial(template_split, name="right", verbs=tuple(_VERBS), template="right"),
 }

@@ -43,7 +43,9 @@ class Suggestion:
     program: str | None
     nearest: Rule | None
     gaps: tuple[str, ...]
-    guess_of: str | None = None  # of a guess: the training sentence, or the part of this one, whose program it is
+    guess_of: str | None = (
+        None  # of a guess: the training sentence, or the part of this one, whose program it is
+    )
 
 
 def logged(path: Path, lines: int | None = None) -> Iterator[str]:
@@ -135,7 +137,11 @@ def novelties(answer: Answer, parser: Parser) -> tuple[str, ...]:
     calibrator, numbers = parser.model.calibrator, parser.model.grammar.numbers
     rules = [each.rule for each in answer.reading.derivation.hyperedges]
     if calibrator and all(rule in numbers for rule in rules):
-        pairs = [pair for pair in rule_pairs(answer.reading.derivation, numbers) if not calibrator.pairs.count(pair)]
+        pairs = [
+            pair
+            for pair in rule_pairs(answer.reading.derivation, numbers)
+            if not calibrator.pairs.count(pair)
+        ]
         if pairs:
             return tuple(f"'{parser.model.grammar[pair.child]}' in a new place" for pair in pairs)
     return (f"which of its readings is meant: '{rules[0]}'",)
@@ -154,17 +160,27 @@ def suggestion(answer: Answer, lacking: tuple[str, ...], parser: Parser) -> Sugg
         program = readings[0].target if readings else None
     else:
         why, program = f"unsure: {', '.join(lacking)}", answer.target
-    return Suggestion(answer.source, why, program, nearest_rule(parser.grammar, answer.source_tokens), lacking)
+    return Suggestion(
+        answer.source, why, program, nearest_rule(parser.grammar, answer.source_tokens), lacking
+    )
 
 
-def guessed(found: Suggestion, answer: Answer, parser: Parser, known: Sequence[Example]) -> Suggestion:
+def guessed(
+    found: Suggestion, answer: Answer, parser: Parser, known: Sequence[Example]
+) -> Suggestion:
     """The suggestion with the program of the nearest example or, where none has a word of it, of its longest part."""
     if nearest := nearest_example(known, found.source, parser.model.text.sentences.tokenize):
         return replace(found, program=nearest.target, guess_of=nearest.source)
     words = answer.source_tokens
     parts = [" ".join(words[part.start : part.end]) for part in gaps_of(answer, parser).islands]
-    answered = [each for each in parser.answers(sorted(parts, key=len, reverse=True)) if each.target]
-    return replace(found, program=answered[0].target, guess_of=answered[0].source) if answered else found
+    answered = [
+        each for each in parser.answers(sorted(parts, key=len, reverse=True)) if each.target
+    ]
+    return (
+        replace(found, program=answered[0].target, guess_of=answered[0].source)
+        if answered
+        else found
+    )
 
 
 def nearest_example(known: Sequence[Example], sentence: str, tokenize: Tokenize) -> Example | None:

@@ -49,9 +49,13 @@ from nqg.splits.compounds import likely_language
 from nqg.splits.partition import length_split, random_split, sizes_for, template_split
 
 FEW, MANY = 200, 2000  # examples
-MOST_EXAMPLES = 10_000  # that are divided into folds: more take time, and teach a few weights nothing new
+MOST_EXAMPLES = (
+    10_000  # that are divided into folds: more take time, and teach a few weights nothing new
+)
 SHARE = 0.25  # of the examples are held out
-LEAST_PRECISION = 0.8  # of answers to held-out examples, which are harder than most: their templates are new
+LEAST_PRECISION = (
+    0.8  # of answers to held-out examples, which are harder than most: their templates are new
+)
 TRIAL_PARTS = 5  # of trials, each judged by what the others teach
 
 Wanted = TypeVar("Wanted")
@@ -66,7 +70,9 @@ class HeldOut(StrEnum):
     TMCD = "tmcd"
 
 
-def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE, seed: int = 0) -> Split:
+def held_out(
+    examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE, seed: int = 0
+) -> Split:
     """A split whose test part is held out; equal examples are one."""
     examples = distinct_pairs(examples)
     sizes, rng = sizes_for(len(examples), test=share), random.Random(seed)
@@ -83,7 +89,9 @@ def held_out(examples: Sequence[Example], kind: HeldOut, *, share: float = SHARE
             return tmcd_split(examples, sizes, likely_language(examples).decomposition, rng)
 
 
-def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, *, seed: int = 0) -> list[Split]:
+def folds(
+    examples: Sequence[Example], kind: HeldOut, count: int | None = None, *, seed: int = 0
+) -> list[Split]:
     """Splits of the different examples whose test parts are disjoint and, together, all of them.
 
     Examples of one template are in one fold. By length and by TMCD there is one split: examples are held out once.
@@ -103,14 +111,20 @@ def folds(examples: Sequence[Example], kind: HeldOut, count: int | None = None, 
     for position, example in enumerate(examples):
         groups[template(example.target) if template else position].append(position)
     if len(groups) < 2:
-        raise SettingsError(f"{len(groups)} {'template' if template else 'example'} cannot fill two folds")
+        raise SettingsError(
+            f"{len(groups)} {'template' if template else 'example'} cannot fill two folds"
+        )
     order = random.Random(seed).sample(list(groups.values()), len(groups))
     parts: list[list[int]] = [[] for _ in range(min(count, len(groups)))]
     for group in sorted(order, key=len, reverse=True):
         min(parts, key=len).extend(group)
     everything = range(len(examples))
     return [
-        Split(tuple(sorted({*everything}.difference(part))), tuple(sorted(part)), made_by={"method": str(kind)})
+        Split(
+            tuple(sorted({*everything}.difference(part))),
+            tuple(sorted(part)),
+            made_by={"method": str(kind)},
+        )
         for part in parts
     ]
 
@@ -128,10 +142,14 @@ class GateTrial:
     evidence: Evidence | None = None
 
     @classmethod
-    def of(cls, own: Answer, other: Answer, wanted: Wanted, is_right: Callable[[str, Wanted], bool]) -> GateTrial:
+    def of(
+        cls, own: Answer, other: Answer, wanted: Wanted, is_right: Callable[[str, Wanted], bool]
+    ) -> GateTrial:
         """What came of asking both; where the fallback has no answer, the hybrid stays with the grammar's."""
         handed_over = own.target if other.target is None else other.target
-        by_grammar, by_other = (target is not None and is_right(target, wanted) for target in (own.target, handed_over))
+        by_grammar, by_other = (
+            target is not None and is_right(target, wanted) for target in (own.target, handed_over)
+        )
         return cls(None if own.target is None else gate_score(own), by_grammar, by_other)
 
     def is_right(self, gate: Gate) -> bool:
@@ -147,16 +165,24 @@ def calibrated_gate(trials: Sequence[GateTrial]) -> Gate:
     0.7
     """
     if not trials:
-        raise NqgError("a gate is calibrated on held-out examples, found none; hold out a larger share")
+        raise NqgError(
+            "a gate is calibrated on held-out examples, found none; hold out a larger share"
+        )
     gains: Counter[float] = Counter()  # of handing over, by the grammar's probability
     for trial in trials:
         if trial.probability is not None:
-            gains[round(trial.probability, DECIMALS)] += trial.fallback_is_right - trial.grammar_is_right
+            gains[round(trial.probability, DECIMALS)] += (
+                trial.fallback_is_right - trial.grammar_is_right
+            )
     trusts_only_readings = gains.pop(1.0, 0) <= 0
     levels = sorted(gains)
-    handed_over = accumulate((gains[level] for level in levels), initial=0)  # all that lies below a threshold
+    handed_over = accumulate(
+        (gains[level] for level in levels), initial=0
+    )  # all that lies below a threshold
     thresholds = [0.0, *levels[1:], 1.0 if trusts_only_readings else NEVER]
-    best = max(zip(handed_over, thresholds, strict=False), key=lambda choice: (choice[0], -choice[1]))
+    best = max(
+        zip(handed_over, thresholds, strict=False), key=lambda choice: (choice[0], -choice[1])
+    )
     gate = Gate(best[1], trusts_only_readings)
     calibration = Calibration(
         len(trials),
@@ -176,7 +202,9 @@ def trials(
     known: RulePairs | None = None,
 ) -> Iterator[GateTrial]:
     """How both parts do on `examples`, each asked about all; with evidence, given the pairs `known` in training."""
-    answers = Hybrid(parser, fallback, asks_both=True).answers(example.source for example in examples)
+    answers = Hybrid(parser, fallback, asks_both=True).answers(
+        example.source for example in examples
+    )
     grammar = grammar_of(parser)
     for example, answer in zip(examples, answers, strict=True):
         own, other = answer.parts
@@ -209,7 +237,9 @@ def fold_trials(
     if isinstance(parser, Parser):
         known = known_pairs(parser, parts.train)
         model = replace(parser.model, calibrator=Calibrator(Weights(), known, trials=0, right=0))
-        options = replace(parser.options, exact=True, least_confidence=0.0)  # corrections are no part of the evidence
+        options = replace(
+            parser.options, exact=True, least_confidence=0.0
+        )  # corrections are no part of the evidence
         parser = Parser(model, options)
     return list(trials(parser, fallback, parts.test, is_right, known))
 
@@ -222,14 +252,19 @@ def known_pairs(parser: Parser, examples: Sequence[Example]) -> RulePairs:
 def right_derivations(parser: Parser, examples: Sequence[Example]) -> Iterator[Derivation]:
     """The parser's derivations of those different examples that it gets right."""
     examples = distinct_pairs(examples)
-    for answer, example in zip(parser.answers(each.source for each in examples), examples, strict=True):
+    for answer, example in zip(
+        parser.answers(each.source for each in examples), examples, strict=True
+    ):
         if answer.reading and exact_match(answer.target, example.target):
             yield answer.reading.derivation
 
 
 def known_contexts(grammar: Grammar, derivations: Sequence[Derivation]) -> KnownContexts:
     """Before which words derivations have values of a slot, and free text has none."""
-    free_text, sources = grammar.slots.free_text if grammar.slots else {}, [each.source for each in derivations]
+    free_text, sources = (
+        grammar.slots.free_text if grammar.slots else {},
+        [each.source for each in derivations],
+    )
     if not free_text:
         return KnownContexts()
     found = zip(derivations, mentions_of(grammar, sources), strict=True)
@@ -247,7 +282,9 @@ def used_rules(grammar: Grammar, examples: Sequence[Example]) -> Grammar:
 
 def fitted_weights(trials: Sequence[GateTrial]) -> Weights:
     """The weights that make a confidence of the evidence in trials."""
-    return Weights.fit([Observation(each.evidence, each.grammar_is_right) for each in trials if each.evidence])
+    return Weights.fit(
+        [Observation(each.evidence, each.grammar_is_right) for each in trials if each.evidence]
+    )
 
 
 def least_confidence(trials: Sequence[GateTrial], precision: float = LEAST_PRECISION) -> float:
@@ -260,17 +297,28 @@ def least_confidence(trials: Sequence[GateTrial], precision: float = LEAST_PRECI
     parts = [answered[part::TRIAL_PARTS] for part in range(TRIAL_PARTS)]
     ranked: list[tuple[float, bool]] = []
     for number, part in enumerate(parts):
-        weights = fitted_weights([each for other in (*parts[:number], *parts[number + 1 :]) for each in other])
-        ranked += [(weights.confidence(trial.evidence), trial.grammar_is_right) for trial in part if trial.evidence]
+        weights = fitted_weights(
+            [each for other in (*parts[:number], *parts[number + 1 :]) for each in other]
+        )
+        ranked += [
+            (weights.confidence(trial.evidence), trial.grammar_is_right)
+            for trial in part
+            if trial.evidence
+        ]
     right, precisions = 0, dict[float, float]()
     for count, (each, is_right) in enumerate(sorted(ranked, reverse=True), start=1):
         right += is_right
         precisions[each] = (right + 1) / (count + 2)  # of equal ones the last tells
-    return min((each for each, found in precisions.items() if found >= precision), default=LEAST_CONFIDENCE)
+    return min(
+        (each for each, found in precisions.items() if found >= precision), default=LEAST_CONFIDENCE
+    )
 
 
 def fitted_calibrator(
-    parser: Parser, examples: Sequence[Example], trials: Sequence[GateTrial], precision: float = LEAST_PRECISION
+    parser: Parser,
+    examples: Sequence[Example],
+    trials: Sequence[GateTrial],
+    precision: float = LEAST_PRECISION,
 ) -> Calibrator:
     """The calibrator of a parser, given the examples that it is fitted to, and trials of others on folds of them."""
     answered = [each for each in trials if each.evidence]
@@ -292,7 +340,10 @@ def fitted_calibrator(
 
 def with_confidence(trials: Iterable[GateTrial], weights: Weights) -> list[GateTrial]:
     """The trials with the confidence of the grammar in the place of its probability."""
-    return [replace(each, probability=weights.confidence(each.evidence)) if each.evidence else each for each in trials]
+    return [
+        replace(each, probability=weights.confidence(each.evidence)) if each.evidence else each
+        for each in trials
+    ]
 
 
 def cross_fitted(
@@ -303,6 +354,8 @@ def cross_fitted(
     is_right: Match = exact_match,
 ) -> Gate:
     """The gate that is best on the test parts of all `splits` for parts of a hybrid that are fitted to the rest."""
-    tried = [fold_trials(examples, split, trained_parser, trained_fallback, is_right) for split in splits]
+    tried = [
+        fold_trials(examples, split, trained_parser, trained_fallback, is_right) for split in splits
+    ]
     together = [trial for each in tried for trial in each]
     return calibrated_gate(with_confidence(together, fitted_weights(together)))

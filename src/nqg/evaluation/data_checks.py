@@ -66,7 +66,9 @@ def flaws(raw: Sequence[Example], tokens: Sequence[Example]) -> Iterator[Flaw]:
             yield Flaw(line, "duplicate", found, "it is learned from once; keep one")
         elif earlier:
             found = f"'{example.source}' has another program on line {min(earlier.values())}"
-            yield Flaw(line, "contradiction", found, "keep the right one, or say more in the sentence")
+            yield Flaw(
+                line, "contradiction", found, "keep the right one, or say more in the sentence"
+            )
         earlier.setdefault(cut.target, line)
 
 
@@ -100,10 +102,17 @@ def _once(sides: Sequence[Sequence[str]], pairs: Sequence[tuple[str, str]]) -> d
     for line, pair in enumerate(pairs, start=1):
         lines.setdefault(pair, line)
     counts = Counter(each for line in lines.values() for each in set(sides[line - 1]))
-    return {each: line for line in lines.values() for each in dict.fromkeys(sides[line - 1]) if counts[each] == 1}
+    return {
+        each: line
+        for line in lines.values()
+        for each in dict.fromkeys(sides[line - 1])
+        if counts[each] == 1
+    }
 
 
-def expected_derivability(raw: Sequence[Example], text: Preprocessor, count: int = 4, seed: int = 0) -> Iterator[float]:
+def expected_derivability(
+    raw: Sequence[Example], text: Preprocessor, count: int = 4, seed: int = 0
+) -> Iterator[float]:
     """Fold by fold, the share of held-out examples that a grammar of the others derives."""
     training_text = TrainingText.of(raw, text)
     examples, seeds, _ = training_text.searched(distinct_pairs(training_text.examples), None)

@@ -36,7 +36,9 @@ class Difference:
 
     def __str__(self) -> str:
         found, expected = (f"'{symbol}'" for symbol in (self.found, self.expected))
-        return f"symbol {self.place + 1} is {found}, expected {expected}".replace(f"'{TARGET_END}'", "the end")
+        return f"symbol {self.place + 1} is {found}, expected {expected}".replace(
+            f"'{TARGET_END}'", "the end"
+        )
 
 
 def first_difference(prediction: str, gold: str) -> Difference | None:
@@ -45,8 +47,12 @@ def first_difference(prediction: str, gold: str) -> Difference | None:
     >>> print(first_difference("answer ( state )", "answer ( city )"))
     symbol 3 is 'state', expected 'city'
     """
-    pairs = zip((*program_tokens(prediction), TARGET_END), (*program_tokens(gold), TARGET_END), strict=False)
-    return next((Difference(place, *pair) for place, pair in enumerate(pairs) if pair[0] != pair[1]), None)
+    pairs = zip(
+        (*program_tokens(prediction), TARGET_END), (*program_tokens(gold), TARGET_END), strict=False
+    )
+    return next(
+        (Difference(place, *pair) for place, pair in enumerate(pairs) if pair[0] != pair[1]), None
+    )
 
 
 def trigrams(target: str) -> Iterator[Trigram]:
@@ -82,7 +88,11 @@ class TargetStatistics:
 
     def atoms_seen(self, target: str, times: int) -> tuple[str, ...]:
         """The symbols of a target that were seen in just so many examples, in their order, each once."""
-        return tuple(each for each in dict.fromkeys(program_tokens(target)) if self.examples_with[each] == times)
+        return tuple(
+            each
+            for each in dict.fromkeys(program_tokens(target))
+            if self.examples_with[each] == times
+        )
 
 
 class Cause(StrEnum):
@@ -105,7 +115,11 @@ class Cause(StrEnum):
 
 
 # though the sentence has a derivation
-ABSTENTIONS = {TOO_LONG: Cause.TOO_LONG, ILLEGAL: Cause.ILLEGAL_TARGET, LONG_TARGET: Cause.LONG_TARGET}
+ABSTENTIONS = {
+    TOO_LONG: Cause.TOO_LONG,
+    ILLEGAL: Cause.ILLEGAL_TARGET,
+    LONG_TARGET: Cause.LONG_TARGET,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,15 +195,23 @@ class Breakdown:
                     own or [each for each in findings if cause in each.traits],
                     key=lambda each: (len(each.example.source_tokens), each.example.source),
                 )
-                lines.append(CauseCount(by, cause, len(own), len(own) / len(findings), held[cause], shown))
+                lines.append(
+                    CauseCount(by, cause, len(own), len(own) / len(findings), held[cause], shown)
+                )
         order = list(self.asked)
-        return sorted(lines, key=lambda line: (order.index(line.by), -line.errors, -line.holds, line.cause.name))
+        return sorted(
+            lines,
+            key=lambda line: (order.index(line.by), -line.errors, -line.holds, line.cause.name),
+        )
 
     def lacks(self) -> list[Lack]:
         """What sentences without a derivation need: words, and patterns of constructions; the commonest first."""
         found = [finding.gaps for finding in self.findings if finding.gaps]
         counts = Counter(what for each in found for what in each.unknown_tokens or (each.pattern,))
-        return [Lack(what, count) for what, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))]
+        return [
+            Lack(what, count)
+            for what, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        ]
 
 
 def breakdown(
@@ -210,14 +232,26 @@ def breakdown(
     statistics = TargetStatistics.of(example.target for example in train)
     pairs = list(zip(examples, answers, strict=True))
     first = [(example, answer.first) for example, answer in pairs]
-    second = [(example, part) for example, answer in pairs if answer.first.target is None for part in answer.parts[1:]]
+    second = [
+        (example, part)
+        for example, answer in pairs
+        if answer.first.target is None
+        for part in answer.parts[1:]
+    ]
 
     def errors(said: Iterable[tuple[Example, Answer]]) -> list[tuple[Example, Answer]]:
-        return [pair for pair in said if pair[1].target is None or not judge.is_right(pair[1].target, pair[0])]
+        return [
+            pair
+            for pair in said
+            if pair[1].target is None or not judge.is_right(pair[1].target, pair[0])
+        ]
 
     by_grammar = [] if grammar is None else grammar_findings(errors(first), grammar, text)
     others = errors(second if grammar is not None else [*first, *second])
-    findings = (*by_grammar, *(sequence_finding(example, answer, statistics) for example, answer in others))
+    findings = (
+        *by_grammar,
+        *(sequence_finding(example, answer, statistics) for example, answer in others),
+    )
     return Breakdown(dict(Counter(answer.system for _, answer in [*first, *second])), findings)
 
 
@@ -225,14 +259,21 @@ def grammar_findings(
     errors: Sequence[tuple[Example, Answer]], grammar: Grammar, text: Preprocessor
 ) -> Iterator[Finding]:
     """Errors of a parser: its grammar derives the sentence or the right program not at all, or prefers another one."""
-    sources = [example.source_tokens if answer.words is None else answer.words for example, answer in errors]
+    sources = [
+        example.source_tokens if answer.words is None else answer.words
+        for example, answer in errors
+    ]
     typed = [
-        next((way for way in text.tokenized(example.source) if way.words == words), words)  # as free text is written
+        next(
+            (way for way in text.tokenized(example.source) if way.words == words), words
+        )  # as free text is written
         for (example, _), words in zip(errors, sources, strict=True)
     ]
     charts = BatchCharts.of(grammar, typed)
     full = charts.typed_forests
-    goal = goal_charts(charts.grammar, full, [text.programs.normalized(example.target) for example, _ in errors])
+    goal = goal_charts(
+        charts.grammar, full, [text.programs.normalized(example.target) for example, _ in errors]
+    )
     for number, (example, answer) in enumerate(errors):
         root, goal_root = full.roots()[number], goal.roots()[number]
         where = Cause.GOLD_NOT_DERIVABLE if goal_root == NO_ROOT else Cause.WRONG_DERIVATION
@@ -246,7 +287,9 @@ def grammar_findings(
             yield Finding(example, answer, (cause,), str(found), gaps=found)
         else:
             derivable = "cannot" if goal_root == NO_ROOT else "can"
-            detail = f"{answer.reason or 'no answer'}; the grammar {derivable} derive the right program"
+            detail = (
+                f"{answer.reason or 'no answer'}; the grammar {derivable} derive the right program"
+            )
             cause = ABSTENTIONS.get(answer.reason.partition(":")[0], Cause.WITHHELD)
             yield Finding(example, answer, (cause, where), detail)
 

@@ -23,7 +23,10 @@ from nqg.extensions import load_extension
 from nqg.progress import Progress, silent
 
 EXACT = "exact"
-PAPER_METRICS = {"spider": "nqg.paper.judges:spider_judge", "denotation": "nqg.paper.judges:denotation_judge"}
+PAPER_METRICS = {
+    "spider": "nqg.paper.judges:spider_judge",
+    "denotation": "nqg.paper.judges:denotation_judge",
+}
 
 
 class Judge(Protocol):
@@ -72,16 +75,24 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         if len(self.answers) != len(self.examples):
-            raise NqgError(f"expected an answer to each of {len(self.examples)} examples, found {len(self.answers)}")
+            raise NqgError(
+                f"expected an answer to each of {len(self.examples)} examples, found {len(self.answers)}"
+            )
 
     @cached_property
     def systems(self) -> dict[str, Scores]:
         """The scores of every system that takes part, by its name."""
         if self._parts is None:
-            return {" or ".join(dict.fromkeys(each.system for each in self.answers)): Scores.of(self.verdicts)}
+            return {
+                " or ".join(dict.fromkeys(each.system for each in self.answers)): Scores.of(
+                    self.verdicts
+                )
+            }
         first, second = (part[0].system for part in self._parts)
         columns = (*map(self._verdicts, self._parts), self.verdicts)
-        return dict(zip((first, second, f"{first}, else {second}"), map(Scores.of, columns), strict=True))
+        return dict(
+            zip((first, second, f"{first}, else {second}"), map(Scores.of, columns), strict=True)
+        )
 
     @cached_property
     def gain(self) -> Interval | None:
@@ -96,8 +107,12 @@ class Evaluation:
     def reliability(self, *, adaptive: bool = False) -> list[ReliabilityBin]:
         """The answers that have a confidence, in bins of it; none where the system has no confidence."""
         pairs = zip(self.answers, self.verdicts, strict=True)
-        known = [(each.confidence, bool(right)) for each, right in pairs if each.confidence is not None]
-        return reliability([level for level, _ in known], [right for _, right in known], adaptive=adaptive)
+        known = [
+            (each.confidence, bool(right)) for each, right in pairs if each.confidence is not None
+        ]
+        return reliability(
+            [level for level, _ in known], [right for _, right in known], adaptive=adaptive
+        )
 
     @cached_property
     def report(self) -> Report | None:
@@ -109,7 +124,11 @@ class Evaluation:
         return {
             "systems": {name: scores.to_dict() for name, scores in self.systems.items()},
             "gain_95": [self.gain.low, self.gain.high] if self.gain else None,
-            **(self._calibration_to_dict() if any(each.confidence is not None for each in self.answers) else {}),
+            **(
+                self._calibration_to_dict()
+                if any(each.confidence is not None for each in self.answers)
+                else {}
+            ),
             **(self.report.to_dict() if self.report else {}),
         }
 
@@ -117,12 +136,16 @@ class Evaluation:
         bins = self.reliability()
         return {
             "calibration_error": expected_calibration_error(bins),
-            "adaptive_calibration_error": expected_calibration_error(self.reliability(adaptive=True)),
+            "adaptive_calibration_error": expected_calibration_error(
+                self.reliability(adaptive=True)
+            ),
             "reliability": [asdict(each) for each in bins],
         }
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        for example, answer, verdict in zip(self.examples, self.answers, self.verdicts, strict=True):
+        for example, answer, verdict in zip(
+            self.examples, self.answers, self.verdicts, strict=True
+        ):
             yield {
                 **({} if example.id is None else {"id": example.id}),
                 "source": example.source,
@@ -140,8 +163,13 @@ class Evaluation:
         """What the grammar and the fallback said, where both were asked about every example."""
         if not self.answers or any(len(answer.parts) != 2 for answer in self.answers):
             return None
-        return [answer.parts[0] for answer in self.answers], [answer.parts[1] for answer in self.answers]
+        return [answer.parts[0] for answer in self.answers], [
+            answer.parts[1] for answer in self.answers
+        ]
 
     def _verdicts(self, answers: Sequence[Answer]) -> list[bool | None]:
         pairs = zip(answers, self.examples, strict=True)
-        return [None if answer.target is None else self.judge.is_right(answer.target, each) for answer, each in pairs]
+        return [
+            None if answer.target is None else self.judge.is_right(answer.target, each)
+            for answer, each in pairs
+        ]

@@ -66,6 +66,8 @@ def legal_examples(
     share = f"{len(found.numbers):,} of {len(examples):,} programs"
     if not skips_illegal or len(found.numbers) == len(examples):
         remedy = f"{share} are rejected. Correct one or the other (`nqg types {path} --check GRAMMAR` helps)"
-        raise NqgError(f"{found}; {remedy}, or leave such pairs out with --set types.skip_illegal=true")
+        raise NqgError(
+            f"{found}; {remedy}, or leave such pairs out with --set types.skip_illegal=true"
+        )
     note(f"{found}; {share} are left out")
     return [example for number, example in enumerate(examples) if number not in found.numbers]

@@ -48,7 +48,9 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     '96.3–100.0'
     """
     if not 0 <= successes <= trials or trials == 0:
-        raise NqgError(f"expected successes among at least one trial, found {successes} of {trials}")
+        raise NqgError(
+            f"expected successes among at least one trial, found {successes} of {trials}"
+        )
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     share, weight = successes / trials, z * z / trials
     middle = (share + weight / 2) / (1 + weight)
@@ -57,7 +59,9 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     return Interval(min(max(middle - half, 0.0), share), max(min(middle + half, 1.0), share))
 
 
-def bootstrap_interval(values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
+def bootstrap_interval(
+    values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES
+) -> Interval:
     """The percentile bootstrap of a mean: the middle of the means of samples drawn from `values` with replacement.
 
     A sample is drawn as how often each different value is in it, so few different values cost little however many
@@ -67,9 +71,13 @@ def bootstrap_interval(values: Sequence[float], *, seed: int = 0, resamples: int
     0.4
     """
     if len(values) == 0 or resamples < 1:
-        raise NqgError(f"expected values and samples to draw, found {len(values)} values and {resamples} samples")
+        raise NqgError(
+            f"expected values and samples to draw, found {len(values)} values and {resamples} samples"
+        )
     different, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
-    drawn = np.random.default_rng(seed).multinomial(len(values), counts / len(values), size=resamples)
+    drawn = np.random.default_rng(seed).multinomial(
+        len(values), counts / len(values), size=resamples
+    )
     outside = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(drawn @ different / len(values), [outside, 100 - outside])
     return Interval(float(low), float(high))
@@ -128,12 +136,23 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        ranges = {f"{name}_95": each and [each.low, each.high] for name, each in self.intervals().items()}
+        ranges = {
+            f"{name}_95": each and [each.low, each.high] for name, each in self.intervals().items()
+        }
         counts = {"examples": self.examples, "answered": self.answered, "right": self.right}
-        return {**counts, "accuracy": self.accuracy, "coverage": self.coverage, "precision": self.precision, **ranges}
+        return {
+            **counts,
+            "accuracy": self.accuracy,
+            "coverage": self.coverage,
+            "precision": self.precision,
+            **ranges,
+        }
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {percent(getattr(self, name))}" for name in ("accuracy", "coverage", "precision"))
+        return ", ".join(
+            f"{name} {percent(getattr(self, name))}"
+            for name in ("accuracy", "coverage", "precision")
+        )
 
 
 def percent(share: float | None) -> str:
@@ -145,16 +164,25 @@ def percent(share: float | None) -> str:
     return "undefined" if share is None else f"{share:.1%}".replace("%", " %")
 
 
-def score(predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match) -> Scores:
+def score(
+    predictions: Sequence[str | None], references: Sequence[str], match: Match = exact_match
+) -> Scores:
     """The scores of predictions; None is an abstention.
 
     >>> print(score(["J J", None, "W"], ["J J", "W W", "J"]))
     accuracy 33.3 %, coverage 66.7 %, precision 50.0 %
     """
     if len(predictions) != len(references):
-        raise NqgError(f"expected {len(references)} predictions, one for each example, found {len(predictions)}")
+        raise NqgError(
+            f"expected {len(references)} predictions, one for each example, found {len(predictions)}"
+        )
     pairs = zip(predictions, references, strict=True)
-    return Scores.of([None if prediction is None else match(prediction, reference) for prediction, reference in pairs])
+    return Scores.of(
+        [
+            None if prediction is None else match(prediction, reference)
+            for prediction, reference in pairs
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +195,11 @@ class ReliabilityBin:
 
 
 def reliability(
-    confidences: Sequence[float], verdicts: Sequence[bool], *, bins: int = RELIABILITY_BINS, adaptive: bool = False
+    confidences: Sequence[float],
+    verdicts: Sequence[bool],
+    *,
+    bins: int = RELIABILITY_BINS,
+    adaptive: bool = False,
 ) -> list[ReliabilityBin]:
     """Answers in bins of their confidence, equally wide or, if `adaptive`, equally full; empty bins are left out.
 
@@ -177,7 +209,9 @@ def reliability(
     """
     if len(confidences) != len(verdicts) or bins < 1:
         found = f"{len(confidences)} confidences, {len(verdicts)} verdicts and {bins} bins"
-        raise NqgError(f"expected a confidence and a verdict of each answer, and at least one bin, found {found}")
+        raise NqgError(
+            f"expected a confidence and a verdict of each answer, and at least one bin, found {found}"
+        )
     levels, rights = np.asarray(confidences, dtype=float), np.asarray(verdicts, dtype=float)
     if adaptive:
         parts = np.array_split(np.argsort(levels, kind="stable"), bins)
@@ -185,7 +219,9 @@ def reliability(
         numbers = np.minimum((levels * bins).astype(int), bins - 1)
         parts = [np.flatnonzero(numbers == number) for number in range(bins)]
     return [
-        ReliabilityBin(len(part), float(levels[part].mean()), float(rights[part].mean())) for part in parts if len(part)
+        ReliabilityBin(len(part), float(levels[part].mean()), float(rights[part].mean()))
+        for part in parts
+        if len(part)
     ]
 
 
@@ -200,12 +236,18 @@ def expected_calibration_error(bins: Sequence[ReliabilityBin]) -> float:
     return apart / answers if answers else 0.0
 
 
-def gain(verdicts: Sequence[bool | None], others: Sequence[bool | None], *, seed: int = 0) -> Interval:
+def gain(
+    verdicts: Sequence[bool | None], others: Sequence[bool | None], *, seed: int = 0
+) -> Interval:
     """How far the accuracy of a system is above that of another one on the same examples."""
     if len(verdicts) != len(others):
-        raise NqgError(f"expected {len(verdicts)} verdicts on the other system, found {len(others)}")
+        raise NqgError(
+            f"expected {len(verdicts)} verdicts on the other system, found {len(others)}"
+        )
     pairs = zip(verdicts, others, strict=True)
-    return bootstrap_interval([float(bool(one)) - float(bool(other)) for one, other in pairs], seed=seed)
+    return bootstrap_interval(
+        [float(bool(one)) - float(bool(other)) for one, other in pairs], seed=seed
+    )
 
 
 @dataclass(frozen=True, slots=True)

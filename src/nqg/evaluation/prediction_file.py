@@ -32,21 +32,32 @@ class PredictionFile:
         is_tsv = format_of(path) is Tsv
         targets: dict[str, str | None] = {}
         for place, line in numbered_lines(path):
-            columns = tsv_columns(line, place, "prediction") if is_tsv else _jsonl_prediction(line, place)
+            columns = (
+                tsv_columns(line, place, "prediction") if is_tsv else _jsonl_prediction(line, place)
+            )
             source, target = (" ".join(text.split()) for text in columns)
             if not source:
                 raise FormatError("the source is empty", place)
             if targets.setdefault(source, target or None) != (target or None):
-                raise FormatError(f"another prediction for '{source}' than on an earlier line", place)
+                raise FormatError(
+                    f"another prediction for '{source}' than on an earlier line", place
+                )
         return cls(path, targets, refuses_unknown)
 
     def answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         for sentence in sentences:
             source = " ".join(sentence.split())
             if self.refuses_unknown and source not in self.targets:
-                raise NqgError(f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence")
+                raise NqgError(
+                    f"{self.path}: no prediction for '{source}'; the file must hold one for every sentence"
+                )
             target = self.targets.get(source)
-            yield Answer(sentence, target, system=self.path.name, reason="no prediction" if target is None else "")
+            yield Answer(
+                sentence,
+                target,
+                system=self.path.name,
+                reason="no prediction" if target is None else "",
+            )
 
 
 def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
@@ -55,6 +66,8 @@ def _jsonl_prediction(line: str, place: Place) -> tuple[str, str]:
     key = "target" if "target" in values and "prediction" not in values else "prediction"
     for needed in ("source", key):
         if needed not in values:
-            raise FormatError(f"the key '{needed}' is missing; expected source and prediction", place)
+            raise FormatError(
+                f"the key '{needed}' is missing; expected source and prediction", place
+            )
     source = read_value(str, values["source"], "'source' of the prediction", place)
     return source, read_value(str | None, values[key], f"'{key}' of the prediction", place) or ""

@@ -9,7 +9,13 @@ import numpy as np
 
 from nqg.errors import LimitExceeded
 from nqg.grammar.arrays import Int64Array
-from nqg.grammar.chart_kernels import OUT_HYPEREDGES, OUT_NODES, OUT_SENTENCES, fill_charts, workspace
+from nqg.grammar.chart_kernels import (
+    OUT_HYPEREDGES,
+    OUT_NODES,
+    OUT_SENTENCES,
+    fill_charts,
+    workspace,
+)
 from nqg.grammar.encoding import GrammarArrays
 from nqg.grammar.goal_kernels import fill_goals, fill_types, goal_workspace
 from nqg.grammar.grammar import ChartGrammar
@@ -19,7 +25,9 @@ from nqg.grammar.ragged import Ragged
 if TYPE_CHECKING:
     from nqg.types.tree_automaton import Typing
 
-INITIAL_CAPACITY = 1 << 14  # entries of scratch to begin with; four times as many whenever a sentence needs more
+INITIAL_CAPACITY = (
+    1 << 14
+)  # entries of scratch to begin with; four times as many whenever a sentence needs more
 MAX_CAPACITY = 1 << 30  # numbers of nodes and hyperedges are 32-bit integers
 OUTPUT_CAPACITY = 1 << 18  # hyperedges gathered before they are moved out
 SHOWN_TOKENS = 8  # of a sentence that an error names
@@ -31,7 +39,11 @@ Fill = Callable[[int, int, Hypergraph, Int64Array], int]
 
 
 def charts(
-    grammar: ChartGrammar, sources: Sequence[Tokens], *, prune: bool = True, limit: int | None = None
+    grammar: ChartGrammar,
+    sources: Sequence[Tokens],
+    *,
+    prune: bool = True,
+    limit: int | None = None,
 ) -> Hypergraph:
     """Every derivation of every span of the sources or, pruned, of every source as a whole.
 
@@ -40,15 +52,25 @@ def charts(
     sentence's chart.
     """
     full = untyped_charts(grammar, sources, prune=prune, limit=limit)
-    return full if grammar.typing is None else typed_charts(grammar, grammar.typing, sources, full, prune, limit)
+    return (
+        full
+        if grammar.typing is None
+        else typed_charts(grammar, grammar.typing, sources, full, prune, limit)
+    )
 
 
 def untyped_charts(
-    grammar: ChartGrammar, sources: Sequence[Tokens], *, prune: bool = True, limit: int | None = None
+    grammar: ChartGrammar,
+    sources: Sequence[Tokens],
+    *,
+    prune: bool = True,
+    limit: int | None = None,
 ) -> Hypergraph:
     """The charts of sources, whatever the types."""
     encoded = grammar.encoded
-    return encoded_charts(encoded.arrays, encoded.encode(sources), sources, prune=prune, limit=limit)
+    return encoded_charts(
+        encoded.arrays, encoded.encode(sources), sources, prune=prune, limit=limit
+    )
 
 
 def typed_charts(
@@ -72,7 +94,11 @@ def typed_charts(
 
 
 def goal_charts(
-    grammar: ChartGrammar, sources: Hypergraph, targets: Sequence[Tokens], *, limit: int | None = None
+    grammar: ChartGrammar,
+    sources: Hypergraph,
+    targets: Sequence[Tokens],
+    *,
+    limit: int | None = None,
 ) -> Hypergraph:
     """Of the pruned charts of sources, the derivations that yield the targets."""
     encoded = grammar.with_meanings(sources, targets)
@@ -114,7 +140,9 @@ def encoded_goals(
     return _filled(fill, targets.rows, arrays.max_arity, limit, names)
 
 
-def _filled(fill: Fill, count: int, max_arity: int, limit: int | None, names: Sequence[Tokens] | None) -> Hypergraph:
+def _filled(
+    fill: Fill, count: int, max_arity: int, limit: int | None, names: Sequence[Tokens] | None
+) -> Hypergraph:
     """Call `fill` until every sentence is done, with larger buffers whenever one did not fit."""
     largest = MAX_CAPACITY if limit is None else limit
     begin, capacity = 0, min(INITIAL_CAPACITY, largest)
@@ -124,7 +152,9 @@ def _filled(fill: Fill, count: int, max_arity: int, limit: int | None, names: Se
         written = np.zeros(3, dtype=np.int64)
         end = fill(begin, capacity, out, written)
         if end == begin:
-            capacity = grow(capacity, largest, _described(names[begin]) if names else f"sentence {begin}")
+            capacity = grow(
+                capacity, largest, _described(names[begin]) if names else f"sentence {begin}"
+            )
             continue
         sizes = written[OUT_SENTENCES], written[OUT_NODES], written[OUT_HYPEREDGES]
         graphs.append(out.truncate(*map(int, sizes)))

@@ -23,13 +23,22 @@ from typing import NamedTuple
 import numpy as np
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
-from nqg.grammar.encoding import LEAF, NOWHERE, TRIE_ROOT, GrammarArrays, inlined_free_text_id, successor
+from nqg.grammar.encoding import (
+    LEAF,
+    NOWHERE,
+    TRIE_ROOT,
+    GrammarArrays,
+    inlined_free_text_id,
+    successor,
+)
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged
 
 NOTHING = -1  # no child, no back-pointer, no node
 # The counters of a Workspace.
-CHART_ITEMS, CHART_OPEN, CHART_POINTERS, CHART_NODES, CHART_HYPEREDGES, CHART_STAMP, CHART_FULL = range(7)
+CHART_ITEMS, CHART_OPEN, CHART_POINTERS, CHART_NODES, CHART_HYPEREDGES, CHART_STAMP, CHART_FULL = (
+    range(7)
+)
 # The counters of a batch of graphs that is being written.
 OUT_SENTENCES, OUT_NODES, OUT_HYPEREDGES = range(3)
 
@@ -89,7 +98,9 @@ def workspace(longest: int, trie_nodes: int, max_arity: int, capacity: int) -> W
 
 
 @inlined
-def push_item(trie_node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace) -> None:
+def push_item(
+    trie_node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace
+) -> None:
     """The item of `trie_node` at `position`, made if it is new, gets a pointer back to `origin` over `child`."""
     used = work.used
     if used[CHART_POINTERS] == len(work.pointer_child) or used[CHART_ITEMS] == len(work.trie_nodes):
@@ -98,7 +109,11 @@ def push_item(trie_node: int, position: int, origin: int, child: int, grammar: G
     if work.seen[trie_node] != used[CHART_STAMP]:
         item = used[CHART_ITEMS]
         work.seen[trie_node], work.item_of[trie_node] = used[CHART_STAMP], item
-        work.trie_nodes[item], work.positions[item], work.newest_pointer[item] = trie_node, position, NOTHING
+        work.trie_nodes[item], work.positions[item], work.newest_pointer[item] = (
+            trie_node,
+            position,
+            NOTHING,
+        )
         used[CHART_ITEMS] += 1
         if grammar.over_nt[trie_node] != NOWHERE:
             work.open_items[used[CHART_OPEN]] = item
@@ -165,17 +180,23 @@ def append_hyperedge(rule: int, depth: int, work: Workspace) -> None:
 
 
 @inlined
-def _append_texts(start: int, end: int, first: int, grammar: GrammarArrays, work: Workspace) -> None:
+def _append_texts(
+    start: int, end: int, first: int, grammar: GrammarArrays, work: Workspace
+) -> None:
     """Add all that free text can be over a span of the sentence whose first token is number `first` of all."""
     values, size = grammar.values, end - start
     if size <= values.texts.max_length:
         for text in range(values.texts.rules):
             if size <= values.text_lengths[text]:
-                append_hyperedge(inlined_free_text_id(values.texts, first + start, size, text), NOTHING, work)
+                append_hyperedge(
+                    inlined_free_text_id(values.texts, first + start, size, text), NOTHING, work
+                )
 
 
 @inlined
-def _chart(sentence: int, first: int, tokens: Int32Array, grammar: GrammarArrays, work: Workspace) -> bool:
+def _chart(
+    sentence: int, first: int, tokens: Int32Array, grammar: GrammarArrays, work: Workspace
+) -> bool:
     """Fill the workspace with the chart of one sentence; False when a buffer is full."""
     used, count, values, value, last_value = work.used, len(tokens), grammar.values, 0, 0
     if len(values.first_value) > 0:
@@ -197,7 +218,9 @@ def _chart(sentence: int, first: int, tokens: Int32Array, grammar: GrammarArrays
                 append_hyperedge(token, NOTHING, work)
             for item in range(work.first_item_at[end], used[CHART_ITEMS]):
                 apply_rules(item, grammar, work)
-            while value < last_value and values.starts[value] == start and values.ends[value] == end:
+            while (
+                value < last_value and values.starts[value] == start and values.ends[value] == end
+            ):
                 append_hyperedge(values.first + value, NOTHING, work)
                 value += 1
             _append_texts(start, end, first, grammar, work)
@@ -272,7 +295,15 @@ def _emit(nodes: int, work: Workspace, out: Hypergraph, written: Int64Array) -> 
         row = written[OUT_NODES]
         out.starts[row], out.ends[row] = work.starts[node], work.ends[node]
         for hyperedge in range(work.first_hyperedge[node], work.first_hyperedge[node + 1]):
-            emit_hyperedge(written[OUT_HYPEREDGES], hyperedge, first_node, work.rules, work.children, work.kept, out)
+            emit_hyperedge(
+                written[OUT_HYPEREDGES],
+                hyperedge,
+                first_node,
+                work.rules,
+                work.children,
+                work.kept,
+                out,
+            )
             written[OUT_HYPEREDGES] += 1
         written[OUT_NODES] += 1
         out.first_hyperedge[row + 1] = written[OUT_HYPEREDGES]

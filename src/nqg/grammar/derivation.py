@@ -13,9 +13,7 @@ from nqg.grammar.grammar import NonTerminal, Rule, Symbols
 from nqg.grammar.hypergraph import Span
 
 Tokens = tuple[str, ...]
-MAX_TARGET_TOKENS = (
-    1_000_000  # repeated non-terminals double a target at every level: 200 levels would fill the universe
-)
+MAX_TARGET_TOKENS = 1_000_000  # repeated non-terminals double a target at every level: 200 levels would fill the universe
 _LINE = re.compile(r"(?P<indent>(?:  )*)\[(?P<start>\d+):(?P<end>\d+)\] (?P<rule>.+)")
 
 
@@ -51,17 +49,23 @@ class Derivation:
         for hyperedge in reversed(self.hyperedges):
             rule, position = hyperedge.rule, hyperedge.span.start
             if len(pending) < rule.arity:
-                raise FormatError(f"'{hyperedge}' has {len(pending)} children, its rule asks for {rule.arity}")
+                raise FormatError(
+                    f"'{hyperedge}' has {len(pending)} children, its rule asks for {rule.arity}"
+                )
             for symbol in rule.source:  # its tokens and its children's spans must tile its span
                 if isinstance(symbol, NonTerminal):
                     child = pending.pop()
                     if child.start != position:
-                        raise FormatError(f"'{hyperedge}' expects {symbol} at {position}, found it at {child}")
+                        raise FormatError(
+                            f"'{hyperedge}' expects {symbol} at {position}, found it at {child}"
+                        )
                     position = child.end
                 else:
                     position += 1
             if position != hyperedge.span.end:
-                raise FormatError(f"'{hyperedge}' covers tokens up to {position}, not {hyperedge.span.end}")
+                raise FormatError(
+                    f"'{hyperedge}' covers tokens up to {position}, not {hyperedge.span.end}"
+                )
             pending.append(hyperedge.span)
         if len(pending) != 1:
             raise FormatError(f"expected one root, found {len(pending)}")
@@ -80,7 +84,9 @@ class Derivation:
     def target(self) -> Tokens:
         """The tokens that it yields."""
         if (length := self.target_length) > MAX_TARGET_TOKENS:
-            raise LimitExceeded(f"the derivation yields a target of {length:,} tokens, more than {MAX_TARGET_TOKENS:,}")
+            raise LimitExceeded(
+                f"the derivation yields a target of {length:,} tokens, more than {MAX_TARGET_TOKENS:,}"
+            )
         return self.substituted([each.rule.target for each in self.hyperedges])
 
     @property
@@ -116,7 +122,9 @@ class Derivation:
         lengths = [0] * len(self.hyperedges)
         for number, below in reversed(list(enumerate(self.child_numbers()))):
             target = self.hyperedges[number].rule.target
-            lengths[number] = sum([1 if isinstance(each, str) else lengths[below[each.index - 1]] for each in target])
+            lengths[number] = sum(
+                [1 if isinstance(each, str) else lengths[below[each.index - 1]] for each in target]
+            )
         return lengths
 
     def substituted(self, sides: Sequence[Symbols]) -> Tokens:
@@ -150,12 +158,16 @@ class Derivation:
             match = _LINE.fullmatch(line)
             if not match:
                 raise FormatError(f"expected '[start:end] source ### target', found '{line}'")
-            hyperedges.append(Hyperedge(Rule.parse(match["rule"]), Span(int(match["start"]), int(match["end"]))))
+            hyperedges.append(
+                Hyperedge(Rule.parse(match["rule"]), Span(int(match["start"]), int(match["end"])))
+            )
         derivation = cls(tuple(hyperedges))
         for line, depth in zip(lines, derivation.depths(), strict=True):
             found = len(line) - len(line.lstrip(" "))
             if found != 2 * depth:
-                raise FormatError(f"'{line.strip()}' is indented by {found} spaces, expected {2 * depth}")
+                raise FormatError(
+                    f"'{line.strip()}' is indented by {found} spaces, expected {2 * depth}"
+                )
         return derivation
 
 
@@ -172,7 +184,9 @@ class Alignment:
 
     words: tuple[int, ...]  # for every word of the source, the hyperedge that reads it
     tokens: tuple[int, ...]  # for every token of the target, the hyperedge that writes it
-    lasts: tuple[int, ...]  # for every hyperedge, the last one under it (itself at a leaf): a subtree is a run
+    lasts: tuple[
+        int, ...
+    ]  # for every hyperedge, the last one under it (itself at a leaf): a subtree is a run
     heights: tuple[int, ...]  # for every hyperedge, how far it is above its deepest leaf
 
 
@@ -185,12 +199,17 @@ def alignment(derivation: Derivation) -> Alignment:
         lasts[number] = max((lasts[child] for child in children), default=number)
         heights[number] = max((heights[child] + 1 for child in children), default=0)
         target = hyperedges[number].rule.target
-        parts = ((number,) if isinstance(each, str) else tokens[children[each.index - 1]] for each in target)
+        parts = (
+            (number,) if isinstance(each, str) else tokens[children[each.index - 1]]
+            for each in target
+        )
         tokens[number] = tuple(chain.from_iterable(parts))
         for child in children:
             tokens[child] = ()  # parents hold them now
     words = [0] * (root.end - root.start)
-    for number, hyperedge in enumerate(hyperedges):  # what children read is taken out of what their parents cover
+    for number, hyperedge in enumerate(
+        hyperedges
+    ):  # what children read is taken out of what their parents cover
         low, high = hyperedge.span.start - root.start, hyperedge.span.end - root.start
         words[low:high] = [number] * (high - low)
     return Alignment(tuple(words), tokens[0], tuple(lasts), tuple(heights))

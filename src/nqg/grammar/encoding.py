@@ -191,7 +191,9 @@ class ValueArrays(NamedTuple):
 
 MOST_RULES = (1 << 31) - 1
 _NONE = np.zeros(0, dtype=np.int32)
-NO_VALUES = ValueArrays(MOST_RULES, FreeTextIds(MOST_RULES, 0, 0), 0, np.zeros(0, dtype=np.int64), *[_NONE] * 10)
+NO_VALUES = ValueArrays(
+    MOST_RULES, FreeTextIds(MOST_RULES, 0, 0), 0, np.zeros(0, dtype=np.int64), *[_NONE] * 10
+)
 
 
 class GrammarArrays(NamedTuple):
@@ -199,7 +201,9 @@ class GrammarArrays(NamedTuple):
 
     trie: TrieArrays  # source sides; items are rule numbers
     over_nt: Int32Array  # (trie nodes,) the node behind the edge NT, or NOWHERE
-    active: NDArray[np.bool_]  # (R,) rules that may be applied; the others are as if they were not there
+    active: NDArray[
+        np.bool_
+    ]  # (R,) rules that may be applied; the others are as if they were not there
     arities: Int32Array  # (R,)
     targets: Ragged  # (R rows)
     values: ValueArrays = NO_VALUES
@@ -244,7 +248,9 @@ def value_row(rule: int, values: ValueArrays) -> int:
     if rule < values.texts.first:
         return rule - values.first
     token, length, text = inlined_free_text_span(values.texts, rule)
-    row = inlined_free_text_row(values.texts, values.groups, token, length, values.text_groups[text])
+    row = inlined_free_text_row(
+        values.texts, values.groups, token, length, values.text_groups[text]
+    )
     return len(values.rules) + int(row)
 
 
@@ -272,8 +278,15 @@ class EncodedGrammar:
         sources: list[list[int]] = []
         targets: list[list[int]] = []
         for rule in rules:
-            sources.append([vocabulary[symbol] if isinstance(symbol, str) else NT for symbol in rule.source])
-            targets.append([vocabulary[symbol] if isinstance(symbol, str) else -symbol.index for symbol in rule.target])
+            sources.append(
+                [vocabulary[symbol] if isinstance(symbol, str) else NT for symbol in rule.source]
+            )
+            targets.append(
+                [
+                    vocabulary[symbol] if isinstance(symbol, str) else -symbol.index
+                    for symbol in rule.target
+                ]
+            )
         arrays = grammar_arrays(sources, targets)
         slots, read = np.full(len(rules), UNKNOWN_WORD, dtype=np.int32), slot_rules or {}
         slots[list(read)] = [vocabulary[terminal] for terminal in read.values()]
@@ -281,7 +294,11 @@ class EncodedGrammar:
         texts = np.array(text_rules, dtype=np.int32).reshape(-1, 3).T.copy()
         groups = max((group for *_, group in text_rules), default=-1) + 1
         values = NO_VALUES._replace(
-            groups=groups, text_rules=texts[0], text_lengths=texts[1], text_groups=texts[2], slots=slots
+            groups=groups,
+            text_rules=texts[0],
+            text_lengths=texts[1],
+            text_groups=texts[2],
+            slots=slots,
         )
         return cls(vocabulary, arrays._replace(values=values))
 
@@ -292,7 +309,9 @@ class EncodedGrammar:
         return Ragged(offsets, np.fromiter(tokens, dtype=np.int32, count=int(offsets[-1])))
 
 
-def grammar_arrays(sources: Iterable[Sequence[int]], targets: Iterable[Sequence[int]]) -> GrammarArrays:
+def grammar_arrays(
+    sources: Iterable[Sequence[int]], targets: Iterable[Sequence[int]]
+) -> GrammarArrays:
     """The arrays of rules given by their labels: NT on source sides, -k for NT_k on target sides."""
     labels = Ragged.of(sources)
     trie = trie_of(labels)
@@ -303,4 +322,6 @@ def grammar_arrays(sources: Iterable[Sequence[int]], targets: Iterable[Sequence[
     starts_with_nt = trie.labels[first_edges] == NT
     over_nt[inner[starts_with_nt]] = trie.successors[first_edges[starts_with_nt]]
     arities = np.diff(offsets_from_lengths(labels.values == NT)[labels.offsets]).astype(np.int32)
-    return GrammarArrays(trie, over_nt, np.ones(len(arities), np.bool_), arities, Ragged.of(targets))
+    return GrammarArrays(
+        trie, over_nt, np.ones(len(arities), np.bool_), arities, Ragged.of(targets)
+    )

@@ -41,7 +41,9 @@ class GoalWorkspace(NamedTuple):
     owners: Int32Array  # per goal: node of the chart
     positions: Int32Array  # per goal: where its substring of the target begins; or its type
     lengths: Int32Array  # per goal: how long that substring is; 0 if it is a type
-    newest_goal: Int32Array  # per position in the target: newest goal of the current node that begins there
+    newest_goal: (
+        Int32Array  # per position in the target: newest goal of the current node that begins there
+    )
     older_goal: Int32Array  # per goal: the one before it at the same position
     chosen_goals: Int32Array  # (K,) for the children of the current hyperedge
     nodes: Int32Array  # (K,) those children
@@ -52,7 +54,9 @@ class GoalWorkspace(NamedTuple):
     order: Int64Array  # per goal: where its next hyperedge is written
 
 
-def goal_workspace(most_nodes: int, longest_target: int, max_arity: int, capacity: int) -> GoalWorkspace:
+def goal_workspace(
+    most_nodes: int, longest_target: int, max_arity: int, capacity: int
+) -> GoalWorkspace:
     """Scratch arrays with a capacity for goals and hyperedges."""
     return GoalWorkspace(
         used=np.zeros(3, dtype=np.int64),
@@ -73,7 +77,9 @@ def goal_workspace(most_nodes: int, longest_target: int, max_arity: int, capacit
 
 
 @inlined
-def _matches_at(position: int, rule: int, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace) -> bool:
+def _matches_at(
+    position: int, rule: int, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace
+) -> bool:
     """Whether the rule's target, the chosen goals filled in, reads exactly as `target` from `position` on."""
     for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
         symbol = grammar.targets.values[at]
@@ -111,7 +117,11 @@ def _find_substring(
 @inlined
 def _value_matches_at(position: int, rule: int, target: Int32Array, grammar: GrammarArrays) -> bool:
     """Whether the target of a value's slot, its tokens for the slot's terminal, is `target` from there."""
-    values, value, of_slot = grammar.values, value_row(rule, grammar.values), slot_rule(rule, grammar.values)
+    values, value, of_slot = (
+        grammar.values,
+        value_row(rule, grammar.values),
+        slot_rule(rule, grammar.values),
+    )
     first, size = values.first_token[value], values.sizes[value]
     for at in range(grammar.targets.offsets[of_slot], grammar.targets.offsets[of_slot + 1]):
         symbol = grammar.targets.values[at]
@@ -128,11 +138,15 @@ def _value_matches_at(position: int, rule: int, target: Int32Array, grammar: Gra
 
 
 @inlined
-def _find_value(rule: int, whole: bool, target: Int32Array, grammar: GrammarArrays) -> tuple[int, int]:
+def _find_value(
+    rule: int, whole: bool, target: Int32Array, grammar: GrammarArrays
+) -> tuple[int, int]:
     """`_find_substring` for the rule of a value; one without tokens is in no target."""
     values, of_slot, length = grammar.values, slot_rule(rule, grammar.values), 0
     size = values.sizes[value_row(rule, values)]
-    for symbol in grammar.targets.values[grammar.targets.offsets[of_slot] : grammar.targets.offsets[of_slot + 1]]:
+    for symbol in grammar.targets.values[
+        grammar.targets.offsets[of_slot] : grammar.targets.offsets[of_slot + 1]
+    ]:
         length += size if symbol == values.slots[of_slot] else 1
     if size > 0 and (not whole or length == len(target)):
         for position in range(len(target) - length + 1):
@@ -185,7 +199,9 @@ def choose_next(arity: int, work: GoalWorkspace) -> bool:
 
 
 @inlined
-def _record(node: int, position: int, length: int, rule: int, arity: int, work: GoalWorkspace) -> None:
+def _record(
+    node: int, position: int, length: int, rule: int, arity: int, work: GoalWorkspace
+) -> None:
     """Add a hyperedge that yields that substring of the target over the chosen goals."""
     goal, hyperedge = _goal_of(node, position, length, work), work.used[GOAL_HYPEREDGES]
     if goal == NOTHING or hyperedge == len(work.rules):
@@ -234,7 +250,12 @@ def _refine(
 
 @inlined
 def find_goals(
-    sentence: int, target: Int32Array, rooted: bool, grammar: GrammarArrays, charts: Hypergraph, work: GoalWorkspace
+    sentence: int,
+    target: Int32Array,
+    rooted: bool,
+    grammar: GrammarArrays,
+    charts: Hypergraph,
+    work: GoalWorkspace,
 ) -> bool:
     """Fill the workspace with all goals of one pair; False when a buffer is full.
 
@@ -246,7 +267,9 @@ def find_goals(
         begin = work.used[GOALS]
         work.first_goal[node] = begin
         whole = rooted and node == last - first - 1
-        for hyperedge in range(charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]):
+        for hyperedge in range(
+            charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]
+        ):
             _refine(node, hyperedge, whole, first, target, grammar, charts, work)
         _reset_index(begin, work)
         work.first_goal[node + 1] = work.used[GOALS]
@@ -269,7 +292,12 @@ def _type_of(rule: int, arity: int, types: TypeArrays, work: GoalWorkspace) -> t
 
 @inlined
 def _find_types(
-    sentence: int, length: int, grammar: GrammarArrays, types: TypeArrays, charts: Hypergraph, work: GoalWorkspace
+    sentence: int,
+    length: int,
+    grammar: GrammarArrays,
+    types: TypeArrays,
+    charts: Hypergraph,
+    work: GoalWorkspace,
 ) -> bool:
     """Fill the workspace with the goals of one sentence, which are types here; False when a buffer is full.
 
@@ -281,7 +309,9 @@ def _find_types(
         begin = work.used[GOALS]
         work.first_goal[node] = begin
         is_whole = charts.starts[first + node] == 0 and charts.ends[first + node] == length
-        for hyperedge in range(charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]):
+        for hyperedge in range(
+            charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]
+        ):
             rule = charts.rules[hyperedge]
             of_slot = slot_rule(rule, grammar.values)
             arity = grammar.arities[of_slot]
@@ -327,11 +357,18 @@ def _keep_reachable(first_root: int, work: GoalWorkspace) -> int:
 
 @inlined
 def _emit(
-    first_node: int, kept: int, charts: Hypergraph, work: GoalWorkspace, out: Hypergraph, written: Int64Array
+    first_node: int,
+    kept: int,
+    charts: Hypergraph,
+    work: GoalWorkspace,
+    out: Hypergraph,
+    written: Int64Array,
 ) -> bool:
     """Append the kept goals and their hyperedges, grouped by goal, to `out`; False where they do not fit."""
     base, order = written[OUT_NODES], work.order
-    if base + kept > len(out.starts) or written[OUT_HYPEREDGES] + work.used[GOAL_HYPEREDGES] > len(out.rules):
+    if base + kept > len(out.starts) or written[OUT_HYPEREDGES] + work.used[GOAL_HYPEREDGES] > len(
+        out.rules
+    ):
         return False
     # Count the hyperedges of each goal, then let `order` say where its next one is written.
     order[:kept] = 0

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from nqg.types.tree_automaton import Typing
 
 SEPARATOR = "###"
-SLOT = "@"  # the first character of the terminals that stand for slots, in rules and target grammars
+SLOT = (
+    "@"  # the first character of the terminals that stand for slots, in rules and target grammars
+)
 MAX_NON_TERMINALS = 2  # the paper's bound; later work uses up to four
 _NON_TERMINAL = re.compile(r"NT_([1-9][0-9]{0,3})")
 _SIGNS = signs("NT_[1-9][0-9]{0,3}|#.*")
@@ -58,7 +60,9 @@ def format_symbol(symbol: Symbol) -> str:
     return escape(symbol, _SIGNS)
 
 
-@lru_cache(maxsize=1 << 16)  # files repeat their tokens; the cache also makes equal tokens one object
+@lru_cache(
+    maxsize=1 << 16
+)  # files repeat their tokens; the cache also makes equal tokens one object
 def read_symbol(text: str) -> Symbol:
     r"""The symbol that `text` spells.
 
@@ -85,7 +89,9 @@ def check_terminals(symbols: Iterable[Symbol]) -> None:
     """Refuse terminals that could not be told apart in a sentence."""
     for symbol in symbols:
         if isinstance(symbol, str) and not is_token(symbol):
-            raise FormatError(f"terminal {symbol!r} is empty or holds white space; a token has neither")
+            raise FormatError(
+                f"terminal {symbol!r} is empty or holds white space; a token has neither"
+            )
 
 
 Symbols = tuple[Symbol, ...]
@@ -104,20 +110,30 @@ class Rule:
 
     source: Symbols
     target: Symbols
-    arity: int = field(init=False, repr=False, compare=False)  # how many non-terminals the source has
+    arity: int = field(
+        init=False, repr=False, compare=False
+    )  # how many non-terminals the source has
 
     def __post_init__(self) -> None:
         check_terminals(self.source + self.target)
         if not self.source or not self.target:
-            raise FormatError(f"the {'source' if not self.source else 'target'} of the rule is empty")
+            raise FormatError(
+                f"the {'source' if not self.source else 'target'} of the rule is empty"
+            )
         indices = [symbol.index for symbol in self.source if isinstance(symbol, NonTerminal)]
         if len(self.source) == len(indices) == 1:
-            raise FormatError("the source is a lone non-terminal; expected at least one more symbol")
+            raise FormatError(
+                "the source is a lone non-terminal; expected at least one more symbol"
+            )
         if indices != list(range(1, len(indices) + 1)):
-            raise FormatError(f"the source has {_listed(indices)}; expected NT_1, NT_2, … once each and in order")
+            raise FormatError(
+                f"the source has {_listed(indices)}; expected NT_1, NT_2, … once each and in order"
+            )
         used = sorted({symbol.index for symbol in self.target if isinstance(symbol, NonTerminal)})
         if used != indices:
-            raise FormatError(f"the source has {_listed(indices)} but the target {_listed(used)}; expected the same")
+            raise FormatError(
+                f"the source has {_listed(indices)} but the target {_listed(used)}; expected the same"
+            )
         object.__setattr__(self, "arity", len(indices))
 
     @classmethod
@@ -126,7 +142,9 @@ class Rule:
         tokens = text.split()
         count = tokens.count(SEPARATOR)
         if count != 1:
-            raise FormatError(f"expected 'source {SEPARATOR} target', found '{SEPARATOR}' {count} times")
+            raise FormatError(
+                f"expected 'source {SEPARATOR} target', found '{SEPARATOR}' {count} times"
+            )
         middle = tokens.index(SEPARATOR)
         symbols = [read_symbol(token) for token in tokens]
         return cls(tuple(symbols[:middle]), tuple(symbols[middle + 1 :]))
@@ -230,8 +248,14 @@ class Grammar:
     @cached_property
     def slot_rules(self) -> Mapping[int, str]:
         """The numbers of the rules that read a slot, and the slots' terminals; none where there are no slots."""
-        first = ((number, rule.source[0]) for number, rule in enumerate(self.rules) if len(rule.source) == 1)
-        return {number: str(each) for number, each in first if self.slots and str(each).startswith(SLOT)}
+        first = (
+            (number, rule.source[0])
+            for number, rule in enumerate(self.rules)
+            if len(rule.source) == 1
+        )
+        return {
+            number: str(each) for number, each in first if self.slots and str(each).startswith(SLOT)
+        }
 
     @cached_property
     def slot_readers(self) -> Mapping[str, Sequence[int]]:
@@ -257,12 +281,16 @@ class Grammar:
     def text_slots(self) -> Sequence[str]:
         """The slots of free text, one of those that mean the same."""
         same = self.slots.same_texts if self.slots else {}
-        return list(dict.fromkeys(first for slot, first in same.items() if slot in self.slot_readers))
+        return list(
+            dict.fromkeys(first for slot, first in same.items() if slot in self.slot_readers)
+        )
 
     @cached_property
     def words(self) -> frozenset[str]:
         """The words on the source sides of its rules."""
-        return frozenset(symbol for rule in self.rules for symbol in rule.source if isinstance(symbol, str))
+        return frozenset(
+            symbol for rule in self.rules for symbol in rule.source if isinstance(symbol, str)
+        )
 
     @cached_property
     def encoded(self) -> EncodedGrammar:
@@ -271,7 +299,9 @@ class Grammar:
 
         return EncodedGrammar.of(self.rules, self.slot_rules, self.text_rules)
 
-    def with_meanings(self, sources: Hypergraph, targets: Sequence[Sequence[str]]) -> EncodedGrammar:
+    def with_meanings(
+        self, sources: Hypergraph, targets: Sequence[Sequence[str]]
+    ) -> EncodedGrammar:
         """The encoded grammar, which knows what values in charts of sources mean that can be part of their targets."""
         return self.encoded
 
@@ -282,7 +312,11 @@ class Grammar:
 
     def typed_by(self, target_grammar: TargetGrammar | None) -> Grammar:
         """The same rules, typed by `target_grammar` or, with None, untyped."""
-        return self if target_grammar == self.target_grammar else replace(self, target_grammar=target_grammar)
+        return (
+            self
+            if target_grammar == self.target_grammar
+            else replace(self, target_grammar=target_grammar)
+        )
 
     @classmethod
     def of(cls, rules: Iterable[Rule], max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
@@ -292,13 +326,17 @@ class Grammar:
     @classmethod
     def parse(cls, text: str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
         """The grammar that `text` spells, one rule a line; blank lines and lines that start with `#` are skipped."""
-        lines = ((Place(Path("<text>"), at), line) for at, line in enumerate(text.split("\n"), start=1))
+        lines = (
+            (Place(Path("<text>"), at), line) for at, line in enumerate(text.split("\n"), start=1)
+        )
         return cls(tuple(rules_in(lines, max_non_terminals)), max_non_terminals)
 
     @classmethod
     def read(cls, path: Path | str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
         """The grammar in a file (plain or `.gz`); a malformed line is refused with file, line and reason."""
-        return cls(tuple(rules_in(numbered_lines(Path(path)), max_non_terminals)), max_non_terminals)
+        return cls(
+            tuple(rules_in(numbered_lines(Path(path)), max_non_terminals)), max_non_terminals
+        )
 
     def write(self, path: Path | str) -> None:
         """Write the rules to a file, one a line, atomically."""
@@ -323,7 +361,9 @@ class ChartGrammar(Protocol):
     @property
     def typing(self) -> Typing | None: ...
 
-    def with_meanings(self, graph: Hypergraph, targets: Sequence[Sequence[str]], /) -> EncodedGrammar: ...
+    def with_meanings(
+        self, graph: Hypergraph, targets: Sequence[Sequence[str]], /
+    ) -> EncodedGrammar: ...
 
     def __getitem__(self, number: int, /) -> Rule: ...
 
@@ -331,7 +371,9 @@ class ChartGrammar(Protocol):
 def check_arity(rule: Rule, bound: int) -> None:
     """Refuse a rule with more than `bound` non-terminals."""
     if rule.arity > bound:
-        raise FormatError(f"rule '{rule}' has {rule.arity} non-terminals, more than max_non_terminals={bound}")
+        raise FormatError(
+            f"rule '{rule}' has {rule.arity} non-terminals, more than max_non_terminals={bound}"
+        )
 
 
 def rules_in(lines: Iterable[tuple[Place, str]], bound: int) -> dict[Rule, Place]:

@@ -73,7 +73,9 @@ class Hypergraph(NamedTuple):
 
     def hyperedges_of(self, node: NodeId) -> Iterator[HyperedgeId]:
         """The hyperedges into `node`, one for each way to derive it."""
-        return map(HyperedgeId, range(int(self.first_hyperedge[node]), int(self.first_hyperedge[node + 1])))
+        return map(
+            HyperedgeId, range(int(self.first_hyperedge[node]), int(self.first_hyperedge[node + 1]))
+        )
 
     def children_of(self, hyperedge: HyperedgeId) -> tuple[NodeId, ...]:
         """The nodes under `hyperedge`, left to right in the source."""
@@ -81,7 +83,9 @@ class Hypergraph(NamedTuple):
 
     def roots(self) -> Int64Array:
         """For every sentence the node that covers it all, or NO_ROOT where it has no derivation: (B,)."""
-        return np.where(self.first_node[1:] == self.first_node[:-1], NO_ROOT, self.first_node[1:] - 1)
+        return np.where(
+            self.first_node[1:] == self.first_node[:-1], NO_ROOT, self.first_node[1:] - 1
+        )
 
     def owners(self) -> Int32Array:
         """For every hyperedge the node that it belongs to: (A,)."""
@@ -97,7 +101,9 @@ class Hypergraph(NamedTuple):
         hyperedge_sizes = self.first_hyperedge[rows + 1] - first_rows
         hyperedge_rows = gather_ranges(first_rows, hyperedge_sizes)
         first_node = offsets_from_lengths(sizes)
-        shifts = np.repeat(np.repeat(first_node[:-1] - old_first, sizes), hyperedge_sizes).astype(np.int32)
+        shifts = np.repeat(np.repeat(first_node[:-1] - old_first, sizes), hyperedge_sizes).astype(
+            np.int32
+        )
         children = self.children[hyperedge_rows]
         return Hypergraph(
             first_node=first_node,
@@ -111,10 +117,20 @@ class Hypergraph(NamedTuple):
     @classmethod
     def with_capacity(cls, sentences: int, capacity: int, max_arity: int) -> Hypergraph:
         """Room for so many sentences, and for as many nodes and hyperedges each; no graph is there yet."""
-        first_node, first_hyperedge = np.empty(sentences + 1, dtype=np.int64), np.empty(capacity + 1, dtype=np.int64)
+        first_node, first_hyperedge = (
+            np.empty(sentences + 1, dtype=np.int64),
+            np.empty(capacity + 1, dtype=np.int64),
+        )
         first_node[0] = first_hyperedge[0] = 0
         starts, ends, rules = np.empty((3, capacity), dtype=np.int32)
-        return cls(first_node, starts, ends, first_hyperedge, rules, np.empty((capacity, max_arity), dtype=np.int32))
+        return cls(
+            first_node,
+            starts,
+            ends,
+            first_hyperedge,
+            rules,
+            np.empty((capacity, max_arity), dtype=np.int32),
+        )
 
     def truncate(self, sentences: int, nodes: int, hyperedges: int) -> Hypergraph:
         """A copy of the first ones."""

@@ -45,7 +45,9 @@ class Ragged(NamedTuple):
     values: NDArray[Any]
 
     @classmethod
-    def of(cls, rows: Iterable[Sequence[int]], dtype: type[np.signedinteger[Any]] = np.int32) -> Ragged:
+    def of(
+        cls, rows: Iterable[Sequence[int]], dtype: type[np.signedinteger[Any]] = np.int32
+    ) -> Ragged:
         """Rows of any lengths.
 
         >>> Ragged.of([(7, 8), (), (9,)])

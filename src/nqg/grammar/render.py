@@ -123,7 +123,9 @@ def escaped(text: str) -> Markup:
     >>> escaped('<b> "NT_1" & \\x00')
     '&lt;b&gt; &quot;NT_1&quot; &amp; \\ufffd'
     """
-    return text if isinstance(text, Markup) else Markup(html.escape(_UNPRINTABLE.sub("\ufffd", text)))
+    return (
+        text if isinstance(text, Markup) else Markup(html.escape(_UNPRINTABLE.sub("\ufffd", text)))
+    )
 
 
 def element(name: str, *content: str, **attributes: str | float | None) -> Markup:
@@ -161,7 +163,9 @@ def in_notebook(*pictures: str) -> str:
     return element("div", element("style", Markup(style())), *pictures, class_="nqg")
 
 
-def derivation_picture(derivation: Derivation, scores: Sequence[float] = (), program: str = "") -> Markup:
+def derivation_picture(
+    derivation: Derivation, scores: Sequence[float] = (), program: str = ""
+) -> Markup:
     """The program on top, the tree of hyperedges under it, the source words below; `scores` are a model's.
 
     `program` is the target as training data writes it. What the value of a slot wrote is named after the slot.
@@ -173,7 +177,9 @@ def derivation_picture(derivation: Derivation, scores: Sequence[float] = (), pro
     for at, (gap, token, _) in enumerate(pieces[:MAX_DRAWN_TOKENS]):
         number = writers[at]
         slot = slot_name(derivation.hyperedges[number].rule)
-        is_last = at + 1 == len(pieces) or writers[at + 1] != number  # of those that the slot's value wrote
+        is_last = (
+            at + 1 == len(pieces) or writers[at + 1] != number
+        )  # of those that the slot's value wrote
         kind = f"token hue-{number % HUES}{' slot' if slot else ''}"
         name = slot if slot and is_last else None
         tokens += [gap, element("span", token, class_=kind, data_node=number, data_slot=name)]
@@ -213,16 +219,28 @@ def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -
     layout = tree_layout(derivation, aligned)
     children, hyperedges = derivation.child_numbers(), derivation.hyperedges
     parents = {child: parent for parent, below in enumerate(children) for child in below}
-    captions = [rule_caption(derivation, number, children[number], scores) for number in range(len(hyperedges))]
+    captions = [
+        rule_caption(derivation, number, children[number], scores)
+        for number in range(len(hyperedges))
+    ]
     boxes = layout.boxes
-    child_edges = (_edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at) for at in range(1, len(boxes)))
+    child_edges = (
+        _edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at) for at in range(1, len(boxes))
+    )
     words = list(zip(derivation.source, layout.words, aligned.words, strict=True))
     word_edges = (_edge(boxes[number], x, layout.word_line - 14, number) for _, x, number in words)
     return element(
         "svg",
         element("g", *child_edges, *word_edges, class_="edges"),
         *(
-            element("text", word, x=x, y=layout.word_line, class_=f"word hue-{number % HUES}", data_node=number)
+            element(
+                "text",
+                word,
+                x=x,
+                y=layout.word_line,
+                class_=f"word hue-{number % HUES}",
+                data_node=number,
+            )
             for word, x, number in words
         ),
         *(
@@ -246,7 +264,9 @@ def _edge(box: Box, x: float, y: float, number: int) -> Markup:
     return element("path", d=path, class_=f"hue-{number % HUES}", data_node=number)
 
 
-def rule_caption(derivation: Derivation, number: int, children: Sequence[int], scores: Sequence[float]) -> str:
+def rule_caption(
+    derivation: Derivation, number: int, children: Sequence[int], scores: Sequence[float]
+) -> str:
     """A rule of a derivation in the language of the boxes, what its parts stand for, and its score.
 
     >>> derivation = Derivation.parse('[0:2] NT_1 twice ### NT_1 NT_1\\n  [0:1] jump ### I_JUMP')
@@ -288,7 +308,11 @@ def derivation_outline(derivation: Derivation) -> Markup:
     """The derivation as nested lists, for reading aloud."""
     parts, depth = list[str](), -1
     for level, hyperedge in zip(derivation.depths(), derivation.hyperedges, strict=True):
-        parts += ["<ul><li>" * (level - depth)] if level > depth else ["</li></ul>" * (depth - level), "</li><li>"]
+        parts += (
+            ["<ul><li>" * (level - depth)]
+            if level > depth
+            else ["</li></ul>" * (depth - level), "</li><li>"]
+        )
         words = " ".join(derivation.source[hyperedge.span.start : hyperedge.span.end])
         parts.append(joined([element("q", words), " by ", rule_picture(hyperedge.rule)]))
         depth = level
@@ -299,7 +323,12 @@ def rule_picture(rule: Rule) -> Markup:
     """Source → target, the non-terminals as ① ②."""
     source, target = rule_side(rule.source), rule_side(rule.target)
     arrow = element("span", " → ", class_="arrow")
-    return element("code", element("span", source, class_="source"), arrow, element("span", target, class_="yield"))
+    return element(
+        "code",
+        element("span", source, class_="source"),
+        arrow,
+        element("span", target, class_="yield"),
+    )
 
 
 def grammar_picture(grammar: Grammar, most: int = MAX_DRAWN_RULES) -> Markup:
@@ -307,9 +336,13 @@ def grammar_picture(grammar: Grammar, most: int = MAX_DRAWN_RULES) -> Markup:
     ordered = sorted(grammar.rules[:most], key=lambda rule: -rule.arity)
     bodies = []
     for arity, rules in groupby(ordered, key=lambda rule: rule.arity):
-        heading = element("th", {0: "words", 1: "one part"}.get(arity, f"{arity} parts"), scope="rowgroup")
+        heading = element(
+            "th", {0: "words", 1: "one part"}.get(arity, f"{arity} parts"), scope="rowgroup"
+        )
         rows = (element("tr", element("td", rule_picture(rule))) for rule in rules)
         bodies.append(element("tbody", element("tr", heading), *rows))
-    left = [element("p", f"… and {len(grammar) - most:,} more rules")] if len(grammar) > most else []
+    left = (
+        [element("p", f"… and {len(grammar) - most:,} more rules")] if len(grammar) > most else []
+    )
     caption = element("caption", f"{len(grammar):,} {'rule' if len(grammar) == 1 else 'rules'}")
     return element("div", element("table", caption, *bodies), *left, class_="nqg-grammar")

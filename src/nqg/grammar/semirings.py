@@ -23,7 +23,9 @@ from nqg.grammar.grammar import ChartGrammar
 from nqg.grammar.hypergraph import NO_CHILD, NO_ROOT, HyperedgeId, Hypergraph, NodeId
 
 Times = Callable[[float, float], float]
-Plus = Callable[[FloatArray], float]  # the sum of some values, which are replaced by their local marginals
+Plus = Callable[
+    [FloatArray], float
+]  # the sum of some values, which are replaced by their local marginals
 
 
 @kernel
@@ -117,21 +119,27 @@ def outside_pass(
 
 
 @kernel
-def _log_inside(first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray) -> FloatArray:
+def _log_inside(
+    first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray
+) -> FloatArray:
     inside = np.empty(len(first_hyperedge) - 1)
     inside_pass(log_plus, log_times, first_hyperedge, children, 0, len(inside), weights, inside)
     return inside
 
 
 @kernel
-def _max_inside(first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray) -> FloatArray:
+def _max_inside(
+    first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray
+) -> FloatArray:
     inside = np.empty(len(first_hyperedge) - 1)
     inside_pass(max_plus, log_times, first_hyperedge, children, 0, len(inside), weights, inside)
     return inside
 
 
 @kernel
-def _count_inside(first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray) -> FloatArray:
+def _count_inside(
+    first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray
+) -> FloatArray:
     inside = np.empty(len(first_hyperedge) - 1)
     inside_pass(count_plus, count_times, first_hyperedge, children, 0, len(inside), weights, inside)
     return inside
@@ -214,7 +222,9 @@ class ScoredDerivation(NamedTuple):
     score: float
 
 
-def best_derivations(grammar: ChartGrammar, graph: Hypergraph, scores: FloatArray) -> list[ScoredDerivation | None]:
+def best_derivations(
+    grammar: ChartGrammar, graph: Hypergraph, scores: FloatArray
+) -> list[ScoredDerivation | None]:
     """The best derivation of each sentence of a pruned graph, under a score per hyperedge; None where it has none."""
     inside, best = max_inside(graph, scores)
 
@@ -236,9 +246,16 @@ def best_derivations(grammar: ChartGrammar, graph: Hypergraph, scores: FloatArra
     return derivations
 
 
-def _derivation(grammar: ChartGrammar, graph: Hypergraph, chosen: Iterable[tuple[NodeId, HyperedgeId]]) -> Derivation:
+def _derivation(
+    grammar: ChartGrammar, graph: Hypergraph, chosen: Iterable[tuple[NodeId, HyperedgeId]]
+) -> Derivation:
     rules = graph.rules
-    return Derivation(tuple(Hyperedge(grammar[int(rules[hyperedge])], graph.span(node)) for node, hyperedge in chosen))
+    return Derivation(
+        tuple(
+            Hyperedge(grammar[int(rules[hyperedge])], graph.span(node))
+            for node, hyperedge in chosen
+        )
+    )
 
 
 Value = TypeVar("Value")
@@ -246,7 +263,9 @@ Term = TypeVar("Term")
 
 
 def inside_values(
-    graph: Hypergraph, times: Callable[[HyperedgeId, list[Value]], Term], plus: Callable[[list[Term]], Value]
+    graph: Hypergraph,
+    times: Callable[[HyperedgeId, list[Value]], Term],
+    plus: Callable[[list[Term]], Value],
 ) -> list[Value]:
     """The inside pass over any values: `times` gives that of a hyperedge from its children's, `plus` that of a node."""
     values: list[Value] = []
@@ -261,7 +280,9 @@ def inside_values(
 
 def derivation_counts(graph: Hypergraph) -> list[int]:
     """How many derivations each sentence of a pruned graph has, exactly; 0 where it has none."""
-    counts: list[int] = inside_values(graph, lambda _, children: prod(children), lambda terms: sum(terms))
+    counts: list[int] = inside_values(
+        graph, lambda _, children: prod(children), lambda terms: sum(terms)
+    )
     return [0 if root == NO_ROOT else counts[root] for root in graph.roots()]
 
 
@@ -316,7 +337,9 @@ def k_best_derivations(
     lists: list[list[ScoredDerivation]] = []
     for root in graph.roots().tolist():
         ranking = [] if root == NO_ROOT else best[root]
-        derivations = [_derivation(grammar, graph, hyperedges(root, rank)) for rank in range(len(ranking))]
+        derivations = [
+            _derivation(grammar, graph, hyperedges(root, rank)) for rank in range(len(ranking))
+        ]
         scored = zip(derivations, ranking, strict=True)
         lists.append([ScoredDerivation(derivation, -ranked.cost) for derivation, ranked in scored])
     return lists

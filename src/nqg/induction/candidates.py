@@ -30,7 +30,14 @@ from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, unma
 from nqg.grammar.chart import INITIAL_CAPACITY, MAX_CAPACITY, OUTPUT_CAPACITY, encoded_charts, grow
 from nqg.grammar.chart_kernels import NOTHING, ints
 from nqg.grammar.encoding import LEAF, NOWHERE, TRIE_ROOT, GrammarArrays, successor
-from nqg.grammar.goal_kernels import GOALS, GoalWorkspace, choose_first, choose_next, find_goals, goal_workspace
+from nqg.grammar.goal_kernels import (
+    GOALS,
+    GoalWorkspace,
+    choose_first,
+    choose_next,
+    find_goals,
+    goal_workspace,
+)
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged
 from nqg.induction.corpus import Mask, find_run
@@ -83,7 +90,8 @@ class SplitSettings:
             and self.is_balanced(rule.source)
             and self.is_balanced(rule.target)
             and (self.bare_targets or len(rule.target) > 1 or rule.target[0] >= 0)
-            and self.placeholders.intersection(rule.source) == self.placeholders.intersection(rule.target)
+            and self.placeholders.intersection(rule.source)
+            == self.placeholders.intersection(rule.target)
         )
 
 
@@ -111,7 +119,9 @@ class SpanPair(NamedTuple):
     def outer(self) -> LabelRule | None:
         """What is left of the rule: a new non-terminal for the span and for every occurrence of the substring."""
         target = replaced(self.target, self.position, self.length)
-        return rule_of_leaves((*self.source[: self.start], NEW_LEAF, *self.source[self.end :]), target)
+        return rule_of_leaves(
+            (*self.source[: self.start], NEW_LEAF, *self.source[self.end :]), target
+        )
 
     def proposed(self, kind: int, settings: SplitSettings) -> LabelRule | None:
         """The outer rule where the inner one is derivable (INSIDE), else the inner one; None if it is not allowed."""
@@ -135,7 +145,9 @@ class SpanPair(NamedTuple):
 def _repeats(side: Labels, position: int, length: int) -> bool:
     """Whether the string of that length at a position of a side occurs elsewhere, too."""
     string = side[position : position + length]
-    return any(side[at : at + length] == string for at in range(len(side) - length + 1) if at != position)
+    return any(
+        side[at : at + length] == string for at in range(len(side) - length + 1) if at != position
+    )
 
 
 def replaced(target: Labels, position: int, length: int) -> Labels:
@@ -158,7 +170,9 @@ class ProposalCache:
         self._proposals: dict[LabelRule, dict[Labels, LabelRule | None]] = {}
         self._count = 0
 
-    def proposed(self, rule: LabelRule, rows: Iterable[Labels], settings: SplitSettings) -> Iterator[LabelRule | None]:
+    def proposed(
+        self, rule: LabelRule, rows: Iterable[Labels], settings: SplitSettings
+    ) -> Iterator[LabelRule | None]:
         """For each row of `fill_candidates` the rule that it proposes, whether tabu or not, or None."""
         if self._count > MAX_CACHED_PROPOSALS:
             self._proposals, self._count = {}, 0
@@ -172,7 +186,10 @@ class ProposalCache:
 
 
 def candidates(
-    rules: Sequence[LabelRule], grammar: GrammarArrays, settings: SplitSettings, cache: ProposalCache | None = None
+    rules: Sequence[LabelRule],
+    grammar: GrammarArrays,
+    settings: SplitSettings,
+    cache: ProposalCache | None = None,
 ) -> list[set[LabelRule]]:
     """For each of `rules` the rules that would derive it, together with those of `grammar` other than itself."""
     cache = cache or ProposalCache()
@@ -193,7 +210,9 @@ def candidates(
         for number in range(begin, end):
             rows = out[first_row[number] : first_row[number + 1]].tolist()
             proposals = cache.proposed(rules[number], map(tuple, rows), settings)
-            proposed.append({rule for rule in proposals if rule is not None and rule != settings.tabu})
+            proposed.append(
+                {rule for rule in proposals if rule is not None and rule != settings.tabu}
+            )
         if end == begin:
             capacity = grow(capacity, MAX_CAPACITY, f"rule {begin}")
     return proposed
@@ -262,7 +281,9 @@ def _renumbered(sides: Iterable[Labels], numbering: Mapping[int, int]) -> list[L
     return [tuple(numbering.get(label, label) for label in side) for side in sides]
 
 
-def all_splits(rule: LabelRule, settings: SplitSettings, side_bits: Callable[[Labels], float]) -> Iterator[SplitTable]:
+def all_splits(
+    rule: LabelRule, settings: SplitSettings, side_bits: Callable[[Labels], float]
+) -> Iterator[SplitTable]:
     """Every way to split a rule into an outer and an inner one that are both allowed, whether they compose or not."""
     source, target = rule.leaf_source(), rule.leaf_target()
     if not (settings.is_balanced(source) and settings.is_balanced(target)):
@@ -278,25 +299,37 @@ def all_splits(rule: LabelRule, settings: SplitSettings, side_bits: Callable[[La
                 outer_targets[substring] = rest
         # As rules the two are numbered from the left: in the outer one, the new leaf takes the first one's number and
         # those behind it move up; the inner one's begin at 1.
-        outer_numbering = {LEAF - 1 - number: LEAF - 2 - number + len(leaves) for number in range(high, rule.arity)}
+        outer_numbering = {
+            LEAF - 1 - number: LEAF - 2 - number + len(leaves) for number in range(high, rule.arity)
+        }
         outer_numbering[NEW_LEAF] = LEAF - 1 - low
         inner_numbering = {leaf: leaf + low for leaf in leaves}
         outer = outer_sides(source, spans, outer_targets.values(), outer_numbering)
         inner = inner_sides((source, target), spans, outer_targets, inner_numbering)
-        source_hashes = np.array([list(map(hash, outer.sources)), list(map(hash, inner.sources))], dtype=np.int64)
-        target_hashes = np.array([list(map(hash, outer.targets)), list(map(hash, inner.targets))], dtype=np.int64)
+        source_hashes = np.array(
+            [list(map(hash, outer.sources)), list(map(hash, inner.sources))], dtype=np.int64
+        )
+        target_hashes = np.array(
+            [list(map(hash, outer.targets)), list(map(hash, inner.targets))], dtype=np.int64
+        )
         yield SplitTable(
             spans=tuple(spans),
             substrings=tuple(outer_targets),
-            source_bits=np.array([list(map(side_bits, outer.sources)), list(map(side_bits, inner.sources))]),
-            target_bits=np.array([list(map(side_bits, outer.targets)), list(map(side_bits, inner.targets))]),
+            source_bits=np.array(
+                [list(map(side_bits, outer.sources)), list(map(side_bits, inner.sources))]
+            ),
+            target_bits=np.array(
+                [list(map(side_bits, outer.targets)), list(map(side_bits, inner.targets))]
+            ),
             buckets=bucket(source_hashes[:, :, None], target_hashes[:, None, :]),
         )
 
 
 def bucket(sources: Int64Array, targets: Int64Array) -> Int32Array:
     """A small number for the hashes of rules' sides."""
-    mixed = (sources.astype(np.uint64) * FIBONACCI_FACTOR + targets.astype(np.uint64)) * FIBONACCI_FACTOR
+    mixed = (
+        sources.astype(np.uint64) * FIBONACCI_FACTOR + targets.astype(np.uint64)
+    ) * FIBONACCI_FACTOR
     return (mixed >> np.uint64(64 - BUCKET_BITS)).astype(np.int32)
 
 
@@ -309,12 +342,19 @@ def _spans(source: Labels, settings: SplitSettings) -> dict[tuple[int, int], lis
         inner_arity = before[end] - before[start]
         is_trivial = end - start == len(source) or (end - start == 1 and inner_arity == 1)
         is_allowed = max(inner_arity, before[-1] - inner_arity + 1) <= settings.max_non_terminals
-        if is_allowed and not is_trivial and end - start > repeated[start] and settings.is_balanced(source[start:end]):
+        if (
+            is_allowed
+            and not is_trivial
+            and end - start > repeated[start]
+            and settings.is_balanced(source[start:end])
+        ):
             spans.setdefault((before[start], before[end]), []).append((start, end))
     return spans
 
 
-def _substrings(target: Labels, settings: SplitSettings) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+def _substrings(
+    target: Labels, settings: SplitSettings
+) -> dict[tuple[int, ...], list[tuple[int, int]]]:
     """The substrings that may be taken out, each once, by the non-terminals in them in their order."""
     anywhere, before = _longest_repeated(target)
     repeated = before if settings.repeated_targets else anywhere
@@ -338,7 +378,9 @@ def _longest_repeated(labels: Labels) -> tuple[list[int], list[int]]:
     array, common = np.array(labels), np.zeros(len(labels) + 1, dtype=np.int64)
     anywhere, before = [0] * len(labels), [0] * len(labels)
     for position in range(len(labels) - 1, -1, -1):
-        common[:-1] = np.where(array == labels[position], common[1:] + 1, 0)  # with the string from each position on
+        common[:-1] = np.where(
+            array == labels[position], common[1:] + 1, 0
+        )  # with the string from each position on
         before[position] = int(common[:position].max(initial=0))
         anywhere[position] = max(before[position], int(common[position + 1 : -1].max(initial=0)))
     return anywhere, before
@@ -352,7 +394,9 @@ class SplitPool:
     would save together, which is a bound. Factors whose bound reaches a threshold are released, and it is lowered.
     """
 
-    def __init__(self, settings: SplitSettings, side_bits: Callable[[Labels], float], least: float) -> None:
+    def __init__(
+        self, settings: SplitSettings, side_bits: Callable[[Labels], float], least: float
+    ) -> None:
         self.threshold = math.inf
         self._settings, self._side_bits, self._least = settings, side_bits, least
         self._tables: dict[LabelRule, list[SplitTable]] = {}
@@ -373,15 +417,21 @@ class SplitPool:
     def _count(self, rule: LabelRule, tables: Iterable[SplitTable], how: np.ufunc) -> None:
         bits = self._side_bits(rule.source) + self._side_bits(rule.target)
         for table in tables:
-            how.at(self._saved, table.buckets, bits - table.bits()[::-1])  # less what the other factor costs
+            how.at(
+                self._saved, table.buckets, bits - table.bits()[::-1]
+            )  # less what the other factor costs
 
     def release(self, rules: Iterable[LabelRule]) -> None:
         """Release next whatever has one of `rules` for a factor."""
-        hashes = np.array([(hash(rule.leaf_source()), hash(rule.leaf_target())) for rule in rules], dtype=np.int64)
+        hashes = np.array(
+            [(hash(rule.leaf_source()), hash(rule.leaf_target())) for rule in rules], dtype=np.int64
+        )
         self._saved[bucket(*hashes.reshape(-1, 2).T)] = np.inf
 
     def lower_threshold(self) -> None:
-        self.threshold = max(self._least, self._next / 2) if self._next > self._least else self._least
+        self.threshold = (
+            max(self._least, self._next / 2) if self._next > self._least else self._least
+        )
 
     def released(self) -> Iterator[tuple[LabelRule, LabelRule, LabelRule]]:
         """A factor, the other one and the rule that both derive, for all that are above the threshold now."""
@@ -389,16 +439,25 @@ class SplitPool:
         for rule, tables in self._tables.items():
             pairs: list[tuple[SpanPair, int]] = []
             for table in tables:
-                bounds, was_released = self._saved[table.buckets] - table.bits(), self._is_released[table.buckets]
+                bounds, was_released = (
+                    self._saved[table.buckets] - table.bits(),
+                    self._is_released[table.buckets],
+                )
                 is_reached = (bounds >= self.threshold - ROUNDING) & ~was_released
-                self._next = max(self._next, bounds[~is_reached & ~was_released].max(initial=-math.inf))
+                self._next = max(
+                    self._next, bounds[~is_reached & ~was_released].max(initial=-math.inf)
+                )
                 opened.append(table.buckets[is_reached])
-                pairs += table.pairs(rule, is_reached | was_released if rule in self._new else is_reached)
+                pairs += table.pairs(
+                    rule, is_reached | was_released if rule in self._new else is_reached
+                )
             for pair, factor in sorted(pairs):
                 outer, inner = pair.outer(), pair.inner()
                 assert outer is not None, "only splits into two rules are kept"
                 assert inner is not None, "only splits into two rules are kept"
-                has_placeholders = self._settings.allows(outer) and self._settings.allows(inner)  # on both sides
+                has_placeholders = self._settings.allows(outer) and self._settings.allows(
+                    inner
+                )  # on both sides
                 if has_placeholders and pair.composes(self._settings, outer, inner):
                     yield (outer, inner, rule) if factor == OUTER else (inner, outer, rule)
         self._is_released[np.concatenate([*opened, np.zeros(0, dtype=np.int32)])] = True
@@ -446,7 +505,9 @@ def candidate_workspace(longest: int, max_arity: int, capacity: int) -> Candidat
 
 
 @inlined
-def _append_row(kind: int, start: int, end: int, position: int, length: int, work: CandidateWorkspace) -> None:
+def _append_row(
+    kind: int, start: int, end: int, position: int, length: int, work: CandidateWorkspace
+) -> None:
     at = work.used[CANDIDATE_ROWS]
     if at == len(work.rows):
         work.used[CANDIDATES_FULL] = 1
@@ -457,7 +518,9 @@ def _append_row(kind: int, start: int, end: int, position: int, length: int, wor
 
 
 @inlined
-def _add_outside_pair(start: int, end: int, position: int, length: int, work: CandidateWorkspace) -> None:
+def _add_outside_pair(
+    start: int, end: int, position: int, length: int, work: CandidateWorkspace
+) -> None:
     """Note that a pair is needed, if it was not yet."""
     pair = work.newest_pair[start, end]
     while pair != NOTHING:
@@ -490,7 +553,9 @@ def _push(trie_node: int, position: int, count: int, hole: int, work: CandidateW
 
 
 @inlined
-def _hole_length(rule: int, hole: int, length: int, grammar: GrammarArrays, goals: GoalWorkspace) -> int:
+def _hole_length(
+    rule: int, hole: int, length: int, grammar: GrammarArrays, goals: GoalWorkspace
+) -> int:
     """How long the hole's part must be for the rule to yield `length` tokens, or NOTHING if no length will do."""
     holes = 0
     for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
@@ -506,7 +571,13 @@ def _hole_length(rule: int, hole: int, length: int, grammar: GrammarArrays, goal
 
 @inlined
 def _hole_position(
-    rule: int, hole: int, size: int, position: int, target: Int32Array, grammar: GrammarArrays, goals: GoalWorkspace
+    rule: int,
+    hole: int,
+    size: int,
+    position: int,
+    target: Int32Array,
+    grammar: GrammarArrays,
+    goals: GoalWorkspace,
 ) -> int:
     """Lay the rule over the target from `position` on; where the hole falls first, or NOTHING if it does not fit."""
     found = NOTHING
@@ -545,15 +616,21 @@ def _solve_hole(
     """Note what the hole would have to yield, with every combination of goals for the other non-terminals."""
     arity = grammar.arities[rule]
     for at in range(arity):
-        goals.nodes[at] = NOTHING if at == hole else work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
+        goals.nodes[at] = (
+            NOTHING if at == hole else work.cells[work.spans[2 * at], work.spans[2 * at + 1]]
+        )
     more = choose_first(arity, goals)
     while more and not work.used[CANDIDATES_FULL]:
         length = _hole_length(rule, hole, work.pairs[pair, 3], grammar, goals)
         if length != NOTHING:
-            position = _hole_position(rule, hole, length, work.pairs[pair, 2], target, grammar, goals)
+            position = _hole_position(
+                rule, hole, length, work.pairs[pair, 2], target, grammar, goals
+            )
             if position != NOTHING:
                 first = find_run(target[position : position + length], target, 0) - length
-                _add_outside_pair(work.spans[2 * hole], work.spans[2 * hole + 1], first, length, work)
+                _add_outside_pair(
+                    work.spans[2 * hole], work.spans[2 * hole + 1], first, length, work
+                )
         more = choose_next(arity, goals)
 
 
@@ -625,7 +702,9 @@ def fill_candidates(
         work.cells[: count + 1, : count + 1] = NOTHING
         for node in range(first, charts.first_node[rule + 1]):
             work.cells[charts.starts[node], charts.ends[node]] = node - first
-        for goal in range(goals.used[GOALS]):  # inside: every derivable pair but the whole source and lone leaves
+        for goal in range(
+            goals.used[GOALS]
+        ):  # inside: every derivable pair but the whole source and lone leaves
             node = first + goals.owners[goal]
             start, end = charts.starts[node], charts.ends[node]
             is_leaf = end == start + 1 and source[start] <= LEAF

@@ -24,7 +24,9 @@ from nqg.induction.description_length import LabelRule, Labels
 from nqg.text.brackets import is_balanced
 
 Mask = NDArray[np.bool_]
-MAX_TOKENS_A_SIDE = 500  # on a side of an example: charts and candidates take time with its square and more
+MAX_TOKENS_A_SIDE = (
+    500  # on a side of an example: charts and candidates take time with its square and more
+)
 LEAST_GIVEN_WORD = 0.75  # a word that means a token rarely occurs without it
 LEAST_GIVEN_TOKEN = 0.25  # but several words, or forms of one, may mean it
 LEAST_ALIKE = 0.25  # of a word's examples have a token that begins like it: a word may mean several
@@ -76,7 +78,10 @@ class CommonAffix:
     @classmethod
     def of(cls, examples: Sequence[Example]) -> CommonAffix | None:
         """The longest that leaves something of every target, of equally long ones that with the longer beginning."""
-        ends: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = (set(), set())  # the first and the last in order
+        ends: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = (
+            set(),
+            set(),
+        )  # the first and the last in order
         shortest = MAX_TOKENS_A_SIDE
         for example in examples:
             target = example.target_tokens
@@ -84,29 +89,48 @@ class CommonAffix:
             for end, spelled in zip(ends, (target, target[::-1]), strict=True):
                 end.add(spelled)
                 end.intersection_update({min(end), max(end)})
-        shared = (takewhile(lambda tokens: len({*tokens}) == 1, zip(*end, strict=False)) for end in ends)
-        first, last = (len(list(tokens)) if len(end) == 2 else 0 for tokens, end in zip(shared, ends, strict=True))
-        sizes = [(left, right) for left in range(first + 1) for right in range(last + 1) if 0 < left + right < shortest]
+        shared = (
+            takewhile(lambda tokens: len({*tokens}) == 1, zip(*end, strict=False)) for end in ends
+        )
+        first, last = (
+            len(list(tokens)) if len(end) == 2 else 0
+            for tokens, end in zip(shared, ends, strict=True)
+        )
+        sizes = [
+            (left, right)
+            for left in range(first + 1)
+            for right in range(last + 1)
+            if 0 < left + right < shortest
+        ]
         for left, right in sorted(sizes, key=lambda size: (-sum(size), -size[0])):
-            inner = (example.target_tokens[left : len(example.target_tokens) - right] for example in examples)
+            inner = (
+                example.target_tokens[left : len(example.target_tokens) - right]
+                for example in examples
+            )
             if all(map(is_balanced, inner)):
                 target = min(ends[0])
                 return cls(target[:left], target[len(target) - right :])
         return None
 
     def strip(self, example: Example) -> Example:
-        inner = example.target_tokens[len(self.opening) : len(example.target_tokens) - len(self.closing)]
+        inner = example.target_tokens[
+            len(self.opening) : len(example.target_tokens) - len(self.closing)
+        ]
         return replace(example, target=" ".join(inner))
 
     def restore(self, example: Example) -> Example:
-        return replace(example, target=" ".join((*self.opening, *example.target_tokens, *self.closing)))
+        return replace(
+            example, target=" ".join((*self.opening, *example.target_tokens, *self.closing))
+        )
 
 
 def underivable(grammar: Grammar, examples: Sequence[Example]) -> list[Example]:
     """The examples whose target no derivation of the source yields."""
     full = charts(grammar, [example.source_tokens for example in examples])
     goal = goal_charts(grammar, full, [example.target_tokens for example in examples])
-    return [example for example, root in zip(examples, goal.roots(), strict=True) if root == NO_ROOT]
+    return [
+        example for example, root in zip(examples, goal.roots(), strict=True) if root == NO_ROOT
+    ]
 
 
 def shared_strings(source: Labels, target: Labels) -> list[Labels]:
@@ -123,13 +147,17 @@ def shared_strings(source: Labels, target: Labels) -> list[Labels]:
     while length:
         places = {tuple(right[at : at + length]): at for at in range(len(right) - length, -1, -1)}
         strings = (tuple(left[at : at + length]) for at in range(len(left) - length + 1))
-        at, string = next(((at, each) for at, each in enumerate(strings) if each in places), (None, ()))
+        at, string = next(
+            ((at, each) for at, each in enumerate(strings) if each in places), (None, ())
+        )
         if at is None:
             length -= 1
             continue
         found.append(string)
         place = places[string]
-        left[at : at + length] = [-1] * length  # of what was taken, nothing is equal to anything on the other side
+        left[at : at + length] = [
+            -1
+        ] * length  # of what was taken, nothing is equal to anything on the other side
         right[place : place + length] = [-2] * length
     return found
 
@@ -155,14 +183,18 @@ def lexical_rules(examples: Iterable[Example]) -> list[Rule]:
     words, tokens, together = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     distinct = {(example.source_tokens, example.target_tokens) for example in examples}
     for source, target in distinct:
-        source_words, target_words = (sorted(filter(_is_word, set(side))) for side in (source, target))
+        source_words, target_words = (
+            sorted(filter(_is_word, set(side))) for side in (source, target)
+        )
         words.update(source_words)
         tokens.update(target_words)
         together.update(product(source_words, target_words))
 
     def contingency(both: int, given: int, other: int) -> float:
         without = len(distinct) - given
-        return both / given - (other - both) / without if without else 0.0  # with everything: nothing to compare with
+        return (
+            both / given - (other - both) / without if without else 0.0
+        )  # with everything: nothing to compare with
 
     best: dict[str, list[tuple[tuple[float, bool], str]]] = {}
     chosen: set[tuple[str, str]] = set()
@@ -204,14 +236,18 @@ class EncodedExamples:
 
     @classmethod
     def of(cls, pairs: Sequence[LabelRule]) -> EncodedExamples:
-        return cls(Ragged.of(pair.source for pair in pairs), Ragged.of(pair.target for pair in pairs))
+        return cls(
+            Ragged.of(pair.source for pair in pairs), Ragged.of(pair.target for pair in pairs)
+        )
 
     def __len__(self) -> int:
         return self.sources.rows
 
     def pair(self, number: int) -> LabelRule:
         """An example as a rule of its own."""
-        return LabelRule(tuple(self.sources.row(number).tolist()), tuple(self.targets.row(number).tolist()))
+        return LabelRule(
+            tuple(self.sources.row(number).tolist()), tuple(self.targets.row(number).tolist())
+        )
 
     def touched_by(self, rules: Iterable[LabelRule]) -> Mask:
         """The examples in whose derivations one of `rules` could take part: its words stand there in that order."""

@@ -69,9 +69,15 @@ class TerminalVocabulary:
     @classmethod
     def of(cls, examples: Iterable[Example], rules: Iterable[Rule] = ()) -> TerminalVocabulary:
         """All tokens of the examples and all terminals of the rules, in the order of their text."""
-        tokens = {token for example in examples for token in (*example.source_tokens, *example.target_tokens)}
+        tokens = {
+            token
+            for example in examples
+            for token in (*example.source_tokens, *example.target_tokens)
+        }
         symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
-        return cls(tuple(sorted(tokens | {symbol for symbol in symbols if isinstance(symbol, str)})))
+        return cls(
+            tuple(sorted(tokens | {symbol for symbol in symbols if isinstance(symbol, str)}))
+        )
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -88,18 +94,28 @@ class TerminalVocabulary:
         """`rule` in numbers; a terminal that the vocabulary does not have is a KeyError."""
         numbers = self.numbers
         return LabelRule(
-            tuple(NT if isinstance(symbol, NonTerminal) else numbers[symbol] for symbol in rule.source),
-            tuple(-symbol.index if isinstance(symbol, NonTerminal) else numbers[symbol] for symbol in rule.target),
+            tuple(
+                NT if isinstance(symbol, NonTerminal) else numbers[symbol] for symbol in rule.source
+            ),
+            tuple(
+                -symbol.index if isinstance(symbol, NonTerminal) else numbers[symbol]
+                for symbol in rule.target
+            ),
         )
 
     def rule(self, labels: LabelRule) -> Rule:
         indices = iter(range(1, labels.arity + 1))
-        source = tuple(NonTerminal(next(indices)) if label == NT else self.terminals[label] for label in labels.source)
+        source = tuple(
+            NonTerminal(next(indices)) if label == NT else self.terminals[label]
+            for label in labels.source
+        )
         return Rule(source, self.symbols(labels.target))
 
     def symbols(self, target: Labels) -> Symbols:
         """The target side of a rule with these labels."""
-        return tuple(NonTerminal(-label) if label < 0 else self.terminals[label] for label in target)
+        return tuple(
+            NonTerminal(-label) if label < 0 else self.terminals[label] for label in target
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +139,9 @@ def rule_bits(rule: Rule, settings: InductionSettings) -> float:
     """
     symbols = (*rule.source, *rule.target)
     non_terminals = sum(isinstance(symbol, NonTerminal) for symbol in symbols)
-    return settings.non_terminal_bits * non_terminals + settings.terminal_bits * (len(symbols) - non_terminals)
+    return settings.non_terminal_bits * non_terminals + settings.terminal_bits * (
+        len(symbols) - non_terminals
+    )
 
 
 def label_bits(rule: LabelRule, settings: InductionSettings) -> float:
@@ -137,9 +155,13 @@ def grammar_bits(grammar: Grammar, settings: InductionSettings) -> float:
     return sum(rule_bits(rule, settings) for rule in grammar)
 
 
-def description_length(grammar: Grammar, examples: Sequence[Example], settings: InductionSettings) -> DescriptionLength:
+def description_length(
+    grammar: Grammar, examples: Sequence[Example], settings: InductionSettings
+) -> DescriptionLength:
     """The objective for `grammar` on `examples`, repetitions counted once; infinite if one cannot be derived."""
-    pairs = list(dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples))
+    pairs = list(
+        dict.fromkeys((example.source_tokens, example.target_tokens) for example in examples)
+    )
     sources = grammar.encoded.encode([source for source, _ in pairs])
     targets = grammar.encoded.encode([target for _, target in pairs])
     data_term = fitted_data_bits if settings.fitted else data_bits

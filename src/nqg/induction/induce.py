@@ -19,7 +19,12 @@ from nqg.induction.corpus import (
     shortest_first,
     underivable,
 )
-from nqg.induction.description_length import DescriptionLength, LabelRule, Labels, TerminalVocabulary
+from nqg.induction.description_length import (
+    DescriptionLength,
+    LabelRule,
+    Labels,
+    TerminalVocabulary,
+)
 from nqg.induction.search import Phase, Search
 from nqg.induction.settings import InductionSettings
 from nqg.slots.delexicalize import slot_of
@@ -79,7 +84,9 @@ class Induction:
         derived = {*sample}.difference(_underivable(known, sample)) if self._seeds else set()
         self._begin(sample, self._seeds, derived)
 
-    def _begin(self, examples: Sequence[Example], rules: Iterable[Rule], derived: Container[Example] = ()) -> None:
+    def _begin(
+        self, examples: Sequence[Example], rules: Iterable[Rule], derived: Container[Example] = ()
+    ) -> None:
         """Begin a search with `rules`, and one for each of `examples` not `derived`; all of them join the sample."""
         self._sample += examples
         self._vocabulary = TerminalVocabulary.of(self._sample, [*self._seeds, *self._lexicon])
@@ -87,7 +94,9 @@ class Induction:
         # Lexical rules, and whether they stay although no example needs them.
         lexicon: dict[LabelRule, bool] = {}
         for rule in self._lexicon:
-            lexicon[self._vocabulary.label_rule(rule)] = is_cognate(str(rule.source[0]), str(rule.target[0]))
+            lexicon[self._vocabulary.label_rule(rule)] = is_cognate(
+                str(rule.source[0]), str(rule.target[0])
+            )
         first_rules = dict.fromkeys(
             [
                 *new,
@@ -129,11 +138,15 @@ class Induction:
         """Whether a target in numbers can stand for a non-terminal of another one in legal programs."""
         symbols = self._vocabulary.symbols
         parts = cache(lambda target: types.fragments(symbols(target)))
-        parts_of = cache(lambda hole, target: types.argument_fragments(NonTerminal(hole), symbols(target)))
+        parts_of = cache(
+            lambda hole, target: types.argument_fragments(NonTerminal(hole), symbols(target))
+        )
 
         def composes(outer: Labels, hole: int, inner: Labels) -> bool:
             inner_parts = parts(inner)
-            return bool(inner_parts) and any(inner_parts.issuperset(needed) for needed in parts_of(hole, outer))
+            return bool(inner_parts) and any(
+                inner_parts.issuperset(needed) for needed in parts_of(hole, outer)
+            )
 
         return composes
 
@@ -184,7 +197,9 @@ class Induction:
         if self._stage == self.settings.stages or self.settings.shortest is None:
             return None
         grammar = Grammar.of(self._rules(), self.settings.max_non_terminals)
-        missing = shortest_first(_underivable(grammar, self._examples, self._searched), len(self._sample))
+        missing = shortest_first(
+            _underivable(grammar, self._examples, self._searched), len(self._sample)
+        )
         if not missing:
             return None
         self._stage += 1
@@ -208,7 +223,9 @@ class Induction:
             phase=phase,
             added=tuple(rule for rule in self._rules() if rule not in rules),
             removed=(),
-            saved=DescriptionLength(before.grammar_bits - after.grammar_bits, before.data_bits - after.data_bits),
+            saved=DescriptionLength(
+                before.grammar_bits - after.grammar_bits, before.data_bits - after.data_bits
+            ),
             rules=self.searched_rules,
             length=after,
         )
@@ -225,9 +242,15 @@ class Induction:
             grammar = Grammar.of(rules, self.settings.max_non_terminals)
             rules += map(_own_rule, _underivable(grammar, self._examples))
         if self._target_grammar is not None:
-            typed = Grammar.of(rules, self.settings.max_non_terminals).typed_by(self._target_grammar)
+            typed = Grammar.of(rules, self.settings.max_non_terminals).typed_by(
+                self._target_grammar
+            )
             lost = _underivable(typed, self._examples)
-            rules += [_own_rule(example) for example in lost if self._target_grammar.accepts(example.target_tokens)]
+            rules += [
+                _own_rule(example)
+                for example in lost
+                if self._target_grammar.accepts(example.target_tokens)
+            ]
         return Grammar.of(rules, self.settings.max_non_terminals)
 
     def _rules(self) -> list[Rule]:
@@ -249,7 +272,9 @@ def _own_rule(example: Example) -> Rule:
 
 
 def _underivable(
-    grammar: Grammar, examples: Sequence[Example], seen: Callable[[Example], Example] = lambda example: example
+    grammar: Grammar,
+    examples: Sequence[Example],
+    seen: Callable[[Example], Example] = lambda example: example,
 ) -> Iterator[Example]:
     """`underivable` examples, as they are `seen`; few charts at a time are in memory."""
     for start in range(0, len(examples), CHECKED_AT_ONCE):

@@ -63,7 +63,9 @@ def rules_by_arity(grammar: Grammar) -> dict[int, int]:
 
 def longest_rules(grammar: Grammar, count: int) -> list[Rule]:
     """The rules with most symbols, the longest first; equally long ones by their text."""
-    return sorted(grammar, key=lambda rule: (-len(rule.source) - len(rule.target), str(rule)))[:count]
+    return sorted(grammar, key=lambda rule: (-len(rule.source) - len(rule.target), str(rule)))[
+        :count
+    ]
 
 
 def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
@@ -87,13 +89,19 @@ def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
         everything[start : start + len(part)] = log_derivation_counts(full)
         right[start : start + len(part)] = log_derivation_counts(goal)
         uses += sentences_using(goal._replace(rules=own.model_rule_ids(goal.rules)), len(grammar))
-    places = {(example.source_tokens, example.target_tokens): at for at, example in enumerate(examples)}
+    places = {
+        (example.source_tokens, example.target_tokens): at for at, example in enumerate(examples)
+    }
     distinct = [at for at in places.values() if np.isfinite(right[at])]
-    by_ambiguity = [examples[at] for at in np.argsort(everything, kind="stable") if np.isfinite(everything[at])]
+    by_ambiguity = [
+        examples[at] for at in np.argsort(everything, kind="stable") if np.isfinite(everything[at])
+    ]
     shown = [by_ambiguity[(len(by_ambiguity) - 1) // 2], by_ambiguity[-1]] if by_ambiguity else []
     sources = [example.source_tokens for example in shown]
     exact = derivation_counts(charts(instantiate_slots(grammar, sources), sources))
-    median, largest = map(Ambiguity, [example.source for example in shown], exact) if shown else (None, None)
+    median, largest = (
+        map(Ambiguity, [example.source for example in shown], exact) if shown else (None, None)
+    )
     found = [RuleUse(rule, int(count)) for rule, count in zip(grammar, uses, strict=True)]
     return Coverage(
         examples=len(examples),
@@ -128,21 +136,28 @@ class GrammarReport:
     def to_dict(self) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "rules": len(self.grammar),
-            "rules_by_arity": {str(arity): count for arity, count in rules_by_arity(self.grammar).items()},
+            "rules_by_arity": {
+                str(arity): count for arity, count in rules_by_arity(self.grammar).items()
+            },
             "longest_rules": [str(rule) for rule in longest_rules(self.grammar, self.top)],
             "terminal_bits": self.settings.terminal_bits,
             "non_terminal_bits": self.settings.non_terminal_bits,
             "grammar_bits": grammar_bits(self.grammar, self.settings),
         }
         if self.coverage:
-            uses = [{"rule": str(use.rule), "examples": use.examples} for use in self.coverage.uses[: self.top]]
+            uses = [
+                {"rule": str(use.rule), "examples": use.examples}
+                for use in self.coverage.uses[: self.top]
+            ]
             facts["data"] = asdict(self.coverage) | {"uses": uses}
         return facts
 
     def __str__(self) -> str:
         paragraphs = [self._size()]
         if self.top and self.grammar.rules:
-            paragraphs.append("\n  ".join(["longest rules:", *map(str, longest_rules(self.grammar, self.top))]))
+            paragraphs.append(
+                "\n  ".join(["longest rules:", *map(str, longest_rules(self.grammar, self.top))])
+            )
         if self.coverage:
             paragraphs += self._fit(self.coverage)
         return "\n\n".join(paragraphs)
@@ -150,18 +165,25 @@ class GrammarReport:
     def _size(self) -> str:
         """How many rules there are, by their number of non-terminals, and how many bits."""
         counts = rules_by_arity(self.grammar)
-        words = [f"{count:,} with {NUMBERS[arity] if arity < 5 else arity}" for arity, count in counts.items()]
+        words = [
+            f"{count:,} with {NUMBERS[arity] if arity < 5 else arity}"
+            for arity, count in counts.items()
+        ]
         if words:
             words[0] += " non-terminal" if min(counts) < 2 else " non-terminals"
         settings, bits = self.settings, grammar_bits(self.grammar, self.settings)
-        price = f"{settings.terminal_bits:g} a terminal, {settings.non_terminal_bits:g} a non-terminal"
+        price = (
+            f"{settings.terminal_bits:g} a terminal, {settings.non_terminal_bits:g} a non-terminal"
+        )
         lines = [
             ": ".join(filter(None, [f"{len(self.grammar):,} rules", ", ".join(words)])),
             f"{bits:,.1f} bits to write them down ({price})",
         ]
         if self.coverage and self.coverage.with_target:
             data_bits = self.coverage.data_bits
-            lines.append(f"{data_bits:,.1f} bits to choose the targets of the data among their derivations")
+            lines.append(
+                f"{data_bits:,.1f} bits to choose the targets of the data among their derivations"
+            )
             lines.append(f"{bits + data_bits:,.1f} bits together")
         return "\n".join(lines)
 
@@ -171,18 +193,28 @@ class GrammarReport:
             "sources with a derivation": found.with_derivation,
             "examples whose target is among the derivations": found.with_target,
         }
-        shares = (f"{100 * count / found.examples:5.1f} % ({count:,})  {part}" for part, count in parts.items())
+        shares = (
+            f"{100 * count / found.examples:5.1f} % ({count:,})  {part}"
+            for part, count in parts.items()
+        )
         lines = [f"on the {counted(found.examples, 'example')} of the data:", *shares]
         if found.median and found.largest:
             middle, most = (
-                f"{count:,}" if count < 10**9 else f"{count:.1e}"  # a number that can be astronomical
+                f"{count:,}"
+                if count < 10**9
+                else f"{count:.1e}"  # a number that can be astronomical
                 for count in (found.median.derivations, found.largest.derivations)
             )
-            lines.append(f"derivations of a source: {middle} in the median, at most {most}: {found.largest.source}")
+            lines.append(
+                f"derivations of a source: {middle} in the median, at most {most}: {found.largest.source}"
+            )
         yield "\n  ".join(lines)
         if self.top and found.with_target:
             used = [use for use in found.uses if use.examples]
             title = "most used rules, by the share of those examples whose derivations use them:"
-            lines = [f"{100 * use.examples / found.with_target:5.1f} %  {use.rule}" for use in used[: self.top]]
+            lines = [
+                f"{100 * use.examples / found.with_target:5.1f} %  {use.rule}"
+                for use in used[: self.top]
+            ]
             unused = f"rules that none of them uses: {len(found.uses) - len(used):,}"
             yield "\n  ".join([title, *lines, unused])

@@ -31,7 +31,9 @@ from nqg.grammar.semirings import log_inside, marginals, root_values
 ROOT_ARGUMENT = 0
 SMOOTHING = 1.0  # how many examples the uniform distribution is worth
 FOLDS = 2  # pairs of one are judged by what is fitted to the others
-ITERATIONS = 5  # of expectation maximisation; on SCAN jump two more change the bits by less than a hundredth
+ITERATIONS = (
+    5  # of expectation maximisation; on SCAN jump two more change the bits by less than a hundredth
+)
 BATCH_SIZE = 256  # examples whose forests are in memory together
 
 
@@ -52,7 +54,9 @@ class AnnotatedForests:
         roots = forests.roots()
         roots = roots[roots != NO_ROOT]
         uses = children * count + first_argument[forests.rules[hyperedges]] + positions
-        pairs, numbers = np.unique(np.concatenate([uses, roots * count + ROOT_ARGUMENT]), return_inverse=True)
+        pairs, numbers = np.unique(
+            np.concatenate([uses, roots * count + ROOT_ARGUMENT]), return_inverse=True
+        )
         nodes, arguments = np.divmod(pairs, count)
         # Each new node has copies of the hyperedges of the old one, with the new nodes for children.
         new_children = np.full_like(forests.children, NO_CHILD)
@@ -95,14 +99,18 @@ class RuleProbabilities:
         """One step of expectation maximisation on the derivations in `forests`, smoothed over so many rules."""
         counts = self.expected_counts(forests)
         totals = counts.sum(axis=1, keepdims=True)
-        return RuleProbabilities(self.first_argument, (counts + SMOOTHING / rules) / (totals + SMOOTHING))
+        return RuleProbabilities(
+            self.first_argument, (counts + SMOOTHING / rules) / (totals + SMOOTHING)
+        )
 
     def expected_counts(self, forests: AnnotatedForests) -> FloatArray:
         """How often each rule is expected as each argument in the derivations in `forests`: (S, R)."""
         arguments, rules = self.values.shape
         cells = forests.arguments * rules + forests.graph.rules
         weights = marginals(forests.graph, self._log_weights(forests))
-        counts: FloatArray = np.bincount(cells, weights, minlength=arguments * rules).astype(np.float64)
+        counts: FloatArray = np.bincount(cells, weights, minlength=arguments * rules).astype(
+            np.float64
+        )
         return counts.reshape(arguments, rules)
 
     def _log_weights(self, forests: AnnotatedForests) -> FloatArray:
@@ -117,7 +125,12 @@ def fitted_data_bits(grammar: GrammarArrays, sources: Ragged, targets: Ragged) -
     folds = np.array(random_folds(sources.rows), dtype=np.int64)
     uniform = RuleProbabilities.uniform(grammar)
     batches = list(zip(_batches(sources), _batches(targets), strict=True))
-    goals = concatenate([encoded_goals(grammar, encoded_charts(grammar, batch), target) for batch, target in batches])
+    goals = concatenate(
+        [
+            encoded_goals(grammar, encoded_charts(grammar, batch), target)
+            for batch, target in batches
+        ]
+    )
 
     # Fit a model to all folds but one, for each of them.
     models = []
@@ -135,10 +148,14 @@ def fitted_data_bits(grammar: GrammarArrays, sources: Ragged, targets: Ragged) -
         return np.hstack([np.empty((FOLDS, 0)), *sums])[folds, np.arange(len(folds))]
 
     log_goal = log_sums([goals])
-    log_full = log_sums(encoded_charts(grammar, batch) for batch, _ in batches)  # charted twice, never all in memory
+    log_full = log_sums(
+        encoded_charts(grammar, batch) for batch, _ in batches
+    )  # charted twice, never all in memory
     bits = np.full(len(log_goal), np.inf)
     is_derivable = np.isfinite(log_goal)
-    bits[is_derivable] = np.maximum(0.0, log_full[is_derivable] - log_goal[is_derivable]) / np.log(2)
+    bits[is_derivable] = np.maximum(0.0, log_full[is_derivable] - log_goal[is_derivable]) / np.log(
+        2
+    )
     return bits
 
 

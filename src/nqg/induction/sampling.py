@@ -31,7 +31,12 @@ from nqg.grammar.arrays import FloatArray, Int64Array
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.encoding import NO_TYPE
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, Symbols
-from nqg.induction.probabilities import ITERATIONS, ROOT_ARGUMENT, AnnotatedForests, RuleProbabilities
+from nqg.induction.probabilities import (
+    ITERATIONS,
+    ROOT_ARGUMENT,
+    AnnotatedForests,
+    RuleProbabilities,
+)
 from nqg.induction.settings import SamplingSettings
 
 MAX_LENGTH_RATIO = 1.5  # times the longest training target that sampled ones may be long
@@ -51,7 +56,9 @@ class Fit:
     perplexity: float | None
 
     def __str__(self) -> str:
-        perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.2f} a token"
+        perplexity = (
+            "" if self.perplexity is None else f", perplexity {self.perplexity:.2f} a token"
+        )
         return f"{self.derivable} of {self.pairs} pairs derivable{perplexity}"
 
 
@@ -75,7 +82,9 @@ class GrammarSampler:
         self.grammar, self.settings = grammar, settings
         self.space = TypedSpace.of(grammar)
         lengths = [len(example.target_tokens) for example in examples]
-        self.longest = settings.longest or (math.ceil(MAX_LENGTH_RATIO * max(lengths)) if lengths else None)
+        self.longest = settings.longest or (
+            math.ceil(MAX_LENGTH_RATIO * max(lengths)) if lengths else None
+        )
         self.counts, self.rule_bonus = self._expected_counts(examples), self._rule_bonus(examples)
         self.probabilities = smoothed(self.counts, self.space.legal, settings)
 
@@ -88,7 +97,9 @@ class GrammarSampler:
     def _table(self, weights: FloatArray) -> SamplingTable:
         table = SamplingTable(self.space, weights, self.settings.depth)
         if table.total <= 0:
-            raise NqgError(f"no legal target has a derivation of depth {self.settings.depth} or less; raise depth")
+            raise NqgError(
+                f"no legal target has a derivation of depth {self.settings.depth} or less; raise depth"
+            )
         return table
 
     def fit(self, examples: Sequence[Example]) -> Fit:
@@ -101,7 +112,11 @@ class GrammarSampler:
         tokens = [len(example.source_tokens) + len(example.target_tokens) for example in examples]
         total, known = float(sums[some].sum()), int(np.array(tokens)[some].sum()) if examples else 0
         derivable = int(some.sum())
-        bits = (derivable * math.log(table.total) - total) / known if known and table.total > 0 else None
+        bits = (
+            (derivable * math.log(table.total) - total) / known
+            if known and table.total > 0
+            else None
+        )
         return Fit(len(examples), derivable, None if bits is None else math.exp(bits))
 
     def _forests(self, examples: Sequence[Example]) -> AnnotatedForests:
@@ -117,7 +132,9 @@ class GrammarSampler:
         for _ in range(ITERATIONS if forests else 0):
             assert forests
             counts = model.expected_counts(forests)
-            model = RuleProbabilities(model.first_argument, counts + self.settings.smoothing / len(self.grammar))
+            model = RuleProbabilities(
+                model.first_argument, counts + self.settings.smoothing / len(self.grammar)
+            )
             model.values[:] /= model.values.sum(1, keepdims=True)
         return counts
 
@@ -131,17 +148,23 @@ class GrammarSampler:
             return max(1.0, usual / max(1, min(counts, default=usual)))
 
         rarities = np.array([rarity(rule.target) for rule in self.grammar])
-        tokens_written = np.array([sum(isinstance(each, str) for each in rule.target) for rule in self.grammar])
+        tokens_written = np.array(
+            [sum(isinstance(each, str) for each in rule.target) for rule in self.grammar]
+        )
         return rarities**self.settings.rare * np.exp(self.settings.longer * tokens_written)
 
 
 def smoothed(counts: FloatArray, legal: FloatArray, settings: SamplingSettings) -> FloatArray:
     """p(rule | slot) from what was counted, what similar slots have, and a little of all that is legal: (S, R)."""
     uniform, seen = normalised(legal), normalised(counts)
-    similarity = np.sqrt(seen) @ np.sqrt(seen).T  # of slots: 1 for the same distribution, 0 for no rule in common
+    similarity = (
+        np.sqrt(seen) @ np.sqrt(seen).T
+    )  # of slots: 1 for the same distribution, 0 for no rule in common
     np.fill_diagonal(similarity, 0.0)
     lent = normalised(legal * (similarity @ seen))
-    others = np.where(lent.any(1, keepdims=True), BACKOFF_WEIGHT * lent + (1 - BACKOFF_WEIGHT) * uniform, uniform)
+    others = np.where(
+        lent.any(1, keepdims=True), BACKOFF_WEIGHT * lent + (1 - BACKOFF_WEIGHT) * uniform, uniform
+    )
     own = normalised(counts + settings.smoothing * uniform)
     return (1 - settings.explore) * own + settings.explore * others
 
@@ -155,7 +178,9 @@ def normalised(weights: FloatArray) -> FloatArray:
 class PairCollection:
     """Pairs as they are drawn, each once, with no more sentences for a program and no longer ones than asked for."""
 
-    def __init__(self, grammar: Grammar, settings: SamplingSettings, longest: int | None, rng: random.Random) -> None:
+    def __init__(
+        self, grammar: Grammar, settings: SamplingSettings, longest: int | None, rng: random.Random
+    ) -> None:
         self.texts = [Texts.of(rule) for rule in grammar]
         self.per_target, self.longest, self.rng = settings.per_target, longest, rng
         self.pairs: dict[tuple[str, str], None] = {}
@@ -198,14 +223,22 @@ class TypedSpace:
 
     @classmethod
     def of(cls, grammar: Grammar) -> TypedSpace:
-        first_argument, typing = RuleProbabilities.uniform(grammar.encoded.arrays).first_argument, grammar.typing
+        first_argument, typing = (
+            RuleProbabilities.uniform(grammar.encoded.arrays).first_argument,
+            grammar.typing,
+        )
         arities = np.array([rule.arity for rule in grammar], dtype=np.int64)
         slots, width = 1 + int(arities.sum()), max(1, int(arities.max()))
         if typing is None:
             one = np.zeros(len(grammar), dtype=np.int64)
             classes = np.zeros((slots, 1), dtype=np.int64)
             return cls(
-                first_argument, classes, np.arange(len(grammar)), one, np.zeros((len(grammar), width), int), arities
+                first_argument,
+                classes,
+                np.arange(len(grammar)),
+                one,
+                np.zeros((len(grammar), width), int),
+                arities,
             )
         arrays = typing.arrays
         root = np.where(arrays.is_whole, 0, NO_TYPE)[None]
@@ -221,7 +254,14 @@ class TypedSpace:
                     rows.append([*map(int, place), *[0] * (width - len(sizes))])
         argument_classes = np.concatenate([root, arrays.classes]).astype(np.int64)
         entries = np.array(rows, dtype=np.int64).reshape(len(rules), width)
-        return cls(first_argument, argument_classes, np.array(rules, int), np.array(types, int), entries, arities)
+        return cls(
+            first_argument,
+            argument_classes,
+            np.array(rules, int),
+            np.array(types, int),
+            entries,
+            arities,
+        )
 
     @cached_property
     def legal(self) -> FloatArray:
@@ -240,13 +280,17 @@ class SamplingTable:
         slots, types = space.argument_classes.shape
         classes = int(space.argument_classes.max(initial=0)) + 1
         sums = np.zeros((slots, classes))
-        self.below: list[FloatArray] = []  # for each depth, of every entry the summed weights of its children: (K,)
+        self.below: list[
+            FloatArray
+        ] = []  # for each depth, of every entry the summed weights of its children: (K,)
         rows, columns = np.nonzero(space.argument_classes != NO_TYPE)
         for _ in range(depth):
             below = np.ones(len(space.rules))
             for child in range(space.children.shape[1]):
                 has = space.arities[space.rules] > child
-                below[has] *= sums[space.first_argument[space.rules[has]] + child, space.children[has, child]]
+                below[has] *= sums[
+                    space.first_argument[space.rules[has]] + child, space.children[has, child]
+                ]
             by_type = np.zeros((len(space.arities), types))
             np.add.at(by_type, (space.rules, space.types), below)
             totals = weights @ by_type  # (S, T)
@@ -267,7 +311,9 @@ class SamplingTable:
             found.append((state[0], rule))
             if children:
                 first, depth = int(space.first_argument[rule]), state[2] - 1
-                pending.extend([(first + at, children[at], depth) for at in range(len(children) - 1, -1, -1)])
+                pending.extend(
+                    [(first + at, children[at], depth) for at in range(len(children) - 1, -1, -1)]
+                )
         return tuple(found)
 
     def _choices(self, slot: int, kind: int, depth: int) -> Choices:
@@ -318,7 +364,9 @@ def runs(symbols: Symbols) -> tuple[str | int, ...]:
     joined: list[str | int] = []
     for _, group in groups:
         words = list(group)
-        joined += [word.index - 1 for word in words if isinstance(word, NonTerminal)] or [" ".join(map(str, words))]
+        joined += [word.index - 1 for word in words if isinstance(word, NonTerminal)] or [
+            " ".join(map(str, words))
+        ]
     return tuple(joined)
 
 

@@ -33,7 +33,10 @@ from nqg.induction.description_length import LabelRule, Labels, data_bits, label
 from nqg.induction.probabilities import fitted_data_bits
 from nqg.induction.settings import InductionSettings
 
-AHEAD, AHEAD_SHARE = 8, 16  # candidates encoded together: at least so many, or one for so many rules
+AHEAD, AHEAD_SHARE = (
+    8,
+    16,
+)  # candidates encoded together: at least so many, or one for so many rules
 MAX_REINSERTED = 100  # examples that come back as rules of their own when a rule is done without, the shortest ones
 FIRST_LOOK = 32  # examples that tell, in most cases, that a rule is needed
 BETWEEN_ONE_AND_TWO = np.log(1.5)  # of derivations: the logarithm lies between those of 1 and 2
@@ -72,13 +75,17 @@ class Candidate:
     rule: LabelRule
     grammar_bits: float  # saved in the grammar
     replaces: dict[LabelRule, Replacement] = field(default_factory=dict)
-    data_bits: float | None = None  # saved in the data term; None where that has yet to be worked out
+    data_bits: float | None = (
+        None  # saved in the data term; None where that has yet to be worked out
+    )
     outcome: DataTerm | None = None
 
     @property
     def added(self) -> tuple[LabelRule, ...]:
         """The candidate and its companions, each once, however many rules share it."""
-        companions = {each.companion for each in self.replaces.values() if each.companion is not None}
+        companions = {
+            each.companion for each in self.replaces.values() if each.companion is not None
+        }
         return (self.rule, *sorted(companions - {self.rule}))
 
 
@@ -90,7 +97,9 @@ class Agenda:
     to the front: the first one for which it is known is the best of all.
     """
 
-    def __init__(self, grammar: Container[LabelRule], settings: InductionSettings, data_weight: float) -> None:
+    def __init__(
+        self, grammar: Container[LabelRule], settings: InductionSettings, data_weight: float
+    ) -> None:
         self._grammar, self._settings, self._data_weight = grammar, settings, data_weight
         self._candidates: dict[LabelRule, Candidate] = {}
         self._worked_out: dict[LabelRule, Candidate] = {}
@@ -141,14 +150,20 @@ class Agenda:
         while self._queue and -self._queue[0][0] > self._settings.least_gain:
             negative, rule = self._queue[0]
             candidate = self._candidates.get(rule)
-            if candidate is not None and rule not in self._grammar and self.saving(candidate) == -negative:
+            if (
+                candidate is not None
+                and rule not in self._grammar
+                and self.saving(candidate) == -negative
+            ):
                 return candidate
             heapq.heappop(self._queue)
         return None
 
     def top(self, count: int) -> list[Candidate]:
         """About as many of the first candidates: those that lie near the top of the heap."""
-        ranked = (self._candidates.get(rule) for _, rule in sorted(self._queue[: 4 * count])[:count])
+        ranked = (
+            self._candidates.get(rule) for _, rule in sorted(self._queue[: 4 * count])[:count]
+        )
         return [candidate for candidate in ranked if candidate is not None]
 
     def saving(self, candidate: Candidate) -> float:
@@ -170,9 +185,13 @@ class CandidateGrammar:
 
     def __init__(self, rules: Iterable[LabelRule], tried: Iterable[LabelRule] = ()) -> None:
         in_force = list(rules)
-        self._numbers = {rule: number for number, rule in enumerate(dict.fromkeys([*in_force, *tried]))}
+        self._numbers = {
+            rule: number for number, rule in enumerate(dict.fromkeys([*in_force, *tried]))
+        }
         everything = list(self._numbers)
-        self.arrays = grammar_arrays([rule.source for rule in everything], [rule.target for rule in everything])
+        self.arrays = grammar_arrays(
+            [rule.source for rule in everything], [rule.target for rule in everything]
+        )
         self.arrays.active[len(in_force) :] = False
 
     def __contains__(self, rule: LabelRule) -> bool:
@@ -197,14 +216,21 @@ def derivable_rules(rules: Sequence[LabelRule], grammar: GrammarArrays) -> list[
     """
     full = encoded_charts(grammar, Ragged.of(rule.leaf_source() for rule in rules))
     goal = encoded_goals(grammar, full, Ragged.of(rule.leaf_target() for rule in rules))
-    return [rule for rule, count in zip(rules, log_derivation_counts(goal), strict=True) if count > BETWEEN_ONE_AND_TWO]
+    return [
+        rule
+        for rule, count in zip(rules, log_derivation_counts(goal), strict=True)
+        if count > BETWEEN_ONE_AND_TWO
+    ]
 
 
 class RuleIndex:
     """Answers which rules another rule could help to derive."""
 
     def __init__(self, rules: Iterable[LabelRule]) -> None:
-        self._sides: tuple[defaultdict[int, set[LabelRule]], ...] = (defaultdict(set), defaultdict(set))
+        self._sides: tuple[defaultdict[int, set[LabelRule]], ...] = (
+            defaultdict(set),
+            defaultdict(set),
+        )
         self._all: set[LabelRule] = set()
         for rule in rules:
             self.add(rule)
@@ -243,11 +269,17 @@ class Phase(StrEnum):
     FACTORING = "factoring"
     PRUNING = "pruning"
     RETURNING = "returning"  # when no step of the others saves anything
-    SAMPLING = "sampling"  # no step of a search, but between two of them: more examples are looked at
+    SAMPLING = (
+        "sampling"  # no step of a search, but between two of them: more examples are looked at
+    )
     FRAMING = "framing"  # likewise: targets get back what they all begin and end with
 
 
-NEXT_PHASE = {Phase.SPLITTING: Phase.FACTORING, Phase.FACTORING: Phase.PRUNING, Phase.PRUNING: Phase.RETURNING}
+NEXT_PHASE = {
+    Phase.SPLITTING: Phase.FACTORING,
+    Phase.FACTORING: Phase.PRUNING,
+    Phase.PRUNING: Phase.RETURNING,
+}
 AFTER_CHANGES = {Phase.PRUNING: Phase.SPLITTING, Phase.RETURNING: Phase.RETURNING}
 
 
@@ -276,8 +308,12 @@ class Search:
     ) -> None:
         self.corpus, self.settings, self.splits = corpus, settings, splits
         self._proposals = proposals or ProposalCache()
-        self.lexicon = lexicon or {}  # lexical rules, and whether they stay although no example needs them
-        self.rules: dict[LabelRule, float] = {rule: label_bits(rule, settings) for rule in rules}  # with their bits
+        self.lexicon = (
+            lexicon or {}
+        )  # lexical rules, and whether they stay although no example needs them
+        self.rules: dict[LabelRule, float] = {
+            rule: label_bits(rule, settings) for rule in rules
+        }  # with their bits
         self._index = RuleIndex(self.rules)
         self._phase, self._has_changed = Phase.SPLITTING, False
         self._agenda = Agenda(self.rules, settings, settings.data_weight)
@@ -300,7 +336,9 @@ class Search:
                 yield from self._splitting_moves(list(self.rules))
             if self._phase in AFTER_CHANGES and self._has_changed:
                 self._phase = AFTER_CHANGES[self._phase]
-            elif self._phase is Phase.RETURNING or (self._phase is Phase.PRUNING and not self.settings.returning):
+            elif self._phase is Phase.RETURNING or (
+                self._phase is Phase.PRUNING and not self.settings.returning
+            ):
                 return
             else:
                 self._phase = NEXT_PHASE[self._phase]
@@ -322,8 +360,14 @@ class Search:
     def _splitting_moves(self, rules: Sequence[LabelRule]) -> Iterator[Move]:
         """Take the best candidate of `rules`, and of all that it has to do with, until none saves enough."""
         is_factoring = self._phase is Phase.FACTORING
-        self._agenda = Agenda(self.rules, self.settings, 1.0 if is_factoring else self.settings.data_weight)
-        pool = SplitPool(self.splits, self._side_bits, self.settings.least_gain) if is_factoring else None
+        self._agenda = Agenda(
+            self.rules, self.settings, 1.0 if is_factoring else self.settings.data_weight
+        )
+        pool = (
+            SplitPool(self.splits, self._side_bits, self.settings.least_gain)
+            if is_factoring
+            else None
+        )
         self._propose(rules, pool)
         while (candidate := self._best(pool)) is not None:
             if candidate.data_bits is None:
@@ -372,19 +416,28 @@ class Search:
     def _saved_data_bits(self, candidate: Candidate) -> float:
         """What the candidate saves in the data term; of examples seen before, only changed ones are counted anew."""
         if candidate.outcome is None:
-            examples, most = np.flatnonzero(self.corpus.touched_by(candidate.added)), self.settings.sample
+            examples, most = (
+                np.flatnonzero(self.corpus.touched_by(candidate.added)),
+                self.settings.sample,
+            )
             if most is not None and len(examples) > most:
                 rng = random.Random(f"{self.settings.seed} {candidate.rule}")
                 examples = np.sort(np.array(rng.sample(examples.tolist(), most), dtype=np.int64))
-            candidate.outcome = DataTerm(examples, np.zeros(len(examples), np.bool_), np.zeros(len(examples)))
+            candidate.outcome = DataTerm(
+                examples, np.zeros(len(examples), np.bool_), np.zeros(len(examples))
+            )
         outcome = candidate.outcome
         missing = ~outcome.known
         self._encode(candidate.added)
-        outcome.data_bits[missing] = self._data_bits(outcome.examples[missing], candidate.added, candidate.replaces)
+        outcome.data_bits[missing] = self._data_bits(
+            outcome.examples[missing], candidate.added, candidate.replaces
+        )
         outcome.known |= missing
         return float(self.data_bits[outcome.examples].sum() - outcome.data_bits.sum())
 
-    def _data_bits(self, examples: Int64Array, added: Iterable[LabelRule], removed: Iterable[LabelRule]) -> FloatArray:
+    def _data_bits(
+        self, examples: Int64Array, added: Iterable[LabelRule], removed: Iterable[LabelRule]
+    ) -> FloatArray:
         """The data bits of some examples if the grammar were changed."""
         self.evaluations += 1
         chosen = self.corpus.select(examples)
@@ -405,27 +458,35 @@ class Search:
         self._encode(added)
         if also := derivable_rules(around, self._grammar.switched(added, removed)):
             examples = candidate.outcome.examples
-            if self.settings.sample is None:  # those rules may touch examples that the candidate does not
+            if (
+                self.settings.sample is None
+            ):  # those rules may touch examples that the candidate does not
                 examples = np.union1d(examples, np.flatnonzero(self.corpus.touched_by(also)))
             after = self._data_bits(examples, added, [*removed, *also])
             saved_with = float(self.data_bits[examples].sum() - after.sum())
             if saved_with + sum(self.rules[rule] for rule in also) >= saved:
                 removed, saved = [*removed, *also], saved_with
-        bits = sum(self.rules[rule] for rule in removed) - sum(label_bits(rule, self.settings) for rule in added)
+        bits = sum(self.rules[rule] for rule in removed) - sum(
+            label_bits(rule, self.settings) for rule in added
+        )
         return Move(self._phase, added, tuple(sorted(removed)), bits, saved)
 
     def _pruning_moves(self) -> Iterator[Move]:
         """Remove one rule after the other that no example needs, the one that saves most first."""
         savings = self._removable(self.rules) if self.settings.pruning else {}
         while savings:
-            rule, saved = max(savings.items(), key=lambda item: (self.rules[item[0]] + item[1], item[0]))
+            rule, saved = max(
+                savings.items(), key=lambda item: (self.rules[item[0]] + item[1], item[0])
+            )
             if self.rules[rule] + saved <= self.settings.least_gain:
                 return
             move = Move(self._phase, (), (rule,), self.rules[rule], saved)
             self.make(move)
             touched = self.corpus.touched_by([rule])
             del savings[rule]
-            stale = [other for other in savings if np.any(self.corpus.touched_by([other]) & touched)]
+            stale = [
+                other for other in savings if np.any(self.corpus.touched_by([other]) & touched)
+            ]
             again = self._removable(stale)
             savings = {other: bits for other, bits in savings.items() if other not in stale} | again
             yield move
@@ -463,10 +524,19 @@ class Search:
             if rule not in self.rules:
                 continue
             other = self._remove_and_research(rule)
-            if other is None or (after := other._total_bits(bits)) >= bits - self.settings.least_gain:
+            if (
+                other is None
+                or (after := other._total_bits(bits)) >= bits - self.settings.least_gain
+            ):
                 continue
-            added, removed = sorted(other.rules.keys() - self.rules), self.rules.keys() - other.rules - {rule}
-            saved = (self.grammar_bits - other.grammar_bits, float(self.data_bits.sum() - other.data_bits.sum()))
+            added, removed = (
+                sorted(other.rules.keys() - self.rules),
+                self.rules.keys() - other.rules - {rule},
+            )
+            saved = (
+                self.grammar_bits - other.grammar_bits,
+                float(self.data_bits.sum() - other.data_bits.sum()),
+            )
             move = Move(Phase.RETURNING, tuple(added), (rule, *sorted(removed)), *saved)
             self.make(move)
             bits = after
@@ -484,7 +554,9 @@ class Search:
         if len(lost) == 1:
             return None
         back = [self.corpus.pair(number) for number in lost[:MAX_REINSERTED]]
-        others = self.corpus.select(np.setdiff1d(np.arange(len(self.corpus)), lost[MAX_REINSERTED:]))
+        others = self.corpus.select(
+            np.setdiff1d(np.arange(len(self.corpus)), lost[MAX_REINSERTED:])
+        )
         rules = dict.fromkeys([*(each for each in self.rules if each != rule), *back])
         settings, splits = self.settings.changed(returning=False), replace(self.splits, tabu=rule)
         search = Search(others, rules, settings, splits, self.lexicon, self._proposals)
@@ -492,9 +564,13 @@ class Search:
             pass
         self.evaluations += search.evaluations
         if len(lost) > MAX_REINSERTED:
-            search = Search(self.corpus, search.rules, settings, splits, self.lexicon, self._proposals)
+            search = Search(
+                self.corpus, search.rules, settings, splits, self.lexicon, self._proposals
+            )
             self.evaluations += search.evaluations
-        is_found = rule not in search.rules and bool(np.all(np.isfinite(search.data_bits)))  # it may be an example
+        is_found = rule not in search.rules and bool(
+            np.all(np.isfinite(search.data_bits))
+        )  # it may be an example
         return search if is_found else None
 
     def _total_bits(self, most: float = math.inf) -> float:

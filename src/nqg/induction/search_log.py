@@ -30,14 +30,21 @@ def induction_config(
     target_grammar: TargetGrammar | None = None,
 ) -> RunConfig:
     """What a search begins with: equal configurations make equal steps."""
-    rules, legal = [str(rule) for rule in seed_rules], "" if target_grammar is None else str(target_grammar)
+    rules, legal = (
+        [str(rule) for rule in seed_rules],
+        "" if target_grammar is None else str(target_grammar),
+    )
     return RunConfig.of("induction", examples, settings, seed_rules=rules, target_grammar=legal)
 
 
 def grammar_comments(config: RunConfig) -> list[str]:
     """Lines for the top of a grammar file."""
     seed_rules = config.extra["seed_rules"]
-    seeds = f" and {len(seed_rules):,} seed rules {sha256(' '.join(seed_rules))[:16]}" if seed_rules else ""
+    seeds = (
+        f" and {len(seed_rules):,} seed rules {sha256(' '.join(seed_rules))[:16]}"
+        if seed_rules
+        else ""
+    )
     if legal := config.extra["target_grammar"]:
         seeds += f", with the target grammar {sha256(legal)[:16]}"
     return [
@@ -77,7 +84,16 @@ class StepRecord:
     @classmethod
     def of_beginning(cls, induction: Induction) -> StepRecord:
         length = induction.length
-        return cls(0, BEGINNING, (), (), induction.searched_rules, length.grammar_bits, length.data_bits, 0.0)
+        return cls(
+            0,
+            BEGINNING,
+            (),
+            (),
+            induction.searched_rules,
+            length.grammar_bits,
+            length.data_bits,
+            0.0,
+        )
 
     @classmethod
     def of_step(cls, number: int, step: InductionStep, seconds: float) -> StepRecord:
@@ -104,7 +120,9 @@ def read_search_log(path: Path) -> list[StepRecord]:
     """The records of a log; a line that is none is refused with its place."""
     records: list[StepRecord] = []
     for place, line in numbered_lines(path):
-        record = read_dataclass(StepRecord, strict_json(line, place), "the step", place, complete=True)
+        record = read_dataclass(
+            StepRecord, strict_json(line, place), "the step", place, complete=True
+        )
         if record.step != len(records):
             raise FormatError(f"expected step {len(records)}, found step {record.step}", place)
         records.append(record)

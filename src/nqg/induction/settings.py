@@ -24,16 +24,32 @@ class InductionSettings:
     terminal_bits: float = 8.0  # l_T
     non_terminal_bits: float = 1.0  # l_N
     identity_rules: bool = True  # begin with rules for strings that a source and its target share
-    repeated_targets: bool = False  # a string that repeats in a target may become a non-terminal that repeats
+    repeated_targets: bool = (
+        False  # a string that repeats in a target may become a non-terminal that repeats
+    )
     shortest: int | None = None  # N: search on the N shortest examples only; None for all
-    stages: int = 0  # how often the sample may be doubled by what is not derivable yet (not in the paper)
-    sample: int | None = None  # k: estimate the data term on so many examples a candidate; None for all: exact
-    data_weight: float = 1.0  # of the data term when candidates are ranked; 1 is the objective as printed
-    factoring: bool = False  # when that has run dry, split rules into two that are both new (not in the paper)
-    frame: bool = False  # first search without what all targets begin and end with (not in the paper)
-    lexical: bool = False  # begin with rules for words and target tokens that occur together (not in the paper)
+    stages: int = (
+        0  # how often the sample may be doubled by what is not derivable yet (not in the paper)
+    )
+    sample: int | None = (
+        None  # k: estimate the data term on so many examples a candidate; None for all: exact
+    )
+    data_weight: float = (
+        1.0  # of the data term when candidates are ranked; 1 is the objective as printed
+    )
+    factoring: bool = (
+        False  # when that has run dry, split rules into two that are both new (not in the paper)
+    )
+    frame: bool = (
+        False  # first search without what all targets begin and end with (not in the paper)
+    )
+    lexical: bool = (
+        False  # begin with rules for words and target tokens that occur together (not in the paper)
+    )
     returning: bool = False  # try to do without each rule: examples that need it are searched again (not in the paper)
-    fitted: bool = False  # grammars are compared by fitted probabilities, not equal weights (not in the paper)
+    fitted: bool = (
+        False  # grammars are compared by fitted probabilities, not equal weights (not in the paper)
+    )
     pruning: bool = True  # finally, remove rules that no example needs (not in the paper)
     balanced: bool = True  # no rule with unbalanced parentheses
     bare_targets: bool = True  # a target may be a non-terminal alone
@@ -84,9 +100,15 @@ class SamplingSettings:
     """How deep and long, how close to the examples, and how varied the pairs are."""
 
     depth: int = 10  # rules from the root to the deepest one
-    longest: int | None = None  # tokens of a target; None: half as many again as the longest example's
-    smoothing: float = 3.0  # how many examples the uniform distribution over the rules of a type is worth
-    explore: float = 0.0  # share of the choices made as in similar places, for combinations that no example has
+    longest: int | None = (
+        None  # tokens of a target; None: half as many again as the longest example's
+    )
+    smoothing: float = (
+        3.0  # how many examples the uniform distribution over the rules of a type is worth
+    )
+    explore: float = (
+        0.0  # share of the choices made as in similar places, for combinations that no example has
+    )
     rare: float = 0.0  # how much rules with rare tokens are favoured: 1 makes up for their rarity
     longer: float = 0.0  # how much rules are favoured for each token that they write
     per_target: int = 30  # sentences for one program
@@ -94,6 +116,8 @@ class SamplingSettings:
     def __post_init__(self) -> None:
         check_at_least(1, self, "depth", "longest", "per_target")
         if self.smoothing <= 0 or self.rare < 0:
-            raise SettingsError(f"smoothing is {self.smoothing} and rare {self.rare}; expected above 0 and 0 or more")
+            raise SettingsError(
+                f"smoothing is {self.smoothing} and rare {self.rare}; expected above 0 and 0 or more"
+            )
         if not 0 <= self.explore <= 1:
             raise SettingsError(f"explore is {self.explore}; expected 0 to 1")

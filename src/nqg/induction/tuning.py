@@ -37,13 +37,19 @@ class Trial:
     best: InductionSettings
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} = {value}" for name, value in self.changed.items()) or "as it begins"
+        return (
+            ", ".join(f"{name} = {value}" for name, value in self.changed.items()) or "as it begins"
+        )
 
 
-def chosen_settings(examples: Sequence[Example], target_grammar: TargetGrammar | None = None) -> InductionSettings:
+def chosen_settings(
+    examples: Sequence[Example], target_grammar: TargetGrammar | None = None
+) -> InductionSettings:
     """The settings of the last of all `trials` that the budget allows."""
     best = InductionSettings.automatic()
-    for trial in trials(examples, target_grammar=target_grammar, is_over=lambda spent: spent > BUDGET):
+    for trial in trials(
+        examples, target_grammar=target_grammar, is_over=lambda spent: spent > BUDGET
+    ):
         best = trial.best
     return best
 
@@ -61,7 +67,10 @@ def trials(
     """
     fixed = dict(given or {})
     if len(examples) > MOST_READ:
-        examples = [examples[number] for number in sorted(random.Random(0).sample(range(len(examples)), MOST_READ))]
+        examples = [
+            examples[number]
+            for number in sorted(random.Random(0).sample(range(len(examples)), MOST_READ))
+        ]
     distinct = shortest_first(examples)
     picked = random.Random(0).sample(range(len(distinct)), min(len(distinct), TRIAL_EXAMPLES))
     part = [distinct[number] for number in sorted(picked)]
@@ -74,7 +83,9 @@ def trials(
         if changes and settings == best:
             continue
         for returning in (False, True):
-            induction = Induction(part, settings.changed(returning=returning), target_grammar=target_grammar)
+            induction = Induction(
+                part, settings.changed(returning=returning), target_grammar=target_grammar
+            )
             for _ in induction.steps():
                 if is_over(spent + induction.evaluations):
                     return
@@ -86,7 +97,11 @@ def trials(
         length = replace(length, grammar_bits=length.grammar_bits - induction.spared_bits)
         is_best = length.total < least
         if is_best:
-            best, least, found = settings, length.total, settings.changed(**{"returning": returning} | fixed)
+            best, least, found = (
+                settings,
+                length.total,
+                settings.changed(**{"returning": returning} | fixed),
+            )
         yield Trial(changed, len(grammar), length, is_best, found)
 
 

@@ -45,7 +45,9 @@ class BatchCharts:
 
     def select(self, sentence: int) -> BatchCharts:
         """The chart of one sentence."""
-        return replace(self, sources=[self.sources[sentence]], untyped=self.untyped.select([sentence]))
+        return replace(
+            self, sources=[self.sources[sentence]], untyped=self.untyped.select([sentence])
+        )
 
     @cached_property
     def forests(self) -> Hypergraph:
@@ -67,7 +69,9 @@ class BatchCharts:
     def _typed(self, full: Hypergraph, *, prune: bool) -> Hypergraph:
         if self.grammar.typing is None:
             return full
-        return typed_charts(self.grammar, self.grammar.typing, self.sources, full, prune, self.limit)
+        return typed_charts(
+            self.grammar, self.grammar.typing, self.sources, full, prune, self.limit
+        )
 
     def derivable(self, full: Hypergraph) -> set[int]:
         """The sentences that have a node over all their words: the last one, if any."""

@@ -32,14 +32,20 @@ if TYPE_CHECKING:
 
 Corrected = tuple[TokenizedSentence, tuple[Correction, ...]]
 
-MIN_LETTERS = 2  # letters of a word that may be misspelt; if it has no more, one word at least must have both
-MIN_LETTERS_FOR_TWO_EDITS = 9  # letters of a word that may be misspelt twice; `sonntag` is two edits from `montag`
+MIN_LETTERS = (
+    2  # letters of a word that may be misspelt; if it has no more, one word at least must have both
+)
+MIN_LETTERS_FOR_TWO_EDITS = (
+    9  # letters of a word that may be misspelt twice; `sonntag` is two edits from `montag`
+)
 MAX_TYPOS = 3  # in a sentence
 MAX_CORRECTIONS = 8  # of a sentence that are tried
 MAX_TRIAL_WORDS = 1000  # that are misspelt in trials
 
 
-def corrected_answers(parser: Parser, sentences: Mapping[int, Sequence[TokenizedSentence]]) -> dict[int, Answer]:
+def corrected_answers(
+    parser: Parser, sentences: Mapping[int, Sequence[TokenizedSentence]]
+) -> dict[int, Answer]:
     """The answers to sentences with unknown words, where it is clear what is meant; each is tokenized in some ways."""
     corrector = corrector_of(parser.grammar)
     readings = {}
@@ -48,7 +54,9 @@ def corrected_answers(parser: Parser, sentences: Mapping[int, Sequence[Tokenized
         places, way = min(unknown, key=lambda each: len(each[0]))
         readings[number] = corrector.readings(way, places)
     found = clear_answers(parser, readings)
-    return {number: replace(answer, source=sentences[number][0].raw) for number, answer in found.items()}
+    return {
+        number: replace(answer, source=sentences[number][0].raw) for number, answer in found.items()
+    }
 
 
 def clear_answers(parser: Parser, readings: Mapping[int, Sequence[Corrected]]) -> dict[int, Answer]:
@@ -71,7 +79,9 @@ def clear_answers(parser: Parser, readings: Mapping[int, Sequence[Corrected]]) -
     return clear
 
 
-def correction_trials(parser: Parser, examples: Iterable[Example], seed: int = 0) -> CorrectionTrials:
+def correction_trials(
+    parser: Parser, examples: Iterable[Example], seed: int = 0
+) -> CorrectionTrials:
     """What becomes of right answers if a word is misspelt and if it is new: each word once, in one of its sentences.
 
     A word that no rule knows is taken to be a typo as often as a new word.
@@ -79,7 +89,9 @@ def correction_trials(parser: Parser, examples: Iterable[Example], seed: int = 0
     rng = random.Random(seed)
     known = parser.model.grammar.words
     letters = sorted({letter for word in known for letter in word if letter.isalpha()})
-    pairs = [(parser.model.text.tokenized(example.source)[0], example.target) for example in examples]
+    pairs = [
+        (parser.model.text.tokenized(example.source)[0], example.target) for example in examples
+    ]
     # Where each known word stands, and of those places one.
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, (sentence, _) in enumerate(pairs):
@@ -136,10 +148,16 @@ class Corrector:
         if len(word) < MIN_LETTERS or not _is_word(word):
             return ()
         edits = 1 if len(word) < MIN_LETTERS_FOR_TWO_EDITS else 2
-        close = process.extract(word, self._words, scorer=OSA.distance, score_cutoff=edits, limit=None)
-        least = min((distance for _, distance, _ in close if distance), default=0)  # 0: of the word itself
+        close = process.extract(
+            word, self._words, scorer=OSA.distance, score_cutoff=edits, limit=None
+        )
+        least = min(
+            (distance for _, distance, _ in close if distance), default=0
+        )  # 0: of the word itself
         found = sorted(other for other, distance, _ in close if distance == least > 0)
-        is_changed = len(word) == MIN_LETTERS and all(Counter(word) - Counter(other) for other in found)
+        is_changed = len(word) == MIN_LETTERS and all(
+            Counter(word) - Counter(other) for other in found
+        )
         return () if is_changed else tuple(found)
 
     def readings(self, sentence: TokenizedSentence, places: Sequence[int]) -> list[Corrected]:
@@ -150,7 +168,9 @@ class Corrector:
         choices = product(*(self.neighbours(tokens[place].text) for place in places))
         for words in islice(choices, MAX_CORRECTIONS + 1):
             read = dict(zip(places, words, strict=True))
-            corrections = tuple(Correction(place, tokens[place].text, word) for place, word in read.items())
+            corrections = tuple(
+                Correction(place, tokens[place].text, word) for place, word in read.items()
+            )
             found.append((sentence.with_words(read), corrections))
         return found if len(found) <= MAX_CORRECTIONS else []
 
@@ -163,7 +183,11 @@ def similar_words(word: str, known: frozenset[str]) -> list[str]:
     ['as', 'is', 'use']
     """
     others = sorted(other for other in known if _is_word(other) and abs(len(other) - len(word)) < 2)
-    found = process.extract(word, others, scorer=OSA.distance, score_cutoff=1, limit=None) if len(word) > 1 else []
+    found = (
+        process.extract(word, others, scorer=OSA.distance, score_cutoff=1, limit=None)
+        if len(word) > 1
+        else []
+    )
     return sorted(other for other, distance, _ in found if distance)
 
 

@@ -16,7 +16,13 @@ from nqg.grammar.chart import goal_charts
 from nqg.grammar.derivation import MAX_TARGET_TOKENS, Derivation, Tokens
 from nqg.grammar.grammar import SLOT, SlotInstance, Symbols
 from nqg.grammar.hypergraph import Hypergraph, NodeId
-from nqg.grammar.semirings import best_derivations, k_best_derivations, log_inside, marginals, max_inside
+from nqg.grammar.semirings import (
+    best_derivations,
+    k_best_derivations,
+    log_inside,
+    marginals,
+    max_inside,
+)
 from nqg.model.checkpoint import SavedModel
 from nqg.model.confidence import rule_pairs
 from nqg.model.spans import SpanTable
@@ -26,7 +32,9 @@ from nqg.text.sentences import TokenizedSentence
 from nqg.types.target_grammar import TargetGrammar
 
 N_BEST = 40  # derivations among which one is looked for that is legal, and whose pairs of rules training had
-DERIVATIONS_PER_READING = 4  # best derivations that are looked at for every reading that is asked for
+DERIVATIONS_PER_READING = (
+    4  # best derivations that are looked at for every reading that is asked for
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,9 @@ def quoted_values(derivation: Derivation) -> Iterator[tuple[SlotInstance, str]]:
         if isinstance(rule, SlotInstance):
             name = f"{SLOT}{number}"
             values[name] = rule
-            side = tuple(name if symbol == rule.terminal else symbol for symbol in rule.slot_rule.target)
+            side = tuple(
+                name if symbol == rule.terminal else symbol for symbol in rule.slot_rule.target
+            )
         sides.append(side)
     if not values:
         return
@@ -91,13 +101,22 @@ class ScoredCharts:
     def select(self, sentences: Sequence[int]) -> ScoredCharts:
         """The charts of some sentences, in the order asked for; a sentence may be asked for twice."""
         bounds = self.full.first_hyperedge[self.full.first_node]
-        scores = [np.empty(0), *(self.scores[bounds[sentence] : bounds[sentence + 1]] for sentence in sentences)]
+        scores = [
+            np.empty(0),
+            *(self.scores[bounds[sentence] : bounds[sentence + 1]] for sentence in sentences),
+        ]
         return replace(self, full=self.full.select(sentences), scores=np.concatenate(scores))
 
-    def answers(self, sentences: Sequence[TokenizedSentence], options: DecodeOptions) -> Iterator[Answer]:
+    def answers(
+        self, sentences: Sequence[TokenizedSentence], options: DecodeOptions
+    ) -> Iterator[Answer]:
         """The answer to each sentence: its best reading, unless that is illegal or too long to be written down."""
         derivations = self.best()
-        short = [number for number, each in enumerate(derivations) if each.target_length <= options.most_tokens]
+        short = [
+            number
+            for number, each in enumerate(derivations)
+            if each.target_length <= options.most_tokens
+        ]
         readings = self.select(short).readings([derivations[number] for number in short], options)
         first_readings = dict(zip(short, readings, strict=True))
         for number, sentence in enumerate(sentences):
@@ -110,14 +129,18 @@ class ScoredCharts:
                 continue
             best = self.rerank(number, first_readings[number], options)
             if best.is_legal:
-                yield replace(answer, target=best.target, probability=best.probability, reading=best)
+                yield replace(
+                    answer, target=best.target, probability=best.probability, reading=best
+                )
             else:
                 yield replace(answer, reason=self.problem(best.derivation, best.target) or ILLEGAL)
 
     def rerank(self, sentence: int, first: Reading, options: DecodeOptions) -> Reading:
         """The reading of the best derivation or, where its program is not one or its pairs are new, a better one."""
         if not first.is_legal and self.model and self.model.text.programs.problem(first.target):
-            legal = [reading for reading in self.n_best(sentence, N_BEST, options) if reading.is_legal]
+            legal = [
+                reading for reading in self.n_best(sentence, N_BEST, options) if reading.is_legal
+            ]
             return legal[0] if legal else first
         if self.unseen_rule_pairs(first.derivation):
             return self.rerank_by_unseen_pairs(sentence, first, options)
@@ -127,14 +150,18 @@ class ScoredCharts:
         found = best_derivations(self.grammar, self.full, self.scores)
         return [each.derivation for each in found if each is not None]
 
-    def rerank_by_unseen_pairs(self, sentence: int, first: Reading, options: DecodeOptions) -> Reading:
+    def rerank_by_unseen_pairs(
+        self, sentence: int, first: Reading, options: DecodeOptions
+    ) -> Reading:
         """The most probable of the legal readings with the fewest unseen pairs; `first` where none has fewer."""
         derivations = self.select([sentence]).best_of_targets(N_BEST, options.most_tokens)
         unseen = [self.unseen_rule_pairs(derivation) for derivation in derivations]
         fewest = min(unseen)
         if fewest == self.unseen_rule_pairs(first.derivation):
             return first
-        candidates = [each for each, count in zip(derivations, unseen, strict=True) if count == fewest]
+        candidates = [
+            each for each, count in zip(derivations, unseen, strict=True) if count == fewest
+        ]
         readings = self.select([sentence] * len(candidates)).readings(candidates, options)
         legal = [reading for reading in readings if reading.is_legal]
         return min(legal, key=lambda reading: (-reading.probability, reading.tokens), default=first)
@@ -185,7 +212,9 @@ class ScoredCharts:
             is_legal = self.target_grammar is None or self.target_grammar.accepts(target)
             is_legal = is_legal and not self.problem(derivation, program)
             readings.append(
-                Reading(program, chances[number], derivation, is_legal, scores[number], figures[number]),
+                Reading(
+                    program, chances[number], derivation, is_legal, scores[number], figures[number]
+                ),
             )
         return readings
 
@@ -209,11 +238,15 @@ class ScoredCharts:
     def probabilities(self, targets: Sequence[Tokens]) -> FloatArray:
         """The probability of a target of each sentence, all derivations that yield it together: (B,)."""
         goal = goal_charts(self.grammar, self.full, targets)
-        asked = self._table.numbers(goal)[goal.owners()] * len(self.grammar) + self.grammar.model_rule_ids(goal.rules)
+        asked = self._table.numbers(goal)[goal.owners()] * len(
+            self.grammar
+        ) + self.grammar.model_rule_ids(goal.rules)
         goal_scores = self.scores[self._hyperedges_of(asked)]
         log_full = log_inside(self.full, self.scores)[self.full.roots()]
         log_goal = np.append(log_inside(goal, goal_scores), -np.inf)[goal.roots()]
-        chances: FloatArray = np.minimum(np.exp(log_goal - log_full), 1.0)  # rounding may lead past 1
+        chances: FloatArray = np.minimum(
+            np.exp(log_goal - log_full), 1.0
+        )  # rounding may lead past 1
         return chances
 
     @cached_property
@@ -246,12 +279,16 @@ class ScoredCharts:
         return self._table.find(spans) * len(self.grammar) + rules
 
     def hyperedge_scores(self, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:
-        return _unflatten(self.scores[self._hyperedges_of(self._pairs_of(derivations))], derivations)
+        return _unflatten(
+            self.scores[self._hyperedges_of(self._pairs_of(derivations))], derivations
+        )
 
     def hyperedge_marginals(self, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:
         """For a derivation of each sentence how probable it is that its rules are applied to their spans."""
         pairs, of_hyperedges = np.unique(self._pairs, return_inverse=True)
-        chances = np.bincount(of_hyperedges, marginals(self.full, self.scores), minlength=len(pairs))
+        chances = np.bincount(
+            of_hyperedges, marginals(self.full, self.scores), minlength=len(pairs)
+        )
         asked = np.searchsorted(pairs, self._pairs_of(derivations))
         return _unflatten(np.minimum(chances[asked], 1.0), derivations)  # rounding may lead past 1
 
@@ -259,7 +296,9 @@ class ScoredCharts:
         """The spans of each sentence, short ones first; only those of `derivable` sentences have a probability."""
         full, of_nodes = self.full, self._table.numbers(self.full)
         best, first = max_inside(full, self.scores)
-        chances = np.bincount(of_nodes[full.owners()], marginals(full, self.scores), minlength=len(self._table.starts))
+        chances = np.bincount(
+            of_nodes[full.owners()], marginals(full, self.scores), minlength=len(self._table.starts)
+        )
         for sentence, (low, high) in enumerate(pairwise(full.first_node.tolist())):
             found: dict[int, NodeId] = {}  # of the nodes of a span the best
             for node in map(NodeId, range(low, high)):
@@ -275,7 +314,9 @@ class ScoredCharts:
                 )
                 for span, node in found.items()
             ]
-            yield tuple(sorted(spans, key=lambda each: (each.span.end - each.span.start, each.span)))
+            yield tuple(
+                sorted(spans, key=lambda each: (each.span.end - each.span.start, each.span))
+            )
 
 
 def _unflatten(values: FloatArray, derivations: Sequence[Derivation]) -> list[tuple[float, ...]]:

@@ -26,7 +26,11 @@ def described(answer: Answer, drawing: str = "") -> str:
     lines = [drawing, ""] if drawing else []
     lines.append(f"abstained: {answer.reason}" if answer.target is None else answer.target)
     if answer.parts and answer.target is not None:
-        lines.append(f"by the {answer.system}: {answer.reason}" if answer.reason else f"by the {answer.system}")
+        lines.append(
+            f"by the {answer.system}: {answer.reason}"
+            if answer.reason
+            else f"by the {answer.system}"
+        )
     lines += map(str, answer.corrections)
     if answer.confidence is not None:
         lines.append(f"confidence {in_percent(answer.confidence)}")
@@ -65,22 +69,34 @@ def drawn(reading: Reading, width: int | None = None) -> Text:
     else:
         lines = [Text.assemble((" ".join(words), "bold"), "  ", title, ("rule", "dim"))]
         lefts = _brackets(reading, words)
-    for number, (hyperedge, span) in enumerate(zip(hyperedges, target_spans(reading.derivation), strict=True)):
+    for number, (hyperedge, span) in enumerate(
+        zip(hyperedges, target_spans(reading.derivation), strict=True)
+    ):
         figures = Text(f"{reading.scores[number]:7.2f}" if reading.scores else "")
         if reading.marginals:
             chance = reading.marginals[number]
-            figures.append(f"{chance:6.2f}", "green" if chance >= 0.9 else "yellow" if chance >= 0.5 else "red")
-        rule = Text.assemble(_side(hyperedge.rule.source), (" → ", "dim"), _side(hyperedge.rule.target))
+            figures.append(
+                f"{chance:6.2f}", "green" if chance >= 0.9 else "yellow" if chance >= 0.5 else "red"
+            )
+        rule = Text.assemble(
+            _side(hyperedge.rule.source), (" → ", "dim"), _side(hyperedge.rule.target)
+        )
         if hyperedge.rule.arity:
             rule.append(f"  ⇒ {' '.join(map(_visible, tokens[span.start : span.end]))}", "dim")
         figures.append("  ")
         left = lefts[number]
-        lines.append(Text.assemble(figures, left, rule) if is_tree else Text.assemble(left, "  ", figures, rule))
+        lines.append(
+            Text.assemble(figures, left, rule)
+            if is_tree
+            else Text.assemble(left, "  ", figures, rule)
+        )
     for line in lines:
         line.rstrip()
         if width is not None:
             line.truncate(width, overflow="ellipsis")
-    sentence = [Text(" ".join(words), "bold")] if is_tree else []  # as long as it is: the terminal wraps it
+    sentence = (
+        [Text(" ".join(words), "bold")] if is_tree else []
+    )  # as long as it is: the terminal wraps it
     return Text("\n").join([*sentence, *lines])
 
 
@@ -88,10 +104,17 @@ def _brackets(reading: Reading, words: Sequence[str]) -> list[Text]:
     """A bracket for each hyperedge, under the words of its span."""
     columns = [0, *accumulate(cell_len(word) + 1 for word in words)]  # where each word begins
     found = []
-    for hyperedge, depth in zip(reading.derivation.hyperedges, reading.derivation.depths(), strict=True):
+    for hyperedge, depth in zip(
+        reading.derivation.hyperedges, reading.derivation.depths(), strict=True
+    ):
         left, right = columns[hyperedge.span.start], columns[hyperedge.span.end] - 1
         bracket = "│" if right - left == 1 else f"╰{'─' * (right - left - 2)}╯"
-        found.append(Text((" " * left + bracket).ljust(columns[-1] - 1), BRACKET_COLOURS[depth % len(BRACKET_COLOURS)]))
+        found.append(
+            Text(
+                (" " * left + bracket).ljust(columns[-1] - 1),
+                BRACKET_COLOURS[depth % len(BRACKET_COLOURS)],
+            )
+        )
     return found
 
 
@@ -115,7 +138,10 @@ def tree_guides(depths: Sequence[int]) -> list[str]:
 
 def _side(symbols: Iterable[Symbol]) -> Text:
     """One side of a rule; words stand out from non-terminals."""
-    parts = (Text(_visible(format_symbol(each)), "" if isinstance(each, NonTerminal) else "bold") for each in symbols)
+    parts = (
+        Text(_visible(format_symbol(each)), "" if isinstance(each, NonTerminal) else "bold")
+        for each in symbols
+    )
     return Text(" ").join(parts)
 
 
@@ -125,4 +151,6 @@ def _visible(word: str) -> str:
     >>> _visible("caf\u00e9\x1b[2J")
     'café�[2J'
     """
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in word)
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in word
+    )

@@ -29,7 +29,9 @@ class Misfit:
     """A span that does not stand for what its place asks for."""
 
     span: Span
-    wanted: tuple[str, ...]  # categories and tokens, as target grammars write them; none if nothing would do
+    wanted: tuple[
+        str, ...
+    ]  # categories and tokens, as target grammars write them; none if nothing would do
 
     def said_of(self, source: Tokens) -> str:
         """
@@ -41,7 +43,11 @@ class Misfit:
             return f"{words} is part of no legal program"
         shown = [*self.wanted[:SHOWN_TYPES], *(["…"] if len(self.wanted) > SHOWN_TYPES else [])]
         *firsts, last = shown
-        return f"{words} is not a {', '.join(firsts)} or {last}" if firsts else f"{words} is not a {last}"
+        return (
+            f"{words} is not a {', '.join(firsts)} or {last}"
+            if firsts
+            else f"{words} is not a {last}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +86,13 @@ class Gaps:
         >>> Gaps(("jump", "and", "walk"), (Span(0, 1), Span(2, 3)), unknown=()).pattern
         'NT_1 and NT_2'
         """
-        starts = {island.start: NonTerminal(number) for number, island in enumerate(self.islands, start=1)}
-        return " ".join(format_symbol(starts.get(at, self.source[at])) for at in sorted([*starts, *self.uncovered]))
+        starts = {
+            island.start: NonTerminal(number) for number, island in enumerate(self.islands, start=1)
+        }
+        return " ".join(
+            format_symbol(starts.get(at, self.source[at]))
+            for at in sorted([*starts, *self.uncovered])
+        )
 
     def __str__(self) -> str:
         if self.is_whole:
@@ -94,7 +105,9 @@ class Gaps:
             return f"no rule knows {listed(self.unknown_tokens)}"
         islands = [" ".join(self.source[island.start : island.end]) for island in self.islands]
         runs = groupby(enumerate(self.uncovered), key=lambda numbered: numbered[1] - numbered[0])
-        loose = [" ".join(self.source[place] for _, place in run) for _, run in runs]  # neighbours together
+        loose = [
+            " ".join(self.source[place] for _, place in run) for _, run in runs
+        ]  # neighbours together
         if not islands:
             return f"every word is known, but no rule fits {listed(loose)}"
         are, them = ("is", "it") if len(islands) == 1 else ("are", "them")
@@ -155,7 +168,9 @@ def misfits(charts: BatchCharts) -> tuple[Misfit, ...]:
         return ()
     forest = charts.forests
     (ranked,) = k_best_derivations(grammar, forest, np.zeros(forest.hyperedges), MISFIT_CANDIDATES)
-    return min((_misfits(grammar.grammar, typing, each.derivation) for each in ranked), key=len, default=())
+    return min(
+        (_misfits(grammar.grammar, typing, each.derivation) for each in ranked), key=len, default=()
+    )
 
 
 def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[Misfit, ...]:
@@ -176,9 +191,13 @@ def _misfits(grammar: Grammar, typing: Typing, derivation: Derivation) -> tuple[
                 if place == index
             }
             if not asked & typing.types[kind]:
-                wanted = sorted(map(format_symbols, asked), key=lambda text: (not text.startswith("<"), text))
+                wanted = sorted(
+                    map(format_symbols, asked), key=lambda text: (not text.startswith("<"), text)
+                )
                 found.append(Misfit(derivation.hyperedges[child].span, tuple(wanted)))
-        if not any(misfit.span == derivation.hyperedges[child].span for misfit in found for child in below):
+        if not any(
+            misfit.span == derivation.hyperedges[child].span for misfit in found for child in below
+        ):
             found.append(Misfit(derivation.hyperedges[at].span, ()))
     if not found and grammar.target_grammar is not None:
         found.append(Misfit(derivation.root.span, (str(grammar.target_grammar.start),)))
@@ -202,7 +221,9 @@ def fewest_islands(spans: Iterable[Span], length: int) -> tuple[Span, ...]:
     best = [Cover(0, 0, -length, False)] * (length + 1)
     for start in reversed(range(length)):
         skipped = Cover(best[start + 1].uncovered + 1, best[start + 1].islands, -(start + 1), False)
-        taken = [Cover(best[end].uncovered, best[end].islands + 1, -end, True) for end in ends[start]]
+        taken = [
+            Cover(best[end].uncovered, best[end].islands + 1, -end, True) for end in ends[start]
+        ]
         best[start] = min([*taken, skipped], key=lambda cover: cover[:3])
     islands, place = [], 0
     while place < length:

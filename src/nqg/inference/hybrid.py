@@ -48,7 +48,11 @@ class Hybrid:
 
     def with_options(self, options: DecodeOptions) -> Hybrid:
         """The same hybrid whose parser answers in another way."""
-        return replace(self, parser=self.parser.with_options(options)) if isinstance(self.parser, Parser) else self
+        return (
+            replace(self, parser=self.parser.with_options(options))
+            if isinstance(self.parser, Parser)
+            else self
+        )
 
     def parse(self, sentence: str, *, readings: int = 0) -> Answer:
         """The answer to one sentence with all that explains it, as `Parser.parse` gives it."""
@@ -65,7 +69,9 @@ class Hybrid:
         for window in windows(sentences):
             pairs = list(zip(window, self.parser.answers(window), strict=True))
             # The fallback is asked about each sentence that needs it once, and about all of them together.
-            asked = dict.fromkeys(sentence for sentence, own in pairs if self.asks_both or objection(own, self.gate))
+            asked = dict.fromkeys(
+                sentence for sentence, own in pairs if self.asks_both or objection(own, self.gate)
+            )
             others = dict(zip(asked, self._fallbacks_answers(list(asked)), strict=True))
             for sentence, own in pairs:
                 if sentence in others:
@@ -79,7 +85,9 @@ class Hybrid:
             return []
         answers = list(self.fallback.answers(sentences))
         if len(answers) != len(sentences):
-            raise NqgError(f"the fallback was asked about {len(sentences)} sentences and gave {len(answers)} answers")
+            raise NqgError(
+                f"the fallback was asked about {len(sentences)} sentences and gave {len(answers)} answers"
+            )
         named = []
         for answer in answers:
             target = " ".join((answer.target or "").split())
@@ -87,7 +95,9 @@ class Hybrid:
         return named
 
     @classmethod
-    def load(cls, folder: Path | str, device: str | None = None, *, is_free: bool = False) -> Hybrid:
+    def load(
+        cls, folder: Path | str, device: str | None = None, *, is_free: bool = False
+    ) -> Hybrid:
         """The hybrid in a model folder.
 
         Where the folder has a grammar of legal targets, the fallback can write no others, unless it `is_free` to.
@@ -97,7 +107,9 @@ class Hybrid:
         folder = Path(folder)
         parser = Parser.load(folder, device)
         if not has_fallback(folder):
-            raise NqgError(f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq")
+            raise NqgError(
+                f"{folder} holds a parser without a fallback; train one into it with: nqg train … --seq2seq"
+            )
         free, legal = seq2seq.Seq2seq.load(folder / FALLBACK, device), parser.model.legal_programs
         fast = quantized.QuantizedSeq2seq.load(free, folder / FALLBACK, None if is_free else legal)
         gate = Gate.read(folder / GATE) if (folder / GATE).exists() else None
@@ -132,7 +144,9 @@ class Hybrid:
         with pretrained(name_or_folder, revision) as folder:
             return cls.load(folder, device)
 
-    def push_to_hub(self, name: str, *, message: str = "Upload with nqg", private: bool | None = None) -> str:
+    def push_to_hub(
+        self, name: str, *, message: str = "Upload with nqg", private: bool | None = None
+    ) -> str:
         """Upload the hybrid, with its card, to the Hugging Face Hub as `owner/name`; gives the commit's address."""
         return push_to_hub(self.save, name, message, private)
 
@@ -186,9 +200,14 @@ class TokenSystem:
     def _answers(self, sentences: Iterable[str]) -> Iterator[Answer]:
         raw = list(sentences)
         tokenized = [self.text.tokenized(sentence)[0] for sentence in raw]
-        read = (" ".join(each.words_as_written if self.keeps_casing else each.words) for each in tokenized)
+        read = (
+            " ".join(each.words_as_written if self.keeps_casing else each.words)
+            for each in tokenized
+        )
         for sentence, each, answer in zip(raw, tokenized, self.system.answers(read), strict=True):
-            target = None if answer.target is None else self.text.programs.render(answer.target.split())
+            target = (
+                None if answer.target is None else self.text.programs.render(answer.target.split())
+            )
             yield replace(answer, source=sentence, target=target, words=each.words)
 
 
@@ -196,7 +215,11 @@ def objection(own: Answer, gate: Gate | None) -> str:
     """Why the grammar's answer is not taken; nothing where it is."""
     if own.target is None:
         return own.reason or "no answer"
-    return gate.objection(gate_score(own), "probability" if own.confidence is None else "confidence") if gate else ""
+    return (
+        gate.objection(gate_score(own), "probability" if own.confidence is None else "confidence")
+        if gate
+        else ""
+    )
 
 
 def gate_score(own: Answer) -> float:
@@ -215,8 +238,15 @@ def combine(own: Answer, other: Answer, gate: Gate | None = None) -> Answer:
     if not reason:
         return replace(own, parts=(own, other))
     if other.target is None:  # a doubtful answer is better than none
-        return replace(own, reason=f"{reason}, and the {other.system} has no answer", parts=(own, other))
-    return replace(other, source=own.source, reason=reason, parts=(replace(own, target=None, reason=reason), other))
+        return replace(
+            own, reason=f"{reason}, and the {other.system} has no answer", parts=(own, other)
+        )
+    return replace(
+        other,
+        source=own.source,
+        reason=reason,
+        parts=(replace(own, target=None, reason=reason), other),
+    )
 
 
 def load(folder: Path | str, device: str | None = None) -> Parser | Hybrid | TokenSystem:
@@ -229,7 +259,9 @@ def load(folder: Path | str, device: str | None = None) -> Parser | Hybrid | Tok
 def load_with_grammar(folder: Path | str, device: str | None = None) -> Parser | Hybrid:
     """What a model folder holds, unless it has no grammar."""
     if is_seq2seq_only(folder):
-        raise NqgError(f"{folder} holds a system without a grammar; `nqg parse`, `evaluate` and `verify` take it")
+        raise NqgError(
+            f"{folder} holds a system without a grammar; `nqg parse`, `evaluate` and `verify` take it"
+        )
     return Hybrid.load(folder, device) if has_fallback(folder) else Parser.load(folder, device)
 
 
@@ -283,7 +315,9 @@ class Gate:
 
     def __post_init__(self) -> None:
         if not self.threshold >= 0:
-            raise SettingsError(f"the gate's threshold is {self.threshold}; expected 0 (always the grammar) or more")
+            raise SettingsError(
+                f"the gate's threshold is {self.threshold}; expected 0 (always the grammar) or more"
+            )
 
     def accepts(self, probability: float) -> bool:
         """Whether the grammar's answer of this probability is taken."""
@@ -294,12 +328,20 @@ class Gate:
         level = round(probability, DECIMALS)
         if level < self.threshold:
             return f"{name} {probability:.6g} is below {self.threshold:g}"
-        return "" if level < 1 or self.trusts_only_readings else "the only reading, which the gate does not trust"
+        return (
+            ""
+            if level < 1 or self.trusts_only_readings
+            else "the only reading, which the gate does not trust"
+        )
 
     def __str__(self) -> str:
         if self.threshold > 1:
             return "the fallback answers always"
-        where = f"where its confidence is at least {self.threshold:g}" if self.threshold else "whenever it can"
+        where = (
+            f"where its confidence is at least {self.threshold:g}"
+            if self.threshold
+            else "whenever it can"
+        )
         return f"the grammar answers {where}{'' if self.trusts_only_readings else ', but not where it is 1'}"
 
     def write(self, path: Path) -> None:
@@ -324,10 +366,14 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise SettingsError(f"expected at least one trial in the calibration, found {self.trials}")
+            raise SettingsError(
+                f"expected at least one trial in the calibration, found {self.trials}"
+            )
         for way, right in asdict(self).items():
             if not 0 <= right <= self.trials:
-                raise SettingsError(f"expected 0 to {self.trials} as '{way}' of the calibration, found {right}")
+                raise SettingsError(
+                    f"expected 0 to {self.trials} as '{way}' of the calibration, found {right}"
+                )
 
     def __str__(self) -> str:
         _, *ways = asdict(self).items()

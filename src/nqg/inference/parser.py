@@ -48,10 +48,16 @@ from nqg.text.sentences import TokenizedSentence
 from nqg.training.processes import best_device
 from nqg.types.target_grammar import TargetGrammar
 
-WINDOW = 1024  # sentences that are read before the first of them is answered, to be sorted by length
+WINDOW = (
+    1024  # sentences that are read before the first of them is answered, to be sorted by length
+)
 ENCODER_BATCH = 256  # sentences that are encoded together
-MAX_SCORE_TABLE = 1 << 25  # scores of spans and rules that are computed together, lest large grammars fill memory
-MAX_EXPLAINED = 1 << 20  # hyperedges of a sentence's chart; of more it would take too long to say what is missing
+MAX_SCORE_TABLE = (
+    1 << 25
+)  # scores of spans and rules that are computed together, lest large grammars fill memory
+MAX_EXPLAINED = (
+    1 << 20
+)  # hyperedges of a sentence's chart; of more it would take too long to say what is missing
 EMPTY_SENTENCE = TokenizedSentence("", ())
 
 
@@ -106,18 +112,28 @@ class Parser:
         with pretrained(name_or_folder, revision) as folder:
             return cls.load(folder, device)
 
-    def push_to_hub(self, name: str, *, message: str = "Upload with nqg", private: bool | None = None) -> str:
+    def push_to_hub(
+        self, name: str, *, message: str = "Upload with nqg", private: bool | None = None
+    ) -> str:
         """Upload the parser, with its card, to the Hugging Face Hub as `owner/name`; gives the commit's address."""
         return push_to_hub(self.save, name, message, private)
 
     def save(
-        self, folder: Path | str, *, provenance: Provenance | None = None, also: Callable[[Path], object] | None = None
+        self,
+        folder: Path | str,
+        *,
+        provenance: Provenance | None = None,
+        also: Callable[[Path], object] | None = None,
     ) -> None:
         """Write everything that `load` needs into a folder, whole or not at all.
 
         `provenance` is kept with the model instead of what the parser knows of its own; see `save_model` for `also`.
         """
-        save_model(Path(folder), self.model if provenance is None else replace(self.model, provenance=provenance), also)
+        save_model(
+            Path(folder),
+            self.model if provenance is None else replace(self.model, provenance=provenance),
+            also,
+        )
 
     @cached_property
     def grammar(self) -> Grammar:
@@ -132,7 +148,11 @@ class Parser:
     @cached_property
     def known_words(self) -> Collection[str] | None:
         """What an encoder from scratch has read; a pre-trained one knows something of any word."""
-        return None if self.model.settings.encoder != EMBEDDED else self.model.tokenizer.get_vocab().keys()
+        return (
+            None
+            if self.model.settings.encoder != EMBEDDED
+            else self.model.tokenizer.get_vocab().keys()
+        )
 
     def with_options(self, options: DecodeOptions) -> Parser:
         """The same parser with other options of decoding."""
@@ -155,7 +175,9 @@ class Parser:
 
     def parse(self, sentence: str, *, readings: int = 0) -> Answer:
         """The answer to one sentence with all that explains it, and so many `readings`; see `DecodeOptions`."""
-        asked = self.with_options(replace(self.options, readings=readings, marginals=True, gaps=True))
+        asked = self.with_options(
+            replace(self.options, readings=readings, marginals=True, gaps=True)
+        )
         (answer,) = asked.answers([sentence])
         return explained(answer)
 
@@ -171,17 +193,27 @@ class Parser:
         """The answers to sentences, each of which can be tokenized in one way or two."""
         found = self._parsed([ways[0] for ways in window])
         # A sentence without a derivation is read again, with or without polite frames.
-        again = [number for number, ways in enumerate(window) if len(ways) > 1 and found[number].fails]
-        for number, other in zip(again, self._parsed([window[number][1] for number in again]), strict=True):
+        again = [
+            number for number, ways in enumerate(window) if len(ways) > 1 and found[number].fails
+        ]
+        for number, other in zip(
+            again, self._parsed([window[number][1] for number in again]), strict=True
+        ):
             if other.answer.target:
                 found[number] = other
         # If it still has none, words that no rule knows are read as known words that they resemble.
         corrected: dict[int, Answer] = {}
         if not self.options.exact:
-            lost = {at: ways for at, ways in enumerate(window) if found[at].answer.reason == NO_DERIVATION}
+            lost = {
+                at: ways
+                for at, ways in enumerate(window)
+                if found[at].answer.reason == NO_DERIVATION
+            }
             known = self.model.grammar.words
             if any(not known.issuperset(way.words) for ways in lost.values() for way in ways):
-                from nqg.inference.corrections import corrected_answers  # which most sentences do not need
+                from nqg.inference.corrections import (
+                    corrected_answers,
+                )  # which most sentences do not need
 
                 corrected = corrected_answers(self, lost)
         for number, item in enumerate(found):
@@ -197,7 +229,9 @@ class Parser:
         found: dict[int, ParseItem] = {}
         for start in range(0, len(order), ENCODER_BATCH):
             batch = order[start : start + ENCODER_BATCH]
-            found.update(zip(batch, self._batch([sentences[number] for number in batch]), strict=True))
+            found.update(
+                zip(batch, self._batch([sentences[number] for number in batch]), strict=True)
+            )
         return [found[number] for number in range(len(sentences))]
 
     def _batch(self, sentences: Sequence[TokenizedSentence]) -> list[ParseItem]:
@@ -215,10 +249,15 @@ class Parser:
     def _chart(self, items: Sequence[ParseItem]) -> BatchCharts:
         """Chart the sentences that are not too long; abstain where there is no legal derivation."""
         longest, options = self.model.max_length, self.options
-        short = [item.sentence if len(item.sentence.tokens) <= longest else EMPTY_SENTENCE for item in items]
+        short = [
+            item.sentence if len(item.sentence.tokens) <= longest else EMPTY_SENTENCE
+            for item in items
+        ]
         mentions = mentions_of(self.grammar, short, options.today or date.today())
         needs_all_spans = options.chart or options.gaps
-        charts = BatchCharts.of(self.grammar, short, mentions, prune=not needs_all_spans, limit=options.limit)
+        charts = BatchCharts.of(
+            self.grammar, short, mentions, prune=not needs_all_spans, limit=options.limit
+        )
         typed = self._decoded_charts(charts)
         has_nodes = np.diff(typed.first_node) > 0
         derivable, untyped = charts.derivable(typed), charts.derivable(charts.untyped)
@@ -238,11 +277,18 @@ class Parser:
     def _decoded_charts(self, charts: BatchCharts) -> Hypergraph:
         return charts.typed if self.options.chart else charts.typed_forests
 
-    def _encode(self, items: Sequence[ParseItem], charts: BatchCharts) -> tuple[list[ParseItem], ScoredCharts]:
+    def _encode(
+        self, items: Sequence[ParseItem], charts: BatchCharts
+    ) -> tuple[list[ParseItem], ScoredCharts]:
         """Score the charts of the sentences that have one and that the encoder can read; and which these are."""
         charted = [item for item in items if item.has_chart]
-        sentences, mentions = [item.sentence for item in charted], [item.mentions for item in charted]
-        subwords = self.subwords(encoder_tokens(self.grammar, sentences, mentions, self.known_words))
+        sentences, mentions = (
+            [item.sentence for item in charted],
+            [item.mentions for item in charted],
+        )
+        subwords = self.subwords(
+            encoder_tokens(self.grammar, sentences, mentions, self.known_words)
+        )
         read: list[ParseItem] = []
         read_subwords: list[Subwords] = []
         for item, encoded in zip(charted, subwords, strict=True):
@@ -278,15 +324,21 @@ class Parser:
             if reading is None:
                 continue
             pairs = rule_pairs(reading.derivation, self.grammar.numbers)
-            confidence = calibrator.confidence(reading.probability, pairs, len(self.model.trained_rules))
+            confidence = calibrator.confidence(
+                reading.probability, pairs, len(self.model.trained_rules)
+            )
             if free_text:
                 contexts = value_contexts(reading.derivation, item.mentions, free_text)
                 confidence *= calibrator.contexts.share(contexts)
-            if calibrator.words.doubts(said_words(reading.derivation, free_text), self._similar_words):
+            if calibrator.words.doubts(
+                said_words(reading.derivation, free_text), self._similar_words
+            ):
                 confidence = min(confidence, DOUBTED)
             if confidence < least:
                 reason = f"{UNSURE}: {in_percent(confidence)}"
-                item.answer = replace(item.answer, target=None, probability=None, reading=None, reason=reason)
+                item.answer = replace(
+                    item.answer, target=None, probability=None, reading=None, reason=reason
+                )
             else:
                 item.answer = replace(item.answer, confidence=confidence)
 
@@ -294,7 +346,9 @@ class Parser:
         """The answer or, if that is asked for and it is an abstention, what the grammar lacks, from the same chart."""
         if self.options.gaps and item.charts and item.fails and not item.has_derivation:
             charts = item.charts.select(item.number)
-            with suppress(LimitExceeded):  # an abstention without an explanation is better than none
+            with suppress(
+                LimitExceeded
+            ):  # an abstention without an explanation is better than none
                 if charts.untyped.hyperedges <= MAX_EXPLAINED:
                     return replace(item.answer, gaps=gaps_in(charts))
         return item.answer
@@ -308,7 +362,9 @@ class Parser:
         """Sentences as the encoder reads them."""
         return tokenize(self.model.tokenizer, sources) if sources else []
 
-    def scored(self, grammar: SlotInstances, sentences: Sequence[Subwords], full: Hypergraph) -> ScoredCharts:
+    def scored(
+        self, grammar: SlotInstances, sentences: Sequence[Subwords], full: Hypergraph
+    ) -> ScoredCharts:
         """The charts of sentences with a score for every hyperedge; the encoder takes a part of them at a time.
 
         `grammar` is the one that they were charted with: ours, or ours with the values in the sentences.
@@ -322,9 +378,16 @@ class Parser:
             parts[-1].append(sentence)
             spans += size
         known = full._replace(rules=grammar.model_rule_ids(full.rules))
-        scores = [self._scores([sentences[number] for number in part], known.select(part)) for part in parts]
-        legal = None if grammar.grammar.target_grammar else self._legal_programs  # typed charts are legal throughout
-        return ScoredCharts(grammar, full, np.concatenate([np.empty(0), *scores]), legal, self.model)
+        scores = [
+            self._scores([sentences[number] for number in part], known.select(part))
+            for part in parts
+        ]
+        legal = (
+            None if grammar.grammar.target_grammar else self._legal_programs
+        )  # typed charts are legal throughout
+        return ScoredCharts(
+            grammar, full, np.concatenate([np.empty(0), *scores]), legal, self.model
+        )
 
     def _scores(self, sentences: Sequence[Subwords], full: Hypergraph) -> FloatArray:
         model = self.model
@@ -337,5 +400,7 @@ class Parser:
             table = model.scorer(batch, anchors(full, model.device), bonuses)  # (S, R)
             scores: FloatArray = table[tuple(places)].double().cpu().numpy()
         if not np.isfinite(scores).all():
-            raise DamagedModel("the model gives scores that are not numbers: its weights are damaged; train it again")
+            raise DamagedModel(
+                "the model gives scores that are not numbers: its weights are damaged; train it again"
+            )
         return scores

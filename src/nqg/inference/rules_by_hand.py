@@ -12,7 +12,16 @@ from types import MappingProxyType
 
 from nqg.errors import FormatError, Place
 from nqg.files import numbered_lines
-from nqg.grammar.grammar import SEPARATOR, Grammar, NonTerminal, Rule, check_arity, format_symbol, read_symbol, rules_in
+from nqg.grammar.grammar import (
+    SEPARATOR,
+    Grammar,
+    NonTerminal,
+    Rule,
+    check_arity,
+    format_symbol,
+    read_symbol,
+    rules_in,
+)
 from nqg.inference.gaps import SHOWN_TYPES, listed
 from nqg.model.checkpoint import MOST_NON_TERMINALS, SavedModel
 from nqg.preprocessing.preprocessor import Preprocessor
@@ -27,7 +36,10 @@ NO_PLACES: Places = MappingProxyType({})
 
 def read_rules(path: Path, text: Preprocessor) -> dict[Rule, Place]:
     """The rules in a file, one a line, and where they stand; a malformed line is refused with file, line and reason."""
-    return rules_in(((place, tokenized_rule(line, text)) for place, line in numbered_lines(path)), MOST_NON_TERMINALS)
+    return rules_in(
+        ((place, tokenized_rule(line, text)) for place, line in numbered_lines(path)),
+        MOST_NON_TERMINALS,
+    )
 
 
 def tokenized_rule(rule: str, text: Preprocessor) -> str:
@@ -42,21 +54,31 @@ def tokenized_rule(rule: str, text: Preprocessor) -> str:
     source, separator, target = rule.partition(f" {SEPARATOR} ")
     if text.is_plain or not separator or rule.startswith("#"):
         return rule
-    written = [(source[token.start : token.end], token.text) for token in text.sentences.tokens(source)]
+    written = [
+        (source[token.start : token.end], token.text) for token in text.sentences.tokens(source)
+    ]
     words = [raw if isinstance(read_symbol(raw), NonTerminal) else token for raw, token in written]
     if any(len(text.programs.normalized(token)) > 1 for token in target.split()):
         target = " ".join(text.programs.normalized(target))
     return f"{' '.join(words)}{separator}{target}"
 
 
-def with_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES) -> SavedModel:
+def with_rules(
+    model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES
+) -> SavedModel:
     """The model with more rules by hand; errors name the places of those that come from a file."""
     new, known = [], dict.fromkeys(model.grammar.rules)
     for each in rules:
         rule = Rule.parse(tokenized_rule(each, model.text)) if isinstance(each, str) else each
         check_arity(rule, MOST_NON_TERMINALS)
         if rule in known:
-            how = "given twice" if rule in new else "written by hand" if rule in model.by_hand else "learned"
+            how = (
+                "given twice"
+                if rule in new
+                else "written by hand"
+                if rule in model.by_hand
+                else "learned"
+            )
             raise refused(rule, f"the model has it already: it was {how}", places)
         known[rule] = None
         new.append(rule)
@@ -67,21 +89,31 @@ def with_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = 
     return found
 
 
-def legal_with(rules: Iterable[Rule], legal: TargetGrammar | None, slots: SlotMatcher) -> TargetGrammar | None:
+def legal_with(
+    rules: Iterable[Rule], legal: TargetGrammar | None, slots: SlotMatcher
+) -> TargetGrammar | None:
     """The grammar of legal programs, in which rules by hand may write values down where it has slots."""
     if legal is None or not slots.slots:
         return legal
     finder = Signatures(legal)
-    return allow_literal_values(legal, [rule.target for rule in rules if not finder.fits(rule.target)], slots)
+    return allow_literal_values(
+        legal, [rule.target for rule in rules if not finder.fits(rule.target)], slots
+    )
 
 
-def without_rules(model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES) -> SavedModel:
+def without_rules(
+    model: SavedModel, rules: Iterable[Rule | str], places: Places = NO_PLACES
+) -> SavedModel:
     """The model without some of its rules by hand; one that was trained stays a rule, like any that was learned."""
     left = dict.fromkeys(model.by_hand)
     for each in rules:
         rule = Rule.parse(tokenized_rule(each, model.text)) if isinstance(each, str) else each
         if rule not in left:
-            how = "learned from examples, and stays" if rule in model.grammar.numbers else "not a rule of the model"
+            how = (
+                "learned from examples, and stays"
+                if rule in model.grammar.numbers
+                else "not a rule of the model"
+            )
             raise refused(rule, f"not written by hand: it is {how}", places)
         del left[rule]
     return model.with_rules_by_hand(left)
@@ -91,25 +123,38 @@ def refused(rule: Rule, reason: str, places: Places) -> FormatError:
     return FormatError(f"rule '{rule}': {reason}", places.get(rule))
 
 
-def misfits(grammar: Grammar, target_grammar: TargetGrammar | None, rules: Iterable[Rule]) -> dict[Rule, str]:
+def misfits(
+    grammar: Grammar, target_grammar: TargetGrammar | None, rules: Iterable[Rule]
+) -> dict[Rule, str]:
     """For each of some rules of a grammar that no derivation of a legal program can use the reason."""
     typing = grammar.typed_by(target_grammar).typing
     unused = [rule for rule in rules if typing and not typing.signatures[grammar.numbers[rule]]]
     if not unused or target_grammar is None:
         return {}
-    finder, derivable = Signatures(target_grammar), derivable_signatures(grammar.rules, target_grammar)
+    finder, derivable = (
+        Signatures(target_grammar),
+        derivable_signatures(grammar.rules, target_grammar),
+    )
     known = {signature.fragment for own in derivable for signature in own}
     found = {}
     for rule in unused:
         signatures, own = finder.of(rule.target), derivable[grammar.numbers[rule]]
         indices = [symbol.index for symbol in rule.target if isinstance(symbol, NonTerminal)]
-        asked = [(index, {each.arguments[at] for each in signatures}) for at, index in enumerate(indices)]
-        missing = [f"{_named(parts)}, which NT_{index} has to be" for index, parts in asked if not parts & known]
+        asked = [
+            (index, {each.arguments[at] for each in signatures}) for at, index in enumerate(indices)
+        ]
+        missing = [
+            f"{_named(parts)}, which NT_{index} has to be"
+            for index, parts in asked
+            if not parts & known
+        ]
         if not signatures:
             reason = illegal_token(rule, finder)
             found[rule] = f"{reason}; `nqg types` shows what is legal, and --target-grammar sets it"
         elif not own:
-            found[rule] = f"no rule derives {missing[0] if missing else 'what its non-terminals have to be'}"
+            found[rule] = (
+                f"no rule derives {missing[0] if missing else 'what its non-terminals have to be'}"
+            )
         else:
             parts = _named({signature.fragment for signature in own})
             found[rule] = f"its target is {parts}, which stands in no program that the rules derive"
@@ -127,10 +172,15 @@ def illegal_token(rule: Rule, finder: Signatures) -> str:
     "no legal program has 'sing'"
     """
     if strange := [
-        format_symbol(symbol) for symbol in rule.target if isinstance(symbol, str) and not finder.fits((symbol,))
+        format_symbol(symbol)
+        for symbol in rule.target
+        if isinstance(symbol, str) and not finder.fits((symbol,))
     ]:
         return f"no legal program has {listed(dict.fromkeys(strange))}"
-    tokens, found = tuple(format_symbol(symbol) for symbol in rule.target), list[tuple[bool, int, str]]()
+    tokens, found = (
+        tuple(format_symbol(symbol) for symbol in rule.target),
+        list[tuple[bool, int, str]](),
+    )
     for at, symbol in enumerate(rule.target):
         if isinstance(symbol, str) and len(rule.target) > 1:
             other = (*rule.target[:at], NonTerminal(rule.arity + 1), *rule.target[at + 1 :])

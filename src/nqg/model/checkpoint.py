@@ -78,16 +78,31 @@ class Provenance:
     training: Mapping[str, Any] = field(default_factory=dict)  # the settings
     records: tuple[Record, ...] = ()  # what was noted after each step
     measurements: tuple[Measurement, ...] = ()
-    sentences: tuple[str, ...] = ()  # a few of the training data, short ones first: for people who want to try it
-    induction: Mapping[str, Any] = field(default_factory=dict)  # the settings, where rules were searched
+    sentences: tuple[
+        str, ...
+    ] = ()  # a few of the training data, short ones first: for people who want to try it
+    induction: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # the settings, where rules were searched
 
     @classmethod
-    def of(cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()) -> Provenance:
+    def of(
+        cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()
+    ) -> Provenance:
         # Every so many examples, so that large data take no longer.
         interval = max(1, math.ceil(len(examples) / CONSIDERED_SENTENCES))
-        short = [each.source for each in examples[::interval] if len(each.source) <= LONGEST_KEPT_SENTENCE]
+        short = [
+            each.source
+            for each in examples[::interval]
+            if len(each.source) <= LONGEST_KEPT_SENTENCE
+        ]
         sentences = spread(short, KEPT_SENTENCES)
-        return cls(DataFingerprint.of(examples), asdict(training), tuple(records), sentences=tuple(sentences))
+        return cls(
+            DataFingerprint.of(examples),
+            asdict(training),
+            tuple(records),
+            sentences=tuple(sentences),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the records, as JSON has it."""
@@ -161,7 +176,9 @@ class SavedModel:
     @property
     def legal_programs(self) -> TargetGrammar | None:
         """The grammar of legal programs, in which any values may stand for slots."""
-        return self.target_grammar and open_slot_categories(self.target_grammar, self.text.slots.quotes)
+        return self.target_grammar and open_slot_categories(
+            self.target_grammar, self.text.slots.quotes
+        )
 
     def with_rules_by_hand(self, rules: Iterable[Rule]) -> SavedModel:
         """The same model with these rules by hand, and no others."""
@@ -181,7 +198,9 @@ class SavedModel:
         return self.scorer.encoder.max_length
 
 
-def save_model(folder: Path, model: SavedModel, also: Callable[[Path], object] | None = None) -> None:
+def save_model(
+    folder: Path, model: SavedModel, also: Callable[[Path], object] | None = None
+) -> None:
     """Write a model folder, whole or not at all; only an older model, or nothing, may be at its place.
 
     `also` may write more into the new folder before it is put in its place: files, which the index will name, or
@@ -216,25 +235,39 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         model.language.write(folder / model.language.file_name)
     write_text(folder / CONFIG_FILE, model.scorer.encoder.config_json())
     write_text(folder / TOKENIZER_FILE, model.tokenizer.to_str(pretty=True))
-    weights = {name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()}
+    weights = {
+        name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()
+    }
     save_file(weights, folder / WEIGHTS_FILE)
     if model.provenance.records:
         write_text(folder / RECORDS_FILE, record_lines(model.provenance.records))
     python, torch_version = platform.python_version(), str(torch.__version__)
-    versions = {"nqg": nqg.__version__, "format": str(MODEL_VERSION), "Python": python, "torch": torch_version}
+    versions = {
+        "nqg": nqg.__version__,
+        "format": str(MODEL_VERSION),
+        "Python": python,
+        "torch": torch_version,
+    }
     write_text(folder / CARD, model_card(model, versions))
 
 
 def rules_text(by_hand: Iterable[Rule]) -> str:
-    return "".join(f"{line}\n" for line in ["# Rules written by hand, see `nqg rule --help`", *by_hand])
+    return "".join(
+        f"{line}\n" for line in ["# Rules written by hand, see `nqg rule --help`", *by_hand]
+    )
 
 
 def save_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
     """Replace the rules by hand in a model folder, whole or not at all; nothing else in it changes."""
     before = index_bytes(folder)
-    with model_written(folder, read_manifest(folder, before, MODEL_KIND, MODEL_VERSION), before) as part:
+    with model_written(
+        folder, read_manifest(folder, before, MODEL_KIND, MODEL_VERSION), before
+    ) as part:
         shutil.copytree(folder, part, copy_function=os.link, dirs_exist_ok=True)
-        for name in (RULES_FILE, INDEX):  # whose files are another model's, too, until they are removed here
+        for name in (
+            RULES_FILE,
+            INDEX,
+        ):  # whose files are another model's, too, until they are removed here
             (part / name).unlink(missing_ok=True)
         if by_hand:
             write_text(part / RULES_FILE, rules_text(by_hand))
@@ -281,7 +314,9 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     manifest = read_manifest(folder, index, MODEL_KIND, MODEL_VERSION)
     with refused_with("its files cannot be checked", place):
         check_contents(folder, manifest.get("files"), REQUIRED_FILES)
-    settings = read_dataclass(ModelSettings, manifest.get("settings"), "'settings'", place, complete=True)
+    settings = read_dataclass(
+        ModelSettings, manifest.get("settings"), "'settings'", place, complete=True
+    )
     provenance = read_dataclass(Provenance, manifest.get("provenance"), "'provenance'", place)
     # Small files, of which a model need not have all.
     files: dict[str, Any] = {}
@@ -318,14 +353,21 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
 def probe(model: SavedModel, folder: Path) -> None:
     """Refuse a model that cannot score a sentence."""
     with refused_with("the tokenizer does not fit", folder / TOKENIZER_FILE):
-        check_vocabulary(model.tokenizer.get_vocab(), model.scorer.encoder.vocab_size, folder / TOKENIZER_FILE)
+        check_vocabulary(
+            model.tokenizer.get_vocab(), model.scorer.encoder.vocab_size, folder / TOKENIZER_FILE
+        )
     sentence = ["a"]
     for rule in model.grammar.rules[:1]:
         sentence += map(str, rule.source)
-    with refused_with("the encoder cannot read a sentence", folder / CONFIG_FILE), torch.inference_mode():
+    with (
+        refused_with("the encoder cannot read a sentence", folder / CONFIG_FILE),
+        torch.inference_mode(),
+    ):
         batch = collate(tokenize(model.tokenizer, [sentence]), model.device)
         nothing = np.zeros(1, np.int64)
-        starts = Boundaries(nothing, nothing, torch.zeros(1, dtype=torch.int64, device=model.device))
+        starts = Boundaries(
+            nothing, nothing, torch.zeros(1, dtype=torch.int64, device=model.device)
+        )
         ends = replace(starts, tokens=np.array([len(sentence) - 1]))
         scores = model.scorer(batch, Anchors(starts, ends))
         if not scores.isfinite().all():
@@ -347,7 +389,10 @@ def _read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSettin
     for name, weight in load_file(folder / WEIGHTS_FILE).items():
         if weight.is_floating_point() != kinds[name].is_floating_point:
             expected = "floats" if kinds[name].is_floating_point else "integers"
-            raise FormatError(f"the weights '{name}' are {weight.dtype}, expected {expected}", folder / WEIGHTS_FILE)
+            raise FormatError(
+                f"the weights '{name}' are {weight.dtype}, expected {expected}",
+                folder / WEIGHTS_FILE,
+            )
         # The file may change where a system maps it into memory.
         copies[name] = weight.to(kinds[name], copy=True)
     scorer.load_state_dict(copies, assign=True)

@@ -35,7 +35,9 @@ CONFIDENCE_FILE = "confidence.json"  # in a model folder
 MOST_COUNT = 1 << 53  # of a pair: more is no number of examples, and too much for arithmetic
 ROOT_PARENT = -1  # the parent of a derivation's first rule
 LEAST_CONFIDENCE = 0.5  # where trials do not tell which is enough
-MOST_LOG_ODDS = 8.0  # a probability of 0.9997: what lies beyond depends on how long a model was trained
+MOST_LOG_ODDS = (
+    8.0  # a probability of 0.9997: what lies beyond depends on how long a model was trained
+)
 MOST_SUPPORT = 20  # times that a pair was seen; more make no difference
 MOST_UNSEEN = 3  # pairs; answers with more are wrong as often as those with three
 # Of each weight; it takes more than a few trials to believe that what is new is right.
@@ -95,7 +97,9 @@ class RulePairs:
 
     def unseen(self, pairs: Iterable[RulePair], trained: float = math.inf) -> int:
         """How many pairs training never had; of those of rules by hand, from number `trained` on, it can have none."""
-        return sum(max(pair.parent, pair.child) < trained and not self.count(pair) for pair in {*pairs})
+        return sum(
+            max(pair.parent, pair.child) < trained and not self.count(pair) for pair in {*pairs}
+        )
 
     def expected(self, pair: RulePair) -> float:
         """How often a pair should have been seen, to judge by the company of its child; 0 where that speaks against it.
@@ -130,15 +134,29 @@ class Evidence:
     foreign: bool = False
 
     @classmethod
-    def of(cls, probability: float, pairs: Iterable[RulePair], known: RulePairs, trained: float = math.inf) -> Evidence:
+    def of(
+        cls,
+        probability: float,
+        pairs: Iterable[RulePair],
+        known: RulePairs,
+        trained: float = math.inf,
+    ) -> Evidence:
         """The evidence for a derivation with these pairs; rules from number `trained` on were written by hand.
 
         That training never had a rule by hand is no surprise, and tells nothing of its kind.
         """
         counts = {pair: known.count(pair) for pair in pairs}
         unseen = [pair for pair, count in counts.items() if not count]
-        expected = [known.expected(pair) for pair in unseen if max(pair.parent, pair.child) < trained]
-        return cls(probability, min(counts.values()), len(unseen), 1 - math.exp(-sum(expected)), 0.0 in expected)
+        expected = [
+            known.expected(pair) for pair in unseen if max(pair.parent, pair.child) < trained
+        ]
+        return cls(
+            probability,
+            min(counts.values()),
+            len(unseen),
+            1 - math.exp(-sum(expected)),
+            0.0 in expected,
+        )
 
     def features(self) -> tuple[float, ...]:
         """What is weighed, in the order of `Weights`."""
@@ -180,7 +198,9 @@ class Weights:
 
     def __post_init__(self) -> None:
         if min(self.known_log_odds, self.new_log_odds, self.support, -self.unseen) < 0:
-            raise SettingsError(f"{self}: expected log odds and support of 0 or more, and unseen pairs of 0 or less")
+            raise SettingsError(
+                f"{self}: expected log odds and support of 0 or more, and unseen pairs of 0 or less"
+            )
 
     def confidence(self, evidence: Evidence) -> float:
         """The probability of being right.
@@ -200,7 +220,9 @@ class Weights:
         The posterior is concave, so it is highest where it is highest with some of the signed weights held at 0.
         """
         prior, precision = np.array(astuple(cls())), np.array(PRIOR_PRECISION)
-        features = np.array([each.evidence.features() for each in observations]).reshape(-1, len(prior))
+        features = np.array([each.evidence.features() for each in observations]).reshape(
+            -1, len(prior)
+        )
         rights = np.array([each.is_right for each in observations], dtype=float)
         signs = np.array([0, 1, 0, 1, 0, 1, -1])
         best: tuple[float, FloatArray] = (math.inf, prior)
@@ -300,7 +322,11 @@ class KnownContexts:
     @classmethod
     def of(cls, contexts: Iterable[ValueContext]) -> KnownContexts:
         counts = Counter(contexts)
-        values = (each for each in sorted(counts) if not each.in_text and not counts[each._replace(in_text=True)])
+        values = (
+            each
+            for each in sorted(counts)
+            if not each.in_text and not counts[each._replace(in_text=True)]
+        )
         return cls(tuple((each.word, each.slot, counts[each]) for each in values))
 
     @cached_property
@@ -323,7 +349,11 @@ class SaidWord(NamedTuple):
 def said_words(derivation: Derivation, free_text: Container[str] = ()) -> list[SaidWord]:
     """What a derivation reads, with its beginning and end; free text is never a typo."""
     source, at, said = derivation.source, 0, [SaidWord("", None)]
-    values = {each.span.start: each for each in derivation.hyperedges if isinstance(each.rule, SlotInstance)}
+    values = {
+        each.span.start: each
+        for each in derivation.hyperedges
+        if isinstance(each.rule, SlotInstance)
+    }
     while at < len(source):
         typed: str | None = source[at]
         token, end = source[at], at + 1
@@ -349,12 +379,18 @@ class WordPairs:
 
     def __post_init__(self) -> None:
         if wrong := [list(row) for row in self.rows if not 0 < row[2] <= REACH]:
-            raise SettingsError(f"expected two words and how far apart they are, at most {REACH}, found {wrong[0]}")
+            raise SettingsError(
+                f"expected two words and how far apart they are, at most {REACH}, found {wrong[0]}"
+            )
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[SaidWord]]) -> WordPairs:
         tokens = ([word.token for word in said] for said in sentences)
-        pairs = {(each[left], each[right], right - left) for each in tokens for left, right in near(len(each))}
+        pairs = {
+            (each[left], each[right], right - left)
+            for each in tokens
+            for left, right in near(len(each))
+        }
         return cls(tuple(sorted(pairs)))
 
     @cached_property
@@ -365,11 +401,15 @@ class WordPairs:
         """How many words around each place training never has so far from what is there."""
         known = self.known
         pairs = [
-            each for each in near(len(tokens)) if (tokens[each[0]], tokens[each[1]], each[1] - each[0]) not in known
+            each
+            for each in near(len(tokens))
+            if (tokens[each[0]], tokens[each[1]], each[1] - each[0]) not in known
         ]
         return Counter(chain.from_iterable(pairs))
 
-    def doubts(self, said: Sequence[SaidWord], similar: Callable[[str], Iterable[str] | None]) -> bool:
+    def doubts(
+        self, said: Sequence[SaidWord], similar: Callable[[str], Iterable[str] | None]
+    ) -> bool:
         """Whether a word may be a typo: training has more of the words around it around a similar one."""
         tokens = [word.token for word in said]
         for at, count in self.unseen(tokens).items() if self.rows else ():
@@ -384,7 +424,11 @@ class WordPairs:
 @lru_cache(1 << 8)
 def near(count: int) -> list[tuple[int, int]]:
     """Those of so many places that are at most `REACH` apart."""
-    return [(left, right) for left in range(count) for right in range(left + 1, min(left + REACH + 1, count))]
+    return [
+        (left, right)
+        for left in range(count)
+        for right in range(left + 1, min(left + REACH + 1, count))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,9 +449,13 @@ class Calibrator:
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_confidence <= 1:
-            raise SettingsError(f"least_confidence is {self.least_confidence}; expected a number from 0 to 1")
+            raise SettingsError(
+                f"least_confidence is {self.least_confidence}; expected a number from 0 to 1"
+            )
 
-    def confidence(self, probability: float, pairs: Iterable[RulePair], trained: float = math.inf) -> float:
+    def confidence(
+        self, probability: float, pairs: Iterable[RulePair], trained: float = math.inf
+    ) -> float:
         """How likely an answer is to be right, given its probability and the pairs of its derivation."""
         return self.weights.confidence(Evidence.of(probability, pairs, self.pairs, trained))
 
@@ -424,8 +472,16 @@ class Calibrator:
         found = read_dataclass(cls, read_json(path), "the calibrator", path)
         for row in found.pairs.rows:
             parent, slot, child, count = row
-            arity = 1 if parent == ROOT_PARENT else grammar[parent].arity if 0 <= parent < len(grammar) else 0
+            arity = (
+                1
+                if parent == ROOT_PARENT
+                else grammar[parent].arity
+                if 0 <= parent < len(grammar)
+                else 0
+            )
             if not (0 <= slot < arity and 0 <= child < len(grammar) and 0 < count < MOST_COUNT):
-                expected = f"a slot of one of {len(grammar)} rules, a rule that fills it, and how often"
+                expected = (
+                    f"a slot of one of {len(grammar)} rules, a rule that fills it, and how often"
+                )
                 raise FormatError(f"the calibrator: expected {expected}, found {list(row)}", path)
         return found

@@ -62,7 +62,9 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     model_max_length: int = UNLIMITED  # of the tokenizer
     neighbours: bool = False  # ours: words are seen with those beside them
-    longest: int | None = None  # ours: words of the longest training sentence, if positions were learned from scratch
+    longest: int | None = (
+        None  # ours: words of the longest training sentence, if positions were learned from scratch
+    )
 
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> BertConfig | None:
@@ -118,9 +120,13 @@ class BertEmbeddings(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.word_embeddings = empty_embedding(config.vocab_size, config.hidden_size)
-        self.position_embeddings = empty_embedding(config.max_position_embeddings, config.hidden_size)
+        self.position_embeddings = empty_embedding(
+            config.max_position_embeddings, config.hidden_size
+        )
         self.token_type_embeddings = empty_embedding(config.type_vocab_size, config.hidden_size)
-        self.neighbours = nn.Linear(2 * config.hidden_size, config.hidden_size) if config.neighbours else None
+        self.neighbours = (
+            nn.Linear(2 * config.hidden_size, config.hidden_size) if config.neighbours else None
+        )
         self.longest = config.longest
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -133,7 +139,9 @@ class BertEmbeddings(nn.Module):
             learned = functional.embedding(places.clamp(max=self.longest), others)
             positions = learned.lerp(positions, OWN_PLACE)
         words = self.word_embeddings(sentences.ids)
-        if self.neighbours is not None:  # of the marks around a sentence those around others, which are the same
+        if (
+            self.neighbours is not None
+        ):  # of the marks around a sentence those around others, which are the same
             words = words + self.neighbours(torch.cat([words.roll(1, 0), words.roll(-1, 0)], dim=1))
         return cast(Tensor, self.dropout(self.LayerNorm(words + positions)))  # (M, D)
 
@@ -150,29 +158,44 @@ class BertLayer(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.attention = BertAttention(config)
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
+        self.intermediate = nn.ModuleDict(
+            {"dense": nn.Linear(config.hidden_size, config.intermediate_size)}
+        )
         self.output = BertOutput(config.intermediate_size, config)
 
-    def forward(self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None = None) -> Tensor:
+    def forward(
+        self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None = None
+    ) -> Tensor:
         """The new vectors of all rows, or of the wanted ones alone: (W, D)."""
         attended = self.attention(vectors, sentences, wanted)
-        return cast(Tensor, self.output(functional.gelu(self.intermediate["dense"](attended)), attended))
+        return cast(
+            Tensor, self.output(functional.gelu(self.intermediate["dense"](attended)), attended)
+        )
 
 
 class BertAttention(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         width = config.hidden_size
-        self.self = nn.ModuleDict({name: nn.Linear(width, width) for name in ("query", "key", "value")})
+        self.self = nn.ModuleDict(
+            {name: nn.Linear(width, width) for name in ("query", "key", "value")}
+        )
         self.output = BertOutput(width, config)
         self.heads, self.dropout = config.num_attention_heads, config.attention_probs_dropout_prob
 
     def forward(self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None) -> Tensor:
         """What subwords gather from others in their sentence, of all rows or of the wanted ones: (W, D)."""
         parts = cast(list[nn.Linear], list(self.self.values()))
-        weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
+        weight, bias = (
+            torch.cat([part.weight for part in parts]),
+            torch.cat([part.bias for part in parts]),
+        )
         attend = self.attend if vectors.device.type == "cpu" else self.attend_padded
-        context = attend(functional.linear(vectors, weight, bias), sentences, self.dropout if self.training else 0.0)
+        context = attend(
+            functional.linear(vectors, weight, bias),
+            sentences,
+            self.dropout if self.training else 0.0,
+        )
         if wanted is not None:
             context, vectors = context.index_select(0, wanted), vectors.index_select(0, wanted)
         return cast(Tensor, self.output(context, vectors))
@@ -181,7 +204,9 @@ class BertAttention(nn.Module):
         """Attention, with dropout `p`, of rows that hold a query, a key and a value: (M, 3D) to (M, D)."""
         groups = [(len(list(group)), length) for length, group in groupby(sentences.lengths)]
         contexts = []
-        for rows, group in zip(torch.split(packed, [math.prod(group) for group in groups]), groups, strict=True):
+        for rows, group in zip(
+            torch.split(packed, [math.prod(group) for group in groups]), groups, strict=True
+        ):
             query, key, value = rows.view(*group, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
             context = functional.scaled_dot_product_attention(query, key, value, dropout_p=p)
             contexts.append(context.transpose(1, 2).reshape(len(rows), -1))
@@ -189,9 +214,13 @@ class BertAttention(nn.Module):
 
     def attend_padded(self, packed: Tensor, sentences: SubwordBatch, p: float) -> Tensor:
         """The same of all sentences at once: more products, but fewer operations for a GPU to begin."""
-        query, key, value = sentences.padded(packed.view(len(packed), 3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = sentences.padded(packed.view(len(packed), 3, self.heads, -1)).permute(
+            2, 0, 3, 1, 4
+        )
         mask = sentences.mask()[:, None, None]
-        context = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
+        context = functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=p
+        )
         rows = context.transpose(1, 2).reshape(len(sentences.lengths) * sentences.width, -1)
         return rows.index_select(0, sentences.places)
 
@@ -223,8 +252,12 @@ class TransformersEncoder(Encoder):
 
     def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
         ids = sentences.padded(sentences.ids, self.model.config.pad_token_id or 0)
-        vectors = self.model(input_ids=ids, attention_mask=sentences.mask().long()).last_hidden_state
-        return cast(Tensor, vectors.flatten(0, 1).index_select(0, sentences.places.index_select(0, rows)))
+        vectors = self.model(
+            input_ids=ids, attention_mask=sentences.mask().long()
+        ).last_hidden_state
+        return cast(
+            Tensor, vectors.flatten(0, 1).index_select(0, sentences.places.index_select(0, rows))
+        )
 
     def config_json(self) -> str:
         return cast(str, self.model.config.to_json_string())
@@ -233,14 +266,20 @@ class TransformersEncoder(Encoder):
 def objection(config: Mapping[str, Any]) -> str:
     """Why a model of this config cannot be an encoder here; nothing where it can."""
     if config.get("is_encoder_decoder"):
-        return "it is an encoder-decoder, whose vectors are those of what it writes; choose an encoder"
+        return (
+            "it is an encoder-decoder, whose vectors are those of what it writes; choose an encoder"
+        )
     if config.get("is_decoder") or config.get("add_cross_attention"):
         return "it is a decoder, which does not see what follows a word; choose an encoder"
     return ""
 
 
 def new_encoder(
-    settings: ModelSettings, sentences: Sequence[Tokens], *, neighbours: bool = False, longest: int | None = None
+    settings: ModelSettings,
+    sentences: Sequence[Tokens],
+    *,
+    neighbours: bool = False,
+    longest: int | None = None,
 ) -> tuple[Encoder, Tokenizer]:
     """The encoder that `settings` name and its tokenizer; the embedded one reads just the words of `sentences`.
 
@@ -277,7 +316,9 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
     except (OSError, ValueError) as error:
         raise NqgError(f"the encoder '{name}' could not be loaded: {error}") from error
     if reason := objection(model.config.to_dict()):
-        raise NqgError(f"the encoder '{name}' cannot be used: {reason}, for instance bert-base-uncased")
+        raise NqgError(
+            f"the encoder '{name}' cannot be used: {reason}, for instance bert-base-uncased"
+        )
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise NqgError(
             f"the tokenizer of the encoder '{name}' does not say which word a subword belongs to: try another"
@@ -293,7 +334,9 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
     if config is None:
         return TransformersEncoder(model), subwords
     bert = Bert(config)
-    bert.load_state_dict({key: value for key, value in model.state_dict().items() if not key.startswith("pooler.")})
+    bert.load_state_dict(
+        {key: value for key, value in model.state_dict().items() if not key.startswith("pooler.")}
+    )
     return bert, subwords
 
 

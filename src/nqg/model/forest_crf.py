@@ -49,8 +49,12 @@ def forest_loss(scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64
 
 class _ForestLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array) -> Tensor:
-        losses, gradient = losses_and_gradient(scores.detach().cpu().double().numpy(), forests, pairs, batch)
+    def forward(
+        ctx: Any, scores: Tensor, forests: Forests, pairs: PairTable, batch: Int64Array
+    ) -> Tensor:
+        losses, gradient = losses_and_gradient(
+            scores.detach().cpu().double().numpy(), forests, pairs, batch
+        )
         both = torch.empty(len(gradient) + 1, dtype=scores.dtype, pin_memory=scores.is_cuda)
         both[:-1], both[-1] = torch.from_numpy(gradient).div_(len(batch)), losses.mean()
         gradient_and_loss = both.to(scores.device, non_blocking=True)
@@ -79,10 +83,14 @@ def losses_and_gradient(
 
 def _derivable(examples: Sequence[Example], forests: Forests) -> Int64Array:
     if len(forests) != len(examples):
-        raise NqgError(f"there are {len(examples)} examples but forests of {len(forests)}; expected as many")
+        raise NqgError(
+            f"there are {len(examples)} examples but forests of {len(forests)}; expected as many"
+        )
     derivable = np.delete(np.arange(len(examples)), forests.underivable())
     if not len(derivable):
-        raise NqgError("the grammar derives none of the training pairs: there is nothing to learn from")
+        raise NqgError(
+            "the grammar derives none of the training pairs: there is nothing to learn from"
+        )
     return derivable
 
 
@@ -116,7 +124,13 @@ class TrainingData:
             shown += encoder_tokens(grammar, sources, known=frequent)
         sentences = tuple(tokenize(tokenizer, shown))
         kept = forests.select(good)
-        return cls(sentences, kept, SubwordTable.of(sentences), AnchorTable.of(kept.full), PairTable.of(kept))
+        return cls(
+            sentences,
+            kept,
+            SubwordTable.of(sentences),
+            AnchorTable.of(kept.full),
+            PairTable.of(kept),
+        )
 
     def __len__(self) -> int:
         return len(self.forests)
@@ -127,7 +141,14 @@ class TrainingData:
         if len(self.sentences) > len(self):  # every other sentence of a batch in its second way
             shown = numbers + len(self) * (np.arange(len(numbers)) % 2)
         sentences, spans = self.subwords.select(shown, device), self.spans.select(numbers, device)
-        return Batch(self, numbers, sentences, spans, sentences.rows(spans), self.pairs.select(numbers, device))
+        return Batch(
+            self,
+            numbers,
+            sentences,
+            spans,
+            sentences.rows(spans),
+            self.pairs.select(numbers, device),
+        )
 
     def check_lengths(self, longest: int) -> None:
         """Refuse sentences that the encoder cannot read whole."""

@@ -63,11 +63,17 @@ def joined(parts: Iterable[Forests]) -> Forests:
     return Forests(**{name: concatenate(part[name] for part in graphs) for name in graphs[0]})
 
 
-PART_SIZE = 512  # pairs in a part: milliseconds of work, so that progress moves and workers stay busy
+PART_SIZE = (
+    512  # pairs in a part: milliseconds of work, so that progress moves and workers stay busy
+)
 
 
 def forest_parts(
-    grammar: Grammar, examples: Sequence[Example], *, workers: int | None = None, limit: int | None = None
+    grammar: Grammar,
+    examples: Sequence[Example],
+    *,
+    workers: int | None = None,
+    limit: int | None = None,
 ) -> Iterator[Forests]:
     """The forests of `examples` in consecutive parts, as they are done; `workers` defaults to the machine's cores."""
     workers = os.cpu_count() or 1 if workers is None else workers
@@ -76,24 +82,41 @@ def forest_parts(
     _ = grammar.encoded, grammar.typing  # made once, before threads ask for them
     starts = range(0, max(len(examples), 1), PART_SIZE)  # no examples are one empty part
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda start: _part(grammar, examples[start : start + PART_SIZE], limit), starts)
+        yield from pool.map(
+            lambda start: _part(grammar, examples[start : start + PART_SIZE], limit), starts
+        )
 
 
 def build_forests(
-    grammar: Grammar, examples: Sequence[Example], *, workers: int | None = None, limit: int | None = None
+    grammar: Grammar,
+    examples: Sequence[Example],
+    *,
+    workers: int | None = None,
+    limit: int | None = None,
 ) -> Forests:
     return joined(forest_parts(grammar, examples, workers=workers, limit=limit))
 
 
 def _part(grammar: Grammar, examples: Sequence[Example], limit: int | None) -> Forests:
-    sources, targets = ([each.source_tokens for each in examples], [each.target_tokens for each in examples])
+    sources, targets = (
+        [each.source_tokens for each in examples],
+        [each.target_tokens for each in examples],
+    )
     instances = instantiate_slots(grammar, sources)
     full, legal = untyped_charts(instances, sources, limit=limit), None
     if grammar.typing is not None:
         legal = typed_charts(instances, grammar.typing, sources, full, limit=limit)
     goal = goal_charts(instances, legal or full, targets, limit=limit)
     if legal is not None and grammar.slots is not None and grammar.slots.free_text:
-        full, legal = legal, None  # without types any run of words is anything: a hundred times as many derivations
+        full, legal = (
+            legal,
+            None,
+        )  # without types any run of words is anything: a hundred times as many derivations
     forests = Forests(full, goal, legal)
     graphs = forests.graphs().items()
-    return Forests(**{name: graph._replace(rules=instances.model_rule_ids(graph.rules)) for name, graph in graphs})
+    return Forests(
+        **{
+            name: graph._replace(rules=instances.model_rule_ids(graph.rules))
+            for name, graph in graphs
+        }
+    )

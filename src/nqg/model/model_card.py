@@ -79,23 +79,33 @@ def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
     if settings.encoder == EMBEDDED:
         size = f"layers: {settings.embedded.layers}, width: {settings.embedded.hidden_size}"
         encoder = f"a small BERT ({size}), trained from scratch with this model"
-    training = [f"- {_as_code(name)}: {_as_code(value)}" for name, value in provenance.training.items()]
+    training = [
+        f"- {_as_code(name)}: {_as_code(value)}" for name, value in provenance.training.items()
+    ]
     if provenance.records:
-        training.append(f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`")
+        training.append(
+            f"- What was noted after each of {len(provenance.records):,} steps is in `training.jsonl`"
+        )
     measured = []
     for each in provenance.measurements:
-        scores = ", ".join(f"{_as_code(name)} {_as_code(value)}" for name, value in each.scores.items())
-        measured.append(f"- {scores}, on {_described(each.data)}")
-    confidence = "It has no confidence, which is learned with `nqg train`, unless `confidence.folds` is 0."
-    if (fitted := model.calibrator) is not None:
-        answers = (
-            f"{fitted.trials:,} answers about training examples that were held out, {fitted.right:,} of them right"
+        scores = ", ".join(
+            f"{_as_code(name)} {_as_code(value)}" for name, value in each.scores.items()
         )
+        measured.append(f"- {scores}, on {_described(each.data)}")
+    confidence = (
+        "It has no confidence, which is learned with `nqg train`, unless `confidence.folds` is 0."
+    )
+    if (fitted := model.calibrator) is not None:
+        answers = f"{fitted.trials:,} answers about training examples that were held out, {fitted.right:,} of them right"
         confidence = f"A confidence is the chance of being right, learned from {answers}; it holds for similar data."
-    shortest = sorted(map(str, model.trained_rules), key=lambda rule: (len(rule), rule))[:SHOWN_RULES]
+    shortest = sorted(map(str, model.trained_rules), key=lambda rule: (len(rule), rule))[
+        :SHOWN_RULES
+    ]
     return CARD_TEXT.format(
         rules=f"{len(model.trained_rules):,}",
-        legal="all" if model.target_grammar is None else "`target.grammar`; other programs are not answers",
+        legal="all"
+        if model.target_grammar is None
+        else "`target.grammar`; other programs are not answers",
         encoder=encoder,
         max_length=f"{model.max_length:,}",
         parameters=f"{sum(weight.numel() for weight in model.scorer.parameters()):,}",

@@ -25,10 +25,14 @@ class Scorer(nn.Module):
         self.span_network = SpanNetwork(encoder.hidden_size, dimension, 1)
         self.rule_network = SpanNetwork(encoder.hidden_size, dimension, dimension)
         self.rules = nn.Parameter(torch.empty(rules, dimension))
-        if not self.rules.is_meta:  # normal numbers on that device would load torch's compiler, which takes a second
+        if (
+            not self.rules.is_meta
+        ):  # normal numbers on that device would load torch's compiler, which takes a second
             nn.init.normal_(self.rules, std=dimension**-0.5)
 
-    def forward(self, sentences: SubwordBatch, spans: Anchors, bonuses: Sequence[float] = ()) -> Tensor:
+    def forward(
+        self, sentences: SubwordBatch, spans: Anchors, bonuses: Sequence[float] = ()
+    ) -> Tensor:
         """The scores of every rule over every span: (S, R); then those of rules without embeddings, with bonuses."""
         of_spans, of_rules = self._scores(self.encoder(sentences, sentences.rows(spans)), spans)
         scores = of_spans + of_rules
@@ -44,7 +48,9 @@ class Scorer(nn.Module):
         with torch.autocast(ends.device.type, enabled=False):
             of_spans, of_rules = self._scores(ends.to(self.rules.dtype), spans)
         places = pairs.spans * len(self.rules) + pairs.rules
-        return of_spans[:, 0].index_select(0, pairs.spans) + of_rules.flatten().index_select(0, places)
+        return of_spans[:, 0].index_select(0, pairs.spans) + of_rules.flatten().index_select(
+            0, places
+        )
 
     def _scores(self, ends: Tensor, spans: Anchors) -> tuple[Tensor, Tensor]:
         """The two terms of a score, that of the span: (S, 1), and that of the rule over it: (S, R)."""
@@ -52,7 +58,9 @@ class Scorer(nn.Module):
         output, hidden = self.rule_network.output, self.rule_network(ends, spans)  # (S, d)
         # e_r . (W h + b) is (e_r W) . h + e_r . b: W goes to the side that has fewer vectors
         if len(self.rules) < len(hidden):
-            of_rules = functional.linear(hidden, self.rules @ output.weight, self.rules @ output.bias)
+            of_rules = functional.linear(
+                hidden, self.rules @ output.weight, self.rules @ output.bias
+            )
         else:
             of_rules = functional.linear(output(hidden), self.rules)
         return of_spans, of_rules
@@ -69,7 +77,10 @@ def untrained_bonuses(rules: Iterable[Rule]) -> list[float]:
     >>> untrained_bonuses(map(Rule.parse, rules))
     [0.0, 10.0, 5.0]
     """
-    words = [(sum(not isinstance(symbol, NonTerminal) for symbol in rule.source), rule.arity) for rule in rules]
+    words = [
+        (sum(not isinstance(symbol, NonTerminal) for symbol in rule.source), rule.arity)
+        for rule in rules
+    ]
     return [WORD_BONUS * max(count - 1, 0) / (arity + 1) for count, arity in words]
 
 
@@ -85,5 +96,7 @@ class SpanNetwork(nn.Module):
         first, last = ends.tensor_split([len(spans.starts.tokens)])
         over_first, over_last = self.input.weight.chunk(2, dim=1)  # (d, D) each
         summed = functional.linear(first, over_first).index_select(0, spans.starts.of_spans)
-        summed += functional.linear(last, over_last, self.input.bias).index_select(0, spans.ends.of_spans)
+        summed += functional.linear(last, over_last, self.input.bias).index_select(
+            0, spans.ends.of_spans
+        )
         return functional.gelu(summed)

@@ -109,7 +109,9 @@ class SpanTable:
         if len(distinct) == full.nodes:
             return cls(full.first_node, full.starts, full.ends, keys, np.argsort(keys), width)
         first = np.searchsorted(distinct, np.arange(full.sentences + 1) * width * width)
-        return cls(first, full.starts[nodes], full.ends[nodes], distinct, np.arange(len(distinct)), width)
+        return cls(
+            first, full.starts[nodes], full.ends[nodes], distinct, np.arange(len(distinct)), width
+        )
 
     def numbers(self, graph: Hypergraph) -> Int64Array:
         """For each node of `graph`, all of whose spans are in the table, the number of its span: (N,)."""
@@ -148,7 +150,8 @@ class PairTable:
     def of(cls, forests: Forests) -> PairTable:
         table, rules = SpanTable.of(forests.full), int(forests.full.rules.max(initial=0)) + 1
         found = {
-            name: table.numbers(graph)[graph.owners()] * rules + graph.rules for name, graph in forests.graphs().items()
+            name: table.numbers(graph)[graph.owners()] * rules + graph.rules
+            for name, graph in forests.graphs().items()
         }
         keys = np.unique(found["full"])  # whatever the other forests have is also in the full ones
         spans, first = keys // rules, np.searchsorted(keys, table.first * rules)
@@ -158,7 +161,8 @@ class PairTable:
             Ragged(first, spans - own),
             Ragged(first, keys % rules),
             {
-                name: np.searchsorted(keys, found[name]) - first[sentence_numbers(graph)[graph.owners()]]
+                name: np.searchsorted(keys, found[name])
+                - first[sentence_numbers(graph)[graph.owners()]]
                 for name, graph in forests.graphs().items()
             },
         )

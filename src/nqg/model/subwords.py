@@ -25,7 +25,9 @@ def word_tokenizer(sentences: Sequence[Tokens]) -> Tokenizer:
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ends
+    )
     return tokenizer
 
 
@@ -53,7 +55,9 @@ class Subwords:
 
 def tokenize(tokenizer: Tokenizer, sentences: Sequence[Tokens]) -> list[Subwords]:
     """The subwords of sentences that are split into tokens already."""
-    encoded = tokenizer.encode_batch([list(sentence) for sentence in sentences], is_pretokenized=True)
+    encoded = tokenizer.encode_batch(
+        [list(sentence) for sentence in sentences], is_pretokenized=True
+    )
     return [
         Subwords.align(each.ids, each.word_ids, len(sentence))
         for each, sentence in zip(encoded, sentences, strict=True)
@@ -85,7 +89,9 @@ class SubwordBatch:
     def padded(self, rows: Tensor, padding: float = 0) -> Tensor:
         """Rows as a table with one line for each sentence: (M, ...) to (B, width, ...)."""
         table = rows.new_full((len(self.lengths) * self.width, *rows.shape[1:]), padding)
-        return table.index_copy(0, self.places, rows).view(len(self.lengths), self.width, *rows.shape[1:])
+        return table.index_copy(0, self.places, rows).view(
+            len(self.lengths), self.width, *rows.shape[1:]
+        )
 
     def mask(self) -> Tensor:
         """Which places of such a table hold a subword: (B, width)."""
@@ -115,7 +121,9 @@ class SubwordTable:
         rows = np.empty_like(lengths)
         rows[order] = begin[:-1]
         width = int(lengths.max())
-        places = np.arange(begin[-1]) + np.repeat(np.arange(len(batch)) * width - begin[:-1], lengths[order])
+        places = np.arange(begin[-1]) + np.repeat(
+            np.arange(len(batch)) * width - begin[:-1], lengths[order]
+        )
         ids, places_there = to_device([self.ids.select(batch[order]).values, places], device)
         first, last = self.first.select(batch, rows), self.last.select(batch, rows)
         sizes = tuple(lengths[order].tolist())

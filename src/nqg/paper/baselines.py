@@ -67,13 +67,23 @@ BASELINES: Mapping[str, Baseline] = {
     "syntactic-attention": Baseline(
         TwoStreamSettings(semantic=120, syntactic=200, units=200, dropout=0.5),
         FineTuningSettings(
-            *(4_000, 32), optimizer="adamw", learning_rate=1e-3, schedule="linear", clip=5.0, precision="float32"
+            *(4_000, 32),
+            optimizer="adamw",
+            learning_rate=1e-3,
+            schedule="linear",
+            clip=5.0,
+            precision="float32",
         ),
     ),
     "cgps": Baseline(
         TwoStreamSettings(semantic=16, syntactic=8, units=64, noise=1.0, penalty=0.01, spread=0.01),
         FineTuningSettings(
-            *(3_000, 64), optimizer="adamw", learning_rate=1e-2, schedule="linear", clip=1.0, precision="float32"
+            *(3_000, 64),
+            optimizer="adamw",
+            learning_rate=1e-2,
+            schedule="linear",
+            clip=1.0,
+            precision="float32",
         ),
     ),
 }
@@ -144,7 +154,11 @@ class TwoStreams(nn.Module):
         return self.semantic
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor, decoder_input_ids: Tensor, use_cache: bool = False
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        decoder_input_ids: Tensor,
+        use_cache: bool = False,
     ) -> TwoStreamOutput:
         """The logits of as many tokens as `decoder_input_ids` has; what they are is not looked at."""
         sources, penalty = self.encode(input_ids, attention_mask)
@@ -169,7 +183,9 @@ class TwoStreams(nn.Module):
         ends = torch.cat([(is_last.unsqueeze(1) @ each).squeeze(1) for each in (ahead, behind)], -1)
         hidden, cell = self.start(ends).tanh().chunk(2, -1)
         unseen = torch.zeros_like(is_last).masked_fill(mask == 0, -torch.inf)
-        return TwoStreamSources(syntax, semantic, unseen, (hidden, cell)), settings.penalty * squares.sum()
+        return TwoStreamSources(
+            syntax, semantic, unseen, (hidden, cell)
+        ), settings.penalty * squares.sum()
 
     def disturbed(self, embeddings: Tensor) -> Tensor:
         settings = self.config.streams
@@ -211,12 +227,17 @@ class TwoStreams(nn.Module):
 
     def save_pretrained(self, folder: Path) -> None:
         write_text(folder / CONFIG, json.dumps(asdict(self.config), indent=1) + "\n")
-        save_file({name: weight.contiguous().cpu() for name, weight in self.state_dict().items()}, folder / WEIGHTS)
+        save_file(
+            {name: weight.contiguous().cpu() for name, weight in self.state_dict().items()},
+            folder / WEIGHTS,
+        )
 
     @classmethod
     def from_pretrained(cls, folder: Path) -> TwoStreams:
         place = folder / CONFIG
-        config = read_dataclass(TwoStreamConfig, read_json(place), "the model", place, complete=True)
+        config = read_dataclass(
+            TwoStreamConfig, read_json(place), "the model", place, complete=True
+        )
         shapes = weight_shapes(folder / WEIGHTS)
         with torch.device("meta"):  # so that a config cannot ask for memory that no weights fill
             check_shapes(cls(config), shapes, folder / WEIGHTS)

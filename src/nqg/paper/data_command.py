@@ -48,16 +48,24 @@ class PrepareOptions:
     folder: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FOLDER", help="Where to write.", show_default="here; for a split, NAME-SPLIT"
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="Where to write.",
+            show_default="here; for a split, NAME-SPLIT",
         ),
     ] = None
     split: Annotated[
         str | None,
-        typer.Option("--split", metavar="SPLIT", help="Write the parts of this split, not the whole dataset."),
+        typer.Option(
+            "--split", metavar="SPLIT", help="Write the parts of this split, not the whole dataset."
+        ),
     ] = None
     form: Annotated[
         FileFormat,
-        typer.Option("--format", metavar="tsv|jsonl", help="How to write examples; jsonl keeps ids."),
+        typer.Option(
+            "--format", metavar="tsv|jsonl", help="How to write examples; jsonl keeps ids."
+        ),
     ] = FileFormat.tsv
 
 
@@ -72,15 +80,23 @@ def list_datasets(options: ListOptions) -> None:
     missing = {name: entry.missing(store) for name, entry in CATALOGUE.items()}
     if output.as_json:
         files = {
-            name: [{"path": file.path, "address": file.address, "bytes": file.size} for file in lacking]
+            name: [
+                {"path": file.path, "address": file.address, "bytes": file.size} for file in lacking
+            ]
             for name, lacking in missing.items()
         }
-        out.print_json(data=[_summary(entry) | {"missing": files[entry.name]} for entry in CATALOGUE.values()])
+        out.print_json(
+            data=[_summary(entry) | {"missing": files[entry.name]} for entry in CATALOGUE.values()]
+        )
         return
     table = Table("name", "examples", "splits", "licence", "ready", box=None, pad_edge=False)
     table.columns[1].justify = "right"
     for name, entry in CATALOGUE.items():
-        lacking = [split for split, needed in entry.splits.items() if set(missing[name]) & set(needed.files)]
+        lacking = [
+            split
+            for split, needed in entry.splits.items()
+            if set(missing[name]) & set(needed.files)
+        ]
         ready = f"yes, but {', '.join(lacking)}" if lacking else "yes"
         ready = "no" if set(missing[name]) & set(entry.files) else ready
         table.add_row(name, f"{entry.size:,}", ", ".join(entry.splits), entry.licence, ready)
@@ -121,13 +137,21 @@ def prepare(options: PrepareOptions) -> None:
     sizes = {part: len(examples) for part, examples in parts.items()}
     addresses = list(entry.addresses(split))
     if output.as_json:
-        made = {"addresses": addresses, "as_published": is_published, "parts": sizes, "files": list(map(str, written))}
+        made = {
+            "addresses": addresses,
+            "as_published": is_published,
+            "parts": sizes,
+            "files": list(map(str, written)),
+        }
         out.print_json(data=_summary(entry) | made)
     else:
         shown = ", ".join(f"{size:,} {part}" for part, size in sizes.items()) if split else ""
         out.print(f"{name}: {entry.about}")
         out.print(f"examples  {entry.size:,}" + (f": {shown}" if shown else ""))
-        out.print("contents  " + ("as published" if is_published else "not as published: another release of the files"))
+        out.print(
+            "contents  "
+            + ("as published" if is_published else "not as published: another release of the files")
+        )
         out.print(f"licence   {entry.licence}")
         out.print(f"cite      {entry.citation}")
         out.print("from      " + ("\n          ".join(addresses) or "generated"))

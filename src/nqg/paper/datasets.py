@@ -25,7 +25,9 @@ from nqg.settings_reader import read_value
 from nqg.sql.schema import Schema
 
 
-def load_dataset(name: str, mirror: Path | str | None = None, progress: Progress = silent) -> Dataset:
+def load_dataset(
+    name: str, mirror: Path | str | None = None, progress: Progress = silent
+) -> Dataset:
     """A dataset by name, downloaded on first use, or taken from the folder `mirror` (or NQG_DATA_MIRROR).
 
     >>> train, test = load_dataset("scan").split("length")
@@ -35,7 +37,9 @@ def load_dataset(name: str, mirror: Path | str | None = None, progress: Progress
     return entry_named(name).load(file_store(mirror, progress))
 
 
-def load_spider_schemas(mirror: Path | str | None = None, progress: Progress = silent) -> Mapping[str, Schema]:
+def load_spider_schemas(
+    mirror: Path | str | None = None, progress: Progress = silent
+) -> Mapping[str, Schema]:
     """The schemas of Spider's databases by name; its tables.json has to be put in place by hand, as its examples."""
     return read_schemas(file_store(mirror, progress).path_of(_SPIDER_TABLES))
 
@@ -70,7 +74,9 @@ class Entry:
     convert: Callable[..., Sequence[Example]]
     files: tuple[RemoteFile, ...] = ()
     splits: Mapping[str, NamedSplit] = field(default_factory=dict)
-    beside: Callable[..., Mapping[str, str]] | None = None  # files that training needs, from the paths of `files`
+    beside: Callable[..., Mapping[str, str]] | None = (
+        None  # files that training needs, from the paths of `files`
+    )
 
     def addresses(self, split: str | None = None) -> tuple[str, ...]:
         """Where the examples come from, and where the positions of a split do."""
@@ -88,7 +94,9 @@ class Entry:
         examples = tuple(self.convert(*paths))
         if len(examples) != self.size:
             places = ", ".join(map(str, paths))
-            raise FormatError(f"expected {self.size} examples of {self.name}, found {len(examples)} in {places}")
+            raise FormatError(
+                f"expected {self.size} examples of {self.name}, found {len(examples)} in {places}"
+            )
         makers = {name: partial(self.make_split, name, examples, store) for name in self.splits}
         return Dataset(self.name, examples, makers, self.licence, self.addresses())
 
@@ -132,7 +140,9 @@ _SPIDER_DEV = RemoteFile("spider/dev.json", _SPIDER_PAGE, by_hand=True)
 _SPIDER_TABLES = RemoteFile("spider/tables.json", _SPIDER_PAGE, by_hand=True)
 
 
-def _published(dataset: str, folder: str, size: int, checksums: Mapping[str, str]) -> dict[str, NamedSplit]:
+def _published(
+    dataset: str, folder: str, size: int, checksums: Mapping[str, str]
+) -> dict[str, NamedSplit]:
     """Splits that Shaw et al. published as files of positions, equally large: `tmcd_1.json` is called `tmcd`."""
 
     def read(examples: Sequence[Example], file: Path, name: str, rule: str) -> Split:
@@ -144,17 +154,23 @@ def _published(dataset: str, folder: str, size: int, checksums: Mapping[str, str
     for stem, sha256 in checksums.items():
         path, name = f"{folder}/splits/{stem}.json", stem.removesuffix("_1")
         file = RemoteFile(path, f"{tasks}/{path}", size, sha256)
-        splits[name] = NamedSplit(partial(read, name=name, rule=f"published: {file.address}"), (file,))
+        splits[name] = NamedSplit(
+            partial(read, name=name, rule=f"published: {file.address}"), (file,)
+        )
     return splits
 
 
 def _mcd(name: str, sha256: str) -> NamedSplit:
-    indices = RemoteFile(f"scan/{name}.json", _MCD_ARCHIVE.address, sha256=sha256, archive=_MCD_ARCHIVE)
+    indices = RemoteFile(
+        f"scan/{name}.json", _MCD_ARCHIVE.address, sha256=sha256, archive=_MCD_ARCHIVE
+    )
     return NamedSplit(scan.mcd_split, (indices, _SCAN_TASKS))
 
 
 def _cogs_file(part: str, size: int, sha256: str) -> RemoteFile:
-    return RemoteFile(f"cogs/{part}.tsv", "https://github.com/frankaging/ReCOGS", size, sha256, by_hand=True)
+    return RemoteFile(
+        f"cogs/{part}.tsv", "https://github.com/frankaging/ReCOGS", size, sha256, by_hand=True
+    )
 
 
 def load_cogs(*paths: Path) -> list[Example]:
@@ -163,18 +179,29 @@ def load_cogs(*paths: Path) -> list[Example]:
     for place, line in chain.from_iterable(map(numbered_lines, paths)):
         match line.split("\t"):
             case [sentence, program, kind]:
-                examples.append(Example(sentence, program, f"{place.path.stem}-{place.line} {kind}"))
+                examples.append(
+                    Example(sentence, program, f"{place.path.stem}-{place.line} {kind}")
+                )
             case fields:
-                raise FormatError(f"expected a sentence, a program and a kind between tabs, found {len(fields)}", place)
+                raise FormatError(
+                    f"expected a sentence, a program and a kind between tabs, found {len(fields)}",
+                    place,
+                )
     return examples
 
 
-def _by_file(dataset: str, split: str, rule: str, train: int, test: slice = slice(None)) -> NamedSplit:
+def _by_file(
+    dataset: str, split: str, rule: str, train: int, test: slice = slice(None)
+) -> NamedSplit:
     """The first examples are for training, the others, or the slice `test` of them, to test on."""
 
     def make(examples: Sequence[Example]) -> Split:
         made_by = {"dataset": dataset, "split": split, "rule": rule}
-        return Split(train=tuple(range(train)), test=tuple(range(train, len(examples))[test]), made_by=made_by)
+        return Split(
+            train=tuple(range(train)),
+            test=tuple(range(train, len(examples))[test]),
+            made_by=made_by,
+        )
 
     return NamedSplit(make)
 
@@ -247,8 +274,12 @@ class SnipsUtterance:
 
     def example(self, intent: str, example_id: str) -> Example:
         sentence = " ".join("".join(chunk.text for chunk in self.data).split())
-        values = ((chunk.entity, " ".join(chunk.text.split())) for chunk in self.data if chunk.entity)
-        escaped = ((slot, value.replace("\\", "\\\\").replace('"', '\\"')) for slot, value in values)
+        values = (
+            (chunk.entity, " ".join(chunk.text.split())) for chunk in self.data if chunk.entity
+        )
+        escaped = (
+            (slot, value.replace("\\", "\\\\").replace('"', '\\"')) for slot, value in values
+        )
         slots = ", ".join(f'{slot}="{value}"' for slot, value in escaped)
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", intent).lower()
         return Example(sentence, f"{name}({slots})", example_id)
@@ -261,9 +292,13 @@ def load_snips(*paths: Path) -> list[Example]:
         kind = dict[str, tuple[SnipsUtterance, ...]]
         found: dict[str, Any] = read_value(kind, read_json(path), "the utterances", path)
         if len(found) != 1:
-            raise FormatError(f"expected the utterances of one intent, found {len(found)} intents", path)
+            raise FormatError(
+                f"expected the utterances of one intent, found {len(found)} intents", path
+            )
         ((intent, utterances),) = found.items()
-        examples += [each.example(intent, f"{path.stem}-{number}") for number, each in enumerate(utterances)]
+        examples += [
+            each.example(intent, f"{path.stem}-{number}") for number, each in enumerate(utterances)
+        ]
     return examples
 
 
@@ -272,7 +307,9 @@ def snips_files(slots: Mapping[str, str]) -> dict[str, str]:
     table = "".join(f"{name} = {value or '{ text = 8 }'}\n" for name, value in slots.items())
     lists = [each for each in ("countries.txt", "states.txt") if each in table]
     folder = resources.files("nqg.paper").joinpath("snips")
-    return {"nqg.toml": f"[slots]\n{table}"} | {each: folder.joinpath(each).read_text("utf-8") for each in lists}
+    return {"nqg.toml": f"[slots]\n{table}"} | {
+        each: folder.joinpath(each).read_text("utf-8") for each in lists
+    }
 
 
 def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
@@ -292,7 +329,11 @@ def _snips(intent: str, fingerprint: str, **slots: str) -> Entry:
             RemoteFile(f"snips/{file}", f"{folder}/{file}", marks=(b'"data":', size))
             for file, size in zip(names, sizes, strict=True)
         ),
-        splits={"standard": _by_file(name, "standard", "train: the first file; test: the second", sizes[0])},
+        splits={
+            "standard": _by_file(
+                name, "standard", "train: the first file; test: the second", sizes[0]
+            )
+        },
         beside=lambda *_: snips_files(slots),
     )
 
@@ -342,7 +383,11 @@ _XSP = Entry(
     fingerprint="0a5422c6595f02684e01fcc2044ef39890806d473bd99ff89065cb446796e78e",
     convert=lambda train, dev: list(chain(*load_spider_xsp(train, dev))),
     files=(_SPIDER_TRAIN, _SPIDER_DEV),
-    splits={"standard": _by_file("spider-xsp", "standard", "train: train_spider.json; test: dev.json", 7_000)},
+    splits={
+        "standard": _by_file(
+            "spider-xsp", "standard", "train: train_spider.json; test: dev.json", 7_000
+        )
+    },
 )
 _COGS_TRAIN, _COGS_TEST, _COGS_GEN = 24_155, 3_000, 21_000
 _COGS = Entry(
@@ -354,13 +399,25 @@ _COGS = Entry(
     fingerprint="270ed9b3f130dd76e1c9b73af88454b38c2c078c5497118c08d3cae717d0bfd9",
     convert=load_cogs,
     files=(
-        _cogs_file("train", 2_476_525, "0d8429b2db4c9fd216ce2a80ca6ee20861f331f9d4ce6086b565dcbde7c2791d"),
-        _cogs_file("test", 310_329, "b312353b6f40fcd870dc2c75b70da8ea25bf32134884e9da2c9c98306e17b9d1"),
-        _cogs_file("gen", 3_203_248, "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159"),
+        _cogs_file(
+            "train", 2_476_525, "0d8429b2db4c9fd216ce2a80ca6ee20861f331f9d4ce6086b565dcbde7c2791d"
+        ),
+        _cogs_file(
+            "test", 310_329, "b312353b6f40fcd870dc2c75b70da8ea25bf32134884e9da2c9c98306e17b9d1"
+        ),
+        _cogs_file(
+            "gen", 3_203_248, "ce0be5c1e70139301b7cc77e6b94e7b23af0ae3db921ce935d2524fe68070159"
+        ),
     ),
     splits={
-        "test": _by_file("cogs", "test", "train: train.tsv; test: test.tsv", _COGS_TRAIN, slice(_COGS_TEST)),
-        "gen": _by_file("cogs", "gen", "train: train.tsv; test: gen.tsv", _COGS_TRAIN, slice(_COGS_TEST, None)),
+        "test": _by_file(
+            "cogs", "test", "train: train.tsv; test: test.tsv", _COGS_TRAIN, slice(_COGS_TEST)
+        ),
+        "gen": _by_file(
+            "cogs", "gen", "train: train.tsv; test: gen.tsv", _COGS_TRAIN, slice(_COGS_TEST, None)
+        ),
     },
 )
-CATALOGUE = {entry.name: entry for entry in (_SCAN, _GEO, _GEO_RAW, _COGS, _SSP, _XSP, _MUSIC, _WEATHER)}
+CATALOGUE = {
+    entry.name: entry for entry in (_SCAN, _GEO, _GEO_RAW, _COGS, _SSP, _XSP, _MUSIC, _WEATHER)
+}

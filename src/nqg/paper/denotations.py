@@ -83,7 +83,9 @@ class Operation:
 
 
 KINDS: dict[str, tuple[EntityKind, ...]] = {
-    **dict.fromkeys(("loc_2", "traverse_2", "population_1", "density_1"), (K.STATE, K.CITY, K.COUNTRY)),
+    **dict.fromkeys(
+        ("loc_2", "traverse_2", "population_1", "density_1"), (K.STATE, K.CITY, K.COUNTRY)
+    ),
     **dict.fromkeys(("next_to_1", "capital_1", "high_point_1", "low_point_1"), (K.STATE,)),
     **dict.fromkeys(("high_point_2", "low_point_2", "elevation_1"), (K.PLACE,)),
     **dict.fromkeys(("traverse_1", "len"), (K.RIVER,)),
@@ -107,13 +109,17 @@ def measured(geography: Geography, things: Things, *, measure: str) -> Amounts:
     """The measure of each of `things` that has one."""
     _check_kinds(measure, things)
     known = geography.measures[measure]
-    return Amounts(frozenset(Amount(value, thing) for thing in things for value in known.get(thing, ())))
+    return Amounts(
+        frozenset(Amount(value, thing) for thing in things for value in known.get(thing, ()))
+    )
 
 
 def _check_kinds(name: str, things: Things) -> None:
     found = {thing.kind for thing in things}
     if found and found.isdisjoint(KINDS[name]):
-        raise NotExecutable(f"'{name}' asks about {' or '.join(KINDS[name])}, found {' and '.join(sorted(found))}")
+        raise NotExecutable(
+            f"'{name}' asks about {' or '.join(KINDS[name])}, found {' and '.join(sorted(found))}"
+        )
 
 
 def by_measure(geography: Geography, measure: str, things: Things, *, sign: int) -> Things:
@@ -129,7 +135,9 @@ def superlative(geography: Geography, value: Value, *, measure: str, sign: int) 
     return by_measure(geography, measure, value, sign=sign)
 
 
-def by_count(geography: Geography, members: str, relation: str, things: Things, *, sign: int) -> Things:
+def by_count(
+    geography: Geography, members: str, relation: str, things: Things, *, sign: int
+) -> Things:
     """The member of a class that the relation leads to from the most, or the fewest, of `things`.
 
     Members that it leads to from none do not compete: `fewest` is never a state without cities.
@@ -148,7 +156,10 @@ def _first(ranked: Iterable[tuple[float, Entity]]) -> Things:
 
 def beyond(geography: Geography, things: Things, *, measure: str, among: str, sign: int) -> Things:
     """What of a class is higher (longer) or, with sign -1, lower than any one of `things`."""
-    least = min((sign * value for value in measured(geography, things, measure=measure).values), default=math.inf)
+    least = min(
+        (sign * value for value in measured(geography, things, measure=measure).values),
+        default=math.inf,
+    )
     others = measured(geography, geography.classes[among], measure=measure).members
     return frozenset(other.of for other in others if other.of and sign * other.value > least)
 
@@ -186,7 +197,9 @@ for _name, _measure, _among, _sign in (
     ("higher_2", "elevation_1", "place", 1),
     ("lower_2", "elevation_1", "place", -1),
 ):
-    OPERATIONS[_name] = Operation((P.THINGS,), partial(beyond, measure=_measure, among=_among, sign=_sign))
+    OPERATIONS[_name] = Operation(
+        (P.THINGS,), partial(beyond, measure=_measure, among=_among, sign=_sign)
+    )
 
 
 SHOWN_CHARACTERS = 60  # characters of a part of a program in an error
@@ -212,14 +225,20 @@ def value_of(term: Term, geography: Geography) -> Value:
         case Name(name):
             return geography.classes[_known(name, "class of things", geography.classes)]
         case Placeholder():
-            raise NotExecutable(f"found the placeholder {term}, expected the entity that it stands for")
+            raise NotExecutable(
+                f"found the placeholder {term}, expected the entity that it stands for"
+            )
         case Call(name, arguments):
             operation = operation_named(name, geography)
             if len(arguments) != len(operation.parameters):
                 expected = f"{len(operation.parameters)}: {', '.join(operation.parameters)}"
-                raise NotExecutable(f"{_shown(term)} has {len(arguments)} arguments, expected {expected}")
+                raise NotExecutable(
+                    f"{_shown(term)} has {len(arguments)} arguments, expected {expected}"
+                )
             pairs = zip(arguments, operation.parameters, strict=True)
-            return operation.compute(geography, *(_argument(name, each, kind, geography) for each, kind in pairs))
+            return operation.compute(
+                geography, *(_argument(name, each, kind, geography) for each, kind in pairs)
+            )
 
 
 def operation_named(name: str, geography: Geography) -> Operation:
@@ -234,7 +253,11 @@ def operation_named(name: str, geography: Geography) -> Operation:
 
 def _argument(predicate: str, argument: Term, kind: Parameter, geography: Geography) -> Value | str:
     names: dict[Parameter, Collection[str]]
-    names = {P.CLASS: geography.classes, P.RELATION: geography.relations, P.MEASURE: geography.measures}
+    names = {
+        P.CLASS: geography.classes,
+        P.RELATION: geography.relations,
+        P.MEASURE: geography.measures,
+    }
     if kind in names:
         if not isinstance(argument, Name):
             raise NotExecutable(f"'{predicate}' takes {kind}, found {_shown(argument)}")
@@ -267,12 +290,16 @@ class Denotation:
     @property
     def names(self) -> frozenset[str | float]:
         """The answers as the published ones are written: names without their kind, and numbers."""
-        return frozenset(answer.name if isinstance(answer, Entity) else answer for answer in self.answers)
+        return frozenset(
+            answer.name if isinstance(answer, Entity) else answer for answer in self.answers
+        )
 
     def __str__(self) -> str:
         if self.failure is not None:
             return f"cannot be executed: {self.failure}"
-        spelled = (str(each) if isinstance(each, Entity) else f"{each:,.10g}" for each in self.answers)
+        spelled = (
+            str(each) if isinstance(each, Entity) else f"{each:,.10g}" for each in self.answers
+        )
         return ", ".join(sorted(spelled)) or "nothing"
 
 
@@ -296,7 +323,9 @@ def target_denotation(target: str, entities: Sequence[Entity], geography: Geogra
         return Denotation(failure=str(error))
 
 
-def denotation_matches(prediction: str, gold: str, entities: Sequence[Entity], geography: Geography) -> bool:
+def denotation_matches(
+    prediction: str, gold: str, entities: Sequence[Entity], geography: Geography
+) -> bool:
     """Whether a predicted target gives the same answers as the gold one; one that cannot be executed does not.
 
     The same program always matches, so that denotation accuracy is never below exact match.

@@ -80,7 +80,9 @@ class Mirror:
 
     def __post_init__(self) -> None:
         if not self.folder.is_dir():
-            raise DataUnavailable(f"the mirror {self.folder} is not a folder; check --mirror or {MIRROR_VARIABLE}")
+            raise DataUnavailable(
+                f"the mirror {self.folder} is not a folder; check --mirror or {MIRROR_VARIABLE}"
+            )
 
     def has(self, file: RemoteFile) -> bool:
         return (self.folder / file.path).is_file()
@@ -102,7 +104,9 @@ class Cache:
     progress: Progress = silent
 
     def has(self, file: RemoteFile) -> bool:
-        return file.is_whole_at(self.folder / file.path) or (file.archive is not None and self.has(file.archive))
+        return file.is_whole_at(self.folder / file.path) or (
+            file.archive is not None and self.has(file.archive)
+        )
 
     def path_of(self, file: RemoteFile) -> Path:
         place = self.folder / file.path
@@ -127,7 +131,9 @@ class Cache:
             raise DataUnavailable(f"{reason}. {advice}") from error
         except ftplib.all_errors as error:  # with OSError among them, and so the errors of requests
             reason = f"{file.path} could not be downloaded from {file.address}"
-            raise DataUnavailable(f"{reason} ({str(error).partition(' (Caused by')[0]}). {advice}") from error
+            raise DataUnavailable(
+                f"{reason} ({str(error).partition(' (Caused by')[0]}). {advice}"
+            ) from error
         return place
 
     def _download(self, file: RemoteFile, place: Path) -> None:
@@ -139,11 +145,18 @@ class Cache:
         if file.sha256 is None:
             place.unlink(missing_ok=True)  # without a checksum, pooch would trust the damaged file
         files = pooch.create(
-            self.folder, "", registry={file.path: file.sha256}, urls={file.path: file.address}, retry_if_failed=RETRIES
+            self.folder,
+            "",
+            registry={file.path: file.sha256},
+            urls={file.path: file.address},
+            retry_if_failed=RETRIES,
         )
         is_ftp = file.address.startswith("ftp:")
         bar = DownloadProgress(f"downloading {file.name}", self.progress)
-        files.fetch(file.path, downloader=pooch.FTPDownloader() if is_ftp else pooch.HTTPDownloader(bar, CHUNK_SIZE))
+        files.fetch(
+            file.path,
+            downloader=pooch.FTPDownloader() if is_ftp else pooch.HTTPDownloader(bar, CHUNK_SIZE),
+        )
         if not file.is_whole_at(place):
             place.unlink()
             raise ValueError(f"{file.address}: damaged")
@@ -173,11 +186,20 @@ def _extract(archive: Path, name: str, place: Path) -> None:
     """Write the one member called `name` to `place`: no path inside the archive is ever used."""
     try:
         with tarfile.open(archive, "r:gz") as tar:  # an .xz of a few bytes may ask for gigabytes
-            members = [member for member in tar if member.isfile() and PurePosixPath(member.name).name == name]
+            members = [
+                member
+                for member in tar
+                if member.isfile() and PurePosixPath(member.name).name == name
+            ]
             if len(members) != 1:
-                raise FormatError(f"expected one file {name} in the archive, found {len(members)}", archive)
+                raise FormatError(
+                    f"expected one file {name} in the archive, found {len(members)}", archive
+                )
             if members[0].size > LARGEST_MEMBER:
-                raise FormatError(f"{name} claims {members[0].size:,} bytes, more than {LARGEST_MEMBER:,}", archive)
+                raise FormatError(
+                    f"{name} claims {members[0].size:,} bytes, more than {LARGEST_MEMBER:,}",
+                    archive,
+                )
             content = tar.extractfile(members[0])
             assert content is not None  # it is a regular file
             raw = content.read()

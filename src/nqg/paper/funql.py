@@ -49,7 +49,9 @@ class Entity:
 
     def __post_init__(self) -> None:
         if self.state is not None and self.kind is not EntityKind.CITY:
-            raise FormatError(f"{self.kind} '{self.name}' names the state '{self.state}'; only a cityid has one")
+            raise FormatError(
+                f"{self.kind} '{self.name}' names the state '{self.state}'; only a cityid has one"
+            )
 
     def __str__(self) -> str:
         parts = (self.name, self.state) if self.kind is EntityKind.CITY else (self.name,)
@@ -128,7 +130,9 @@ def leaves(term: Term) -> Iterator[Leaf]:
 
 def with_leaves(term: Term, change: Callable[[Leaf], Term]) -> Term:
     if isinstance(term, Call):
-        return Call(term.predicate, tuple(with_leaves(argument, change) for argument in term.arguments))
+        return Call(
+            term.predicate, tuple(with_leaves(argument, change) for argument in term.arguments)
+        )
     return change(term)
 
 
@@ -159,7 +163,9 @@ def _term(tokens: Tokens, depth: int) -> Term:
     if tokens.next.kind != "(":
         return Name(token.text)
     if depth > MAX_DEPTH:
-        raise FormatError(f"position {token.place}: nested deeper than {MAX_DEPTH} levels, expected a flatter program")
+        raise FormatError(
+            f"position {token.place}: nested deeper than {MAX_DEPTH} levels, expected a flatter program"
+        )
     tokens.take()
     if token.text in frozenset(EntityKind):
         return _entity(tokens, EntityKind(token.text))
@@ -264,12 +270,20 @@ def expanded(term: Term) -> Term:
     """
     match term:
         case Name(name):
-            raise FormatError(f"found the bare name '{name}', expected it applied, as in 'state(all)'")
+            raise FormatError(
+                f"found the bare name '{name}', expected it applied, as in 'state(all)'"
+            )
         case Call(name, (argument,)) if name in CLASSES:
-            return Name(name) if argument == ALL else Call("intersection", (Name(name), expanded(argument)))
+            return (
+                Name(name)
+                if argument == ALL
+                else Call("intersection", (Name(name), expanded(argument)))
+            )
         case Call(name, (Call(measure, (things,)),)) if name in BY_MEASURE:
             return Call(name, (Name(measure), expanded(things)))
-        case Call(name, (Call(kind, (Call(relation, (things,)),)),)) if name in BY_COUNT and kind in CLASSES:
+        case Call(name, (Call(kind, (Call(relation, (things,)),)),)) if (
+            name in BY_COUNT and kind in CLASSES
+        ):
             return Call(name, (Name(kind), Name(relation), expanded(things)))
         case Call(name) if name in _ORIGINAL_SHAPES:
             raise FormatError(f"found {original_text(term)}, expected {_ORIGINAL_SHAPES[name]}")
@@ -292,12 +306,16 @@ def folded(term: Term) -> Term:
         case Name(name) if name in CLASSES:
             return Call(name, (ALL,))
         case Name(name):
-            raise FormatError(f"found the bare name '{name}', expected a class of things: {', '.join(sorted(CLASSES))}")
+            raise FormatError(
+                f"found the bare name '{name}', expected a class of things: {', '.join(sorted(CLASSES))}"
+            )
         case Call("intersection", (Name(name), things)) if name in CLASSES:
             return Call(name, (folded(things),))
         case Call(name, (Name(measure), things)) if name in BY_MEASURE:
             return Call(name, (Call(measure, (folded(things),)),))
-        case Call(name, (Name(kind), Name(relation), things)) if name in BY_COUNT and kind in CLASSES:
+        case Call(name, (Name(kind), Name(relation), things)) if (
+            name in BY_COUNT and kind in CLASSES
+        ):
             return Call(name, (Call(kind, (Call(relation, (folded(things),)),)),))
         case Call(name) if name in _CONVERTED_SHAPES:
             raise FormatError(f"found {spaced_text(term)}, expected {_CONVERTED_SHAPES[name]}")

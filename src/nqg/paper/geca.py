@@ -44,7 +44,10 @@ def _filled(gaps: Gaps, text: str) -> str:
 
 
 def recombined(
-    examples: Sequence[Example], count: int, is_legal: Callable[[Example], object] = bool, seed: int = 0
+    examples: Sequence[Example],
+    count: int,
+    is_legal: Callable[[Example], object] = bool,
+    seed: int = 0,
 ) -> list[Example]:
     """At most so many new pairs, each an example with one fragment exchanged, drawn with `seed` where there are more.
 
@@ -72,7 +75,9 @@ def recombined(
     return list(islice(filter(is_legal, new), count))
 
 
-def _is_confirmed(pairs: Iterable[tuple[str, str]], programs: Mapping[str, Collection[str]]) -> bool:
+def _is_confirmed(
+    pairs: Iterable[tuple[str, str]], programs: Mapping[str, Collection[str]]
+) -> bool:
     """Whether at least half of the pairs whose sentences are known have programs of theirs.
 
     `walk and walk` and `walk after walk` are the same, but that does not make `and` and `after` interchangeable.
@@ -99,7 +104,9 @@ def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
     words, tokens = example.source_tokens, example.target_tokens
     term = read_term(tokens)
     if term and term.is_sequence:
-        sources, targets = ([(_gaps(side, each), each) for each in dict.fromkeys(side)] for side in (words, tokens))
+        sources, targets = (
+            [(_gaps(side, each), each) for each in dict.fromkeys(side)] for side in (words, tokens)
+        )
     else:
         sources, targets = list(_spans(words)), list(_parts(term)) if term else []
     for (around, span), (gaps, part) in product(sources, targets):
@@ -109,7 +116,10 @@ def divided(example: Example) -> Iterator[tuple[Environment, PairFragment]]:
 def _gaps(tokens: Sequence[str], taken: str) -> Gaps:
     """What remains of tokens without one that is taken, wherever it stands."""
     places = [place for place, token in enumerate(tokens) if token == taken]
-    return tuple(" ".join(tokens[before + 1 : place]) for before, place in pairwise((-1, *places, len(tokens))))
+    return tuple(
+        " ".join(tokens[before + 1 : place])
+        for before, place in pairwise((-1, *places, len(tokens)))
+    )
 
 
 def _spans(words: Sequence[str]) -> Iterator[tuple[Gaps, str]]:
@@ -130,6 +140,9 @@ def _parts(term: Term) -> Iterator[tuple[Gaps, str]]:
         at += len([token for token in (*form.prefix, *term.word, *form.opening) if token])
         for argument in term.arguments:
             size = len(list(argument.tokens()))
-            yield (" ".join(whole[:at]), " ".join(whole[at + size :])), " ".join(whole[at : at + size])
+            yield (
+                (" ".join(whole[:at]), " ".join(whole[at + size :])),
+                " ".join(whole[at : at + size]),
+            )
             waiting.append((argument, at))
             at += size + bool(form.separator)

@@ -54,7 +54,9 @@ def _argument(tokens: Tokens) -> Value:
         return int(value) if value.is_integer() else value
     if token.kind != "[":
         return _name(token, "a name, a number or a list")
-    names = [] if tokens.next.kind == "]" else tokens.separated(lambda: _name(tokens.take(), "a name"))
+    names = (
+        [] if tokens.next.kind == "]" else tokens.separated(lambda: _name(tokens.take(), "a name"))
+    )
     tokens.expect("]", "',' or ']'")
     return tuple(names)
 
@@ -217,8 +219,12 @@ def _typed(fact: PrologFact) -> Fact:
         reason = f"{fact.predicate} has {len(fact.arguments)} arguments, expected {len(shape)}"
         raise FormatError(reason, fact.place)
     for number, (argument, kind) in enumerate(zip(fact.arguments, shape, strict=True), start=1):
-        if kind != ("n" if isinstance(argument, str) else "l" if isinstance(argument, tuple) else "#"):
-            reason = f"argument {number} of {fact.predicate} is {argument!r}, expected {_WORDS[kind]}"
+        if kind != (
+            "n" if isinstance(argument, str) else "l" if isinstance(argument, tuple) else "#"
+        ):
+            reason = (
+                f"argument {number} of {fact.predicate} is {argument!r}, expected {_WORDS[kind]}"
+            )
             raise FormatError(reason, fact.place)
     return build(*fact.arguments)
 
@@ -273,7 +279,11 @@ class Geography:
     def kinds(self) -> Mapping[str, frozenset[EntityKind]]:
         found: dict[str, set[EntityKind]] = {}
         related = (thing for relation in self.relations.values() for thing in relation)
-        for thing in (*related, *self.other_names, *(each for things in self.classes.values() for each in things)):
+        for thing in (
+            *related,
+            *self.other_names,
+            *(each for things in self.classes.values() for each in things),
+        ):
             found.setdefault(thing.name, set()).add(thing.kind)
         return {name: frozenset(kinds) for name, kinds in found.items()}
 
@@ -347,7 +357,11 @@ class _Tables:
                 for name in fact.states:
                     self.relate("loc", lake, _state(name))
             case HighLow():
-                high, low, state = _place(fact.highest_point), _place(fact.lowest_point), _state(fact.state)
+                high, low, state = (
+                    _place(fact.highest_point),
+                    _place(fact.lowest_point),
+                    _state(fact.state),
+                )
                 self.classes["place"] |= {high, low}
                 self.classes["mountain"].add(high)
                 self.relate("high_point", state, high)

@@ -31,7 +31,17 @@ from nqg.paper.funql import (
     spaced_text,
     with_leaves,
 )
-from nqg.paper.geobase import City, Country, Geobase, HighLow, Lake, Mountain, River, State, read_geobase
+from nqg.paper.geobase import (
+    City,
+    Country,
+    Geobase,
+    HighLow,
+    Lake,
+    Mountain,
+    River,
+    State,
+    read_geobase,
+)
 from nqg.slots.delexicalize import delexicalize
 from nqg.slots.gazetteer import Gazetteer
 from nqg.slots.mention import Mention, longest_spans
@@ -82,7 +92,10 @@ class CorpusReader:
 
     def open(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "example":
-            self._id, self._place = attributes.get("id", ""), Place(self.path, self.parser.CurrentLineNumber)
+            self._id, self._place = (
+                attributes.get("id", ""),
+                Place(self.path, self.parser.CurrentLineNumber),
+            )
             self._texts = {SENTENCE: "", PROGRAM: ""}
             if not self._id or self._id in self.examples:
                 found = f"the id '{self._id}' again" if self._id else "an example without an id"
@@ -101,9 +114,13 @@ class CorpusReader:
         texts = {part: text.strip() for part, text in self._texts.items()}
         for (element, language), text in texts.items():
             if not text:
-                reason = f'example {self._id} has no text in <{element} lang="{language}">, expected one'
+                reason = (
+                    f'example {self._id} has no text in <{element} lang="{language}">, expected one'
+                )
                 raise FormatError(reason, self._place)
-        self.examples[self._id] = CorpusExample(self._id, texts[SENTENCE], texts[PROGRAM], self._place)
+        self.examples[self._id] = CorpusExample(
+            self._id, texts[SENTENCE], texts[PROGRAM], self._place
+        )
 
     def refuse(self, found: str) -> NoReturn:
         raise FormatError(f"found {found}", Place(self.path, self.parser.CurrentLineNumber))
@@ -111,7 +128,16 @@ class CorpusReader:
 
 # What sentences call a country, by its name in geobase; every other entity goes by its own name.
 COUNTRY_NAMES = {
-    "usa": ("usa", "us", "u.s.", "america", "country", "united states", "united states of america", "continental us")
+    "usa": (
+        "usa",
+        "us",
+        "u.s.",
+        "america",
+        "country",
+        "united states",
+        "united states of america",
+        "continental us",
+    )
 }
 # States that must be spelled out after a city: "portland or seattle" does not mention Portland, Oregon.
 ABBREVIATIONS_THAT_ARE_WORDS = frozenset({"in", "or", "me", "hi", "oh", "ok"})
@@ -149,7 +175,9 @@ class EntityNames:
         named = [(name, entity) for name, entity in entity_names(geobase) if is_proper_name(entity)]
         return cls(
             {
-                kind: Gazetteer.of(((name, spaced_text(each)) for name, each in named if each.kind is kind), words)
+                kind: Gazetteer.of(
+                    ((name, spaced_text(each)) for name, each in named if each.kind is kind), words
+                )
                 for kind in EntityKind
             }
         )
@@ -167,9 +195,15 @@ def entity_names(geobase: Geobase) -> Iterator[tuple[str, Entity]]:
     """Names and what they stand for; a city may have its state behind it (`austin texas`, `austin tx`)."""
     states = geobase.all(State)
     cities = [(city.name, city.state_abbreviation) for city in geobase.all(City)]
-    cities += [(city, state.abbreviation) for state in states for city in (state.capital, *state.cities)]
-    places = [name for state in geobase.all(HighLow) for name in (state.highest_point, state.lowest_point)]
-    places += [mountain.name for mountain in geobase.all(Mountain)] + [lake.name for lake in geobase.all(Lake)]
+    cities += [
+        (city, state.abbreviation) for state in states for city in (state.capital, *state.cities)
+    ]
+    places = [
+        name for state in geobase.all(HighLow) for name in (state.highest_point, state.lowest_point)
+    ]
+    places += [mountain.name for mountain in geobase.all(Mountain)] + [
+        lake.name for lake in geobase.all(Lake)
+    ]
     yield from ((state.name, Entity(EntityKind.STATE, state.name)) for state in states)
     for city in dict.fromkeys(name for name, _ in cities):
         yield city, Entity(EntityKind.CITY, city)
@@ -210,7 +244,10 @@ class AnonymisedSentence:
     def programs(self, target: str) -> Iterator[str]:
         """The well-typed programs that a target predicted for this sentence may mean, likeliest first."""
         used = {leaf.index for leaf in leaves(parse_funql(target)) if isinstance(leaf, Placeholder)}
-        choices = [readings if index in used else readings[:1] for index, readings in enumerate(self.readings)]
+        choices = [
+            readings if index in used else readings[:1]
+            for index, readings in enumerate(self.readings)
+        ]
         for entities in itertools.product(*choices):
             if is_well_typed(target, entities):
                 yield restored(target, entities)
@@ -227,7 +264,9 @@ def load_anonymised(corpus: Path, geobase: Path) -> list[AnonymisedExample]:
     converted = []
     for example in read_corpus(corpus):
         try:
-            converted.append(anonymised_example(example.sentence, example.program, names, example.id))
+            converted.append(
+                anonymised_example(example.sentence, example.program, names, example.id)
+            )
         except FormatError as error:
             raise FormatError(f"example {example.id}: {error.reason}", example.place) from error
     return converted
@@ -237,7 +276,11 @@ def load_raw_geoquery(corpus: Path, geobase: Path) -> list[Example]:
     """Questions as people type them, programs as converted but with their entities: `loc_2(stateid('ohio'))`."""
     converted = load_anonymised(corpus, geobase)
     return [
-        Example(_typed(example.sentence), original_text(expanded(parse_funql(example.program))), each.example.id)
+        Example(
+            _typed(example.sentence),
+            original_text(expanded(parse_funql(example.program))),
+            each.example.id,
+        )
         for example, each in zip(read_corpus(corpus), converted, strict=True)
     ]
 
@@ -267,12 +310,20 @@ def anonymised_example(
     """A sentence with its program in the corpus's form, the entities of the program replaced in both."""
     tree, source = parse_funql(program), _checked_words(sentence)
     if stray := [leaf for leaf in leaves(tree) if isinstance(leaf, Placeholder)]:
-        raise FormatError(f"found the placeholder {stray[0]} in a program of the corpus, expected an entity")
-    pair = delexicalize(source, spaced_text(expanded(tree)).split(), names.mentions(source), _numbered)
+        raise FormatError(
+            f"found the placeholder {stray[0]} in a program of the corpus, expected an entity"
+        )
+    pair = delexicalize(
+        source, spaced_text(expanded(tree)).split(), names.mentions(source), _numbered
+    )
     bound = zip(pair.placeholders, map(entity_of, pair.mentions), strict=True)
     entities = dict(sorted(bound, key=lambda each: (len(each[0]), each[0])))  # m10 comes behind m9
-    if missing := [leaf for leaf in leaves(tree) if isinstance(leaf, Entity) and leaf not in entities.values()]:
-        raise FormatError(f"the program names {missing[0]}, which the sentence '{' '.join(source)}' does not mention")
+    if missing := [
+        leaf for leaf in leaves(tree) if isinstance(leaf, Entity) and leaf not in entities.values()
+    ]:
+        raise FormatError(
+            f"the program names {missing[0]}, which the sentence '{' '.join(source)}' does not mention"
+        )
     return AnonymisedExample(
         Example(" ".join(pair.source), " ".join(pair.target), example_id), tuple(entities.values())
     )
@@ -301,7 +352,9 @@ def anonymised(sentence: str, names: EntityNames) -> AnonymisedSentence:
         for mention in referents[referent]:
             blanks = [""] * (mention.end - mention.start - 1)
             tokens[mention.start : mention.end] = [str(Placeholder(index)), *blanks]
-    return AnonymisedSentence(" ".join(filter(None, tokens)), tuple(readings[referent] for referent in numbered))
+    return AnonymisedSentence(
+        " ".join(filter(None, tokens)), tuple(readings[referent] for referent in numbered)
+    )
 
 
 def restored(target: str, entities: Sequence[Entity]) -> str:
@@ -328,5 +381,7 @@ def _checked_words(sentence: str) -> Words:
         raise FormatError(f"found no word in the sentence {sentence!r}, expected at least one")
     if reserved := [word for word in source if re.fullmatch(r"m[0-9]+", word)]:
         word = reserved[0]
-        raise FormatError(f"found the word '{word}' in a sentence; it is reserved for placeholders, write a name")
+        raise FormatError(
+            f"found the word '{word}' in a sentence; it is reserved for placeholders, write a name"
+        )
     return source

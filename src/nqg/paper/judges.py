@@ -48,7 +48,9 @@ class SpiderJudge:
         if database not in self.schemas:
             raise UnknownName("database", database, self.schemas)
         try:
-            return spider_match(prediction and as_sql(prediction), as_sql(example.target), self.schemas[database])
+            return spider_match(
+                prediction and as_sql(prediction), as_sql(example.target), self.schemas[database]
+            )
         except FormatError as error:
             raise NqgError(f"the reference '{example.target}' cannot be read: {error}") from error
 
@@ -101,7 +103,10 @@ class DenotationJudge:
         if {*used} != {*range(wanted)}:
             return False
         tried = (each[:wanted] for each in self.entity_tuples if len(each) >= wanted)
-        return any(target_denotation(target, each, self.geography).answers for each in islice(tried, TRIED_ENTITIES))
+        return any(
+            target_denotation(target, each, self.geography).answers
+            for each in islice(tried, TRIED_ENTITIES)
+        )
 
     @cached_property
     def entity_tuples(self) -> list[Sequence[Entity]]:

@@ -38,10 +38,14 @@ DARK_GREY = "#777788"
 
 def plot(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE|FOLDER", help="What another command wrote or printed.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER", help="What another command wrote or printed.", show_default=False
+        ),
     ],
     picture: Annotated[
-        Path, typer.Option("-o", "--output", metavar="PICTURE", help="Where to write it, .png or .svg.")
+        Path,
+        typer.Option("-o", "--output", metavar="PICTURE", help="Where to write it, .png or .svg."),
     ],
 ) -> None:
     """Draw what another command wrote: a training, a search, splits, errors.
@@ -59,7 +63,9 @@ def plot(
 
 def check_format(path: Path) -> None:
     if path.suffix not in PICTURE_FORMATS:
-        raise NqgError(f"{path}: a plot is written as {' or '.join(PICTURE_FORMATS)}, found '{path.suffix}'")
+        raise NqgError(
+            f"{path}: a plot is written as {' or '.join(PICTURE_FORMATS)}, found '{path.suffix}'"
+        )
 
 
 def write_picture(path: Path, draw: Draw) -> None:
@@ -113,7 +119,9 @@ def _checked(figure: Callable[[Any, Any], Any], values: Any, path: Path) -> Draw
         try:
             return figure(figure_class, values)
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise FormatError(f"expected {DRAWABLE}; found other keys or values ({error})", path) from error
+            raise FormatError(
+                f"expected {DRAWABLE}; found other keys or values ({error})", path
+            ) from error
 
     return draw
 
@@ -218,7 +226,9 @@ def search_figure(figure_class: Any, log: Sequence[StepRecord]) -> Any:
     below.set_ylim(bottom=0)
     below.set_ylabel("rules", fontsize=9)
     phases = {record.phase for record in log}
-    shades = [f"; {name}: {phase}" for phase, (_, name) in SHADES.items() if name and phase in phases]
+    shades = [
+        f"; {name}: {phase}" for phase, (_, name) in SHADES.items() if name and phase in phases
+    ]
     below.set_xlabel("step" + "".join(shades), fontsize=9)
     for panel in (above, below):
         panel.yaxis.set_major_formatter("{x:,.0f}")
@@ -229,16 +239,29 @@ def search_figure(figure_class: Any, log: Sequence[StepRecord]) -> Any:
             start, end = end, end + len(list(steps))
             panel.axvspan(start, end, color=SHADES[Phase(phase)][0], zorder=-1)
     last = log[-1]
-    figure.suptitle(f"{last.rules:,} rules, {last.length.total:,.0f} bits after {last.step:,} steps", fontsize=10)
+    figure.suptitle(
+        f"{last.rules:,} rules, {last.length.total:,.0f} bits after {last.step:,} steps",
+        fontsize=10,
+    )
     return figure
 
 
 def _draw_bits(panel: Any, log: Sequence[StepRecord]) -> None:
     """The objective and its two parts; where a part is 0 it has no place on a logarithmic scale."""
     places = range(len(log))
-    panel.plot(places, [record.length.total for record in log], color=GREY, linewidth=4.0, label="total")
-    panel.plot(places, [record.grammar_bits for record in log], color=BLUE, linewidth=1.4, label="grammar")
-    panel.plot(places, [record.data_bits or math.nan for record in log], color=RED, linewidth=1.4, label="data")
+    panel.plot(
+        places, [record.length.total for record in log], color=GREY, linewidth=4.0, label="total"
+    )
+    panel.plot(
+        places, [record.grammar_bits for record in log], color=BLUE, linewidth=1.4, label="grammar"
+    )
+    panel.plot(
+        places,
+        [record.data_bits or math.nan for record in log],
+        color=RED,
+        linewidth=1.4,
+        label="data",
+    )
     panel.set_ylabel("description length, bits", fontsize=9)
     panel.legend(fontsize=8, frameon=False)
     panel.set_yscale("log")
@@ -265,7 +288,9 @@ def splits_figure(figure_class: Any, splits: Sequence[Mapping[str, Any]]) -> Any
     count = len(splits)
     figure = figure_class(figsize=(12, 2.2 + 2.2 * count), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=[1.6 + 0.3 * count, 1.9 * count])
-    for panel, title in zip(above.subplots(1, len(SPLIT_MEASURES), sharey=True), SPLIT_MEASURES, strict=True):
+    for panel, title in zip(
+        above.subplots(1, len(SPLIT_MEASURES), sharey=True), SPLIT_MEASURES, strict=True
+    ):
         _draw_measure(panel, title, splits)
     rows = below.subplots(count, len(DRAWN_SIDES), squeeze=False, sharex="col")
     for row, split in zip(rows, splits, strict=True):
@@ -297,8 +322,17 @@ def _draw_lengths(panel: Any, split: Mapping[str, Any], side: str) -> None:
         if histogram:
             total = sum(histogram.values())  # from length 0 on, and an empty place after the last
             shares = [histogram.get(length, 0) / total for length in range(max(histogram) + 2)]
-            panel.fill_between(range(len(shares)), shares, step="mid", alpha=0.35, color=PART_COLOURS[part])
-            panel.step(range(len(shares)), shares, where="mid", color=PART_COLOURS[part], linewidth=1, label=part)
+            panel.fill_between(
+                range(len(shares)), shares, step="mid", alpha=0.35, color=PART_COLOURS[part]
+            )
+            panel.step(
+                range(len(shares)),
+                shares,
+                where="mid",
+                color=PART_COLOURS[part],
+                linewidth=1,
+                label=part,
+            )
     panel.set_title(f"{split['name']}: {side} length, share of examples", fontsize=9)
     panel.tick_params(labelsize=8)
     panel.legend(fontsize=8, frameon=False)
@@ -330,7 +364,9 @@ def evaluation_figure(figure_class: Any, evaluation: Mapping[str, Any]) -> Any:
     return figure
 
 
-def _draw_causes(figure: Any, asked: Mapping[str, int], causes: Sequence[Mapping[str, Any]]) -> None:
+def _draw_causes(
+    figure: Any, asked: Mapping[str, int], causes: Sequence[Mapping[str, Any]]
+) -> None:
     """A bar for each system: the share of its answers that are right, and of each cause of errors."""
     counts = {system: {RIGHT_SHARE: total} for system, total in asked.items()}
     for line in causes:
@@ -344,7 +380,9 @@ def _draw_causes(figure: Any, asked: Mapping[str, int], causes: Sequence[Mapping
         if cause == RIGHT_SHARE or any(widths):
             panel.barh(range(len(asked)), widths, left=left, color=colour, label=cause)
             left = [start + width for start, width in zip(left, widths, strict=True)]
-    panel.set_yticks(range(len(asked)), [f"{system} ({total:,})" for system, total in asked.items()])
+    panel.set_yticks(
+        range(len(asked)), [f"{system} ({total:,})" for system, total in asked.items()]
+    )
     panel.invert_yaxis()
     panel.set_xlim(0, 100)
     panel.set_xlabel("share of the examples that it was asked, %", fontsize=9)
@@ -355,7 +393,10 @@ def _draw_causes(figure: Any, asked: Mapping[str, int], causes: Sequence[Mapping
 def _draw_reliability(figure: Any, bins: Sequence[Mapping[str, Any]]) -> None:
     """How often answers of each confidence are right; those of a calibrated model lie on the diagonal."""
     panel = figure.subplots()
-    confidences, precisions = [each["confidence"] for each in bins], [each["precision"] for each in bins]
+    confidences, precisions = (
+        [each["confidence"] for each in bins],
+        [each["precision"] for each in bins],
+    )
     panel.plot([0, 1], [0, 1], color=GREY, linewidth=1)
     panel.plot(confidences, precisions, color=BLUE, marker="o", clip_on=False)
     for each in bins:
@@ -374,9 +415,13 @@ def results_figure(figure_class: Any, results: Results) -> Any:
     """A panel for each recipe, its first series on top; whiskers are standard deviations over seeds."""
     recipes = drawn_recipes(results)
     sizes = [len(accuracies) for _, accuracies in recipes]
-    figure = figure_class(figsize=(9, 1 + 0.35 * len(recipes) + 0.22 * sum(sizes)), layout="constrained")
+    figure = figure_class(
+        figsize=(9, 1 + 0.35 * len(recipes) + 0.22 * sum(sizes)), layout="constrained"
+    )
     ratios = [size + 1 for size in sizes] or [1]
-    panels = figure.subplots(max(len(recipes), 1), 1, sharex=True, squeeze=False, height_ratios=ratios)
+    panels = figure.subplots(
+        max(len(recipes), 1), 1, sharex=True, squeeze=False, height_ratios=ratios
+    )
     for panel, (recipe, accuracies) in zip(panels[:, 0], recipes, strict=False):
         for place, (series, accuracy) in enumerate(accuracies):
             style = STYLES[series.system]

@@ -9,7 +9,9 @@ from nqg.induction.settings import InductionSettings
 _SPIDER = InductionSettings(repeated_targets=True, shortest=1000)
 INDUCTION = {
     "geoquery": InductionSettings(data_weight=0.25, factoring=True),
-    "scan": InductionSettings(terminal_bits=32.0, identity_rules=False, repeated_targets=True, shortest=500),
+    "scan": InductionSettings(
+        terminal_bits=32.0, identity_rules=False, repeated_targets=True, shortest=500
+    ),
     "spider-ssp": _SPIDER,
     "spider-xsp": _SPIDER,
 }

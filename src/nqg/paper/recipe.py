@@ -37,9 +37,22 @@ SystemName = Literal[
     "gated",
 ]
 SYSTEMS: tuple[SystemName, ...] = get_args(SystemName)
-GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")  # the paper's parser, and two with types
-FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "schemaless", "geca", "augmented", "taught")  # T5 in all its forms
-PUBLISHED: tuple[SystemName, ...] = ("syntactic-attention", "cgps")  # those of others, without pre-trained weights
+GRAMMARS: tuple[SystemName, ...] = (
+    "nqg",
+    "typed",
+    "inferred",
+)  # the paper's parser, and two with types
+FALLBACKS: tuple[SystemName, ...] = (
+    "seq2seq",
+    "schemaless",
+    "geca",
+    "augmented",
+    "taught",
+)  # T5 in all its forms
+PUBLISHED: tuple[SystemName, ...] = (
+    "syntactic-attention",
+    "cgps",
+)  # those of others, without pre-trained weights
 SCRATCH = "scratch"  # how records call the weights of those
 UNUSED = frozenset({"rounds", "programs", "sentences", "round_steps"})  # by `augmented`
 FOLDER = Path(__file__).with_name("recipes")
@@ -74,7 +87,9 @@ class PaperFigures:
     nqg: Mapping[str, float] = field(default_factory=dict)
     split: Mapping[str, float] = field(default_factory=dict)
     deviation: Mapping[str, float] = field(default_factory=dict)
-    errors: Mapping[str, float] = field(default_factory=dict)  # of T5-Base: how many, and shares of causes in per cent
+    errors: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of T5-Base: how many, and shares of causes in per cent
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +106,32 @@ class Recipe:
     augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
     taught: SystemPlan = SystemPlan()  # the same with round trips and all that helps in decoding
     teaching: AugmentationSettings = field(default_factory=AugmentationSettings)
-    held_out: HeldOut | None = None  # a quarter of the training examples takes the place of the test examples
+    held_out: HeldOut | None = (
+        None  # a quarter of the training examples takes the place of the test examples
+    )
     metric: Literal["exact", "spider"] = "exact"
     random_train_size: int | None = None  # the split is ours: that many examples, drawn with seed 0
-    induction: Mapping[str, Any] = field(default_factory=dict)  # what differs from the dataset's own settings
-    trials: bool = False  # trial searches choose the settings of induction, as in `nqg induce`, not the paper
-    names_aliases: bool = False  # the grammar calls the aliases of SQL after their tables; answers count them again
-    target_grammar: str | None = None  # a file that says which programs are legal; that of FunQL is known
+    induction: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what differs from the dataset's own settings
+    trials: bool = (
+        False  # trial searches choose the settings of induction, as in `nqg induce`, not the paper
+    )
+    names_aliases: bool = (
+        False  # the grammar calls the aliases of SQL after their tables; answers count them again
+    )
+    target_grammar: str | None = (
+        None  # a file that says which programs are legal; that of FunQL is known
+    )
     paper: PaperFigures = PaperFigures()
 
     def __post_init__(self) -> None:
         if not self.systems:
             raise SettingsError("'systems' names none; expected at least one")
         if self.random_train_size is not None and self.random_train_size < 1:
-            raise SettingsError(f"'random_train_size' is {self.random_train_size}; expected at least 1")
+            raise SettingsError(
+                f"'random_train_size' is {self.random_train_size}; expected at least 1"
+            )
 
     @property
     def title(self) -> str:
@@ -121,24 +148,51 @@ class Recipe:
         The weights of a hybrid are those of its parts with a `+` between them.
         """
         first, *rest = weights.split("+")
-        plans = {"nqg": self.nqg.values(first), "seq2seq": self.seq2seq.values(rest[0] if rest else first)}
+        plans = {
+            "nqg": self.nqg.values(first),
+            "seq2seq": self.seq2seq.values(rest[0] if rest else first),
+        }
         one = "nqg" if system in GRAMMARS else system
-        used: dict[str, Any] = {name: each for name, each in plans.items() if one in (name, "hybrid", "gated")}
+        used: dict[str, Any] = {
+            name: each for name, each in plans.items() if one in (name, "hybrid", "gated")
+        }
         if system == "schemaless":
             used = {"seq2seq": plans["seq2seq"], "schema": False}
         elif system == "augmented":
-            chosen = {name: value for name, value in asdict(self.augmentation).items() if name not in UNUSED}
+            chosen = {
+                name: value
+                for name, value in asdict(self.augmentation).items()
+                if name not in UNUSED
+            }
             used = {"augmented": self.augmented.values(first), "augmentation": chosen}
         elif system == "taught":
             used = {"taught": self.taught.values(first), "teaching": asdict(self.teaching)}
         elif system == "geca":
-            used = {"augmented": self.augmented.values(first), "real_share": self.augmentation.real_share}
+            used = {
+                "augmented": self.augmented.values(first),
+                "real_share": self.augmentation.real_share,
+            }
         elif system in PUBLISHED:
             used = {system: asdict(BASELINES[system])}
-        facts = [self.dataset, self.split, self.metric, self.random_train_size, dict(self.induction), used]
+        facts = [
+            self.dataset,
+            self.split,
+            self.metric,
+            self.random_train_size,
+            dict(self.induction),
+            used,
+        ]
         facts += [self.held_out] if self.held_out else []
-        facts += ["trials"] if self.trials and system not in ("seq2seq", "schemaless", "geca", *PUBLISHED) else []
-        facts += ["names_aliases"] if self.names_aliases and system not in ("seq2seq", "schemaless") else []
+        facts += (
+            ["trials"]
+            if self.trials and system not in ("seq2seq", "schemaless", "geca", *PUBLISHED)
+            else []
+        )
+        facts += (
+            ["names_aliases"]
+            if self.names_aliases and system not in ("seq2seq", "schemaless")
+            else []
+        )
         facts += [self.target_grammar] if self.target_grammar else []
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -167,13 +221,20 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
     values["name"] = ",".join([path.stem, *changes])
     for change in changes:
         change_value(values, change)
-    for system, weights in (("nqg", "encoder"), *((each, "model") for each in ("seq2seq", "augmented", "taught"))):
+    for system, weights in (
+        ("nqg", "encoder"),
+        *((each, "model") for each in ("seq2seq", "augmented", "taught")),
+    ):
         if isinstance(table := values.get(system), dict):
             named = {weights: "weights", "offline": "offline", "other": "others"}
             training = {key: table[key] for key in table if key not in named}
-            values[system] = {named[key]: table[key] for key in named if key in table} | {"training": training}
+            values[system] = {named[key]: table[key] for key in named if key in table} | {
+                "training": training
+            }
     recipe = read_dataclass(Recipe, values, "the recipe", path)
-    read_dataclass(InductionSettings, recipe.induction, "[induction]", path)  # a wrong one is refused early
+    read_dataclass(
+        InductionSettings, recipe.induction, "[induction]", path
+    )  # a wrong one is refused early
     return replace(recipe, systems=tuple(system for system in SYSTEMS if system in recipe.systems))
 
 
@@ -207,15 +268,22 @@ class UsedWeights:
         >>> used.label("seq2seq"), used.label("hybrid")
         ('flan-t5-small', 'embedded+flan-t5-small')
         """
-        alone = {each: [self.seq2seq] for each in FALLBACKS} | {each: [self.encoder] for each in GRAMMARS}
+        alone = {each: [self.seq2seq] for each in FALLBACKS} | {
+            each: [self.encoder] for each in GRAMMARS
+        }
         alone |= {each: [SCRATCH] for each in PUBLISHED}
         parts = alone.get(system, [self.encoder, self.seq2seq])
         is_hub_name = [part.count("/") == 1 and not Path(part).exists() for part in parts]
-        return "+".join(part if whole else Path(part).name for part, whole in zip(parts, is_hub_name, strict=True))
+        return "+".join(
+            part if whole else Path(part).name
+            for part, whole in zip(parts, is_hub_name, strict=True)
+        )
 
     def asked(self, system: SystemName) -> str:
         """The weights that the recipe names, written like a label."""
-        return UsedWeights(self.recipe, self.recipe.nqg.weights, self.recipe.seq2seq.weights).label(system)
+        return UsedWeights(self.recipe, self.recipe.nqg.weights, self.recipe.seq2seq.weights).label(
+            system
+        )
 
 
 def used_weights(

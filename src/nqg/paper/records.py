@@ -114,7 +114,9 @@ def records(folder: Path) -> Iterator[Record]:
     """Every record in a folder of results, in the order of their keys."""
     path = folder / RECORDS_FILE
     if not path.exists():
-        raise NqgError(f"{path}: no such file; `nqg reproduce NAME --results {folder}` writes records there")
+        raise NqgError(
+            f"{path}: no such file; `nqg reproduce NAME --results {folder}` writes records there"
+        )
     for place, line in numbered_lines(path):
         yield record_in(line, place)
 
@@ -164,16 +166,28 @@ class Results:
         return cls(tuple(sorted(records, key=lambda record: record.cell.key)))
 
     def series(self, recipes: Sequence[str]) -> list[Series]:
-        found = {Series(each.cell.system, each.cell.weights) for each in self.records if each.cell.recipe in recipes}
+        found = {
+            Series(each.cell.system, each.cell.weights)
+            for each in self.records
+            if each.cell.recipe in recipes
+        }
         return sorted(found, key=lambda series: (SYSTEMS.index(series.system), series.weights))
 
     def of(self, recipe: str, series: Series) -> list[Record]:
         wanted = (recipe, series.system, series.weights)
-        return [each for each in self.records if (each.cell.recipe, each.cell.system, each.cell.weights) == wanted]
+        return [
+            each
+            for each in self.records
+            if (each.cell.recipe, each.cell.system, each.cell.weights) == wanted
+        ]
 
     def figure(self, recipe: str, series: Series, name: str) -> Spread | None:
         """A figure over all seeds; None where nothing was run, or where it is undefined."""
-        known = [value for record in self.of(recipe, series) if (value := record.figures.get(name)) is not None]
+        known = [
+            value
+            for record in self.of(recipe, series)
+            if (value := record.figures.get(name)) is not None
+        ]
         return spread(known) if known else None
 
     def split_figure(self, recipe: str, name: str) -> float | None:

@@ -10,7 +10,15 @@ import typer
 from rich.table import Table
 
 from nqg.cli.options import Device, Mirror, ParallelEngine, WorkerCount, changes_option, command
-from nqg.cli.terminal import Workforce, err, interruptible, out, output, progress_bar, report_written
+from nqg.cli.terminal import (
+    Workforce,
+    err,
+    interruptible,
+    out,
+    output,
+    progress_bar,
+    report_written,
+)
 from nqg.errors import NqgError, UnknownName
 from nqg.files import write_text
 from nqg.paper import plots
@@ -27,9 +35,13 @@ class ReproduceOptions:
 
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME...", help="Recipes, or paths of your own.", show_default="a list of all"),
+        typer.Argument(
+            metavar="NAME...", help="Recipes, or paths of your own.", show_default="a list of all"
+        ),
     ] = None
-    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1.")] = 1
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="N", min=1, help="Run with the seeds 0 to N-1.")
+    ] = 1
     systems: Annotated[
         str | None,
         typer.Option(
@@ -40,15 +52,19 @@ class ReproduceOptions:
         ),
     ] = None
     encoder: Annotated[
-        str | None, typer.Option("--encoder", metavar="NAME|FOLDER", help="Replace the recipe's encoder.")
+        str | None,
+        typer.Option("--encoder", metavar="NAME|FOLDER", help="Replace the recipe's encoder."),
     ] = None
     seq2seq: Annotated[
         str | None,
-        typer.Option("--seq2seq", metavar="NAME|FOLDER", help="Replace the sequence-to-sequence model."),
+        typer.Option(
+            "--seq2seq", metavar="NAME|FOLDER", help="Replace the sequence-to-sequence model."
+        ),
     ] = None
     changes: Annotated[list[str], changes_option("teaching.rounds=1")] = field(default_factory=list)
     results: Annotated[
-        Path, typer.Option("--results", metavar="FOLDER", help="Where records are read and written.")
+        Path,
+        typer.Option("--results", metavar="FOLDER", help="Where records are read and written."),
     ] = Path("results")
     mirror: Mirror = None
     engine: ParallelEngine = "local"
@@ -81,7 +97,9 @@ def reproduce(options: ReproduceOptions) -> None:
     with interruptible("run the same command again to continue"):
         if work.engine.is_serial:
             with progress_bar() as progress:
-                results = [list(plan.runner(progress).records(plan.systems, seeds)) for plan in plans]
+                results = [
+                    list(plan.runner(progress).records(plan.systems, seeds)) for plan in plans
+                ]
         else:
             results = run_plans(plans, seeds, work.engine)
     if output.as_json:
@@ -115,12 +133,17 @@ def _row(recipe: Recipe, found: list[Record]) -> Table:
     for column in ("system", "accuracy", "coverage", "precision", "seeds"):
         table.add_column(column, justify="left" if column == "system" else "right")
     for series in results.series([recipe.name]):
-        spreads = [results.figure(recipe.name, series, name) for name in ("accuracy", "coverage", "precision")]
+        spreads = [
+            results.figure(recipe.name, series, name)
+            for name in ("accuracy", "coverage", "precision")
+        ]
         shown = ["undefined" if each is None else each.in_percent for each in spreads]
         table.add_row(series.title, *shown, str(len(results.of(recipe.name, series))))
     for system, accuracy in recipe.paper.accuracy.items():
         figures = recipe.paper.nqg if system == "NQG" else {}
-        shown = [f"{figures[name]:.1f}" if name in figures else "" for name in ("coverage", "precision")]
+        shown = [
+            f"{figures[name]:.1f}" if name in figures else "" for name in ("coverage", "precision")
+        ]
         table.add_row(f"paper: {system}", f"{accuracy:.1f}", *shown, "", style="dim")
     return table
 
@@ -130,7 +153,8 @@ class ReportOptions:
     """Which records are shown, and in which forms."""
 
     folder: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="A folder that `nqg reproduce` wrote records to.")
+        Path,
+        typer.Argument(metavar="RESULTS", help="A folder that `nqg reproduce` wrote records to."),
     ] = Path("results")
     files: Annotated[
         list[Path],
@@ -153,7 +177,9 @@ def report(options: ReportOptions) -> None:
     results = Results.collected(records(options.folder))
     found = rendering.tables(results)
     if not found:
-        raise NqgError(f"{options.folder}: no records of the paper's tables; `nqg reproduce NAME` writes some")
+        raise NqgError(
+            f"{options.folder}: no records of the paper's tables; `nqg reproduce NAME` writes some"
+        )
     for path in options.files:
         if path.suffix == ".md":
             write_text(path, rendering.markdown(found))

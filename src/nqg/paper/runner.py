@@ -80,11 +80,17 @@ class Runner:
 
     def _with_errors(self, record: Record) -> Record:
         """The record of a system without a grammar with its errors by cause, which older ones lack."""
-        has_errors = "errors" in record.figures or record.cell.system not in (*FALLBACKS, *PUBLISHED)
+        has_errors = "errors" in record.figures or record.cell.system not in (
+            *FALLBACKS,
+            *PUBLISHED,
+        )
         if has_errors or not (path := self._answers_file(record.cell)).exists():
             return record
         figures = error_figures(self.data, read_answers(path, self.data.test))
-        if round(len(self.data.test) * (1 - (record.figures["accuracy"] or 0))) != figures["errors"]:
+        if (
+            round(len(self.data.test) * (1 - (record.figures["accuracy"] or 0)))
+            != figures["errors"]
+        ):
             return record  # the answers are of another run
         found = replace(record, figures={**record.figures, **figures})
         write_record(self.results, found)
@@ -104,8 +110,13 @@ class Runner:
             case "gated":
                 gate = self._calibrate(cell)
                 held_out = asdict(gate.calibration) if gate.calibration else {}
-                figures = {"threshold": gate.threshold, "trusts_only_readings": float(gate.trusts_only_readings)}
-                result = self._join(cell, gate, figures | {f"held_out_{name}": held_out[name] for name in held_out})
+                figures = {
+                    "threshold": gate.threshold,
+                    "trusts_only_readings": float(gate.trusts_only_readings),
+                }
+                result = self._join(
+                    cell, gate, figures | {f"held_out_{name}": held_out[name] for name in held_out}
+                )
             case _:
                 result = self._train(self.data, cell, self._unfinished(cell))
         for way, answers in {"": result.answers, **result.others}.items():
@@ -143,13 +154,26 @@ class Runner:
             return Scores.of(Evaluation(self.data.judges[judge], self.data.test, answers).verdicts)
 
         main, *more = self.data.judges
-        judged: dict[str, float | None] = {f"{name}_accuracy": scores(name, result.answers).accuracy for name in more}
-        for way, answers in {"": result.answers, **{f"{name}_": each for name, each in result.others.items()}}.items():
+        judged: dict[str, float | None] = {
+            f"{name}_accuracy": scores(name, result.answers).accuracy for name in more
+        }
+        for way, answers in {
+            "": result.answers,
+            **{f"{name}_": each for name, each in result.others.items()},
+        }.items():
             found = scores(main, answers)
-            judged |= {f"{way}{name}": getattr(found, name) for name in ("accuracy", "coverage", "precision")}
+            judged |= {
+                f"{way}{name}": getattr(found, name)
+                for name in ("accuracy", "coverage", "precision")
+            }
         if system in (*FALLBACKS, *PUBLISHED):
             judged |= error_figures(self.data, result.answers)
-        return {**judged, **result.figures, **self.data.split_figures, "test_examples": len(self.data.test)}
+        return {
+            **judged,
+            **result.figures,
+            **self.data.split_figures,
+            "test_examples": len(self.data.test),
+        }
 
     def _join(self, cell: Cell, gate: Gate, figures: Mapping[str, float]) -> RunResult:
         """The answers of both parts as the hybrid's; one whose answers are missing, as git has none, is run again.
@@ -157,7 +181,10 @@ class Runner:
         SQL of the grammar that its database cannot run is no answer. Where the fallback was also decoded under a
         grammar or schemas, there is a hybrid with that, too.
         """
-        seconds, (own_cell, other_cell) = dict[str, float](), [self.cell(system, cell.seed) for system in HYBRID_PARTS]
+        seconds, (own_cell, other_cell) = (
+            dict[str, float](),
+            [self.cell(system, cell.seed) for system in HYBRID_PARTS],
+        )
         with timed(seconds, "training and predicting of the parts"):
             for part in (own_cell, other_cell):
                 self.record(part)
@@ -166,11 +193,15 @@ class Runner:
                         self._run(part)
         is_fitting, test = self.data.schema_check(), self.data.test
         own = [
-            answer if is_fitting(answer) else replace(answer, target=None, reason=answer.reason or ILLEGAL)
+            answer
+            if is_fitting(answer)
+            else replace(answer, target=None, reason=answer.reason or ILLEGAL)
             for answer in read_answers(self._answers_file(own_cell), test)
         ]
         found = {
-            way: tuple(combine(*pair, gate) for pair in zip(own, read_answers(path, test), strict=True))
+            way: tuple(
+                combine(*pair, gate) for pair in zip(own, read_answers(path, test), strict=True)
+            )
             for way in ("", LEGAL)
             if (path := self._answers_file(other_cell, way)).exists()
         }
@@ -185,9 +216,13 @@ class Runner:
         data = replace(self.data, train=tuple(split.train), test=tuple(split.test))
         parts = []
         for part in (self.cell(system, cell.seed) for system in HYBRID_PARTS):
-            fingerprint = self.recipe.fingerprint(part.system, part.weights)[:8] + data.fingerprint[:8]
+            fingerprint = (
+                self.recipe.fingerprint(part.system, part.weights)[:8] + data.fingerprint[:8]
+            )
             name = f"held-out-{part.stem}-{fingerprint}"
-            path, folder = (self.results / kind / part.recipe / name for kind in (".replies", ".unfinished"))
+            path, folder = (
+                self.results / kind / part.recipe / name for kind in (".replies", ".unfinished")
+            )
             with held(folder, wait=True):
                 if not path.exists():
                     write_answers(path, data.test, self._train(data, part, folder).answers)
@@ -195,7 +230,9 @@ class Runner:
             parts.append(read_answers(path, data.test))
         is_right = next(iter(data.judges.values())).is_right
         asked = zip(*parts, data.test, strict=True)
-        return calibrated_gate([GateTrial.of(own, other, example, is_right) for own, other, example in asked])
+        return calibrated_gate(
+            [GateTrial.of(own, other, example, is_right) for own, other, example in asked]
+        )
 
     def _answers_file(self, cell: Cell, way: str = "") -> Path:
         return self.results / ".replies" / cell.recipe / f"{cell.stem}{way and f'-{way}'}.jsonl"
@@ -219,7 +256,9 @@ class Plan:
         for system in FALLBACKS:
             fine_tuning_settings(self.recipe, self.weights.seq2seq, 0, system)
         data = RecipeData.load(self.recipe, self.mirror, progress)
-        return Runner(data, self.results, self.weights, RUNS, self.device or best_device(), progress)
+        return Runner(
+            data, self.results, self.weights, RUNS, self.device or best_device(), progress
+        )
 
     @property
     def first_systems(self) -> tuple[SystemName, ...]:
@@ -239,11 +278,19 @@ class PlannedRun(NamedTuple):
 def run_plans(plans: Sequence[Plan], seeds: Sequence[int], engine: Engine) -> list[list[Record]]:
     """The records of each plan, seed by seed, those that are there already read and the others made."""
     jobs = [(number, seed, plan) for number, plan in enumerate(plans) for seed in seeds]
-    first = [PlannedRun(number, system, seed) for number, seed, plan in jobs for system in plan.first_systems]
-    asked = [PlannedRun(number, system, seed) for number, seed, plan in jobs for system in plan.systems]
+    first = [
+        PlannedRun(number, system, seed)
+        for number, seed, plan in jobs
+        for system in plan.first_systems
+    ]
+    asked = [
+        PlannedRun(number, system, seed) for number, seed, plan in jobs for system in plan.systems
+    ]
     made: dict[PlannedRun, Record] = {}
     for stage in (first, [run for run in asked if run.system not in RUNS]):
-        made.update(zip(stage, engine.map(partial(planned_records, tuple(plans)), stage), strict=True))
+        made.update(
+            zip(stage, engine.map(partial(planned_records, tuple(plans)), stage), strict=True)
+        )
     return [[made[run] for run in asked if run.plan == number] for number in range(len(plans))]
 
 

@@ -41,14 +41,21 @@ def load_spider_ssp(train: Path) -> list[Example]:
     """The examples of train_spider.json whose databases have at least 50 of them."""
     entries = read_entries(SpiderEntry, train)
     sizes = Counter(entry.db_id for entry in entries)
-    kept = ((number, entry) for number, entry in enumerate(entries) if sizes[entry.db_id] >= SSP_MIN_EXAMPLES)
+    kept = (
+        (number, entry)
+        for number, entry in enumerate(entries)
+        if sizes[entry.db_id] >= SSP_MIN_EXAMPLES
+    )
     return [entry.example(f"train-{number}") for number, entry in kept]
 
 
 def load_spider_xsp(train: Path, dev: Path) -> tuple[list[Example], list[Example]]:
     """All examples of train_spider.json, and those of dev.json, whose databases are others."""
     train_examples, dev_examples = (
-        [entry.example(f"{part}-{number}") for number, entry in enumerate(read_entries(SpiderEntry, path))]
+        [
+            entry.example(f"{part}-{number}")
+            for number, entry in enumerate(read_entries(SpiderEntry, path))
+        ]
         for part, path in (("train", train), ("dev", dev))
     )
     return train_examples, dev_examples
@@ -89,7 +96,11 @@ def nqg_target(sql: str, *, names_aliases: bool = False) -> str:
 def nqg_examples(examples: Iterable[Example], *, names_aliases: bool = False) -> list[Example]:
     """The examples as grammars are induced from them, if wanted with aliases that are called after their tables."""
     return [
-        replace(each, source=nqg_source(each.source), target=nqg_target(each.target, names_aliases=names_aliases))
+        replace(
+            each,
+            source=nqg_source(each.source),
+            target=nqg_target(each.target, names_aliases=names_aliases),
+        )
         for each in examples
     ]
 

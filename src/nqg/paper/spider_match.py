@@ -27,7 +27,9 @@ def normalised(query: Query, schema: Schema) -> Query:
     representatives, tables = representative_columns(schema), frozenset(plain_tables(query.tables))
 
     def plain(unit: Unit) -> Unit:
-        column = representatives.get(unit.column, unit.column) if unit.table in tables else unit.column
+        column = (
+            representatives.get(unit.column, unit.column) if unit.table in tables else unit.column
+        )
         return replace(unit, column=column, is_distinct=False)
 
     return comparable(query, plain)
@@ -59,7 +61,9 @@ def comparable(query: Query, plain: Callable[[Unit], Unit] | None = None) -> Que
         return expression.with_units(plain) if plain else expression
 
     def without_values(condition: Condition) -> Condition:
-        values = (comparable(value) if isinstance(value, Query) else None for value in condition.values)
+        values = (
+            comparable(value) if isinstance(value, Query) else None for value in condition.values
+        )
         return replace(condition, left=changed(condition.left), values=tuple(values))
 
     order = query.order
@@ -90,7 +94,9 @@ def hardness(query: Query) -> Hardness:
     either = sum(clause.connectors.count("or") for clause in (query.on, query.where, query.having))
     likes = sum(condition.operator == "like" for condition in query.conditions())
     clauses = present + joins + either + likes
-    nested = sum(len(list(condition.subqueries())) for condition in query.conditions()) + (query.branch is not None)
+    nested = sum(len(list(condition.subqueries())) for condition in query.conditions()) + (
+        query.branch is not None
+    )
     sizes = aggregates(query), len(query.items), len(query.where), len(query.group)
     repeated = sum(size > 1 for size in sizes)
     if nested:
@@ -99,14 +105,24 @@ def hardness(query: Query) -> Hardness:
         return Hardness.EASY
     if (clauses <= 1 and repeated <= 2) or (clauses <= 2 and repeated < 2):
         return Hardness.MEDIUM
-    return Hardness.HARD if (clauses <= 2 < repeated) or (clauses == 3 and repeated <= 2) else Hardness.EXTRA
+    return (
+        Hardness.HARD
+        if (clauses <= 2 < repeated) or (clauses == 3 and repeated <= 2)
+        else Hardness.EXTRA
+    )
 
 
 def aggregates(query: Query) -> int:
     """Aggregates as the official program counts them: it takes `not`, and `and` and `or` of `having`, for some."""
-    sorted_by = [unit for each in (query.order.expressions if query.order else ()) for unit in each.units()]
-    marked = [each.aggregate for each in query.items] + [unit.aggregate for unit in (*query.group, *sorted_by)]
-    negated = [condition.is_negated for condition in (*query.where.conditions, *query.having.conditions)]
+    sorted_by = [
+        unit for each in (query.order.expressions if query.order else ()) for unit in each.units()
+    ]
+    marked = [each.aggregate for each in query.items] + [
+        unit.aggregate for unit in (*query.group, *sorted_by)
+    ]
+    negated = [
+        condition.is_negated for condition in (*query.where.conditions, *query.having.conditions)
+    ]
     return sum(map(bool, [*marked, *negated, *query.having.connectors]))
 
 
@@ -168,18 +184,30 @@ def keywords(query: Query) -> frozenset[str]:
     words += [query.set_operator] if query.set_operator else []
     words += ["or" for clause in (query.on, query.where, query.having) if "or" in clause.connectors]
     words += ["not" for condition in query.conditions() if condition.is_negated]
-    words += [condition.operator for condition in query.conditions() if condition.operator in ("in", "like")]
+    words += [
+        condition.operator
+        for condition in query.conditions()
+        if condition.operator in ("in", "like")
+    ]
     return frozenset(words)
 
 
 COMPONENTS: Mapping[str, Callable[[Query], object]] = {
     "select": lambda query: Counter(query.items),
-    "select without aggregates": lambda query: Counter(replace(item, aggregate=None) for item in query.items),
+    "select without aggregates": lambda query: Counter(
+        replace(item, aggregate=None) for item in query.items
+    ),
     "where": lambda query: Counter(query.where[::2]),
-    "where without operators": lambda query: Counter(condition.left for condition in query.where.conditions),
+    "where without operators": lambda query: Counter(
+        condition.left for condition in query.where.conditions
+    ),
     "connectors": lambda query: frozenset(query.where.connectors),
-    "group": lambda query: query.group and (tuple(unit.column for unit in query.group), query.having),
-    "group without having": lambda query: tuple(unit.column.rpartition(".")[2] for unit in query.group),
+    "group": lambda query: (
+        query.group and (tuple(unit.column for unit in query.group), query.having)
+    ),
+    "group without having": lambda query: tuple(
+        unit.column.rpartition(".")[2] for unit in query.group
+    ),
     "order": lambda query: query.order and (query.order, query.limit is not None),
     "set operators": lambda query: query.set_operator,
     "keywords": keywords,
@@ -225,7 +253,13 @@ class SpiderReport:
     def of(cls, verdicts: Sequence[SpiderVerdict]) -> SpiderReport:
         """The report on verdicts; a prediction that could not be read counts as none."""
         levels = {
-            level: Scores.of([None if each.reason else each.is_match for each in verdicts if each.hardness == level])
+            level: Scores.of(
+                [
+                    None if each.reason else each.is_match
+                    for each in verdicts
+                    if each.hardness == level
+                ]
+            )
             for level in Hardness
             if any(each.hardness == level for each in verdicts)
         }
@@ -249,11 +283,15 @@ class SpiderReport:
             levels.append((level, f"{scores.examples:,}", accuracy))
         yield ("hardness", "examples", "accuracy"), levels
         components = [
-            (each.name, percent(each.precision), percent(each.recall), percent(each.f1)) for each in self.components
+            (each.name, percent(each.precision), percent(each.recall), percent(each.f1))
+            for each in self.components
         ]
         yield ("component", "precision", "recall", "F1"), components
 
     def to_dict(self) -> dict[str, Any]:
-        figures = {each.name: {f: getattr(each, f) for f in ("precision", "recall", "f1")} for each in self.components}
+        figures = {
+            each.name: {f: getattr(each, f) for f in ("precision", "recall", "f1")}
+            for each in self.components
+        }
         levels = {str(level): scores.to_dict() for level, scores in self.levels.items()}
         return {"hardness": levels, "components": figures}

@@ -16,7 +16,9 @@ from nqg.errors import FormatError
 from nqg.paper.sql_tree import END, WordReader
 from nqg.sql.schema import Schema
 
-_MARK = r"[()\[\]{}<>;@#$%&?!*«“‘„»”’\u2012-\u2015]|``?|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>»”’ ]*+\s*$)"
+_MARK = (
+    r"[()\[\]{}<>;@#$%&?!*«“‘„»”’\u2012-\u2015]|``?|--|\.{2,}|[,:](?!\d)|\.(?=[)\]}>»”’ ]*+\s*$)"
+)
 _STRING = re.compile(r'"[^"]*"')
 _PLAIN = rf'(?:{_STRING.pattern}|(?!{_MARK})[^\s"])'
 _WORD = re.compile(rf"[,:]{{2}}{_PLAIN}*|{_MARK}|{_PLAIN}+")
@@ -58,7 +60,9 @@ class Names:
         if words and words[-1] == "as":
             raise FormatError("expected an alias after 'as', found the end of the query")
         triples = zip(words, words[1:], words[2:], strict=False)
-        self.aliases = {alias: name for name, word, alias in triples if word == "as"}  # of two meanings the last holds
+        self.aliases = {
+            alias: name for name, word, alias in triples if word == "as"
+        }  # of two meanings the last holds
         for alias in self.aliases:
             if alias in self.columns:
                 raise FormatError(f"expected an alias that is no table, found 'as {alias}'")
@@ -103,7 +107,9 @@ class Expression:
     aggregate: str | None = None
 
     def with_units(self, change: Callable[[Unit], Unit]) -> Expression:
-        return replace(self, left=change(self.left), right=change(self.right) if self.right else None)
+        return replace(
+            self, left=change(self.left), right=change(self.right) if self.right else None
+        )
 
     def units(self) -> Iterator[Unit]:
         return filter(None, (self.left, self.right))
@@ -184,7 +190,20 @@ SET_OPERATORS = ("intersect", "union", "except")
 CLAUSE_WORDS = ("select", "from", "where", "group", "order", "limit", *SET_OPERATORS)
 JOIN_WORDS = ("join", "on", "as")
 AGGREGATES = ("max", "min", "count", "sum", "avg")
-SPIDER_COMPARISONS = ("between", "=", ">", "<", ">=", "<=", "!=", "in", "like", "is", "exists", "not")
+SPIDER_COMPARISONS = (
+    "between",
+    "=",
+    ">",
+    "<",
+    ">=",
+    "<=",
+    "!=",
+    "in",
+    "like",
+    "is",
+    "exists",
+    "not",
+)
 DEEPEST = 50  # queries inside queries; a fixed bound, so that a verdict does not depend on how much stack is left
 
 T = TypeVar("T")
@@ -288,7 +307,9 @@ class QueryReader(WordReader):
             self.expect("(")
         is_distinct = self.take("distinct")
         column = self.names.column(self.word(), tables)
-        if aggregate or bracket:  # of the two brackets in `((count(x)` only the inner one is closed here
+        if (
+            aggregate or bracket
+        ):  # of the two brackets in `((count(x)` only the inner one is closed here
             self.expect(")")
         return Unit(column, aggregate, is_distinct)
 

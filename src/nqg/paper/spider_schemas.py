@@ -22,7 +22,9 @@ def read_schemas(path: Path) -> Mapping[str, Schema]:
         try:
             schema = entry.schema
             if schema.database in schemas:
-                raise FormatError(f"expected a new database, found '{schema.database}' for the second time")
+                raise FormatError(
+                    f"expected a new database, found '{schema.database}' for the second time"
+                )
         except FormatError as error:
             raise FormatError(f"entry {number} (counted from 0): {error}", path) from error
         schemas[schema.database] = schema
@@ -56,7 +58,9 @@ class SchemaEntry:
         columns: dict[int, list[str]] = {number: [] for number in range(-1, len(names))}
         for owner, name in self.column_names_original:
             if not (owner in columns and name):
-                expected = f"[number of a table below {len(names)}, name] in 'column_names_original'"
+                expected = (
+                    f"[number of a table below {len(names)}, name] in 'column_names_original'"
+                )
                 raise FormatError(f"expected {expected}, found {[owner, name]}")
             columns[owner].append(name.lower())
             full_names.append(None if owner == -1 else f"{names[owner]}.{name.lower()}")
@@ -65,10 +69,14 @@ class SchemaEntry:
             column, other = (full_names[at] if 0 <= at < len(full_names) else None for at in pair)
             if column is None or other is None:
                 kinds = f"number of a column, each below {len(full_names)} and not that of '*'"
-                raise FormatError(f"expected twice the {kinds}, in 'foreign_keys', found {list(pair)}")
+                raise FormatError(
+                    f"expected twice the {kinds}, in 'foreign_keys', found {list(pair)}"
+                )
             keys.append(ForeignKey(column, other))
         tables = tuple(Table(name, tuple(columns[number])) for number, name in enumerate(names))
         for table in tables:
             if not (table.name and table.columns):
-                raise FormatError(f"expected a name and columns of the table '{table.name}', found none")
+                raise FormatError(
+                    f"expected a name and columns of the table '{table.name}', found none"
+                )
         return Schema(self.db_id.lower(), tables, tuple(keys))

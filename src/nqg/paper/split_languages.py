@@ -13,5 +13,7 @@ def is_select(target: str) -> bool:
 
 
 funql_template = regex_template(rf"(?<!\S)m[0-9]+(?!\S)|{CONSTANTS}")
-FUNQL = Language("funql", BRACKET_TREES, funql_template, is_likely=lambda target: target.startswith("answer ( "))
+FUNQL = Language(
+    "funql", BRACKET_TREES, funql_template, is_likely=lambda target: target.startswith("answer ( ")
+)
 SQL = Language("sql", Decomposition(sql_atoms, sql_compounds), sql_template, is_select)

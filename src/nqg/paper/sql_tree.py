@@ -19,9 +19,17 @@ Item = TypeVar("Item")
 SET_OPERATIONS = ("union", "intersect", "except")
 JOIN_KINDS = ("natural", "left", "right", "full", "inner", "cross", "outer")
 COMPARISONS = ("=", "==", "!=", "<>", "<", "<=", ">", ">=", "like", "glob")
-SQL_OPERATORS = (("or",), ("and",), ("not", "in", "between", "is", *COMPARISONS), ("+", "-", "||"), ("*", "/", "%"))
+SQL_OPERATORS = (
+    ("or",),
+    ("and",),
+    ("not", "in", "between", "is", *COMPARISONS),
+    ("+", "-", "||"),
+    ("*", "/", "%"),
+)
 SQL_OR, _, COMPARISON, SUM, _ = range(len(SQL_OPERATORS))
-LEVEL = {word: level for level, words in enumerate(SQL_OPERATORS) for word in words}  # the higher, the tighter
+LEVEL = {
+    word: level for level, words in enumerate(SQL_OPERATORS) for word in words
+}  # the higher, the tighter
 END = ""
 
 
@@ -92,14 +100,19 @@ class SqlParser(WordReader):
     def query(self) -> Tree:
         left = self.selection()
         while operation := self.one_of(SET_OPERATIONS):
-            left = Tree(f"{operation} all" if self.take("all") else operation, (left, self.selection()))
+            left = Tree(
+                f"{operation} all" if self.take("all") else operation, (left, self.selection())
+            )
         return left
 
     def selection(self) -> Tree:
         """One `select` with its clauses, under a label that lists them."""
         self.expect("select")
         self.take("all")
-        clauses = (Tree("select", self.distinct(lambda: self.aliased(self.expression()))), *self.clauses())
+        clauses = (
+            Tree("select", self.distinct(lambda: self.aliased(self.expression()))),
+            *self.clauses(),
+        )
         return Tree("-".join(clause.label for clause in clauses), clauses)
 
     def clauses(self) -> Iterator[Tree]:
@@ -122,7 +135,9 @@ class SqlParser(WordReader):
 
     def distinct(self, item: Callable[[], Tree]) -> tuple[Tree, ...]:
         """A list of items, under a node of its own where `distinct` stands before it."""
-        return (Tree("distinct", self.list_of(item)),) if self.take("distinct") else self.list_of(item)
+        return (
+            (Tree("distinct", self.list_of(item)),) if self.take("distinct") else self.list_of(item)
+        )
 
     def list_of(self, item: Callable[[], Tree]) -> tuple[Tree, ...]:
         items = [item()]
@@ -143,7 +158,9 @@ class SqlParser(WordReader):
 
     def argument(self) -> Tree:
         expression = self.expression()
-        return Tree("as", (expression, self.name())) if self.take("as") else expression  # as in `cast`
+        return (
+            Tree("as", (expression, self.name())) if self.take("as") else expression
+        )  # as in `cast`
 
     def aliased(self, tree: Tree) -> Tree:
         """`tree` with the name that is given to it, with or without `as`."""
@@ -189,7 +206,11 @@ class SqlParser(WordReader):
         left = Tree("not", (self.expression(COMPARISON),)) if is_negated else self.operand()
         while (level := LEVEL.get(self.keywords[self.place], -1)) >= loosest:
             if level == COMPARISON:
-                left = Tree("not", (self.predicate(left),)) if self.take("not") else self.predicate(left)
+                left = (
+                    Tree("not", (self.predicate(left),))
+                    if self.take("not")
+                    else self.predicate(left)
+                )
             else:
                 left = Tree(self.word().lower(), (left, self.expression(level + 1)))
         return left
@@ -205,7 +226,10 @@ class SqlParser(WordReader):
             return Tree("is not" if self.take("not") else "is", (left, self.expression(SUM)))
         if comparison := self.one_of(COMPARISONS):
             right = self.expression(SUM)
-            return Tree(comparison, (left, right, self.expression(SUM)) if self.take("escape") else (left, right))
+            return Tree(
+                comparison,
+                (left, right, self.expression(SUM)) if self.take("escape") else (left, right),
+            )
         raise self.complaint("'in', 'between' or 'like'")
 
     def operand(self) -> Tree:
@@ -218,7 +242,9 @@ class SqlParser(WordReader):
         if self.at("case") and "end" in self.keywords[self.place :]:
             return self.case()
         first = self.keywords[self.place][:1]
-        if self.at("*", "null") or ((first.isdigit() or first in ("-", *SQL_QUOTES)) and self.following != "."):
+        if self.at("*", "null") or (
+            (first.isdigit() or first in ("-", *SQL_QUOTES)) and self.following != "."
+        ):
             return Tree(self.word())
         name = self.name()
         if self.at("("):
@@ -285,7 +311,11 @@ def sql_template(text: str) -> str:
     'select a from t1 where b = STRING limit INTEGER'
     """
     words = (
-        "STRING" if word[0] in SQL_QUOTES else "INTEGER" if is_number(word) and "." not in word else word
+        "STRING"
+        if word[0] in SQL_QUOTES
+        else "INTEGER"
+        if is_number(word) and "." not in word
+        else word
         for word in sql_words(text)
     )
     return " ".join(words)

@@ -61,7 +61,12 @@ BEST_LEGAL = "best_legal"  # where the paper's NQG abstains because its best der
 LEGAL = "legal"  # what a fallback answers when it is decoded under the target grammar
 WITH_KINDS = "kinds"  # when entities, too, stand only where things of their kinds may
 PLACEHOLDER, NOBODY = Category("placeholder"), "nobody"
-ERRORS = (Cause.UNSEEN_TRIGRAM, Cause.RARE_ATOM, Cause.UNSEEN_ATOM, Cause.LONGER_TARGET)  # the paper's, section 6.2
+ERRORS = (
+    Cause.UNSEEN_TRIGRAM,
+    Cause.RARE_ATOM,
+    Cause.UNSEEN_ATOM,
+    Cause.LONGER_TARGET,
+)  # the paper's, section 6.2
 TRIED = 2000  # training examples that training accuracy is computed from
 PAPERS_BATCH = 256
 CANDIDATES = 8  # of T5, among which SQL is looked for that fits its database
@@ -80,7 +85,9 @@ class RecipeData:
     reads_schemas: bool = True  # the fallback, with each question
 
     @classmethod
-    def load(cls, recipe: Recipe, mirror: Path | str | None = None, progress: Progress = silent) -> RecipeData:
+    def load(
+        cls, recipe: Recipe, mirror: Path | str | None = None, progress: Progress = silent
+    ) -> RecipeData:
         examples, split = divided_examples(recipe, mirror, progress)
         if recipe.held_out:
             examples = distinct_pairs(split.parts(examples).train)
@@ -88,10 +95,18 @@ class RecipeData:
         parts, figures = split.parts(examples), dict[str, float]()
         if recipe.dataset != "scan":  # whose programs have no compounds but their tokens
             audited = audit(examples, split)
-            figures = {"unseen_atoms": audited.unseen_atom_share, "divergence": audited.compound_divergence}
+            figures = {
+                "unseen_atoms": audited.unseen_atom_share,
+                "divergence": audited.compound_divergence,
+            }
         metrics = [recipe.metric, *(["denotation"] if recipe.dataset == "geoquery" else [])]
-        judges = {name: judge_named(name, None if mirror is None else Path(mirror), progress) for name in metrics}
-        schemas = load_spider_schemas(mirror, progress) if recipe.dataset.startswith("spider") else {}
+        judges = {
+            name: judge_named(name, None if mirror is None else Path(mirror), progress)
+            for name in metrics
+        }
+        schemas = (
+            load_spider_schemas(mirror, progress) if recipe.dataset.startswith("spider") else {}
+        )
         return cls(recipe, tuple(parts.train), tuple(parts.test), figures, judges, schemas)
 
     @property
@@ -105,19 +120,29 @@ class RecipeData:
 
     def for_seq2seq(self, examples: Sequence[Example]) -> list[Example]:
         """Examples as T5 reads them: questions about a database with its whole schema, which the model may cut."""
-        return with_schemas(examples, self.schemas) if self.schemas and self.reads_schemas else list(examples)
+        return (
+            with_schemas(examples, self.schemas)
+            if self.schemas and self.reads_schemas
+            else list(examples)
+        )
 
     def among(self, made: Sequence[Example], real_share: float) -> list[Example]:
         """Training examples among made ones, which come in the grammar's form, all as T5 reads them."""
         if self.schemas:
-            written = load_extension("nqg.sql.names:numbered_aliases") if self.recipe.names_aliases else str
+            written = (
+                load_extension("nqg.sql.names:numbered_aliases")
+                if self.recipe.names_aliases
+                else str
+            )
             made = [replace(pair, target=sql_text(written(pair.target).split())) for pair in made]
         return mixed(self.for_seq2seq(self.train), self.for_seq2seq(made), real_share)
 
     def is_fitting(self) -> Callable[[Example], bool]:
         """What tells whether the program of a made pair is legal."""
         is_legal, written = self.legality(), self.target_grammar
-        return lambda pair: is_legal(pair, pair.target) and (not written or written.accepts(pair.target_tokens))
+        return lambda pair: (
+            is_legal(pair, pair.target) and (not written or written.accepts(pair.target_tokens))
+        )
 
     @cached_property
     def target_grammar(self) -> TargetGrammar | None:
@@ -133,7 +158,10 @@ class RecipeData:
         """
         if not self.schemas:
             return lambda example, target: True
-        constants, named = SqlConstants.of(example.target for example in self.train), self.recipe.names_aliases
+        constants, named = (
+            SqlConstants.of(example.target for example in self.train),
+            self.recipe.names_aliases,
+        )
         sql_problem = load_extension("nqg.sql.names:sql_problem")
 
         @cache
@@ -172,7 +200,9 @@ class RecipeData:
         return is_fitting
 
 
-def divided_examples(recipe: Recipe, mirror: Path | str | None, progress: Progress) -> tuple[Sequence[Example], Split]:
+def divided_examples(
+    recipe: Recipe, mirror: Path | str | None, progress: Progress
+) -> tuple[Sequence[Example], Split]:
     """The examples of a recipe's dataset, which is known by name or a file, and how they are divided."""
     if recipe.dataset not in CATALOGUE and Path(recipe.dataset).is_file():
         return _divided_files(Path(recipe.dataset), Path(recipe.split))
@@ -220,7 +250,9 @@ class RunResult:
     figures: Mapping[str, float]
     settings: Mapping[str, Any]
     seconds: Mapping[str, float]
-    others: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)  # of other ways to answer, by their names
+    others: Mapping[str, tuple[Answer, ...]] = field(
+        default_factory=dict
+    )  # of other ways to answer, by their names
 
 
 @contextmanager
@@ -246,15 +278,25 @@ def run_typed(data: RecipeData, weights: str, seed: int, context: RunContext) ->
 
 
 def run_inferred(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-    inferred = infer_target_grammar(example.target_tokens for example in data.for_grammar(data.train))
+    inferred = infer_target_grammar(
+        example.target_tokens for example in data.for_grammar(data.train)
+    )
     result = run_parser(data, weights, seed, context, inferred, typed=True)
-    accepted = sum(inferred.accepts(example.target_tokens) for example in data.for_grammar(data.test))
+    accepted = sum(
+        inferred.accepts(example.target_tokens) for example in data.for_grammar(data.test)
+    )
     figures = {"types": float(len(inferred.categories)), "accepted": accepted / len(data.test)}
     return replace(result, figures={**result.figures, **figures})
 
 
 def run_parser(
-    data: RecipeData, weights: str, seed: int, context: RunContext, target_grammar: TargetGrammar | None, *, typed: bool
+    data: RecipeData,
+    weights: str,
+    seed: int,
+    context: RunContext,
+    target_grammar: TargetGrammar | None,
+    *,
+    typed: bool,
 ) -> RunResult:
     """The stages of `nqg.train` for a parser, with the recipe's settings, and its answers to the test examples."""
     seconds: dict[str, float] = {}
@@ -277,10 +319,14 @@ def run_parser(
     if target_grammar and not typed:
         others[BEST_LEGAL] = nqg_answers(data, parser, test, DecodeOptions(typed=True, exact=True))
     figures = {"rules": float(len(grammar)), "train_examples": float(len(data.train))}
-    return RunResult(answers, figures, asdict(settings) | {"induction": dict(recipe.induction)}, seconds, others)
+    return RunResult(
+        answers, figures, asdict(settings) | {"induction": dict(recipe.induction)}, seconds, others
+    )
 
 
-def grammar_task(recipe: Recipe, train: Sequence[Example], types: TargetGrammar | None) -> ParserTask:
+def grammar_task(
+    recipe: Recipe, train: Sequence[Example], types: TargetGrammar | None
+) -> ParserTask:
     """The search for a grammar, with the settings for the paper's datasets or those that trials choose.
 
     The paper's search knows no types.
@@ -298,15 +344,22 @@ def induced(recipe: Recipe, train: Sequence[Example], types: TargetGrammar | Non
     return grammar
 
 
-def nqg_answers(data: RecipeData, parser: Parser, test: list[Example], options: DecodeOptions) -> tuple[Answer, ...]:
+def nqg_answers(
+    data: RecipeData, parser: Parser, test: list[Example], options: DecodeOptions
+) -> tuple[Answer, ...]:
     """The parser's answers; SQL that does not fit its database is an abstention."""
-    answers, is_legal = parser.with_options(options).answers(example.source for example in test), data.legality()
+    answers, is_legal = (
+        parser.with_options(options).answers(example.source for example in test),
+        data.legality(),
+    )
     found: list[Answer] = []
     for answer, example in zip(answers, test, strict=True):
         if answer.target is not None and not is_legal(example, answer.target):
             answer = Answer(answer.source, system=GRAMMAR, reason=ILLEGAL)
         if answer.target is not None and data.recipe.names_aliases:
-            answer = replace(answer, target=load_extension("nqg.sql.names:numbered_aliases")(answer.target))
+            answer = replace(
+                answer, target=load_extension("nqg.sql.names:numbered_aliases")(answer.target)
+            )
         found.append(answer)
     return tuple(found)
 
@@ -341,22 +394,37 @@ def run_geca(data: RecipeData, weights: str, seed: int, context: RunContext) -> 
 
 def run_augmented(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
     """The fallback, taught by the grammar; a grammar of legal targets, written or inferred, types its samples."""
-    settings, seconds = fine_tuning_settings(data.recipe, weights, seed, "augmented"), dict[str, float]()
+    settings, seconds = (
+        fine_tuning_settings(data.recipe, weights, seed, "augmented"),
+        dict[str, float](),
+    )
     augmentation = drawn_samples(data, data.recipe.augmentation, seed, seconds)
     with timed(seconds, "filtering"):
-        teach(augmentation, SecondReader(Seq2seqSettings(model=weights), settings), context.pipeline_run())
+        teach(
+            augmentation,
+            SecondReader(Seq2seqSettings(model=weights), settings),
+            context.pipeline_run(),
+        )
     mixture = data.among(augmentation.added, augmentation.settings.real_share)
     found = fine_tuned(data, mixture, weights, settings, context, seconds)
     figures = {**found.figures, **sample_figures(data, augmentation.samples)}
-    return replace(found, figures=figures, settings={**found.settings, **asdict(augmentation.settings)})
+    return replace(
+        found, figures=figures, settings={**found.settings, **asdict(augmentation.settings)}
+    )
 
 
 def drawn_samples(
-    data: RecipeData, settings: AugmentationSettings, seed: int, seconds: dict[str, float], **more: Any
+    data: RecipeData,
+    settings: AugmentationSettings,
+    seed: int,
+    seconds: dict[str, float],
+    **more: Any,
 ) -> Augmentation:
     recipe, train = data.recipe, data.for_grammar(data.train)
     with timed(seconds, "induction and sampling"):
-        target_grammar = data.target_grammar or infer_target_grammar(example.target_tokens for example in train)
+        target_grammar = data.target_grammar or infer_target_grammar(
+            example.target_tokens for example in train
+        )
         grammar = induced(recipe, train, target_grammar)
         found = Augmentation(grammar.typed_by(target_grammar), train, settings, seed, **more)
         found.samples = list(filter(data.is_fitting(), found.samples))
@@ -365,7 +433,10 @@ def drawn_samples(
 
 def sample_figures(data: RecipeData, samples: Sequence[Example]) -> dict[str, float]:
     """How many samples there are, and which shares of test pairs and of test programs are among them."""
-    pairs, test = {(sample.source, sample.target) for sample in samples}, data.for_grammar(data.test)
+    pairs, test = (
+        {(sample.source, sample.target) for sample in samples},
+        data.for_grammar(data.test),
+    )
     programs, count = {sample.target for sample in samples}, len(test)
     return {
         "samples": float(len(pairs)),
@@ -379,7 +450,10 @@ def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -
 
     What it answers after fewer rounds, freely, or without kinds is there as well.
     """
-    settings, seconds = fine_tuning_settings(data.recipe, weights, seed, "taught"), dict[str, float]()
+    settings, seconds = (
+        fine_tuning_settings(data.recipe, weights, seed, "taught"),
+        dict[str, float](),
+    )
     earlier: dict[str, tuple[Answer, ...]] = {}
 
     def after_round(number: int, forward: Seq2seq) -> None:
@@ -388,16 +462,24 @@ def run_taught(data: RecipeData, weights: str, seed: int, context: RunContext) -
 
     judge = data.judges.get("denotation")
     sense = {"is_sensible": judge.is_sensible} if isinstance(judge, DenotationJudge) else {}
-    augmentation = drawn_samples(data, data.recipe.teaching, seed, seconds, after_round=after_round, **sense)
+    augmentation = drawn_samples(
+        data, data.recipe.teaching, seed, seconds, after_round=after_round, **sense
+    )
     with timed(seconds, "filtering and round trips"):
-        teach(augmentation, SecondReader(Seq2seqSettings(model=weights), settings), context.pipeline_run())
+        teach(
+            augmentation,
+            SecondReader(Seq2seqSettings(model=weights), settings),
+            context.pipeline_run(),
+        )
     mixture = data.among(augmentation.added, augmentation.settings.real_share)
     found = fine_tuned(data, mixture, weights, settings, context, seconds, has_kinds=True)
     figures = {**found.figures, **sample_figures(data, augmentation.added)}
     figures["round_trips"] = len(augmentation.round_trips)
     others = {**found.others, "free": found.answers, **earlier}
     best, chosen = others.pop(WITH_KINDS), asdict(augmentation.settings)
-    return replace(found, answers=best, others=others, figures=figures, settings={**found.settings, **chosen})
+    return replace(
+        found, answers=best, others=others, figures=figures, settings={**found.settings, **chosen}
+    )
 
 
 def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) -> tuple[Answer, ...]:
@@ -411,7 +493,9 @@ def legal_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) ->
     is_fitting = data.schema_check()
     unfit = {answer.source: answer for answer in free if not is_fitting(answer)}
     candidates = zip(unfit.values(), seq2seq.candidates(list(unfit), CANDIDATES), strict=True)
-    corrected = {answer.source: next(filter(is_fitting, found), answer) for answer, found in candidates}
+    corrected = {
+        answer.source: next(filter(is_fitting, found), answer) for answer, found in candidates
+    }
     return tuple(corrected.get(answer.source, answer) for answer in free)
 
 
@@ -426,7 +510,9 @@ def kinds_answers(data: RecipeData, seq2seq: Seq2seq, free: Sequence[Answer]) ->
     for same in dict.fromkeys(kinds):
         numbers = [number for number, each in enumerate(kinds) if each == same]
         system = LegalSeq2seq(seq2seq, with_kinds(grammar, same), vocabulary)
-        found.update(zip(numbers, system.corrected(free[number] for number in numbers), strict=True))
+        found.update(
+            zip(numbers, system.corrected(free[number] for number in numbers), strict=True)
+        )
     return tuple(found[number] for number in range(len(kinds)))
 
 
@@ -434,7 +520,8 @@ def with_kinds(grammar: TargetGrammar, kinds: Sequence[Collection[EntityKind]]) 
     """FunQL's grammar with each placeholder only in the place of things that it may be; of no kinds, anywhere."""
     entities = {Category(kind.value): kind for kind in EntityKind}
     names = {
-        category: [f"m{number}" for number, own in enumerate(kinds) if not own or kind in own] or [NOBODY]
+        category: [f"m{number}" for number, own in enumerate(kinds) if not own or kind in own]
+        or [NOBODY]
         for category, kind in entities.items()
     }
     kept = [production for production in grammar.productions if production.left not in entities]
@@ -462,7 +549,9 @@ def fine_tuned(
     read = data.for_grammar if is_baseline else data.for_seq2seq
     test = read(data.test)
     with timed(seconds, "training"):
-        fine_tuning = train_seq2seq(SecondReader(Seq2seqSettings.of(weights), settings), train, context.pipeline_run())
+        fine_tuning = train_seq2seq(
+            SecondReader(Seq2seqSettings.of(weights), settings), train, context.pipeline_run()
+        )
     seq2seq, others = fine_tuning.seq2seq, dict[str, tuple[Answer, ...]]()
     with timed(seconds, "predicting"):
         answers = tuple(seq2seq.answers(example.source for example in test))
@@ -475,7 +564,11 @@ def fine_tuned(
     with timed(seconds, "predicting training examples"):
         known = train_accuracy(data, seq2seq, read)
     cut = float(fine_tuning.truncation.sources)
-    figures = {"train_examples": float(len(data.train)), "cut_sources": cut, "train_accuracy": known}
+    figures = {
+        "train_examples": float(len(data.train)),
+        "cut_sources": cut,
+        "train_accuracy": known,
+    }
     return RunResult(answers, figures, asdict(settings), seconds, others)
 
 
@@ -495,12 +588,20 @@ RUNS: Mapping[SystemName, SystemRun] = {
 
 def error_figures(data: RecipeData, answers: Sequence[Answer]) -> dict[str, float]:
     """How many answers of a system without a grammar are wrong, and for what share of them each of `ERRORS` holds."""
-    found = breakdown(data.test, answers, train=data.train, judge=next(iter(data.judges.values()))).findings
-    shares = {cause: sum(cause in each.traits for each in found) / max(len(found), 1) for cause in ERRORS}
-    return {"errors": float(len(found))} | {f"error_{cause.name.lower()}": shares[cause] for cause in ERRORS}
+    found = breakdown(
+        data.test, answers, train=data.train, judge=next(iter(data.judges.values()))
+    ).findings
+    shares = {
+        cause: sum(cause in each.traits for each in found) / max(len(found), 1) for cause in ERRORS
+    }
+    return {"errors": float(len(found))} | {
+        f"error_{cause.name.lower()}": shares[cause] for cause in ERRORS
+    }
 
 
-def train_accuracy(data: RecipeData, seq2seq: Seq2seq, read: Callable[[Sequence[Example]], Sequence[Example]]) -> float:
+def train_accuracy(
+    data: RecipeData, seq2seq: Seq2seq, read: Callable[[Sequence[Example]], Sequence[Example]]
+) -> float:
     """The share of training examples that come out right, of a sample where they are many."""
     different = distinct_pairs(data.train)
     tried = random.Random(0).sample(different, min(TRIED, len(different)))
@@ -516,7 +617,9 @@ def training_settings(recipe: Recipe, weights: str, seed: int) -> TrainingSettin
     return replace(found, batch_size=found.batch_size or PAPERS_BATCH, learned=0.0)
 
 
-def fine_tuning_settings(recipe: Recipe, weights: str, seed: int, system: SystemName) -> FineTuningSettings:
+def fine_tuning_settings(
+    recipe: Recipe, weights: str, seed: int, system: SystemName
+) -> FineTuningSettings:
     name = {"geca": "augmented", "schemaless": "seq2seq"}.get(system, system)
     plan: SystemPlan = getattr(recipe, name)
     return plan.settings(FineTuningSettings, weights, seed, f"[{name}] of {recipe.name}")

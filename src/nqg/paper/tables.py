@@ -53,7 +53,16 @@ def tables(results: Results) -> list[ResultTable]:
         coverage_and_precision(joined),
         *(
             table(results)
-            for table in (best_legal, types, splits, errors, grammar_sizes, deviations, single_runs, runs)
+            for table in (
+                best_legal,
+                types,
+                splits,
+                errors,
+                grammar_sizes,
+                deviations,
+                single_runs,
+                runs,
+            )
         ),
     ]
     return [table for table in made if table is not None]
@@ -68,9 +77,15 @@ def with_means_of_mcd(results: Results) -> Results:
     means = []
     for cell, group in groups.items():
         if len(group) == len(MCD):
-            columns = ((name, [record.figures.get(name) for record in group]) for name in group[0].figures)
-            known = {name: [value for value in column if value is not None] for name, column in columns}
-            figures = {name: fmean(column) for name, column in known.items() if len(column) == len(MCD)}
+            columns = (
+                (name, [record.figures.get(name) for record in group]) for name in group[0].figures
+            )
+            known = {
+                name: [value for value in column if value is not None] for name, column in columns
+            }
+            figures = {
+                name: fmean(column) for name, column in known.items() if len(column) == len(MCD)
+            }
             means.append(replace(group[0], cell=cell, figures=figures))
     return Results.collected([*results.records, *means])
 
@@ -81,7 +96,9 @@ def recipes_run(results: Results, names: Iterable[str]) -> list[Recipe]:
     return [mean if name == MEAN_OF_MCD else read_recipe(name) for name in names if name in known]
 
 
-def accuracies(results: Results, number: int | None, title: str, names: Sequence[str]) -> ResultTable | None:
+def accuracies(
+    results: Results, number: int | None, title: str, names: Sequence[str]
+) -> ResultTable | None:
     """Table 2, 3 or 4, or of other splits: a row for each of our systems, then one for each of the paper's."""
     recipes = recipes_run(results, names)
     if not recipes:
@@ -89,14 +106,24 @@ def accuracies(results: Results, number: int | None, title: str, names: Sequence
     systems = dict.fromkeys(system for recipe in recipes for system in recipe.paper.accuracy)
     series = results.series(names)
     rows = our_rows(results, recipes, "accuracy", series)
-    free = [each for each in series if each.system != "taught"]  # which has more than legal decoding already
+    free = [
+        each for each in series if each.system != "taught"
+    ]  # which has more than legal decoding already
     for figure, where, those in (
         (f"{LEGAL}_accuracy", ", legal decoding", free),
         ("train_accuracy", " on training examples", series),
     ):
-        rows += [(f"{name}{where}", *shares) for name, *shares in our_rows(results, recipes, figure, those)]
+        rows += [
+            (f"{name}{where}", *shares)
+            for name, *shares in our_rows(results, recipes, figure, those)
+        ]
     for system in systems:
-        rows.append((f"paper: {system}", *(_number(recipe.paper.accuracy.get(system)) for recipe in recipes)))
+        rows.append(
+            (
+                f"paper: {system}",
+                *(_number(recipe.paper.accuracy.get(system)) for recipe in recipes),
+            )
+        )
     notes = stand_ins(results, recipes, "nqg", "seq2seq")
     return ResultTable(number, title, header("system", recipes), tuple(rows), notes)
 
@@ -105,9 +132,14 @@ def header(first: str, recipes: Iterable[Recipe]) -> Row:
     return (first, *(recipe.title for recipe in recipes))
 
 
-def our_rows(results: Results, recipes: Sequence[Recipe], name: str, series: Iterable[Series]) -> list[Row]:
+def our_rows(
+    results: Results, recipes: Sequence[Recipe], name: str, series: Iterable[Series]
+) -> list[Row]:
     """A figure of each series, a column for each recipe; series that have none are left out."""
-    rows = [(each.title, *(_share(results.figure(recipe.name, each, name)) for recipe in recipes)) for each in series]
+    rows = [
+        (each.title, *(_share(results.figure(recipe.name, each, name)) for recipe in recipes))
+        for each in series
+    ]
     return list(filter(is_known, rows))
 
 
@@ -124,12 +156,20 @@ def stand_ins(results: Results, recipes: Sequence[Recipe], *systems: str) -> tup
         if record.cell.recipe in names and record.cell.system in systems and record.is_stand_in
     }
     asked = sorted({each for each, _ in found})
-    return tuple(f"For {each}: {', '.join(sorted(used for for_, used in found if for_ == each))}." for each in asked)
+    return tuple(
+        f"For {each}: {', '.join(sorted(used for for_, used in found if for_ == each))}."
+        for each in asked
+    )
 
 
 def coverage_and_precision(results: Results) -> ResultTable | None:
-    recipes = [recipe for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER)) if recipe.paper.nqg]
-    rows, notes = nqg_measures(results, recipes, ("coverage", "precision")), stand_ins(results, recipes, "nqg")
+    recipes = [
+        recipe for recipe in recipes_run(results, (*SCAN, *GEOQUERY, *SPIDER)) if recipe.paper.nqg
+    ]
+    rows, notes = (
+        nqg_measures(results, recipes, ("coverage", "precision")),
+        stand_ins(results, recipes, "nqg"),
+    )
     title = "NQG coverage and precision"
     return ResultTable(5, title, header("measure", recipes), rows, notes) if recipes else None
 
@@ -145,10 +185,14 @@ def best_legal(results: Results) -> ResultTable | None:
 def types(results: Results) -> ResultTable | None:
     """What types bring, written by hand or inferred from the training programs, beside the paper's parser."""
     recipes = recipes_run(results, GEOQUERY)
-    with_types = {each.weights for each in results.series(GEOQUERY) if each.system in ("typed", "inferred")}
+    with_types = {
+        each.weights for each in results.series(GEOQUERY) if each.system in ("typed", "inferred")
+    }
     rows = nqg_measures(results, recipes, ("accuracy", "coverage", "precision"), systems=GRAMMARS)
     shown = tuple(
-        row for row in rows if row[0].startswith("paper") or any(f"({each})" in row[0] for each in with_types)
+        row
+        for row in rows
+        if row[0].startswith("paper") or any(f"({each})" in row[0] for each in with_types)
     )
     return ResultTable(None, "Types", header("measure", recipes), shown) if with_types else None
 
@@ -165,11 +209,20 @@ def nqg_measures(
     systems: Sequence[SystemName] = ("nqg",),
 ) -> tuple[Row, ...]:
     """Rows of NQG's measures with our encoders, one way of decoding, each above what the paper's NQG has."""
-    series = [each for each in results.series([recipe.name for recipe in recipes]) if each.system in systems]
+    series = [
+        each
+        for each in results.series([recipe.name for recipe in recipes])
+        if each.system in systems
+    ]
     rows: list[Row] = []
     for name in names:
-        rows += [(f"{title} {name}", *values) for title, *values in our_rows(results, recipes, way + name, series)]
-        papers = [{"accuracy": recipe.paper.accuracy.get("NQG"), **recipe.paper.nqg} for recipe in recipes]
+        rows += [
+            (f"{title} {name}", *values)
+            for title, *values in our_rows(results, recipes, way + name, series)
+        ]
+        papers = [
+            {"accuracy": recipe.paper.accuracy.get("NQG"), **recipe.paper.nqg} for recipe in recipes
+        ]
         rows.append((f"paper: NQG {name}", *(_number(paper.get(name)) for paper in papers)))
     return tuple(rows)
 
@@ -187,10 +240,22 @@ def splits(results: Results) -> ResultTable | None:
             _number(paper.split.get("divergence"), 2),
         )
         fallbacks = [each for each in results.series([recipe.name]) if each.system == "seq2seq"]
-        ours = [(each.weights, _share(results.figure(recipe.name, each, "accuracy"))) for each in fallbacks]
+        ours = [
+            (each.weights, _share(results.figure(recipe.name, each, "accuracy")))
+            for each in fallbacks
+        ]
         theirs = _number(paper.accuracy.get("T5-Base"))
         rows += [(*split, *each, theirs) for each in ours or [(UNKNOWN_FIGURE, UNKNOWN_FIGURE)]]
-    columns = ("split", "unseen atoms %", "paper", "divergence", "paper", "our T5", "accuracy", "paper: T5-Base")
+    columns = (
+        "split",
+        "unseen atoms %",
+        "paper",
+        "divergence",
+        "paper",
+        "our T5",
+        "accuracy",
+        "paper: T5-Base",
+    )
     title = "Splits: unseen atoms, compound divergence, accuracy of T5"
     return ResultTable(6, title, columns, tuple(rows)) if rows else None
 
@@ -200,14 +265,21 @@ def errors(results: Results) -> ResultTable | None:
     recipes = recipes_run(results, GEOQUERY)
     rows: list[Row] = []
     for name in ("errors", *(f"error_{cause.name.lower()}" for cause in ERRORS)):
-        words = "errors" if name == "errors" else f"% of them: {Cause[name.removeprefix('error_').upper()]}"
+        words = (
+            "errors"
+            if name == "errors"
+            else f"% of them: {Cause[name.removeprefix('error_').upper()]}"
+        )
         for series in results.series(GEOQUERY):
             found = [results.figure(recipe.name, series, name) for recipe in recipes]
             cells = [_share(each) for each in found]
             if name == "errors":
                 cells = [_number(None if each is None else each.mean, 0) for each in found]
             rows.append((f"{series.title}: {words}", *cells))
-        papers = (_number(recipe.paper.errors.get(name), 0 if name == "errors" else 1) for recipe in recipes)
+        papers = (
+            _number(recipe.paper.errors.get(name), 0 if name == "errors" else 1)
+            for recipe in recipes
+        )
         rows.append((f"paper: T5-Base: {words}", *papers))
     shown = tuple(filter(is_known, rows))
     title = "Errors of systems without a grammar, by what training lacked"
@@ -218,9 +290,15 @@ def single_runs(results: Results) -> ResultTable | None:
     """Table 10, which the paper's source has and its print has not: the accuracy of every seed."""
     recipes, rows = recipes_run(results, GEOQUERY), list[Row]()
     for series in results.series(GEOQUERY):
-        found = [[each.figures.get("accuracy") for each in results.of(recipe.name, series)] for recipe in recipes]
+        found = [
+            [each.figures.get("accuracy") for each in results.of(recipe.name, series)]
+            for recipe in recipes
+        ]
         if any(len(column) > 1 for column in found):
-            cells = [" / ".join(_number(None if each is None else 100 * each) for each in column) for column in found]
+            cells = [
+                " / ".join(_number(None if each is None else 100 * each) for each in column)
+                for column in found
+            ]
             rows.append((series.title, *(cell or UNKNOWN_FIGURE for cell in cells)))
     title = "Accuracy of single runs for GeoQuery, seed by seed"
     return ResultTable(10, title, header("system", recipes), tuple(rows)) if rows else None
@@ -229,7 +307,9 @@ def single_runs(results: Results) -> ResultTable | None:
 def grammar_sizes(results: Results) -> ResultTable | None:
     rows = []
     for recipe in recipes_run(results, SIZES):
-        series = next((each for each in results.series([recipe.name]) if each.system == "nqg"), None)
+        series = next(
+            (each for each in results.series([recipe.name]) if each.system == "nqg"), None
+        )
         rules = series and results.figure(recipe.name, series, "rules")
         examples = series and results.figure(recipe.name, series, "train_examples")
         if rules and examples:
@@ -244,12 +324,19 @@ def deviations(results: Results) -> ResultTable | None:
     recipes = recipes_run(results, GEOQUERY)
     rows = []
     for series in results.series(GEOQUERY):
-        for name in ("accuracy", "coverage", "precision") if series.system in GRAMMARS else ("accuracy",):
+        for name in (
+            ("accuracy", "coverage", "precision") if series.system in GRAMMARS else ("accuracy",)
+        ):
             figures = [results.figure(recipe.name, series, name) for recipe in recipes]
-            shares = [100 * each.deviation if each and each.deviation is not None else None for each in figures]
+            shares = [
+                100 * each.deviation if each and each.deviation is not None else None
+                for each in figures
+            ]
             rows.append((f"{series.title} {name}", *map(_number, shares)))
     for name in ("NQG-T5-Base", "NQG", "coverage", "precision"):
-        label = f"paper: NQG {name}" if name in ("coverage", "precision") else f"paper: {name} accuracy"
+        label = (
+            f"paper: NQG {name}" if name in ("coverage", "precision") else f"paper: {name} accuracy"
+        )
         rows.append((label, *(_number(recipe.paper.deviation.get(name)) for recipe in recipes)))
     shown, title = tuple(filter(is_known, rows)), "Standard deviation over seeds for GeoQuery"
     return ResultTable(9, title, header("measure", recipes), shown) if is_run(shown) else None
@@ -263,12 +350,15 @@ def runs(results: Results) -> ResultTable | None:
             records = results.of(recipe, series)
             seconds = sum(sum(record.seconds.values()) for record in records) / len(records)
             first, _, second = series.weights.partition("+")
-            options = dict.fromkeys(FALLBACKS, f"--seq2seq {first}") | dict.fromkeys(GRAMMARS, f"--encoder {first}")
+            options = dict.fromkeys(FALLBACKS, f"--seq2seq {first}") | dict.fromkeys(
+                GRAMMARS, f"--encoder {first}"
+            )
             options |= dict.fromkeys(PUBLISHED, "")
             weights = options.get(series.system, f"--encoder {first} --seq2seq {second}")
             rows.append(
                 (
-                    f"`{recipe.replace(',', ' --set ')} --systems {series.system} {weights}".rstrip() + "`",
+                    f"`{recipe.replace(',', ' --set ')} --systems {series.system} {weights}".rstrip()
+                    + "`",
                     str(len(records)),
                     _share(results.figure(recipe, series, "accuracy")),
                     _share(results.figure(recipe, series, "denotation_accuracy")),
@@ -278,8 +368,20 @@ def runs(results: Results) -> ResultTable | None:
                     ", ".join(sorted({_abbreviated(record.commit) for record in records})),
                 )
             )
-    figures = ("seeds", "accuracy", "same answers", "on training examples", "hardware", "seconds a seed", "commit")
-    return ResultTable(None, "Runs", ("command, after `nqg reproduce`", *figures), tuple(rows)) if rows else None
+    figures = (
+        "seeds",
+        "accuracy",
+        "same answers",
+        "on training examples",
+        "hardware",
+        "seconds a seed",
+        "commit",
+    )
+    return (
+        ResultTable(None, "Runs", ("command, after `nqg reproduce`", *figures), tuple(rows))
+        if rows
+        else None
+    )
 
 
 def _abbreviated(commit: str) -> str:
@@ -308,7 +410,8 @@ def markdown(tables: Iterable[ResultTable]) -> str:
     parts = []
     for table in tables:
         header, *rows = (
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in (table.header, *table.rows)
+            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+            for row in (table.header, *table.rows)
         )
         notes = [f"Stand-ins. {' '.join(table.notes)}\n"] if table.notes else []
         rule = "|---|" + "--:|" * (len(table.header) - 1)
@@ -335,13 +438,21 @@ def page(tables: Iterable[ResultTable], pictures: Iterable[str] = ()) -> str:
         rows = []
         for row in table.rows:
             kind = ' class="paper"' if row[0].startswith("paper") else ""
-            rows.append(f"<tr{kind}>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>")
+            rows.append(
+                f"<tr{kind}>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
+            )
         notes = f"<p>Stand-ins. {html.escape(' '.join(table.notes))}</p>" if table.notes else ""
         head, lines = f"<thead><tr>{header}</tr></thead>", "\n".join(rows)
-        body.append(f"<h2>{html.escape(table.heading)}</h2>\n<table>{head}\n<tbody>\n{lines}\n</tbody></table>{notes}")
+        body.append(
+            f"<h2>{html.escape(table.heading)}</h2>\n<table>{head}\n<tbody>\n{lines}\n</tbody></table>{notes}"
+        )
     body += [f"<figure>{picture}</figure>" for picture in pictures]
     head = f'<meta charset="utf-8"><title>nqg results</title><style>{STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(body) + "\n</body></html>\n"
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n'
+        + "\n".join(body)
+        + "\n</body></html>\n"
+    )
 
 
 def drawn_recipes(results: Results) -> list[tuple[Recipe, list[tuple[Series, Spread]]]]:

@@ -69,7 +69,9 @@ class FoldTraining:
             rules = used_rules(rules, examples)
         else:  # a simpler search will do: rules that are a little worse make confidence no higher
             rules = replace(rules or InductionSettings.automatic(), returning=False)
-        task = replace(self.task, examples=examples, rules=rules, training=self._shortened(self.task.training))
+        task = replace(
+            self.task, examples=examples, rules=rules, training=self._shortened(self.task.training)
+        )
         with run.processes.main_first():
             grammar, _ = learn_grammar(task, run)
         return Parser(train_parser(task, grammar, run).model)
@@ -78,15 +80,22 @@ class FoldTraining:
         from nqg.seq2seq.legal_decoding import LegalSeq2seq  # which loads transformers
 
         assert self.reader is not None, "asked for by a gate"
-        task, reader = self.task, replace(self.reader, training=self._shortened(self.reader.training))
+        task, reader = (
+            self.task,
+            replace(self.reader, training=self._shortened(self.reader.training)),
+        )
         seq2seq = train_seq2seq(reader, task.as_written(examples), run, grammar=grammar).seq2seq
         system: System = seq2seq
         if task.target_grammar is not None:
-            system = LegalSeq2seq(seq2seq, open_slot_categories(task.target_grammar, task.text.slots.quotes))
+            system = LegalSeq2seq(
+                seq2seq, open_slot_categories(task.target_grammar, task.text.slots.quotes)
+            )
         return AsWrittenSystem(system, task.values) if task.values is not None else system
 
     def _shortened(self, settings: Shortened) -> Shortened:
-        steps, warm_up = (round(self.share * count) for count in (settings.steps, settings.warm_up or 0))
+        steps, warm_up = (
+            round(self.share * count) for count in (settings.steps, settings.warm_up or 0)
+        )
         return replace(settings, steps=max(1, steps), warm_up=warm_up)
 
 
@@ -101,20 +110,30 @@ def held_out_trials(
     seed = task.training.seed
     count = min(len(task.examples), MOST_EXAMPLES)
     examples = [
-        task.examples[number] for number in sorted(random.Random(seed).sample(range(len(task.examples)), count))
+        task.examples[number]
+        for number in sorted(random.Random(seed).sample(range(len(task.examples)), count))
     ]
     has_free_text = bool(task.text.slots.free_text)
-    if has_free_text:  # learned from little: it must not be judged by rules that a fold gave rise to
+    if (
+        has_free_text
+    ):  # learned from little: it must not be judged by rules that a fold gave rise to
         steps, rules = task.training.steps, task.rules
     else:
         steps, rules = trained.trainer.made, trained.model.grammar
     if trained.trainer.best is not None:
         steps = trained.trainer.best.step
-    training = replace(task.training, steps=steps, warm_up=task.training.warm_up_steps(task.model.encoder))
-    task = replace(task, examples=examples, dev=(), training=training, rules=rules, earlier_rules=())
+    training = replace(
+        task.training, steps=steps, warm_up=task.training.warm_up_steps(task.model.encoder)
+    )
+    task = replace(
+        task, examples=examples, dev=(), training=training, rules=rules, earlier_rules=()
+    )
     try:
         splits = folds(
-            examples, settings.hold_out, settings.folds or (FREE_TEXT_FOLDS if has_free_text else None), seed=seed
+            examples,
+            settings.hold_out,
+            settings.folds or (FREE_TEXT_FOLDS if has_free_text else None),
+            seed=seed,
         )
     except SettingsError as error:  # of examples too few, or too much alike
         if settings.gate:

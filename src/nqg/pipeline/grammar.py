@@ -136,9 +136,13 @@ def choose_settings(
     for trial in trials(examples, fixed, legal, is_over):
         best = trial.best
         seconds = time.monotonic() - started
-        run.listener(SearchProgress(f"choosing settings: {trial}", trial.rules, trial.length.total, seconds))
+        run.listener(
+            SearchProgress(f"choosing settings: {trial}", trial.rules, trial.length.total, seconds)
+        )
         verdict = ", best" if trial.is_best else ""
-        run.detail(f"[trial] {trial}: {trial.rules:,} rules, {trial.length.total:,.1f} bits{verdict}")
+        run.detail(
+            f"[trial] {trial}: {trial.rules:,} rules, {trial.length.total:,.1f} bits{verdict}"
+        )
     return ChosenSettings(best, is_truncated=spent > budget)
 
 
@@ -149,7 +153,9 @@ def learn_grammar(task: ParserTask, run: Run) -> tuple[Grammar, InductionSetting
     settings = task.rules or _chosen_settings(task, run)
     grammar = _induced(task, settings, run)
     if task.values is not None:
-        grammar = Grammar.of(relexicalize_rules(grammar, task.text.slots.free_text), MOST_NON_TERMINALS)
+        grammar = Grammar.of(
+            relexicalize_rules(grammar, task.text.slots.free_text), MOST_NON_TERMINALS
+        )
     return grammar, settings
 
 
@@ -160,7 +166,9 @@ def _chosen_settings(task: ParserTask, run: Run) -> InductionSettings:
     fingerprint = RunConfig.of("choice", examples, target_grammar=sha256(str(legal))).fingerprint
     chosen = run.recorded("induction.json", ChosenSettings, fingerprint)
     if chosen is None:
-        chosen = choose_settings(examples, {}, legal, min(BUDGET, EVALUATIONS_AN_EXAMPLE * len(examples)), run)
+        chosen = choose_settings(
+            examples, {}, legal, min(BUDGET, EVALUATIONS_AN_EXAMPLE * len(examples)), run
+        )
         run.record("induction.json", chosen, fingerprint)
     run.detail(f"[induction] {in_words(chosen.settings)}")
     return chosen.settings
@@ -183,8 +191,13 @@ def _induced(task: ParserTask, settings: InductionSettings, run: Run) -> Grammar
     if path is not None:
         induced.write(path)
     if not run.label:
-        run.note(f"{counted(len(induced.grammar), 'rule')} induced from {counted(len(examples), 'example')}")
-        if task.values is None and len(induced.grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS:
+        run.note(
+            f"{counted(len(induced.grammar), 'rule')} induced from {counted(len(examples), 'example')}"
+        )
+        if (
+            task.values is None
+            and len(induced.grammar) >= len(distinct_pairs(examples)) >= FEWEST_TO_COMPRESS
+        ):
             run.warn(NOTHING_SHARED)
     return induced.grammar
 

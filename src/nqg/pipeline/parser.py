@@ -54,7 +54,9 @@ def fit_parser(
     )
     trained = train_parser(task, grammar, Run(device=device))
     records = [step.to_dict() for step in trained.trainer.records]
-    return Parser(replace(trained.model, provenance=Provenance.of(examples, training, records), text=text))
+    return Parser(
+        replace(trained.model, provenance=Provenance.of(examples, training, records), text=text)
+    )
 
 
 def train_parser(task: ParserTask, grammar: Grammar, run: Run) -> ParserTraining:
@@ -99,7 +101,11 @@ def _train(training: ParserTraining, run: Run) -> None:
             speed = (step.number - first) * batch_size / max(time.monotonic() - started, 1e-9)
             if step.dev is not None:
                 dev = f" · dev {step.dev.exact_match:.1%}"
-            run.progress(f"training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s", step.number, settings.steps)
+            run.progress(
+                f"training · loss {step.loss:.4f}{dev} · {speed:,.0f} examples/s",
+                step.number,
+                settings.steps,
+            )
             if curves is not None:
                 _draw(curves, step)
 
@@ -108,7 +114,9 @@ def _curves(run: Run, first: int) -> AbstractContextManager[Any]:
     """TensorBoard's writer, if curves are wanted."""
     if run.settings.tensorboard is None or not run.processes.is_main:
         return nullcontext()
-    writer: AbstractContextManager[Any] = summary_writer()(run.settings.tensorboard, purge_step=first + 1)
+    writer: AbstractContextManager[Any] = summary_writer()(
+        run.settings.tensorboard, purge_step=first + 1
+    )
     return writer
 
 

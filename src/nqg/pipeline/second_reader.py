@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from nqg.seq2seq.augmentation import Augmentation
     from nqg.seq2seq.fine_tuning import FineTuning
 
-LEARNED_LOSS = 0.01  # at which a model from scratch has learned enough, unless the user says otherwise
+LEARNED_LOSS = (
+    0.01  # at which a model from scratch has learned enough, unless the user says otherwise
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,9 @@ class SecondReader:
     settings: Seq2seqSettings
     training: FineTuningSettings
     augmentation: AugmentationSettings | None = None
-    fits_data: bool = False  # the user left it to the examples how large batches are, and when training ends
+    fits_data: bool = (
+        False  # the user left it to the examples how large batches are, and when training ends
+    )
 
     @classmethod
     def of(cls, settings: TrainSettings) -> SecondReader | None:
@@ -37,7 +41,10 @@ class SecondReader:
         if settings.seq2seq is None:
             return None
         training, defaults = settings.fine_tuning, FineTuningSettings()
-        is_default = (training.batch_size, training.learned) == (defaults.batch_size, defaults.learned)
+        is_default = (training.batch_size, training.learned) == (
+            defaults.batch_size,
+            defaults.learned,
+        )
         fits_data = is_default and settings.seq2seq.model == EMBEDDED
         return cls(settings.seq2seq, training, settings.augmentation, fits_data)
 
@@ -58,7 +65,9 @@ def train_seq2seq(
         augmentation = _augmentation(reader, reader.augmentation, examples, grammar)
         teach(augmentation, reader, run)
         if not run.label:
-            run.note(f"the fallback also learns from {len(augmentation.added):,} pairs that the grammar knows")
+            run.note(
+                f"the fallback also learns from {len(augmentation.added):,} pairs that the grammar knows"
+            )
         examples = augmentation.mixture
     training = reader.training
     if reader.fits_data:  # a small model needs small batches of few examples, and ends early
@@ -67,20 +76,29 @@ def train_seq2seq(
     fine_tuning = FineTuning(examples, reader.settings, training, dev=dev, device=run.device)
     if fine_tuning.truncation.first is not None:
         run.note(str(fine_tuning.truncation))
-    steps = fine_tuning.steps(run.path("seq2seq.safetensors"), run.settings.save_every or FINE_TUNING_SAVE_EVERY)
+    steps = fine_tuning.steps(
+        run.path("seq2seq.safetensors"), run.settings.save_every or FINE_TUNING_SAVE_EVERY
+    )
     for step in steps:
         run.progress(f"fine-tuning · loss {step.loss:.4f}", step.number, training.steps)
     return fine_tuning
 
 
 def _augmentation(
-    reader: SecondReader, settings: AugmentationSettings, examples: Sequence[Example], grammar: Grammar
+    reader: SecondReader,
+    settings: AugmentationSettings,
+    examples: Sequence[Example],
+    grammar: Grammar,
 ) -> Augmentation:
     """Pairs that the grammar knows; rules that read slots have no words to teach."""
     from nqg.seq2seq.augmentation import Augmentation
 
     if grammar.slots is not None:
-        fixed = [rule for rule in grammar if not any(str(symbol).startswith(SLOT) for symbol in rule.source)]
+        fixed = [
+            rule
+            for rule in grammar
+            if not any(str(symbol).startswith(SLOT) for symbol in rule.source)
+        ]
         grammar = replace(grammar, rules=tuple(fixed), slots=None)
     return Augmentation(grammar, examples, settings, reader.training.seed)
 
@@ -88,7 +106,9 @@ def _augmentation(
 def teach(augmentation: Augmentation, reader: SecondReader, run: Run) -> None:
     """Filter the samples of an augmentation and make its round trips."""
     total = augmentation.steps_in_all(reader.training)
-    for _ in run.tracked(augmentation.steps(reader.settings, reader.training, run.device), "teaching", total):
+    for _ in run.tracked(
+        augmentation.steps(reader.settings, reader.training, run.device), "teaching", total
+    ):
         pass
 
 

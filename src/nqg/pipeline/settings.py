@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from nqg.model.checkpoint import SavedModel
 
 AUTOMATIC, INFERRED, NONE = "auto", "inferred", "none"
-TEACHING = AugmentationSettings(kept=0.5)  # how a grammar teaches a fallback where only the number of samples is given
+TEACHING = AugmentationSettings(
+    kept=0.5
+)  # how a grammar teaches a fallback where only the number of samples is given
 SECOND_READER_TABLES = ("fine_tuning", "augmentation")
 
 
@@ -43,14 +45,18 @@ class ConfidenceSettings:
     folds: int | None = None  # None: as many as suit the number of examples; 0: no confidence
     hold_out: HeldOut = HeldOut.TEMPLATE
     min_precision: float = LEAST_PRECISION
-    gate: bool = False  # the fallback also answers where the grammar is unsure; the threshold is learned
+    gate: bool = (
+        False  # the fallback also answers where the grammar is unsure; the threshold is learned
+    )
 
     def __post_init__(self) -> None:
         check_at_least(0, self, "folds")
         if self.folds == 1:
             raise SettingsError("folds is 1; expected 2 or more, or 0 for no confidence")
         if self.gate and self.folds == 0:
-            raise SettingsError("folds is 0; a gate needs 2 or more, on which its threshold is learned")
+            raise SettingsError(
+                "folds is 0; a gate needs 2 or more, on which its threshold is learned"
+            )
         if not 0 <= self.min_precision <= 1:
             raise SettingsError(f"min_precision is {self.min_precision}; expected 0 to 1")
 
@@ -76,7 +82,9 @@ class TrainSettings:
     """
 
     text: TextSettings = field(default_factory=TextSettings)
-    slots: Mapping[str, Any] = field(default_factory=dict)  # the declared ones, as a settings file has them
+    slots: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # the declared ones, as a settings file has them
     types: TypeSettings = field(default_factory=TypeSettings)
     induction: InductionSettings | None = None
     model: ModelSettings | None = field(default_factory=ModelSettings)
@@ -86,7 +94,9 @@ class TrainSettings:
     augmentation: AugmentationSettings | None = None
     confidence: ConfidenceSettings = field(default_factory=ConfidenceSettings)
     run: RunSettings = field(default_factory=RunSettings)
-    file: Path | None = field(default=None, compare=False)  # that these were read from: its paths are relative to it
+    file: Path | None = field(
+        default=None, compare=False
+    )  # that these were read from: its paths are relative to it
 
     def check(self) -> None:
         """Refuse settings of a fallback where there is none."""
@@ -110,7 +120,9 @@ class TrainSettings:
 
     def with_seq2seq(self, model: str) -> TrainSettings:
         """The same settings with a fallback: weights from Hugging Face, a folder, or "embedded"."""
-        return replace(self, seq2seq=replace(self.seq2seq or Seq2seqSettings.of(model), model=model))
+        return replace(
+            self, seq2seq=replace(self.seq2seq or Seq2seqSettings.of(model), model=model)
+        )
 
     def tables(self) -> Iterator[tuple[str, DataclassInstance]]:
         """The settings of each stage under the name of their table; without a fallback, none of its."""
@@ -124,9 +136,13 @@ class TrainSettings:
 def recorded_settings(model: SavedModel, folder: Path) -> TrainSettings:
     """The settings with which a model was trained, as far as its folder has them."""
     place = folder / "nqg.json"
-    training = read_dataclass(TrainingSettings, dict(model.provenance.training), "'training'", place)
+    training = read_dataclass(
+        TrainingSettings, dict(model.provenance.training), "'training'", place
+    )
     if model.provenance.induction:
-        induction = read_dataclass(InductionSettings, dict(model.provenance.induction), "'induction'", place)
+        induction = read_dataclass(
+            InductionSettings, dict(model.provenance.induction), "'induction'", place
+        )
     elif model.text.slots.slots:
         induction = InductionSettings.for_slots()
     else:

@@ -41,7 +41,9 @@ def read_source(source: ExampleSource, name: str = "examples") -> NamedExamples:
         examples = read_examples(path)
     else:
         path = Path(name)
-        examples = [_example(row, Place(path, number)) for number, row in enumerate(source, start=1)]
+        examples = [
+            _example(row, Place(path, number)) for number, row in enumerate(source, start=1)
+        ]
     if not examples:
         raise FormatError("expected at least one example, found none", path)
     return NamedExamples(tuple(examples), path)
@@ -54,7 +56,11 @@ def _example(row: object, place: Place) -> Example:
         source, target = (_field(row, side, place) for side in FIELDS)
         name = row.get("id")
         example = Example(source, target, None if name is None else str(name))
-    elif isinstance(row, tuple | list) and len(row) == 2 and all(isinstance(side, str) for side in row):
+    elif (
+        isinstance(row, tuple | list)
+        and len(row) == 2
+        and all(isinstance(side, str) for side in row)
+    ):
         example = Example(row[0], row[1])
     else:
         expected = "an Example, a pair of strings, or a dictionary with 'source' and 'target'"
@@ -66,4 +72,6 @@ def _field(row: Mapping[Any, Any], side: str, place: Place) -> str:
     for name in FIELDS[side]:
         if isinstance(row.get(name), str):
             return str(row[name])
-    raise NqgError(f"{place}: expected '{side}' (or {', '.join(FIELDS[side][1:])}), found {', '.join(map(str, row))}")
+    raise NqgError(
+        f"{place}: expected '{side}' (or {', '.join(FIELDS[side][1:])}), found {', '.join(map(str, row))}"
+    )

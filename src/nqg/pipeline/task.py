@@ -32,9 +32,13 @@ from nqg.types.tree_automaton import Signatures
 if TYPE_CHECKING:
     from nqg.preprocessing.program_language import ProgramLanguage
 
-FREE_TEXT_WARM_UP = 100  # steps; where any words may be free text, a model that learns fast is sure too soon
-SQL_INDUCTION = InductionSettings(  # names of tables and columns are not values that sentences share
-    identity_rules=False, repeated_targets=True, data_weight=0.25
+FREE_TEXT_WARM_UP = (
+    100  # steps; where any words may be free text, a model that learns fast is sure too soon
+)
+SQL_INDUCTION = (
+    InductionSettings(  # names of tables and columns are not values that sentences share
+        identity_rules=False, repeated_targets=True, data_weight=0.25
+    )
 )
 
 
@@ -86,7 +90,9 @@ class ParserTask:
         if self.values is None:
             return self.examples, list(self.earlier_rules), types
         examples, rules, types = self.values.searched(self.examples, types)
-        numbered = index_placeholders(self.earlier_rules, (example.source_tokens for example in examples))
+        numbered = index_placeholders(
+            self.earlier_rules, (example.source_tokens for example in examples)
+        )
         return examples, [*rules, *numbered], types
 
     def as_written(self, examples: Sequence[Example]) -> Sequence[Example]:
@@ -94,7 +100,10 @@ class ParserTask:
         if self.values is None:
             return examples
         sources = self.values.as_written(example.source for example in examples)
-        return [replace(example, source=source) for example, source in zip(examples, sources, strict=True)]
+        return [
+            replace(example, source=source)
+            for example, source in zip(examples, sources, strict=True)
+        ]
 
 
 def read_text(given: TrainingInput, settings: TrainSettings, run: Run) -> PreparedText:
@@ -104,7 +113,12 @@ def read_text(given: TrainingInput, settings: TrainSettings, run: Run) -> Prepar
     language = _program_language(given, run)
     if given.grammar is not None and not _reads_slots(given.grammar):
         text_settings, slots = replace(text_settings, slots="given"), {}
-    is_kept = earlier is not None and text_settings == TextSettings() and not slots and given.database is None
+    is_kept = (
+        earlier is not None
+        and text_settings == TextSettings()
+        and not slots
+        and given.database is None
+    )
     raw = _tokenized_programs(train, language) if language else train.examples
     if earlier is not None and is_kept:
         found = TrainingText.of(raw, earlier.text)
@@ -118,15 +132,22 @@ def read_text(given: TrainingInput, settings: TrainSettings, run: Run) -> Prepar
         found = fit_training_text(raw, text_settings, slots, settings.file)
     preprocessor = found.text
     words = in_words(preprocessor.sentences)
-    run.detail(f"[text] {words}, courtesy = {preprocessor.courtesy}, programs = {preprocessor.programs.scheme}")
+    run.detail(
+        f"[text] {words}, courtesy = {preprocessor.courtesy}, programs = {preprocessor.programs.scheme}"
+    )
     for slot in preprocessor.slots.slots:
         run.detail(f"[slots] {slot}")
     if language is None:
         _warn_of_flaws(train, found.examples, run)
     dev: Sequence[Example] = ()
     if given.dev is not None:
-        dev = tokenized(_tokenized_programs(given.dev, language) if language else given.dev.examples, preprocessor)
-    return PreparedText(found.examples, dev, preprocessor, found if found.has_slots else None, language, is_kept)
+        dev = tokenized(
+            _tokenized_programs(given.dev, language) if language else given.dev.examples,
+            preprocessor,
+        )
+    return PreparedText(
+        found.examples, dev, preprocessor, found if found.has_slots else None, language, is_kept
+    )
 
 
 def _reads_slots(grammar: Grammar) -> bool:
@@ -148,7 +169,9 @@ def _program_language(given: TrainingInput, run: Run) -> ProgramLanguage | None:
         return given.earlier.language if given.earlier else None
     programs = load_extension("nqg.sql.programs:SqlPrograms")
     schema = load_extension("nqg.sql.schema:read_database")(given.database)
-    language: ProgramLanguage = programs.fit(schema, [example.target for example in given.train.examples])
+    language: ProgramLanguage = programs.fit(
+        schema, [example.target for example in given.train.examples]
+    )
     run.detail(f"[sql] {language}")
     return language
 
@@ -165,7 +188,9 @@ def _tokenized_programs(source: NamedExamples, language: ProgramLanguage) -> tup
     return tuple(read)
 
 
-def parser_task(given: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run) -> ParserTask:
+def parser_task(
+    given: TrainingInput, text: PreparedText, settings: TrainSettings, run: Run
+) -> ParserTask:
     """The types stage: which programs are legal, and with it everything that the grammar and the parser need."""
     assert settings.model is not None, "a task is that of a parser"
     earlier, language = given.earlier, text.language
@@ -202,7 +227,12 @@ def _legal_programs(
 ) -> tuple[TargetGrammar | None, Sequence[Example]]:
     """The grammar of legal programs, and the examples whose programs it accepts."""
     named, earlier, examples = settings.types.target_grammar, given.earlier, text.examples
-    if named == AUTOMATIC and earlier is not None and text.is_kept and earlier.target_grammar is None:
+    if (
+        named == AUTOMATIC
+        and earlier is not None
+        and text.is_kept
+        and earlier.target_grammar is None
+    ):
         named = NONE
     if named == NONE:
         return None, examples
@@ -213,7 +243,9 @@ def _legal_programs(
         return _inferred_types(earlier if text.is_kept else None, text, run), examples
     else:
         legal = target_grammar_named(named)
-    kept = legal_examples(legal, examples, given.train.path, skips_illegal=settings.types.skip_illegal, note=run.note)
+    kept = legal_examples(
+        legal, examples, given.train.path, skips_illegal=settings.types.skip_illegal, note=run.note
+    )
     return legal, kept
 
 
@@ -247,7 +279,8 @@ def _manual_rules(
         for rule, place in places.items():
             if not finder.fits(rule.target):
                 raise FormatError(
-                    f"rule '{rule}': {illegal_token(rule, finder)}; see the setting types.target_grammar", place
+                    f"rule '{rule}': {illegal_token(rule, finder)}; see the setting types.target_grammar",
+                    place,
                 )
     return tuple(places), legal
 

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 
 from nqg.data.example import distinct_pairs
 from nqg.errors import NqgError, counted
-from nqg.evaluation.calibration import GateTrial, calibrated_gate, fitted_calibrator, with_confidence
+from nqg.evaluation.calibration import (
+    GateTrial,
+    calibrated_gate,
+    fitted_calibrator,
+    with_confidence,
+)
 from nqg.evaluation.metrics import Scores, score
 from nqg.grammar.grammar import Grammar
 from nqg.induction.settings import InductionSettings
@@ -74,7 +79,9 @@ def train(
         chosen = chosen.with_seq2seq(seq2seq)
     chosen.check()
     if database is not None and chosen.seq2seq is not None:
-        raise NqgError("a fallback cannot be trained with a database yet; omit 'seq2seq' or 'database'")
+        raise NqgError(
+            "a fallback cannot be trained with a database yet; omit 'seq2seq' or 'database'"
+        )
     if chosen.run.tensorboard is not None:
         summary_writer()  # better missing now than after an hour
     run = Run(chosen.run, run_path, device, processes, listener)
@@ -102,7 +109,9 @@ def _inputs(
     if isinstance(grammar, str | Path):
         grammar = Grammar.read(Path(grammar), MOST_NON_TERMINALS)
     if start_from is not None and grammar is not None:
-        raise NqgError("a training that goes on from a model has its rules; omit 'grammar' or 'start_from'")
+        raise NqgError(
+            "a training that goes on from a model has its rules; omit 'grammar' or 'start_from'"
+        )
     chosen = settings if isinstance(settings, TrainSettings) else TrainSettings()
     if isinstance(settings, str | Path):
         chosen = TrainSettings.read(settings)
@@ -111,7 +120,11 @@ def _inputs(
         folder = Path(start_from)
         earlier = load_model(folder, "cpu")
         recorded = recorded_settings(earlier, folder)
-        chosen = recorded if settings is None else replace(chosen, induction=chosen.induction or recorded.induction)
+        chosen = (
+            recorded
+            if settings is None
+            else replace(chosen, induction=chosen.induction or recorded.induction)
+        )
     given = TrainingInput(
         train=read_source(data, "data"),
         dev=None if dev is None else read_source(dev, "dev"),
@@ -129,10 +142,14 @@ def _warn_of_fewer_examples(given: TrainingInput, run: Run) -> None:
     now = len(given.train.examples)
     if before is not None and before.examples > now:
         trained = f"{given.earlier_folder} was trained on {counted(before.examples, 'example')}"
-        run.warn(f"{trained}, {given.train.path} has {now:,}; what only the others show is forgotten")
+        run.warn(
+            f"{trained}, {given.train.path} has {now:,}; what only the others show is forgotten"
+        )
 
 
-def _train(given: TrainingInput, settings: TrainSettings, run: Run) -> Parser | Hybrid | TokenSystem:
+def _train(
+    given: TrainingInput, settings: TrainSettings, run: Run
+) -> Parser | Hybrid | TokenSystem:
     for table, values in settings.tables():
         run.detail(f"[{table}] {values}")
     reader = SecondReader.of(settings)
@@ -178,7 +195,9 @@ def _train_seq2seq_alone(text: PreparedText, reader: SecondReader, run: Run) -> 
         dev={"accuracy": best.scores.exact_match} if best else None,
     )
     run.listener(report)
-    return TokenSystem(tuning.seq2seq, text.preprocessor, records=tuple(step.to_dict() for step in records))
+    return TokenSystem(
+        tuning.seq2seq, text.preprocessor, records=tuple(step.to_dict() for step in records)
+    )
 
 
 def _assembled(
@@ -193,12 +212,17 @@ def _assembled(
     """The system that the stages have made, with its confidence, its manual rules, and how it was made."""
     model = training.model
     if trials:
-        calibrator = fitted_calibrator(Parser(model), task.examples, trials, settings.confidence.min_precision)
+        calibrator = fitted_calibrator(
+            Parser(model), task.examples, trials, settings.confidence.min_precision
+        )
         model = replace(model, calibrator=calibrator)
     model = _with_manual_rules(model, task, run)
     scores = _dev_scores(model, task) if given.dev is not None else None
     model = replace(
-        model, text=task.text, language=task.language, provenance=_provenance(given, task, training, scores)
+        model,
+        text=task.text,
+        language=task.language,
+        provenance=_provenance(given, task, training, scores),
     )
     if task.values is not None:
         model = replace(model, grammar=replace(model.grammar, slots=task.text.slots))
@@ -223,15 +247,23 @@ def _dev_scores(model: SavedModel, task: ParserTask) -> Scores:
     return score([answer.target for answer in answers], [example.target for example in task.dev])
 
 
-def _provenance(given: TrainingInput, task: ParserTask, training: ParserTraining, scores: Scores | None) -> Provenance:
+def _provenance(
+    given: TrainingInput, task: ParserTask, training: ParserTraining, scores: Scores | None
+) -> Provenance:
     records = [step.to_dict() for step in training.trainer.records]
     provenance = Provenance.of(task.examples, training.settings, records)
     if isinstance(task.rules, InductionSettings):
         provenance = replace(provenance, induction=asdict(task.rules))
     if task.values is not None:
-        provenance = replace(provenance, sentences=tuple(task.values.as_written(provenance.sentences)))
+        provenance = replace(
+            provenance, sentences=tuple(task.values.as_written(provenance.sentences))
+        )
     if scores is not None and given.dev is not None:
-        shares = {"accuracy": scores.accuracy, "coverage": scores.coverage, "precision": scores.precision}
+        shares = {
+            "accuracy": scores.accuracy,
+            "coverage": scores.coverage,
+            "precision": scores.precision,
+        }
         measured = Measurement(DataFingerprint.of(task.dev, given.dev.path.name), shares)
         provenance = replace(provenance, measurements=(measured,))
     return provenance
@@ -245,7 +277,11 @@ def _gate(trials: Sequence[GateTrial], model: SavedModel) -> Gate:
 
 
 def _report(
-    task: ParserTask, training: ParserTraining, model: SavedModel, scores: Scores | None, gate: Gate | None
+    task: ParserTask,
+    training: ParserTraining,
+    model: SavedModel,
+    scores: Scores | None,
+    gate: Gate | None,
 ) -> TrainReport:
     records, best, calibrator = training.trainer.records, training.trainer.best, model.calibrator
     distinct = len(distinct_pairs(task.examples))

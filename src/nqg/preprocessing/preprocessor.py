@@ -36,7 +36,9 @@ class TextSettings:
     courtesy: Literal["auto", "drop", "keep"] = "auto"
     programs: Literal["auto", "code", "spaces"] = "auto"
     slots: Literal["auto", "given"] = "auto"
-    today: str = ""  # the day on which training sentences were said, if programs have dates for "tomorrow"
+    today: str = (
+        ""  # the day on which training sentences were said, if programs have dates for "tomorrow"
+    )
 
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
@@ -49,7 +51,9 @@ class TextSettings:
         try:
             return date.fromisoformat(self.today) if self.today else None
         except ValueError as error:
-            raise SettingsError(f"today is '{self.today}'; expected a day such as 2026-11-16") from error
+            raise SettingsError(
+                f"today is '{self.today}'; expected a day such as 2026-11-16"
+            ) from error
 
 
 class TokenizedPair(NamedTuple):
@@ -62,10 +66,15 @@ class TokenizedPair(NamedTuple):
 
 
 def with_values(
-    pairs: Sequence[TokenizedPair], mentions: Sequence[Sequence[Mention]], delexicalized: Sequence[DelexicalizedPair]
+    pairs: Sequence[TokenizedPair],
+    mentions: Sequence[Sequence[Mention]],
+    delexicalized: Sequence[DelexicalizedPair],
 ) -> list[TokenizedPair]:
     found = zip(pairs, mentions, delexicalized, strict=True)
-    return [TokenizedPair(pair.sentence, pair.program, values, without) for pair, values, without in found]
+    return [
+        TokenizedPair(pair.sentence, pair.program, values, without)
+        for pair, values, without in found
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +107,9 @@ class Preprocessor:
         `slots` are those of a settings file at `place`. Raw text has the built-in ones that both sides of the pairs
         show, too, and free text where programs quote words of sentences.
         """
-        from nqg.preprocessing.training_text import fit_and_tokenize_pairs  # which parsing does not need
+        from nqg.preprocessing.training_text import (
+            fit_and_tokenize_pairs,
+        )  # which parsing does not need
 
         return fit_and_tokenize_pairs(pairs, settings, slots, place)[0]
 
@@ -111,10 +122,14 @@ class Preprocessor:
         mentions = [self.slots.mentions(sentence) for sentence, _ in tokenized]
         return with_values(bare, mentions, delexicalize_pairs(self.slots, tokenized, mentions))
 
-    def training_sentence(self, sentence: str, program: str) -> tuple[TokenizedSentence, tuple[str, ...]]:
+    def training_sentence(
+        self, sentence: str, program: str
+    ) -> tuple[TokenizedSentence, tuple[str, ...]]:
         """A raw pair as tokens; of polite frames only words that the program has are kept."""
         target = self.programs.normalized(program)
-        return TokenizedSentence(sentence, self.stripped(self.sentences.tokens(sentence), target)), target
+        return TokenizedSentence(
+            sentence, self.stripped(self.sentences.tokens(sentence), target)
+        ), target
 
     def stripped(self, tokens: tuple[Token, ...], target: Sequence[str]) -> tuple[Token, ...]:
         """The tokens of a training sentence without polite frames, unless the program has words of these."""
@@ -145,8 +160,12 @@ class Preprocessor:
 
     def write(self, path: Path) -> None:
         """Write it as JSON, and names of slots beside it; `read` gives it back."""
-        values: dict[str, Any] = {name: asdict(getattr(self, name)) for name in ("sentences", "programs")}
-        values |= {"courtesy": self.courtesy} | ({"slots": self.slots.to_dict()} if self.slots.slots else {})
+        values: dict[str, Any] = {
+            name: asdict(getattr(self, name)) for name in ("sentences", "programs")
+        }
+        values |= {"courtesy": self.courtesy} | (
+            {"slots": self.slots.to_dict()} if self.slots.slots else {}
+        )
         self.slots.write_names(path.parent)
         write_text(path, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
 
@@ -159,7 +178,9 @@ class Preprocessor:
         found = cls(text.sentences, text.programs, text.courtesy)
         if slots is None:
             return found
-        return replace(found, slots=SlotMatcher.from_dict(slots, path.parent, text.programs.tokenize))
+        return replace(
+            found, slots=SlotMatcher.from_dict(slots, path.parent, text.programs.tokenize)
+        )
 
 
 @dataclass(frozen=True, slots=True)

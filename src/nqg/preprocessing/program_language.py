@@ -43,7 +43,9 @@ class ProgramLanguage(Protocol):
         """Why a program means nothing, in words; "" if all is well."""
         ...
 
-    def column_slots(self, database: Path | str, pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
+    def column_slots(
+        self, database: Path | str, pairs: Iterable[tuple[str, str]]
+    ) -> dict[str, dict[str, str]]:
         """The slots that pairs of a sentence and its program show, as a settings file would name them."""
         ...
 

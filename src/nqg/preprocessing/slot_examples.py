@@ -35,11 +35,17 @@ class SlotExamples:
         examples: list[Example] = []
         seen: set[tuple[Tokens, Tokens]] = set()
         values = defaultdict[str, list[SlotValue]](list)
-        for (sentence, target), pair in zip(pairs, delexicalize_pairs(text.slots, pairs), strict=True):
-            if is_distinct and (sentence.words, target) in seen:  # those that differ in values alone all count
+        for (sentence, target), pair in zip(
+            pairs, delexicalize_pairs(text.slots, pairs), strict=True
+        ):
+            if (
+                is_distinct and (sentence.words, target) in seen
+            ):  # those that differ in values alone all count
                 continue
             seen.add((sentence.words, target))
-            examples.append(Example(" ".join(strip_indices(pair.source)), " ".join(strip_indices(pair.target))))
+            examples.append(
+                Example(" ".join(strip_indices(pair.source)), " ".join(strip_indices(pair.target)))
+            )
             for mention in pair.mentions:
                 words = sentence.as_written(mention.start, mention.end)
                 values[mention.token].append(SlotValue(words, " ".join(mention.value)))
@@ -59,5 +65,7 @@ class SlotExamples:
             if token in self.values and token not in chosen:
                 chosen[token] = rng.choice(self.values[token])
         words = [chosen[token].words if token in chosen else token for token in pair.source_tokens]
-        program = [chosen[token].value if token in chosen else token for token in pair.target_tokens]
+        program = [
+            chosen[token].value if token in chosen else token for token in pair.target_tokens
+        ]
         return Example(" ".join(words), " ".join(program))

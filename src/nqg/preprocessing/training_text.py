@@ -36,7 +36,11 @@ class TrainingText:
     @classmethod
     def of(cls, examples: Sequence[Example], text: Preprocessor) -> TrainingText:
         """Examples as a text reads them that was fitted before."""
-        return cls(examples, text, text.tokenized_pairs((example.source, example.target) for example in examples))
+        return cls(
+            examples,
+            text,
+            text.tokenized_pairs((example.source, example.target) for example in examples),
+        )
 
     @property
     def has_slots(self) -> bool:
@@ -62,14 +66,20 @@ class TrainingText:
 
     def delexicalize(self, examples: Iterable[Example]) -> list[Example]:
         """Some of the tokenised examples with placeholders in the place of values."""
-        return [self._delexicalized.get((example.source, example.target), example) for example in examples]
+        return [
+            self._delexicalized.get((example.source, example.target), example)
+            for example in examples
+        ]
 
     @cached_property
     def _delexicalized(self) -> Mapping[tuple[str, str], Example]:
         found: dict[tuple[str, str], Example] = {}
         for example, pair in zip(self.examples, self.pairs, strict=True):
             if pair.delexicalized:
-                source, target = " ".join(pair.delexicalized.source), " ".join(pair.delexicalized.target)
+                source, target = (
+                    " ".join(pair.delexicalized.source),
+                    " ".join(pair.delexicalized.target),
+                )
                 found[example.source, example.target] = Example(source, target, example.id)
         return found
 
@@ -82,7 +92,9 @@ class TrainingText:
         if not self.has_slots:
             return {}
         sentences = [pair.sentence for pair in self.pairs]
-        return {" ".join(sentence.words): " ".join(sentence.words_as_written) for sentence in sentences}
+        return {
+            " ".join(sentence.words): " ".join(sentence.words_as_written) for sentence in sentences
+        }
 
     def searched(
         self, examples: Sequence[Example], types: TargetGrammar | None
@@ -127,7 +139,10 @@ def tokenized(examples: Sequence[Example], text: Preprocessor) -> Sequence[Examp
     """Raw examples as a grammar and a model learn from them: with spaces between tokens."""
     if text.is_plain:
         return examples
-    return [Example(*text.training_pair(example.source, example.target), example.id) for example in examples]
+    return [
+        Example(*text.training_pair(example.source, example.target), example.id)
+        for example in examples
+    ]
 
 
 def read_tokenized(path: Path | str) -> Sequence[Example]:
@@ -142,7 +157,9 @@ def fit_and_tokenize_pairs(
     place: Path | None = None,
 ) -> tuple[Preprocessor, list[TokenizedPair]]:
     """`Preprocessor.fit`, and the pairs as tokens with their values: every one is tokenised once."""
-    chosen: dict[str, Any] = {name: None if value == "auto" else value for name, value in asdict(settings).items()}
+    chosen: dict[str, Any] = {
+        name: None if value == "auto" else value for name, value in asdict(settings).items()
+    }
     # Programs, then sentences.
     programs = fit_programs((program for _, program in pairs), chosen["programs"])
     scheme = chosen["sentences"]
@@ -150,7 +167,9 @@ def fit_and_tokenize_pairs(
         scheme = "words"  # what is tokenised is so on both sides
     raw = [sentence for sentence, _ in pairs]
     targets = [programs.normalized(program) for _, program in pairs]
-    sentences, tokens = fit_and_tokenize(raw, targets, scheme, chosen["casing"], chosen["punctuation"])
+    sentences, tokens = fit_and_tokenize(
+        raw, targets, scheme, chosen["casing"], chosen["punctuation"]
+    )
     # Polite frames.
     courtesy = chosen["courtesy"]
     if courtesy is None:
@@ -158,14 +177,20 @@ def fit_and_tokenize_pairs(
     text = Preprocessor(sentences, programs, courtesy)
     tokenized: list[TokenizedPair] = []
     for sentence, sentence_tokens, target in zip(raw, tokens, targets, strict=True):
-        tokenized.append(TokenizedPair(TokenizedSentence(sentence, text.stripped(sentence_tokens, target)), target))
+        tokenized.append(
+            TokenizedPair(
+                TokenizedSentence(sentence, text.stripped(sentence_tokens, target)), target
+            )
+        )
     # Slots.
     declared = read_slots(slots or {}, place, sentences.tokenize)
     finds_others = settings.slots != "given" and not text.is_plain
     if not declared and not finds_others:
         return text, tokenized
     bare = [(pair.sentence, pair.program) for pair in tokenized]
-    fitting = SlotFitting.of(bare, declared, None, programs.tokenize, settings.day, finds_others=finds_others)
+    fitting = SlotFitting.of(
+        bare, declared, None, programs.tokenize, settings.day, finds_others=finds_others
+    )
     matcher = fitting.matcher()
     mentions = [matcher.mentions(sentence) for sentence, _ in bare]
     delexicalized = delexicalize_pairs(matcher, bare, mentions)
@@ -179,8 +204,13 @@ def fit_and_tokenize_pairs(
     return replace(text, slots=matcher), with_values(tokenized, mentions, delexicalized)
 
 
-def _are_tokenised(raw: Sequence[str], tokens: Sequence[Sequence[Token]], tokenizer: SentenceTokenizer) -> bool:
+def _are_tokenised(
+    raw: Sequence[str], tokens: Sequence[Sequence[Token]], tokenizer: SentenceTokenizer
+) -> bool:
     """Whether the tokens of all sentences are what stands between spaces."""
     if tokenizer.scheme == "spaces":
         return all(tokenizer.tokenize(sentence) == tuple(sentence.split()) for sentence in raw)
-    return all([token.text for token in each] == sentence.split() for sentence, each in zip(raw, tokens, strict=True))
+    return all(
+        [token.text for token in each] == sentence.split()
+        for sentence, each in zip(raw, tokens, strict=True)
+    )

@@ -82,7 +82,9 @@ def _averaged(states: Sequence[dict[str, Any]], name: str, new: Tensor, keep: fl
     if name not in states[0]:
         averages = new * (1.0 - keep)
     else:
-        averages = torch.stack([state[name] for state in states]).mul_(keep).add_(new, alpha=1.0 - keep)
+        averages = (
+            torch.stack([state[name] for state in states]).mul_(keep).add_(new, alpha=1.0 - keep)
+        )
     for state, average in zip(states, averages.unbind(), strict=True):
         state[name] = average
     return averages

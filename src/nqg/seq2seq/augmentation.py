@@ -40,7 +40,9 @@ DRAWS_PER_PROGRAM = 3
 PROGRAM_SAMPLING = SamplingSettings(depth=16, smoothing=1.0, longer=0.2, per_target=1)
 
 
-def mixed(examples: Sequence[Example], samples: Sequence[Example], real_share: float) -> list[Example]:
+def mixed(
+    examples: Sequence[Example], samples: Sequence[Example], real_share: float
+) -> list[Example]:
     """Training pairs, each repeated until they have their share, and samples.
 
     >>> walk, jump = Example("walk", "W"), Example("jump", "J")
@@ -72,26 +74,40 @@ class ProgramSampler:
     ['g ( c )']
     """
 
-    def __init__(self, programs: Iterable[str], target_grammar: TargetGrammar | None = None) -> None:
+    def __init__(
+        self, programs: Iterable[str], target_grammar: TargetGrammar | None = None
+    ) -> None:
         terms = {program: read_term(program.split()) for program in programs}
-        trees = {program: heads for program, term in terms.items() if term and (heads := list(rules_of(term)))}
+        trees = {
+            program: heads
+            for program, term in terms.items()
+            if term and (heads := list(rules_of(term)))
+        }
         self.known, self.sampler = frozenset(trees), None
         if trees:
-            grammar = Grammar.of(dict.fromkeys(rule for heads in trees.values() for rule in heads), MAX_ARITY)
+            grammar = Grammar.of(
+                dict.fromkeys(rule for heads in trees.values() for rule in heads), MAX_ARITY
+            )
             longest = round(MAX_RELATIVE_LENGTH * max(len(program.split()) for program in trees))
             pairs = [Example(program, program) for program in trees]
             self.sampler = GrammarSampler(
                 grammar.typed_by(target_grammar), pairs, replace(PROGRAM_SAMPLING, longest=longest)
             )
 
-    def programs(self, count: int, is_sensible: Callable[[str], bool] = bool, seed: int = 0) -> list[str]:
+    def programs(
+        self, count: int, is_sensible: Callable[[str], bool] = bool, seed: int = 0
+    ) -> list[str]:
         """So many different new programs, about as many of each length; fewer where there are not as many."""
         by_length: dict[int, list[str]] = defaultdict(list)
         for pair in self.sampler.samples(DRAWS_PER_PROGRAM * count, seed) if self.sampler else ():
             if pair.target not in self.known:
                 by_length[len(pair.target_tokens)].append(pair.target)
-        in_turn = chain.from_iterable(zip_longest(*(by_length[length] for length in sorted(by_length))))
-        return list(islice((program for program in in_turn if program and is_sensible(program)), count))
+        in_turn = chain.from_iterable(
+            zip_longest(*(by_length[length] for length in sorted(by_length)))
+        )
+        return list(
+            islice((program for program in in_turn if program and is_sensible(program)), count)
+        )
 
 
 def rules_of(term: Term) -> Iterator[Rule]:
@@ -120,7 +136,9 @@ def round_trips(
     drawn = short.drawn(programs, count=sentences, seed=seed)
     written = zip(programs, drawn, strict=True)
     pairs = list(dict.fromkeys((text, program) for program, texts in written for text in texts))
-    subwords = tokenize_targets(forward.tokenizer, [forward.spelling.spelled(program) for program in programs])
+    subwords = tokenize_targets(
+        forward.tokenizer, [forward.spelling.spelled(program) for program in programs]
+    )
     longest = max(map(len, subwords))  # what is longer is another program
     brief = replace(forward, settings=replace(forward.settings, longest_target=longest))
     found = brief.predict([source for source, _ in pairs])
@@ -150,7 +168,11 @@ class Augmentation:
         pairs = distinct_pairs(examples)
         sampler = GrammarSampler(grammar, pairs, settings.sampling) if settings.samples else None
         self.samples = sampler.samples(settings.samples, seed) if sampler else []
-        programs = ProgramSampler((pair.target for pair in pairs), grammar.target_grammar) if settings.rounds else None
+        programs = (
+            ProgramSampler((pair.target for pair in pairs), grammar.target_grammar)
+            if settings.rounds
+            else None
+        )
         self.program_sampler, self.round_trips = programs, dict[tuple[str, str], Example]()
 
     def steps(
@@ -169,8 +191,12 @@ class Augmentation:
             if self.after_round:
                 self.after_round(number, forward)
             assert self.program_sampler, "made where there are rounds"
-            programs = self.program_sampler.programs(self.settings.programs, self.is_sensible, seed=number)
-            found = round_trips(programs, reverse, forward, sentences=self.settings.sentences, seed=self.seed)
+            programs = self.program_sampler.programs(
+                self.settings.programs, self.is_sensible, seed=number
+            )
+            found = round_trips(
+                programs, reverse, forward, sentences=self.settings.sentences, seed=self.seed
+            )
             known = {(pair.source, pair.target) for pair in self.examples}
             new = {(pair.source, pair.target): pair for pair in found}
             self.round_trips |= {key: pair for key, pair in new.items() if key not in known}
@@ -193,7 +219,10 @@ class Augmentation:
 
 
 def trained(
-    pairs: Sequence[Example], model: Seq2seqSettings, training: FineTuningSettings, device: str | None
+    pairs: Sequence[Example],
+    model: Seq2seqSettings,
+    training: FineTuningSettings,
+    device: str | None,
 ) -> Generator[TrainingStep, None, Seq2seq]:
     fine_tuning = FineTuning(pairs, model, training, device=device)
     yield from fine_tuning.steps()

@@ -15,7 +15,9 @@ from nqg.seq2seq.settings import FineTuningSettings
 
 IGNORED = -100  # the label that torch's cross entropy leaves out
 ROUND = 8  # widths are multiples of it: few shapes, and those that matrix units like
-WIDTHS_PER_DOUBLING = 8  # between a power of 2 and the next one at most: longer examples come in coarser shapes
+WIDTHS_PER_DOUBLING = (
+    8  # between a power of 2 and the next one at most: longer examples come in coarser shapes
+)
 POOLS = 8  # pools in an epoch at least: with fewer, a step would see short or long examples alone, and always the same
 
 
@@ -61,7 +63,8 @@ class SubwordPairBatch(NamedTuple):
     @classmethod
     def empty(cls, shape: BatchShape, device: torch.device) -> SubwordPairBatch:
         sources, targets = (
-            torch.zeros((shape.rows, width), dtype=torch.long, device=device) for width in (shape.source, shape.target)
+            torch.zeros((shape.rows, width), dtype=torch.long, device=device)
+            for width in (shape.source, shape.target)
         )
         return cls(sources, torch.ones_like(sources), targets, targets.clone())
 
@@ -69,10 +72,14 @@ class SubwordPairBatch(NamedTuple):
 class SubwordCorpus:
     """All examples on a device, from which batches are cut without a copy from the host."""
 
-    def __init__(self, examples: Sequence[SubwordPair], padding: int, start: int, device: torch.device) -> None:
+    def __init__(
+        self, examples: Sequence[SubwordPair], padding: int, start: int, device: torch.device
+    ) -> None:
         self.examples, self.device = examples, device
         self.sources = padded([example.source for example in examples], padding).to(device)
-        self.inputs = padded([(start, *example.target[:-1]) for example in examples], padding).to(device)
+        self.inputs = padded([(start, *example.target[:-1]) for example in examples], padding).to(
+            device
+        )
         self.labels = padded([example.target for example in examples], IGNORED).to(device)
         self.lengths = torch.tensor([len(example.source) for example in examples], device=device)
         self.positions = torch.arange(self.sources.shape[1], device=device)
@@ -114,7 +121,9 @@ def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
     return table
 
 
-def planned_steps(sizes: Sequence[tuple[int, int]], settings: FineTuningSettings) -> list[list[int]]:
+def planned_steps(
+    sizes: Sequence[tuple[int, int]], settings: FineTuningSettings
+) -> list[list[int]]:
     """The examples of every step, which the seed alone decides.
 
     Every epoch comes in a new order. As many examples as fill `pool` batches are sorted by size and cut into batches,
@@ -136,7 +145,9 @@ def planned_steps(sizes: Sequence[tuple[int, int]], settings: FineTuningSettings
     return steps[: settings.steps]
 
 
-def split_by_size(step: Iterable[int], sizes: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
+def split_by_size(
+    step: Iterable[int], sizes: Sequence[tuple[int, int]], count: int
+) -> list[list[int]]:
     """A step's examples, sorted by size and cut into `count` parts as equal as can be, some perhaps empty.
 
     >>> split_by_size([0, 1, 2], [(5, 1), (1, 1), (3, 1)], 2)

@@ -33,7 +33,9 @@ class CopiedModel:
 
     def __init__(self, model: nn.Module, precision: str, make_loss: MakeLoss) -> None:
         device = next(model.parameters()).device
-        copied = copy.deepcopy(model).to(torch.bfloat16 if is_half(precision, device) else torch.float32)
+        copied = copy.deepcopy(model).to(
+            torch.bfloat16 if is_half(precision, device) else torch.float32
+        )
         self.loss = make_loss(copied)
         self.copies: list[Tensor] = []
         self.weights: list[Tensor] = []
@@ -59,7 +61,9 @@ class CopiedModel:
         with torch.no_grad():
             for own, weight in zip(self.copies, self.weights, strict=True):
                 own.copy_(weight)
-        with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):  # which know gradients of position biases
+        with sdpa_kernel(
+            [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+        ):  # which know gradients of position biases
             loss = self.loss(batch, subwords)
             found = torch.autograd.grad(loss, self.copies, materialize_grads=True)
         for gradient, computed in zip(self.gradients, found, strict=True):
@@ -86,14 +90,21 @@ class CudaGraphs(CopiedModel):
     """
 
     def __init__(
-        self, model: nn.Module, precision: str, make_loss: MakeLoss, shapes: Mapping[BatchShape, int], memory: float
+        self,
+        model: nn.Module,
+        precision: str,
+        make_loss: MakeLoss,
+        shapes: Mapping[BatchShape, int],
+        memory: float,
     ) -> None:
         super().__init__(model, precision, make_loss)
         self.memory = memory
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.pool = torch.cuda.graph_pool_handle()
         self.graphs: dict[BatchShape, CudaGraph] = {}
-        self.unrecorded = {shape for shape, count in shapes.items() if count >= MIN_SHAPE_COUNT}  # and worth it, still
+        self.unrecorded = {
+            shape for shape, count in shapes.items() if count >= MIN_SHAPE_COUNT
+        }  # and worth it, still
         self.seen: set[BatchShape] = set()
 
     def compute(self, batch: SubwordPairBatch, subwords: Tensor) -> Tensor:
@@ -101,7 +112,9 @@ class CudaGraphs(CopiedModel):
         shape = batch.shape
         if shape in self.seen and shape in self.unrecorded:
             if not self.graphs:
-                self.record(max(self.unrecorded, key=lambda each: (each.size, each)), batch.labels.device)
+                self.record(
+                    max(self.unrecorded, key=lambda each: (each.size, each)), batch.labels.device
+                )
             if shape in self.unrecorded:
                 self.record(shape, batch.labels.device)
         self.seen.add(shape)

@@ -20,7 +20,15 @@ from nqg.run_config import DataFingerprint, RunConfig
 from nqg.seq2seq.adafactor import StackedAdafactor
 from nqg.seq2seq.batches import SubwordCorpus, SubwordPair
 from nqg.seq2seq.objective import Seq2seqObjective
-from nqg.seq2seq.seq2seq import Seq2seq, load_pretrained, merged, small_t5, tokenize_sources, with_lora, word_tokenizer
+from nqg.seq2seq.seq2seq import (
+    Seq2seq,
+    load_pretrained,
+    merged,
+    small_t5,
+    tokenize_sources,
+    with_lora,
+    word_tokenizer,
+)
 from nqg.seq2seq.settings import BASELINE_MODELS, FineTuningSettings, Seq2seqSettings
 from nqg.seq2seq.sharding import Shards, check_divisible, sharded_moments
 from nqg.seq2seq.spelling import spelling_for, tokenize_targets
@@ -29,7 +37,9 @@ from nqg.training.records import DevScores, TrainingStep
 from nqg.training.resume import FINE_TUNING_SAVE_EVERY, resumed_steps
 from nqg.training.trainer import LearningRate, Trainer, trainable
 
-RECORD_EVERY = 32  # steps that a GPU makes before anybody asks it for their losses, which would make it wait
+RECORD_EVERY = (
+    32  # steps that a GPU makes before anybody asks it for their losses, which would make it wait
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +86,20 @@ class FineTuning:
         self.shards = Shards.of(model, self.device, training.precision) if has_shards else None
         self.model = self.shards.model if self.shards else model.to(self.device)
         targets = [example.target for example in examples]
-        self.spelling = spelling_for(self.tokenizer, targets, settings.longest_target, one_subword=training.one_subword)
+        self.spelling = spelling_for(
+            self.tokenizer, targets, settings.longest_target, one_subword=training.one_subword
+        )
         subwords, self.truncation = self._tokenize(examples)
         start = model.generation_config.decoder_start_token_id
         start = getattr(model.config, "decoder_start_token_id", None) if start is None else start
         if start is None:
-            raise NqgError("the model does not say which subword its targets begin with (decoder_start_token_id)")
+            raise NqgError(
+                "the model does not say which subword its targets begin with (decoder_start_token_id)"
+            )
         corpus = SubwordCorpus(subwords, self.tokenizer.pad_token_id, start, self.device)
-        rate = LearningRate(training.rate(settings.model), training.steps, training.warm_up, training.schedule)
+        rate = LearningRate(
+            training.rate(settings.model), training.steps, training.warm_up, training.schedule
+        )
         self.trainer = Trainer(
             Seq2seqObjective(self.model, corpus, training, processes, has_shards),
             new_optimizer(trainable(self.model).values(), training, rate.peak),
@@ -103,7 +119,9 @@ class FineTuning:
             record_every=RECORD_EVERY if self.device.type == "cuda" else 1,
         )
 
-    def steps(self, state: Path | None = None, save_every: int = FINE_TUNING_SAVE_EVERY) -> Iterator[TrainingStep]:
+    def steps(
+        self, state: Path | None = None, save_every: int = FINE_TUNING_SAVE_EVERY
+    ) -> Iterator[TrainingStep]:
         """Train, one record a step; with `state`, a file that lets a killed training continue where it was."""
         return resumed_steps(self.trainer, state, save_every)
 
@@ -129,25 +147,42 @@ class FineTuning:
         texts = [example.source for example in examples]
         sources = tokenize_sources(tokenizer, settings, texts, truncate=True)
         whole = tokenize_sources(tokenizer, settings, texts, truncate=False)
-        targets = tokenize_targets(tokenizer, [self.spelling.spelled(example.target) for example in examples])
-        long_sources = [number for number, ids in enumerate(whole) if len(ids) > settings.longest_source]
-        long_targets = [number for number, ids in enumerate(targets) if len(ids) > settings.longest_target]
+        targets = tokenize_targets(
+            tokenizer, [self.spelling.spelled(example.target) for example in examples]
+        )
+        long_sources = [
+            number for number, ids in enumerate(whole) if len(ids) > settings.longest_source
+        ]
+        long_targets = [
+            number for number, ids in enumerate(targets) if len(ids) > settings.longest_target
+        ]
         first = min([*long_sources, *long_targets], default=None)
-        truncation = Truncation(len(long_sources), len(long_targets), None if first is None else examples[first].source)
+        truncation = Truncation(
+            len(long_sources), len(long_targets), None if first is None else examples[first].source
+        )
         pairs = zip(sources, targets, strict=True)
-        cut = [SubwordPair(tuple(source), tuple(target[: settings.longest_target])) for source, target in pairs]
+        cut = [
+            SubwordPair(tuple(source), tuple(target[: settings.longest_target]))
+            for source, target in pairs
+        ]
         return cut, truncation
 
 
-def new_model(settings: Seq2seqSettings, training: FineTuningSettings, examples: Sequence[Example]) -> tuple[Any, Any]:
+def new_model(
+    settings: Seq2seqSettings, training: FineTuningSettings, examples: Sequence[Example]
+) -> tuple[Any, Any]:
     """The model that fine-tuning begins with, and its tokenizer."""
     model: Any
     if settings.model == EMBEDDED or settings.model in BASELINE_MODELS:
-        tokenizer = word_tokenizer(f"{settings.prefix}{example.source} {example.target}" for example in examples)
+        tokenizer = word_tokenizer(
+            f"{settings.prefix}{example.source} {example.target}" for example in examples
+        )
         if settings.model == EMBEDDED:
             model = small_t5(settings.embedded, len(tokenizer), training.seed)
         else:
-            model = load_extension(BASELINE_MODELS[settings.model]).new(settings.model, len(tokenizer), training.seed)
+            model = load_extension(BASELINE_MODELS[settings.model]).new(
+                settings.model, len(tokenizer), training.seed
+            )
     else:
         model, tokenizer = load_pretrained(settings.model)
     if settings.lora:
@@ -179,11 +214,15 @@ def laid_out_by_heads(_module: nn.Module, _inputs: object, bias: Tensor) -> Tens
     return bias.movedim(-1, 0).contiguous().movedim(0, -1)
 
 
-def new_optimizer(weights: Iterable[Tensor], settings: FineTuningSettings, rate: float) -> torch.optim.Optimizer:
+def new_optimizer(
+    weights: Iterable[Tensor], settings: FineTuningSettings, rate: float
+) -> torch.optim.Optimizer:
     """The optimizer that settings name; its steps are made one by one, outside of recorded kernels."""
     weights = list(weights)
     if settings.optimizer == "adamw":
-        return torch.optim.AdamW(weights, rate, weight_decay=settings.weight_decay, fused=weights[0].is_cuda)
+        return torch.optim.AdamW(
+            weights, rate, weight_decay=settings.weight_decay, fused=weights[0].is_cuda
+        )
     adafactor = StackedAdafactor(  # type: ignore[no-untyped-call]
         weights,
         lr=rate,

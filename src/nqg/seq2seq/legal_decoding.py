@@ -60,7 +60,9 @@ class SubwordVocabulary:
         """The vocabulary of a tokenizer whose texts are read with `spelling`."""
         numbers = range(len(tokenizer))
         alone = decode(tokenizer, [[number] for number in numbers])
-        first = next(number for number in numbers if alone[number].strip() and DAMAGED not in alone[number])
+        first = next(
+            number for number in numbers if alone[number].strip() and DAMAGED not in alone[number]
+        )
         fragments: dict[int, Fragment] = {}
         by_ended: dict[Ended, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for number, text in enumerate(decode(tokenizer, [[first, number] for number in numbers])):
@@ -68,9 +70,15 @@ class SubwordVocabulary:
             if added == text or DAMAGED in added:
                 continue
             if spelling.space is not None:
-                added = "".join(added.split())  # spaces mean nothing where a mark stands between tokens
+                added = "".join(
+                    added.split()
+                )  # spaces mean nothing where a mark stands between tokens
             *ended, begun = added.split(spelling.space or " ")
-            if added and all(ended[1:]) and not any(character.isspace() for character in "".join((*ended, begun))):
+            if (
+                added
+                and all(ended[1:])
+                and not any(character.isspace() for character in "".join((*ended, begun)))
+            ):
                 fragments[number] = Fragment(tuple(ended), begun)
                 by_ended[tuple(ended)][begun].append(number)
         opening = next(iter(tokenize_targets(tokenizer, ["a"])[0]), None)
@@ -121,18 +129,28 @@ class LegalTargets:
     """The legal targets of a grammar in the subwords of a model."""
 
     def __init__(
-        self, grammar: TargetGrammar, tokenizer: Any, spelling: Spelling, vocabulary: SubwordVocabulary | None = None
+        self,
+        grammar: TargetGrammar,
+        tokenizer: Any,
+        spelling: Spelling,
+        vocabulary: SubwordVocabulary | None = None,
     ) -> None:
         self.spelling = spelling
         self.vocabulary = vocabulary or SubwordVocabulary.of(tokenizer, spelling)
         self.spelled = {token: spelling.spelled(token) for token in grammar.recogniser.terminals}
-        self.finishes = {text: self.vocabulary.can_finish(text) for text in (*self.spelled.values(), *DIGITS)}
-        self.digit = next((digit for digit in DIGITS if self.finishes[digit][0]), "")  # that may continue a token
+        self.finishes = {
+            text: self.vocabulary.can_finish(text) for text in (*self.spelled.values(), *DIGITS)
+        }
+        self.digit = next(
+            (digit for digit in DIGITS if self.finishes[digit][0]), ""
+        )  # that may continue a token
         after_separator, writable = self.vocabulary.by_ended.get(("",), {}), set[str]()
         for token, text in (self.spelled | {digit: digit for digit in DIGITS}).items():
             finishes = self.finishes[text]
             as_first = self.vocabulary.may_lead or finishes[0]
-            if as_first and any(can and text[:end] in after_separator for end, can in enumerate(finishes)):
+            if as_first and any(
+                can and text[:end] in after_separator for end, can in enumerate(finishes)
+            ):
                 writable.add(token)
         self.grammar = restricted(grammar, writable)
         self.known: dict[tuple[Ended, Expected, str], Int64Array] = {}
@@ -142,7 +160,9 @@ class LegalTargets:
         prefix = self.grammar.prefix()
         assert prefix is not None  # every grammar derives something
         is_unopened = self.vocabulary.opening is not None
-        return DecodingState(PrefixNode(prefix, prefix.expected), is_start=True, is_unopened=is_unopened)
+        return DecodingState(
+            PrefixNode(prefix, prefix.expected), is_start=True, is_unopened=is_unopened
+        )
 
     def after(self, state: DecodingState, number: int) -> DecodingState | None:
         """The state after one more subword; None where the text is then not a beginning of a legal target."""
@@ -154,9 +174,13 @@ class LegalTargets:
             return None
         expected, begun = reached.node.expected, reached.begun + fragment.begun
         texts = (self.spelled[token] for token in expected.tokens)
-        if expected.any_token or any(text.startswith(begun) and self.finishes[text][len(begun)] for text in texts):
+        if expected.any_token or any(
+            text.startswith(begun) and self.finishes[text][len(begun)] for text in texts
+        ):
             return DecodingState(reached.node, begun)
-        return DecodingState(reached.node, begun) if self._begins_wildcard(begun, expected) else None
+        return (
+            DecodingState(reached.node, begun) if self._begins_wildcard(begun, expected) else None
+        )
 
     def allowed(self, state: DecodingState) -> Int64Array:
         if state.is_unopened:
@@ -167,8 +191,14 @@ class LegalTargets:
             if reached is not None:
                 expected = reached.node.expected
                 # Where digits may continue it, even a quotation mark or a named token begins a token that is none.
-                is_any = expected.any_token or (self.digit and not ALMOST_ANY.isdisjoint(expected.wildcards))
-                found.append(self.any_token[ended] if is_any else self._beginnings(ended, expected, reached.begun))
+                is_any = expected.any_token or (
+                    self.digit and not ALMOST_ANY.isdisjoint(expected.wildcards)
+                )
+                found.append(
+                    self.any_token[ended]
+                    if is_any
+                    else self._beginnings(ended, expected, reached.begun)
+                )
         if self.is_complete(state):
             found.append(np.array([self.vocabulary.end]))
         return np.concatenate(found)
@@ -182,7 +212,9 @@ class LegalTargets:
         """What may follow where any token may: all subwords but for a bare separator that nothing could follow."""
         kinds = self.vocabulary.by_ended
         fitting = {
-            ended: [number for begun, same in numbers.items() if begun or () in kinds for number in same]
+            ended: [
+                number for begun, same in numbers.items() if begun or () in kinds for number in same
+            ]
             for ended, numbers in kinds.items()
         }
         return {ended: np.array(numbers, dtype=np.int64) for ended, numbers in fitting.items()}
@@ -219,7 +251,11 @@ class LegalTargets:
         if self.digit and Wildcard.NEW_TOKEN in expected.wildcards:
             return True  # digits enough make any token new
         tokens = [self.spelling.read(each) for each in (text, text + self.digit) if each]
-        return any(wildcard.matches(token, expected.named) for wildcard in expected.wildcards for token in tokens)
+        return any(
+            wildcard.matches(token, expected.named)
+            for wildcard in expected.wildcards
+            for token in tokens
+        )
 
 
 def restricted(grammar: TargetGrammar, tokens: Collection[str]) -> TargetGrammar:
@@ -243,15 +279,26 @@ def restricted(grammar: TargetGrammar, tokens: Collection[str]) -> TargetGrammar
                 return True
 
     while True:
-        kept = [production for production in grammar.productions if all(map(is_known, production.right))]
+        kept = [
+            production for production in grammar.productions if all(map(is_known, production.right))
+        ]
         if known == {production.left for production in kept}:
             break
         known = {production.left for production in kept}
     if grammar.start not in known:
-        needed = sorted({symbol for each in grammar.productions for symbol in each.right if isinstance(symbol, str)})
+        needed = sorted(
+            {
+                symbol
+                for each in grammar.productions
+                for symbol in each.right
+                if isinstance(symbol, str)
+            }
+        )
         shown = ", ".join(f"'{token}'" for token in needed if token not in tokens) or "numbers"
         raise NqgError(f"no legal target can be written in the model's subwords: they lack {shown}")
-    return TargetGrammar(tuple(sorted(kept, key=lambda production: production.left != grammar.start)))
+    return TargetGrammar(
+        tuple(sorted(kept, key=lambda production: production.left != grammar.start))
+    )
 
 
 class LegalContinuations(LogitsProcessor):
@@ -271,12 +318,18 @@ class LegalContinuations(LogitsProcessor):
             self.states = dict.fromkeys(rows, self.legal.start())
         else:
             before = {row: self.states[row[:-1]] for row in rows}
-            self.states = {row: state and self.legal.after(state, row[-1]) for row, state in before.items()}
-        end = np.array([self.legal.vocabulary.end])  # all that may follow an end, or a beam that has no chance any more
+            self.states = {
+                row: state and self.legal.after(state, row[-1]) for row, state in before.items()
+            }
+        end = np.array(
+            [self.legal.vocabulary.end]
+        )  # all that may follow an end, or a beam that has no chance any more
         states = [self.states[row] for row in rows]
         allowed = [end if state is None else self.legal.allowed(state) for state in states]
         numbers = torch.from_numpy(np.concatenate(allowed)).to(scores.device)
-        owners = torch.repeat_interleave(torch.tensor([len(each) for each in allowed])).to(scores.device)
+        owners = torch.repeat_interleave(torch.tensor([len(each) for each in allowed])).to(
+            scores.device
+        )
         masked = torch.full_like(scores, -torch.inf)
         masked[owners, numbers] = scores[owners, numbers]
         return masked  # type: ignore[return-value]
@@ -293,7 +346,9 @@ class LegalSeq2seq:
     @cached_property
     def legal(self) -> LegalTargets:
         """The grammar in the model's subwords, made on first use."""
-        return LegalTargets(self.grammar, self.seq2seq.tokenizer, self.seq2seq.spelling, self.vocabulary)
+        return LegalTargets(
+            self.grammar, self.seq2seq.tokenizer, self.seq2seq.spelling, self.vocabulary
+        )
 
     @cached_property
     def searching(self) -> Seq2seq:
@@ -311,7 +366,11 @@ class LegalSeq2seq:
         found = list(answers)
         illegal = [position for position, answer in enumerate(found) if not self._is_legal(answer)]
         sources = [found[position].source for position in illegal]
-        again = self.searching.answers(sources, allowed=LegalContinuations(self.legal)) if illegal else []
+        again = (
+            self.searching.answers(sources, allowed=LegalContinuations(self.legal))
+            if illegal
+            else []
+        )
         for position, answer in zip(illegal, again, strict=True):
             unfinished = replace(answer, target=None, reason="no legal target came to an end")
             found[position] = answer if self._is_legal(answer) else unfinished

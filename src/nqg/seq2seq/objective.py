@@ -14,7 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nqg.seq2seq.batches import IGNORED, BatchShape, SubwordCorpus, SubwordPairBatch, planned_steps, split_by_size
+from nqg.seq2seq.batches import (
+    IGNORED,
+    BatchShape,
+    SubwordCorpus,
+    SubwordPairBatch,
+    planned_steps,
+    split_by_size,
+)
 from nqg.seq2seq.cuda_graphs import CopiedModel, CudaGraphs
 from nqg.seq2seq.settings import FineTuningSettings
 from nqg.training.processes import Processes
@@ -33,7 +40,10 @@ class CrossEntropy:
         """The share of a batch in the loss of its step."""
         with autocast(self.precision, batch.labels.device):
             found = self.model(
-                input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs, use_cache=False
+                input_ids=batch.sources,
+                attention_mask=batch.mask,
+                decoder_input_ids=batch.inputs,
+                use_cache=False,
             )
             losses = functional.cross_entropy(
                 found.logits.flatten(0, 1),
@@ -77,7 +87,13 @@ class Seq2seqObjective:
             return CrossEntropy(self.model, settings.precision, settings.label_smoothing)
         if not settings.record_kernels:
             return CopiedModel(self.model, settings.precision, self.loss_of)
-        return CudaGraphs(self.model, settings.precision, self.loss_of, self.shapes, settings.recording_memory * 1e9)
+        return CudaGraphs(
+            self.model,
+            settings.precision,
+            self.loss_of,
+            self.shapes,
+            settings.recording_memory * 1e9,
+        )
 
     def loss_of(self, model: nn.Module) -> Callable[[SubwordPairBatch, Tensor], Tensor]:
         """The loss of a copy of the model, which has its precision already."""
@@ -103,11 +119,15 @@ class Seq2seqObjective:
         """Numbers only: tensors must be made on the stream that reads them."""
         count, rank = self.processes.count, self.processes.rank
         parts = split_by_size(batch, self.sizes, self.settings.accumulate * count)[rank::count]
-        return StepShare([part for part in parts if part], sum(self.sizes[number][1] for number in batch))
+        return StepShare(
+            [part for part in parts if part], sum(self.sizes[number][1] for number in batch)
+        )
 
     def backward(self, share: StepShare) -> Tensor:
         device = self.corpus.device
-        processes = self.processes.count if self.is_sharded else 1  # sharded gradients become means over processes
+        processes = (
+            self.processes.count if self.is_sharded else 1
+        )  # sharded gradients become means over processes
         subwords = torch.full((), share.subwords / processes, dtype=torch.float32, device=device)
         losses = [self.loss.backward(self.corpus.collate(part), subwords) for part in share.parts]
         return torch.stack([torch.zeros((), device=device), *losses]).sum() / processes
@@ -119,5 +139,7 @@ class Seq2seqObjective:
             stream = self.loss.running()
         with warnings.catch_warnings(), stream:
             # T5's blocks pass on position biases, which are views; nobody writes into them.
-            warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
+            warnings.filterwarnings(
+                "ignore", message="FSDP2-wrapped module .* returned a view tensor"
+            )
             yield

@@ -49,7 +49,13 @@ from nqg.model_folder import (
     refused_with,
     weight_shapes,
 )
-from nqg.seq2seq.settings import BASELINE_MODELS, FineTuningSettings, LoraSettings, Seq2seqSettings, SmallT5Settings
+from nqg.seq2seq.settings import (
+    BASELINE_MODELS,
+    FineTuningSettings,
+    LoraSettings,
+    Seq2seqSettings,
+    SmallT5Settings,
+)
 from nqg.seq2seq.spelling import Spelling, decode, tokenize_targets
 from nqg.settings_reader import read_dataclass
 from nqg.training.processes import best_device
@@ -78,7 +84,9 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
         reason = str(error).strip().split("\n")[0]
         raise NqgError(f"cannot load the sequence-to-sequence model '{name}': {reason}") from error
     if missing := sorted(report["missing_keys"]):
-        raise NqgError(f"the weights of '{name}' are incomplete: {len(missing)} are missing, first {missing[0]}")
+        raise NqgError(
+            f"the weights of '{name}' are incomplete: {len(missing)} are missing, first {missing[0]}"
+        )
     return model, tokenizer
 
 
@@ -104,7 +112,9 @@ def merged(model: Any) -> Any:
     """The model with its low-rank updates added to its weights, if it has any."""
     if not hasattr(model, "merge_and_unload"):
         return model
-    with warnings.catch_warnings():  # peft is surprised by a head that never was tied to the embeddings
+    with (
+        warnings.catch_warnings()
+    ):  # peft is surprised by a head that never was tied to the embeddings
         warnings.filterwarnings("ignore", message="Input and output embeddings are no longer tied")
         return model.merge_and_unload()
 
@@ -119,13 +129,17 @@ def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     words = sorted({word for text in texts for word in text.split()})
     special = ["<pad>", "</s>", "<unk>"]
     for number in range(len(special)):
-        while any(special[number] in word for word in words):  # it would be found inside the word too
+        while any(
+            special[number] in word for word in words
+        ):  # it would be found inside the word too
             special[number] = f"<{special[number]}>"
     padding, end, unknown = special
     vocabulary = {word: number for number, word in enumerate([*special, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=unknown))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, 1)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A {end}", special_tokens=[(end, 1)]
+    )
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, pad_token=padding, eos_token=end, unk_token=unknown
     )
@@ -187,12 +201,18 @@ class Seq2seq:
         manifest = read_manifest(folder, index_bytes(folder), SEQ2SEQ_KIND, SEQ2SEQ_VERSION)
         with refused_with("its files cannot be checked", place):
             check_contents(folder, manifest.get("files"), REQUIRED_SEQ2SEQ_FILES)
-        settings = read_dataclass(Seq2seqSettings, manifest.get("settings"), "'settings'", place, complete=True)
-        spelling = read_dataclass(Spelling, manifest.get("spelling"), "'spelling'", place, complete=True)
+        settings = read_dataclass(
+            Seq2seqSettings, manifest.get("settings"), "'settings'", place, complete=True
+        )
+        spelling = read_dataclass(
+            Spelling, manifest.get("spelling"), "'spelling'", place, complete=True
+        )
         generation = folder / "generation_config.json"
         with refused_with("damaged", generation):  # which transformers would pass over in silence
             if generation.exists():
-                GenerationConfig.from_dict(strict_json(generation.read_text(encoding="utf-8"), Place(generation, 1)))
+                GenerationConfig.from_dict(
+                    strict_json(generation.read_text(encoding="utf-8"), Place(generation, 1))
+                )
         check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
         with refused_with("the model cannot be made", config):
             if settings.model in BASELINE_MODELS:
@@ -201,7 +221,9 @@ class Seq2seq:
             else:
                 model, tokenizer = load_pretrained(str(folder))
             check_finite(model.state_dict(), folder)
-            check_vocabulary(tokenizer.get_vocab(), model.get_input_embeddings().num_embeddings, config)
+            check_vocabulary(
+                tokenizer.get_vocab(), model.get_input_embeddings().num_embeddings, config
+            )
             if tokenizer.pad_token_id is None:
                 raise FormatError("the tokenizer has no subword for padding", config)
         loaded = cls(model.to(device or best_device()).eval(), tokenizer, spelling, settings)
@@ -231,28 +253,50 @@ class Seq2seq:
     def too_long(self, sources: Sequence[str]) -> list[int]:
         """The positions of the sources whose ends the model does not read."""
         lengths = map(len, tokenize_sources(self.tokenizer, self.settings, sources, truncate=False))
-        return [position for position, length in enumerate(lengths) if length > self.settings.longest_source]
+        return [
+            position
+            for position, length in enumerate(lengths)
+            if length > self.settings.longest_source
+        ]
 
-    def predict(self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None) -> list[str]:
+    def predict(
+        self, sources: Sequence[str], *, allowed: LogitsProcessor | None = None
+    ) -> list[str]:
         """The target of every source; `allowed` may rule subwords out as they come."""
         return [target for ((target, _),) in self._generate(sources, allowed)]
 
-    def answers(self, sentences: Iterable[str], *, allowed: LogitsProcessor | None = None) -> list[Answer]:
+    def answers(
+        self, sentences: Iterable[str], *, allowed: LogitsProcessor | None = None
+    ) -> list[Answer]:
         """What `predict` gives, with the probability of each target among all texts that the model might write."""
         sources = list(sentences)
         found = zip(sources, self._generate(sources, allowed, is_scored=True), strict=True)
-        return [Answer(source, target or None, probability, SEQ2SEQ) for source, ((target, probability),) in found]
+        return [
+            Answer(source, target or None, probability, SEQ2SEQ)
+            for source, ((target, probability),) in found
+        ]
 
     def candidates(self, sources: Sequence[str], count: int) -> list[list[Answer]]:
         """The likeliest targets of each source that a search with `count` beams finds, the likeliest first."""
-        found = zip(sources, self._generate(sources, is_scored=True, count=count, num_beams=count), strict=True)
-        return [[Answer(source, target or None, own, SEQ2SEQ) for target, own in each] for source, each in found]
+        found = zip(
+            sources,
+            self._generate(sources, is_scored=True, count=count, num_beams=count),
+            strict=True,
+        )
+        return [
+            [Answer(source, target or None, own, SEQ2SEQ) for target, own in each]
+            for source, each in found
+        ]
 
-    def drawn(self, sources: Sequence[str], count: int = 1, *, top_p: float = 0.9, seed: int = 0) -> list[list[str]]:
+    def drawn(
+        self, sources: Sequence[str], count: int = 1, *, top_p: float = 0.9, seed: int = 0
+    ) -> list[list[str]]:
         """Targets of each source, drawn by their probabilities without unlikely subwords (nucleus sampling)."""
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(seed)
-            found = self._generate(sources, count=count, num_beams=1, do_sample=True, top_p=top_p, top_k=0)
+            found = self._generate(
+                sources, count=count, num_beams=1, do_sample=True, top_p=top_p, top_k=0
+            )
         return [[target for target, _ in each] for each in found]
 
     def exact_match(self, examples: Sequence[Example]) -> float:
@@ -264,17 +308,26 @@ class Seq2seq:
     def losses(self, examples: Sequence[Example]) -> list[float]:
         """The cross entropy of each target given its source, in nats a subword."""
         self.model.eval()
-        sources = tokenize_sources(self.tokenizer, self.settings, [each.source for each in examples], truncate=True)
-        targets = tokenize_targets(self.tokenizer, [self.spelling.spelled(each.target) for each in examples])
+        sources = tokenize_sources(
+            self.tokenizer, self.settings, [each.source for each in examples], truncate=True
+        )
+        targets = tokenize_targets(
+            self.tokenizer, [self.spelling.spelled(each.target) for each in examples]
+        )
         longest, padding = self.settings.longest_target, self.model.generation_config.pad_token_id
         start, found = self.model.generation_config.decoder_start_token_id, dict[int, float]()
         for positions in batches_by_length(sources):
             batch = self._padded([sources[position] for position in positions])
             rows = [[start, *targets[position][:longest]] for position in positions]
             width = max(map(len, rows))
-            filled = torch.tensor([[*row, *[padding] * (width - len(row))] for row in rows], device=self.device)
+            filled = torch.tensor(
+                [[*row, *[padding] * (width - len(row))] for row in rows], device=self.device
+            )
             logs = self._log_probabilities(batch, filled)
-            found.update((at, -log / (len(row) - 1)) for at, log, row in zip(positions, logs, rows, strict=True))
+            found.update(
+                (at, -log / (len(row) - 1))
+                for at, log, row in zip(positions, logs, rows, strict=True)
+            )
         return [found[position] for position in range(len(sources))]
 
     @torch.inference_mode()
@@ -293,9 +346,16 @@ class Seq2seq:
         """
         self.model.eval()
         own = self.model.generation_config
-        chosen = {"num_beams": self.settings.beams, "do_sample": False, "num_return_sequences": count, **how}
+        chosen = {
+            "num_beams": self.settings.beams,
+            "do_sample": False,
+            "num_return_sequences": count,
+            **how,
+        }
         if chosen["num_beams"] > 1:
-            chosen["length_penalty"] = 0.0  # the likeliest text is wanted, not that of the likeliest subwords
+            chosen["length_penalty"] = (
+                0.0  # the likeliest text is wanted, not that of the likeliest subwords
+            )
         config = GenerationConfig(  # type: ignore[no-untyped-call]  # whatever it has for other tasks is left aside
             **chosen,
             max_new_tokens=self.settings.longest_target,
@@ -310,14 +370,20 @@ class Seq2seq:
         for positions in batches_by_length(subwords, chosen["num_beams"]):
             batch = self._padded([subwords[position] for position in positions])
             rows = self.model.generate(**batch, generation_config=config, logits_processor=rules)
-            ends = (rows[:, 1:] == own.eos_token_id).cumsum(1)  # a beam search fills up with ends, not with padding
+            ends = (rows[:, 1:] == own.eos_token_id).cumsum(
+                1
+            )  # a beam search fills up with ends, not with padding
             rows[:, 2:][ends[:, :-1] > 0] = own.pad_token_id
             targets = [self.spelling.read(text) for text in decode(self.tokenizer, rows.tolist())]
             repeated = {name: ids.repeat_interleave(count, dim=0) for name, ids in batch.items()}
             logs = self._log_probabilities(repeated, rows) if is_scored else None
-            probabilities = [None] * len(targets) if logs is None else [math.exp(log) for log in logs]
+            probabilities = (
+                [None] * len(targets) if logs is None else [math.exp(log) for log in logs]
+            )
             pairs = list(zip(targets, probabilities, strict=True))
-            found.update((at, pairs[count * row : count * (row + 1)]) for row, at in enumerate(positions))
+            found.update(
+                (at, pairs[count * row : count * (row + 1)]) for row, at in enumerate(positions)
+            )
         return [found[position] for position in range(len(subwords))]
 
     def _padded(self, ids: list[list[int]]) -> dict[str, Tensor]:
@@ -337,7 +403,9 @@ class Seq2seq:
                     "the model gives logits that are not numbers: its weights are damaged; train it again"
                 )
             is_filled = part[:, 1:] == self.model.generation_config.pad_token_id
-            is_unused = is_filled.flip(1).cumprod(1).flip(1).bool()  # after the end; a beam may write padding, too
+            is_unused = (
+                is_filled.flip(1).cumprod(1).flip(1).bool()
+            )  # after the end; a beam may write padding, too
             losses = cross_entropy(logits.transpose(1, 2), part[:, 1:], reduction="none")
             found += (-losses.masked_fill(is_unused, 0).sum(1)).tolist()
         return found
@@ -348,7 +416,11 @@ def tokenize_sources(
 ) -> list[list[int]]:
     """The subwords of sources after the prefix, all of them or as many as the model reads."""
     texts = [settings.prefix + source for source in sources]
-    limits = {"truncation": True, "max_length": settings.longest_source} if truncate else {"verbose": False}
+    limits = (
+        {"truncation": True, "max_length": settings.longest_source}
+        if truncate
+        else {"verbose": False}
+    )
     ids: list[list[int]] = tokenizer(texts, **limits)["input_ids"] if texts else []
     return ids
 

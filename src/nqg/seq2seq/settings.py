@@ -12,7 +12,11 @@ from nqg.model.settings import EMBEDDED, Precision, Schedule, default_learning_r
 # Architectures of published baselines, by the name of the model: they have words of their own and no beam search.
 BASELINE_MODELS = dict.fromkeys(("syntactic-attention", "cgps"), "nqg.paper.baselines:TwoStreams")
 Optimizer = Literal["adafactor", "adamw"]
-UPPER_LIMITS = {"longest_source": 1 << 16, "longest_target": 1 << 16, "beams": 256}  # lest a model folder ask for days
+UPPER_LIMITS = {
+    "longest_source": 1 << 16,
+    "longest_target": 1 << 16,
+    "beams": 256,
+}  # lest a model folder ask for days
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,9 @@ class SmallT5Settings:
     def __post_init__(self) -> None:
         check_at_least(1, self, "width", "layers", "heads")
         if self.width % self.heads:
-            raise SettingsError(f"width is {self.width}; expected a multiple of heads, which is {self.heads}")
+            raise SettingsError(
+                f"width is {self.width}; expected a multiple of heads, which is {self.heads}"
+            )
         if not 0 <= self.dropout < 1:
             raise SettingsError(f"dropout is {self.dropout}; expected at least 0 and less than 1")
 
@@ -67,9 +73,13 @@ class Seq2seqSettings:
             if getattr(self, name) > most:
                 raise SettingsError(f"{name} is {getattr(self, name)}; expected {most:,} or less")
         if self.lora is not None and (self.model == EMBEDDED or self.model in BASELINE_MODELS):
-            raise SettingsError(f"lora freezes pre-trained weights, and '{self.model}' has none; name another model")
+            raise SettingsError(
+                f"lora freezes pre-trained weights, and '{self.model}' has none; name another model"
+            )
         if self.beams > 1 and self.model in BASELINE_MODELS:
-            raise SettingsError(f"beams is {self.beams}; expected 1, which is all that '{self.model}' can do")
+            raise SettingsError(
+                f"beams is {self.beams}; expected 1, which is all that '{self.model}' can do"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +94,23 @@ class FineTuningSettings:
     accumulate: int = 1
     optimizer: Optimizer = "adafactor"
     learning_rate: float | None = None
-    scale_by_weights: bool = False  # Adafactor: steps relative to the size of the weights, as mesh-tensorflow's
+    scale_by_weights: bool = (
+        False  # Adafactor: steps relative to the size of the weights, as mesh-tensorflow's
+    )
     weight_decay: float = 0.0
     schedule: Schedule = "constant"
     warm_up: int = 0
     clip: float | None = None
     label_smoothing: float = 0.0
-    one_subword: bool | None = None  # a word of one subword for each token of targets; None: where they are long
+    one_subword: bool | None = (
+        None  # a word of one subword for each token of targets; None: where they are long
+    )
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
     record_kernels: bool = True  # on a GPU, see `nqg.seq2seq.cuda_graphs`
-    recording_memory: float = 16.0  # GB that a process may hold with recorded kernels; what needs more is not recorded
+    recording_memory: float = (
+        16.0  # GB that a process may hold with recorded kernels; what needs more is not recorded
+    )
     shard: bool = False  # divide the weights among the processes, see `nqg.seq2seq.sharding`
     pool: int = 8  # batches whose examples are sorted by length together, at most; 1 leaves them as they come
     evaluate_every: int | None = None
@@ -103,9 +119,15 @@ class FineTuningSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least(1, self, "steps", "batch_size", "accumulate", "pool", "evaluate_every", "patience")
+        check_at_least(
+            1, self, "steps", "batch_size", "accumulate", "pool", "evaluate_every", "patience"
+        )
         check_at_least(0, self, "warm_up", "weight_decay", "label_smoothing", "learned")
-        for name, kind in (("optimizer", Optimizer), ("schedule", Schedule), ("precision", Precision)):
+        for name, kind in (
+            ("optimizer", Optimizer),
+            ("schedule", Schedule),
+            ("precision", Precision),
+        ):
             if getattr(self, name) not in get_args(kind):
                 raise UnknownName(name, getattr(self, name), get_args(kind))
         check_above_zero(self, "learning_rate", "clip", "recording_memory")
@@ -123,13 +145,17 @@ class AugmentationSettings:
 
     samples: int = 20_000
     real_share: float = 0.5
-    kept: float = 1.0  # share of the samples that the reverse model finds likeliest; at 1 there is none
+    kept: float = (
+        1.0  # share of the samples that the reverse model finds likeliest; at 1 there is none
+    )
     reverse_steps: int = 500
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     rounds: int = 0  # of round trips, see `nqg.seq2seq.augmentation`; each trains a model more
     programs: int = 6_000  # new ones in a round
     sentences: int = 3  # that the reverse model writes for each
-    round_steps: int | None = None  # of the forward model in each round; None: as many as the last one's
+    round_steps: int | None = (
+        None  # of the forward model in each round; None: as many as the last one's
+    )
 
     def __post_init__(self) -> None:
         check_at_least(0, self, "samples", "rounds")

@@ -45,7 +45,9 @@ class Shards:
         has_layer_norm = any(isinstance(module, nn.LayerNorm) for module in model.modules())
         if is_half(precision, device) and not (device.type == "cpu" and has_layer_norm):
             # Autocast would round gathered weights anyway.
-            policy = MixedPrecisionPolicy(torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)
+            policy = MixedPrecisionPolicy(
+                torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False
+            )
         for block in list(model.modules()):
             if isinstance(block, GradientCheckpointingLayer):
                 fully_shard(block, mesh=mesh, mp_policy=policy)
@@ -61,7 +63,9 @@ class Shards:
 def with_weights(model: nn.Module, weights: Iterable[Tensor]) -> Any:
     """A copy of a model with other weights at the places of its own; one that stood in several places still does."""
     pairs = zip(model.parameters(), weights, strict=True)
-    return copy.deepcopy(model, {id(old): nn.Parameter(new, requires_grad=old.requires_grad) for old, new in pairs})
+    return copy.deepcopy(
+        model, {id(old): nn.Parameter(new, requires_grad=old.requires_grad) for old, new in pairs}
+    )
 
 
 def sharded_moments(weight: Any) -> dict[str, Any]:

@@ -58,7 +58,9 @@ class Spelling:
             raise SettingsError("a stand-in should be one character for one character")
         all_words = [word for pair in self.words.items() for word in pair]
         if len({*all_words}) < len(all_words) or any(word.split() != [word] for word in all_words):
-            raise SettingsError("tokens and the words for them should all be different, and none have a space in it")
+            raise SettingsError(
+                "tokens and the words for them should all be different, and none have a space in it"
+            )
 
     def spelled(self, target: str) -> str:
         stand_ins = {ord(old): new for old, new in self.stand_ins.items()}
@@ -83,7 +85,9 @@ def tokenize_targets(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
 
 def decode(tokenizer: Any, ids: Sequence[Sequence[int]]) -> list[str]:
     """The texts of subwords, less special tokens; nothing is tidied up, because tidying eats spaces."""
-    texts: list[str] = tokenizer.batch_decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    texts: list[str] = tokenizer.batch_decode(
+        ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+    )
     return texts
 
 
@@ -102,7 +106,11 @@ def lost(tokenizer: Any, spelling: Spelling, targets: Sequence[str]) -> list[tup
 
 
 def spelling_for(
-    tokenizer: Any, targets: Iterable[str], longest: int | None = None, *, one_subword: bool | None = None
+    tokenizer: Any,
+    targets: Iterable[str],
+    longest: int | None = None,
+    *,
+    one_subword: bool | None = None,
 ) -> Spelling:
     """A spelling in which every target survives `tokenizer`; if there is none, the error shows what is lost.
 
@@ -112,7 +120,9 @@ def spelling_for(
     every = list(targets)
     wanted = sorted({normalised(target) for target in every})
     plain = _surviving(tokenizer, wanted)
-    if plain.space is None and (is_long(tokenizer, plain, every, longest) if one_subword is None else one_subword):
+    if plain.space is None and (
+        is_long(tokenizer, plain, every, longest) if one_subword is None else one_subword
+    ):
         counts = Counter(token for target in wanted for token in target.split())
         words = one_subword_words(tokenizer, sorted(counts), {*plain.stand_ins.values()})
         short = Spelling(plain.stand_ins, words=words)
@@ -120,7 +130,9 @@ def spelling_for(
     return plain
 
 
-def is_long(tokenizer: Any, spelling: Spelling, targets: Sequence[str], longest: int | None) -> bool:
+def is_long(
+    tokenizer: Any, spelling: Spelling, targets: Sequence[str], longest: int | None
+) -> bool:
     """Whether targets of few different tokens are long for a tokenizer: many subwords a token, or more than `longest`.
 
     Few means that unseen targets will hardly bring new ones.
@@ -136,25 +148,38 @@ def is_long(tokenizer: Any, spelling: Spelling, targets: Sequence[str], longest:
     return sum(lengths) > LONG * len(tokens) or (longest is not None and max(lengths) >= longest)
 
 
-def one_subword_words(tokenizer: Any, tokens: Sequence[str], avoided: Collection[str] = ()) -> dict[str, str]:
+def one_subword_words(
+    tokenizer: Any, tokens: Sequence[str], avoided: Collection[str] = ()
+) -> dict[str, str]:
     """A word for each token that the tokenizer takes for one subword, as far as there are such words.
 
     A token that is one subword stays as it is. Others get a part of theirs that no other token has (`left` of
     `I_TURN_LEFT`), the longest that is one subword; else any word that no token is.
     """
-    parts = {token: dict.fromkeys(part.lower() for part in re.findall("[^\\W\\d_]+", token)) for token in tokens}
+    parts = {
+        token: dict.fromkeys(part.lower() for part in re.findall("[^\\W\\d_]+", token))
+        for token in tokens
+    }
     owners = Counter(part for own in parts.values() for part in own)
     single = single_subwords(tokenizer, [*tokens, *owners])
     taken, words = {token for token in tokens if token in single} | {*avoided}, dict[str, str]()
     left = [token for token in tokens if token not in single]
     for token in left:
-        own = (part for part in parts[token] if part in single and owners[part] == 1 and part not in {*taken, *tokens})
+        own = (
+            part
+            for part in parts[token]
+            if part in single and owners[part] == 1 and part not in {*taken, *tokens}
+        )
         if part := max(own, key=len, default=None):
             words[token] = part
             taken.add(part)
-    vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: (item[1], item[0]))  # the frequent first
+    vocabulary = sorted(
+        tokenizer.get_vocab().items(), key=lambda item: (item[1], item[0])
+    )  # the frequent first
     texts = dict.fromkeys(subword.strip("▁Ġ") for subword, _ in vocabulary)
-    free = [text for text in texts if text.isalpha() and len(text) > 2 and text not in {*taken, *tokens}]
+    free = [
+        text for text in texts if text.isalpha() and len(text) > 2 and text not in {*taken, *tokens}
+    ]
     needing = [token for token in left if token not in words]
     singles = single_subwords(tokenizer, free[: PROBED * len(needing)])
     return words | dict(zip(needing, (text for text in free if text in singles), strict=False))
@@ -164,10 +189,17 @@ def single_subwords(tokenizer: Any, words: Sequence[str]) -> set[str]:
     """Those words that are one subword each, also among others, and come back as they are."""
     if not words:
         return set()
-    once, twice = (tokenize_targets(tokenizer, [" ".join([word] * count) for word in words]) for count in (1, 2))
+    once, twice = (
+        tokenize_targets(tokenizer, [" ".join([word] * count) for word in words])
+        for count in (1, 2)
+    )
     survive = zip(words, once, twice, round_trips(tokenizer, Spelling(), words), strict=True)
     ends = len(tokenize_targets(tokenizer, [""])[0])
-    return {word for word, one, two, back in survive if (len(one), len(two)) == (1 + ends, 2 + ends) and back == word}
+    return {
+        word
+        for word, one, two, back in survive
+        if (len(one), len(two)) == (1 + ends, 2 + ends) and back == word
+    }
 
 
 def _surviving(tokenizer: Any, wanted: Sequence[str]) -> Spelling:
@@ -175,8 +207,12 @@ def _surviving(tokenizer: Any, wanted: Sequence[str]) -> Spelling:
     plain = Spelling(search.stand_ins())
     if not lost(tokenizer, plain, wanted[:PROBED]) and not lost(tokenizer, plain, wanted):
         return plain
-    marked = (replace(plain, space=mark) for mark in search.free if mark not in plain.stand_ins.values())
-    chosen = next((spelling for spelling in marked if not lost(tokenizer, spelling, wanted[:PROBED])), plain)
+    marked = (
+        replace(plain, space=mark) for mark in search.free if mark not in plain.stand_ins.values()
+    )
+    chosen = next(
+        (spelling for spelling in marked if not lost(tokenizer, spelling, wanted[:PROBED])), plain
+    )
     if losses := lost(tokenizer, chosen, wanted):
         shortest = sorted(losses, key=lambda pair: (len(pair[0]), pair))[:SHOWN_TOKENS]
         shown = "; ".join(f"{target!r} comes back as {found!r}" for target, found in shortest)
@@ -201,9 +237,13 @@ class StandInSearch:
         words = {word for target in targets for word in target.split()}
         self.words = sorted(words, key=lambda word: (len(word), word))
         used = {character for word in words for character in word}
-        vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: (item[1], item[0]))  # the frequent first
+        vocabulary = sorted(
+            tokenizer.get_vocab().items(), key=lambda item: (item[1], item[0])
+        )  # the frequent first
         texts = [*(subword.strip("▁Ġ#") for subword, _ in vocabulary), *map(chr, range(33, 0x250))]
-        signs = [text for text in texts if len(text) == 1 and unicodedata.category(text)[0] in "LNPS"]
+        signs = [
+            text for text in texts if len(text) == 1 and unicodedata.category(text)[0] in "LNPS"
+        ]
         unused = [sign for sign in dict.fromkeys(signs) if sign not in used]
         damaged = set(self.damaged({}, unused))
         survivors = (sign for sign in unused if sign not in damaged)
@@ -225,7 +265,11 @@ class StandInSearch:
             part = damaged[0]
             while len(part) > 1 and (smaller := self.damaged(found, [part[1:], part[:-1]])):
                 part = smaller[0]
-            mends = (self.stand_in(character, found, [part]) for character in part if character not in found)
+            mends = (
+                self.stand_in(character, found, [part])
+                for character in part
+                if character not in found
+            )
             found |= next((mend for mend in mends if mend), {})
         return found
 
@@ -234,9 +278,13 @@ class StandInSearch:
         pairs = zip(texts, round_trips(self.tokenizer, Spelling(stand_ins), texts), strict=True)
         return [text for text, found in pairs if "".join(found.split()) != text]
 
-    def stand_in(self, character: str, found: Mapping[str, str], probes: Sequence[str]) -> dict[str, str]:
+    def stand_in(
+        self, character: str, found: Mapping[str, str], probes: Sequence[str]
+    ) -> dict[str, str]:
         """A stand-in for one more character with which the probes survive, or none."""
         for candidate in self.free:
-            if candidate not in found.values() and not self.damaged({**found, character: candidate}, probes):
+            if candidate not in found.values() and not self.damaged(
+                {**found, character: candidate}, probes
+            ):
                 return {character: candidate}
         return {}

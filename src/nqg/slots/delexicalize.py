@@ -14,7 +14,16 @@ from itertools import chain
 
 from nqg.grammar.grammar import SLOT, NonTerminal, Rule, Symbol
 from nqg.slots.matcher import SlotMatcher, as_tokenized
-from nqg.slots.mention import Mention, Sentence, Tokens, find_tokens, is_word, longest_spans, spans_like, words_of
+from nqg.slots.mention import (
+    Mention,
+    Sentence,
+    Tokens,
+    find_tokens,
+    is_word,
+    longest_spans,
+    spans_like,
+    words_of,
+)
 from nqg.text.brackets import QUOTATION_MARKS, QUOTES
 
 _PLACEHOLDER = re.compile(rf"({SLOT}.+)_[0-9]+")
@@ -76,7 +85,9 @@ def delexicalize(
     settled: list[Mention] = []
     used: set[tuple[str, Tokens]] = set()
     for readings in longest_spans(present):
-        best = min(readings, key=lambda each: ((each.slot, each.value) in used, first_places[each.value]))
+        best = min(
+            readings, key=lambda each: ((each.slot, each.value) in used, first_places[each.value])
+        )
         used.add((best.slot, best.value))
         settled.append(best)
     # A value may stand nowhere but inside a longer one: then its mention stays as it is.
@@ -84,7 +95,9 @@ def delexicalize(
         placeholders = tuple(names(settled))
         values = dict(zip(placeholders, (mention.value for mention in settled), strict=True))
         new_target = _with_placeholders(target, values)
-        kept = [each for each, name in zip(settled, placeholders, strict=True) if name in new_target]
+        kept = [
+            each for each, name in zip(settled, placeholders, strict=True) if name in new_target
+        ]
         if len(kept) == len(settled):
             break
         settled = kept
@@ -133,7 +146,9 @@ def delexicalize_pairs(
                 counts[mention.slot, key_before(target, place)] += 1
     order = {slot.name: number for number, slot in enumerate(slots.slots)}
 
-    def delexicalized(found: Sequence[Mention], sentence: Sentence, target: Sequence[str]) -> DelexicalizedPair:
+    def delexicalized(
+        found: Sequence[Mention], sentence: Sentence, target: Sequence[str]
+    ) -> DelexicalizedPair:
         def rank(mention: Mention) -> tuple[int, int]:
             place = find_tokens(mention.value, tuple(target))
             count = 0 if place is None else counts[mention.slot, key_before(target, place)]
@@ -235,7 +250,9 @@ def slot_seeds(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> list[Rul
     return sorted(found, key=lambda rule: (not slot_of(rule.source[0]), str(rule)))
 
 
-def _keyword_arguments(target: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _keyword_arguments(
+    target: tuple[str, ...],
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """The arguments `key = value` and `"key" : "value"` of a program, each whole and its value alone.
 
     `city . name = ' @name_1 '` is none: a comparison, of which `name = ' @name_1 '` is not a part.
@@ -246,7 +263,9 @@ def _keyword_arguments(target: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
             continue
         last = at + 1
         if target[last] in QUOTES:
-            last = next((end for end in range(last + 1, len(target)) if target[end] == target[at + 1]), last)
+            last = next(
+                (end for end in range(last + 1, len(target)) if target[end] == target[at + 1]), last
+            )
         value = target[at + 2 : last] if last > at + 1 else target[last : last + 1]
         if any(map(is_word, value)):
             yield target[first : last + 1], value
@@ -268,10 +287,15 @@ def relexicalize_rules(rules: Iterable[Rule], free_text: Collection[str] = ()) -
     slots: set[str] = set()
     for rule in rules:
         own = {slot for slot in map(slot_of, (*rule.source, *rule.target)) if slot}
-        is_optional = len(rule.source) == 1 and {slot.removeprefix(SLOT) for slot in own} <= {*free_text}
+        is_optional = len(rule.source) == 1 and {slot.removeprefix(SLOT) for slot in own} <= {
+            *free_text
+        }
         slots |= set() if is_optional else own
         found |= dict.fromkeys(_relexicalized(rule))
-    return [*(Rule((slot,), (slot,)) for slot in sorted(slots) if Rule((slot,), (slot,)) not in found), *found]
+    return [
+        *(Rule((slot,), (slot,)) for slot in sorted(slots) if Rule((slot,), (slot,)) not in found),
+        *found,
+    ]
 
 
 def _relexicalized(rule: Rule) -> Iterator[Rule]:
@@ -281,10 +305,14 @@ def _relexicalized(rule: Rule) -> Iterator[Rule]:
             yield Rule((slot,), strip_indices([str(each) for each in rule.target]))
         return
     open_places = [each for each in rule.source if isinstance(each, NonTerminal) or slot_of(each)]
-    numbers: dict[Symbol, Symbol] = {each: NonTerminal(at) for at, each in enumerate(open_places, start=1)}
+    numbers: dict[Symbol, Symbol] = {
+        each: NonTerminal(at) for at, each in enumerate(open_places, start=1)
+    }
     needed = {each for each in rule.target if isinstance(each, NonTerminal) or slot_of(each)}
     if len(numbers) == len(open_places) and set(numbers) == needed:
-        sides = (tuple(numbers.get(each, each) for each in side) for side in (rule.source, rule.target))
+        sides = (
+            tuple(numbers.get(each, each) for each in side) for side in (rule.source, rule.target)
+        )
         yield Rule(*sides)
 
 
@@ -294,10 +322,15 @@ def index_placeholders(rules: Iterable[Rule], sources: Iterable[Sequence[str]]) 
     >>> print(*index_placeholders([Rule.parse("@time ### at = @time")], [["wake", "me", "@time_2"]]))
     @time_2 ### at = @time_2
     """
-    placeholders = {token: slot for token in sorted({*chain.from_iterable(sources)}) if (slot := slot_of(token))}
+    placeholders = {
+        token: slot for token in sorted({*chain.from_iterable(sources)}) if (slot := slot_of(token))
+    }
     for rule in rules:
         if not str(rule.source[0]).startswith(SLOT):
             yield rule
         for placeholder, slot in placeholders.items():
             if rule.source == (slot,):
-                yield Rule((placeholder,), tuple(placeholder if each == slot else each for each in rule.target))
+                yield Rule(
+                    (placeholder,),
+                    tuple(placeholder if each == slot else each for each in rule.target),
+                )

@@ -38,7 +38,9 @@ def fit_slots(
 ) -> SlotMatcher:
     """The declared slots and the built-in kinds that both sides of pairs show, in the forms of the programs."""
     read = [(as_tokenized(sentence), tuple(target)) for sentence, target in pairs]
-    return SlotFitting.of(read, declared, language, tokenize_value, today, finds_others=finds_others).matcher()
+    return SlotFitting.of(
+        read, declared, language, tokenize_value, today, finds_others=finds_others
+    ).matcher()
 
 
 def detected_language(sentences: Iterable[Sequence[str]]) -> str:
@@ -48,7 +50,10 @@ def detected_language(sentences: Iterable[Sequence[str]]) -> str:
     'de'
     """
     counts = Counter(word.casefold() for words in sentences for word in words)
-    return max(LANGUAGES, key=lambda code: sum(counts[word] for word in LANGUAGES[code].frequent_words.split()))
+    return max(
+        LANGUAGES,
+        key=lambda code: sum(counts[word] for word in LANGUAGES[code].frequent_words.split()),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,9 @@ class SlotFitting:
     draft: SlotMatcher
     pairs: Sequence[tuple[TokenizedSentence, Tokens]]
     declared: int
-    covered: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # by values of chosen slots, in each pair
+    covered: dict[int, list[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # by values of chosen slots, in each pair
 
     @classmethod
     def of(
@@ -131,7 +138,9 @@ class SlotFitting:
         """All readings, by slot."""
         found: dict[str, list[Occurrence]] = {slot.name: [] for slot in self.draft.slots}
         for number, (sentence, _) in enumerate(self.pairs):
-            for slot, start, end, fields in self.draft.readings(sentence, self.draft.today, is_strict=True):
+            for slot, start, end, fields in self.draft.readings(
+                sentence, self.draft.today, is_strict=True
+            ):
                 found[slot.name].append(Occurrence(number, start, end, fields))
         return found
 
@@ -202,7 +211,11 @@ class SlotFitting:
 
     def text_form(self, slot: Slot) -> Slot:
         """The slot of free text as most programs write it."""
-        trials = [replace(slot, forms=(form,), quote=quote) for form in WORD_FORMS for quote in (*QUOTES, "")]
+        trials = [
+            replace(slot, forms=(form,), quote=quote)
+            for form in WORD_FORMS
+            for quote in (*QUOTES, "")
+        ]
         counts = []
         for trial in trials:
             texts = quoted_texts(replace(self.draft, slots=(trial,)), self.pairs)
@@ -230,7 +243,11 @@ class SlotFitting:
         """Whether its words are some of a longer value, or those of one as long."""
         length = occurrence.end - occurrence.start
         for start, end in self.covered.get(occurrence.pair, ()):
-            if start <= occurrence.start and occurrence.end <= end and (has_equal or end - start > length):
+            if (
+                start <= occurrence.start
+                and occurrence.end <= end
+                and (has_equal or end - start > length)
+            ):
                 return True
         return False
 
@@ -273,7 +290,9 @@ def quoted_values(sentence: TokenizedSentence, pair: DelexicalizedPair) -> Itera
             continue
         spans = list(spans_like(sentence.words, text, len(sentence.words)))
         if spans:
-            yield QuotedValue(key, text, frozenset(place for span in spans for place in range(*span)))
+            yield QuotedValue(
+                key, text, frozenset(place for span in spans for place in range(*span))
+            )
 
 
 def infer_free_text_slots(
@@ -290,7 +309,11 @@ def infer_free_text_slots(
     other_words, other_capitals = 0, 0
     for sentence, pair in zip(sentences, pairs, strict=True):
         # The first word of a sentence has a capital letter whatever it is.
-        capitals = {place for place, word in enumerate(sentence.words_as_written) if place and word[:1].isupper()}
+        capitals = {
+            place
+            for place, word in enumerate(sentence.words_as_written)
+            if place and word[:1].isupper()
+        }
         others = {place for place, word in enumerate(sentence.words) if place and len(word) > 1}
         for value in quoted_values(sentence, pair):
             texts.setdefault(value.key, Counter())[value.text] += 1
@@ -305,7 +328,9 @@ def infer_free_text_slots(
     for key, counts in texts.items():
         unseen_rate = sum(count == 1 for count in counts.values()) / counts.total()
         are_names = capitals_tell_names and names[key] >= MIN_SHARE_OF_NAMES * counts.total()
-        is_open_class = len(counts) >= MIN_TEXTS and (unseen_rate >= MIN_UNSEEN_PROBABILITY or are_names)
+        is_open_class = len(counts) >= MIN_TEXTS and (
+            unseen_rate >= MIN_UNSEEN_PROBABILITY or are_names
+        )
         if is_open_class and key not in taken and is_slot_name(key):
             found.append(Slot(key, "text", length=2 * max(map(len, counts))))
     return found

@@ -39,7 +39,9 @@ class Gazetteer:
         longest: dict[str, int] = {}
         for name, value in names:
             name = name.casefold()
-            is_plain = name.isascii() and name.replace(" ", "").isalpha()  # words to every tokenizer
+            is_plain = (
+                name.isascii() and name.replace(" ", "").isalpha()
+            )  # words to every tokenizer
             words = name.split() if is_plain else tokenize(name)
             key = " ".join(words)
             if key and key not in values:
@@ -68,10 +70,13 @@ def read_gazetteer(path: Path, tokenize: Tokenize = str.split) -> Gazetteer:
             name, tab, value = line.partition("\t")
             if "\t" in value:
                 raise FormatError(
-                    f"expected 'name' or 'alias<TAB>value', found {line.count(chr(9)) + 1} columns", place
+                    f"expected 'name' or 'alias<TAB>value', found {line.count(chr(9)) + 1} columns",
+                    place,
                 )
             if not name.strip() or (tab and not value.strip()):
-                raise FormatError(f"expected 'name' or 'alias<TAB>value', found {line!r:.80}", place)
+                raise FormatError(
+                    f"expected 'name' or 'alias<TAB>value', found {line!r:.80}", place
+                )
             yield name, value.strip() if tab else name.strip()
 
     gazetteer = Gazetteer.of(names(), tokenize)
@@ -92,13 +97,19 @@ def column_values(database: Path | str, column: str, tokenize: Tokenize = str.sp
         raise SettingsError(f"expected 'table.column' as the column of a slot, found '{column}'")
     if is_url(database):
         values_of = load_extension("nqg.sql.database_url:values_of")
-        return Gazetteer.of(((value, value) for value in values_of(str(database), column)), tokenize)
+        return Gazetteer.of(
+            ((value, value) for value in values_of(str(database), column)), tokenize
+        )
     database = Path(database)
     if not os.path.isfile(database):  # False for names that no file can have, too
         raise NqgError(f"{database}: no such file; expected an SQLite database")
     try:
-        with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            named = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        with closing(
+            sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            named = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+            )
             tables = [row[0] for row in named]
             table = next((each for each in tables if each.casefold() == table.casefold()), table)
             if table not in tables:

@@ -61,7 +61,9 @@ class SlotInstances:
         target: list[Symbol] = []
         for symbol in rule.target:
             target += mention.value if symbol == slot else [symbol]
-        return SlotInstance(self.sources[sentence][mention.start : mention.end], tuple(target), rule)
+        return SlotInstance(
+            self.sources[sentence][mention.start : mention.end], tuple(target), rule
+        )
 
     @property
     def numbers(self) -> Mapping[Rule, int]:
@@ -106,7 +108,9 @@ class SlotInstances:
         words = int(self._first_words[-1])
         if free_text_id(texts, words, 1, 0) > MOST_RULES:
             reason = f"there are too many ways to read {words:,} words as free text of up to {texts.max_length} words"
-            raise LimitExceeded(f"{reason}; give a smaller length in [slots], or fewer or shorter sentences")
+            raise LimitExceeded(
+                f"{reason}; give a smaller length in [slots], or fewer or shorter sentences"
+            )
         return EncodedGrammar(known.vocabulary, known.arrays._replace(values=values))
 
     @cached_property
@@ -124,7 +128,9 @@ class SlotInstances:
         values: list[list[tuple[Mention, int]]] = []
         for mentions in self.mentions:
             ordered = sorted(mentions, key=lambda each: (-each.start, each.end))
-            values.append([(mention, rule) for mention in ordered for rule in readers.get(mention.slot, ())])
+            values.append(
+                [(mention, rule) for mention in ordered for rule in readers.get(mention.slot, ())]
+            )
         return values
 
     def _value(self, number: int) -> tuple[int, Mention]:
@@ -150,7 +156,11 @@ class SlotInstances:
         encoded = self.encoded
         if self.slots is None:
             return encoded
-        vocabulary, values, slots = encoded.vocabulary, encoded.arrays.values, self.grammar.text_slots
+        vocabulary, values, slots = (
+            encoded.vocabulary,
+            encoded.arrays.values,
+            self.grammar.text_slots,
+        )
         # Tokens of the targets that no rule has.
         more: dict[str, int] = {}
         for token in chain.from_iterable(targets):
@@ -162,18 +172,30 @@ class SlotInstances:
         for sentence, start, end in self._texts_in(graph, targets):
             place = self._first_words.item(sentence) + start
             for group, slot in enumerate(slots):
-                rows.append(len(values.rules) + free_text_row(values.texts, len(slots), place, end - start, group))
+                rows.append(
+                    len(values.rules)
+                    + free_text_row(values.texts, len(slots), place, end - start, group)
+                )
                 meanings.append(self._text_value(sentence, slot, start, end))
-        size = len(values.rules) + free_text_row(values.texts, len(slots), self._first_words.item(-1), 1, 0)
+        size = len(values.rules) + free_text_row(
+            values.texts, len(slots), self._first_words.item(-1), 1, 0
+        )
         first_token, sizes = np.zeros((2, size), dtype=np.int32)
         sizes[rows] = lengths = [len(meaning) for meaning in meanings]
         first_token[rows] = offsets_from_lengths(lengths)[:-1]
-        tokens = [vocabulary.get(token, more.get(token, UNKNOWN_WORD)) for token in chain.from_iterable(meanings)]
-        values = values._replace(first_token=first_token, sizes=sizes, tokens=np.array(tokens, dtype=np.int32))
+        tokens = [
+            vocabulary.get(token, more.get(token, UNKNOWN_WORD))
+            for token in chain.from_iterable(meanings)
+        ]
+        values = values._replace(
+            first_token=first_token, sizes=sizes, tokens=np.array(tokens, dtype=np.int32)
+        )
         arrays = encoded.arrays._replace(values=values)
         return EncodedGrammar(ChainMap(more, vocabulary) if more else vocabulary, arrays)  # type: ignore[arg-type]
 
-    def _texts_in(self, graph: Hypergraph, targets: Sequence[Tokens]) -> Iterator[tuple[int, int, int]]:
+    def _texts_in(
+        self, graph: Hypergraph, targets: Sequence[Tokens]
+    ) -> Iterator[tuple[int, int, int]]:
         """The sentence, start and end of what may be free text in a graph's sentences and is in their targets."""
         texts = self.encoded.arrays.values.texts
         if not texts.rules or not len(graph.rules):
@@ -190,25 +212,43 @@ class SlotInstances:
                     token, _, _ = free_text_span(texts, number)
                     asked.append((bisect_right(self._first_words, token) - 1, targets[chart]))
         for sentence, target in asked:
-            for start, end in spans_matching_target(self.sources[sentence], target, texts.max_length):
+            for start, end in spans_matching_target(
+                self.sources[sentence], target, texts.max_length
+            ):
                 yield sentence, start, end
 
 
-def mentions_of(grammar: Grammar, sources: Iterable[Sentence], today: date | None = None) -> list[Sequence[Mention]]:
+def mentions_of(
+    grammar: Grammar, sources: Iterable[Sentence], today: date | None = None
+) -> list[Sequence[Mention]]:
     """What the grammar's slots find in each source, free text aside; how it is written matters to names."""
-    return [() if grammar.slots is None else grammar.slots.mentions(source, today=today) for source in sources]
+    return [
+        () if grammar.slots is None else grammar.slots.mentions(source, today=today)
+        for source in sources
+    ]
 
 
 def unknown_places(grammar: Grammar, words: Tokens) -> list[int]:
     """Where the words stand that are in no rule and in no value of a slot; that words may be any text, says nothing."""
     (mentions,) = mentions_of(grammar, [words])
     free_text = grammar.slots.free_text if grammar.slots else ()
-    values = {place for each in mentions if each.slot not in free_text for place in range(each.start, each.end)}
-    return [place for place, word in enumerate(words) if word not in grammar.words and place not in values]
+    values = {
+        place
+        for each in mentions
+        if each.slot not in free_text
+        for place in range(each.start, each.end)
+    }
+    return [
+        place
+        for place, word in enumerate(words)
+        if word not in grammar.words and place not in values
+    ]
 
 
 def instantiate_slots(
-    grammar: Grammar, sources: Sequence[Sentence], mentions: Sequence[Sequence[Mention]] | None = None
+    grammar: Grammar,
+    sources: Sequence[Sentence],
+    mentions: Sequence[Sequence[Mention]] | None = None,
 ) -> SlotInstances:
     """The grammar as it reads these sources: what its slots find in them become rules."""
     if mentions is None:
@@ -231,7 +271,9 @@ def encoder_tokens(
     if slots is None:
         return list(map(words_of, sources))
     shown: list[tuple[str, ...]] = []
-    for sentence, found in zip(sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True):
+    for sentence, found in zip(
+        sources, mentions_of(grammar, sources) if mentions is None else mentions, strict=True
+    ):
         seen = list(words_of(sentence))
         words = dict(enumerate(seen))
         for readings in longest_spans(each for each in found if each.slot not in slots.free_text):
@@ -259,4 +301,6 @@ def shape(word: str) -> str:
     """
     if any(map(str.isdigit, word)):
         return "@0"
-    return "@x" if word == word.lower() else "@X" if len(word) > 1 and word == word.upper() else "@Xx"
+    return (
+        "@x" if word == word.lower() else "@X" if len(word) > 1 and word == word.upper() else "@Xx"
+    )

@@ -22,7 +22,9 @@ AM, PM = r" ?a ?\.? ?m\b\.?", r" ?p ?\.? ?m\b\.?"
 
 def _more_units(join: str) -> str:
     """Up to two further parts of a duration: `and 20 minutes`."""
-    return "".join(rf"(?:(?: ?,)?(?: {join})? (?P<count{i}>\d{{1,9}}) ?(?P<unit{i}><unit>)\b)?" for i in (2, 3))
+    return "".join(
+        rf"(?:(?: ?,)?(?: {join})? (?P<count{i}>\d{{1,9}}) ?(?P<unit{i}><unit>)\b)?" for i in (2, 3)
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,9 @@ ENGLISH = LanguagePatterns(
         "january|jan february|feb march|mar april|apr may june|jun july|jul august|aug september|sept|sep "
         "october|oct november|nov december|dec"
     ),
-    weekdays=("monday|mon tuesday|tues|tue wednesday|wed thursday|thurs|thu friday|fri saturday|sat sunday|sun"),
+    weekdays=(
+        "monday|mon tuesday|tues|tue wednesday|wed thursday|thurs|thu friday|fri saturday|sat sunday|sun"
+    ),
     days={"today": 0, "tonight": 0, "tomorrow": 1, "the day after tomorrow": 2, "yesterday": -1},
     units={
         "s": "seconds|second|secs|sec|s",
@@ -129,12 +133,21 @@ GERMAN = LanguagePatterns(
         rf"{COUNT}|eine[rn]?(?= )) ?(?P<unit><unit>)\b{_more_units('und')}",
     ),
     parts={"viertel": 15},
-    months=("januar|jänner|jan februar|feb märz april mai juni juli august september oktober november dezember"),
+    months=(
+        "januar|jänner|jan februar|feb märz april mai juni juli august september oktober november dezember"
+    ),
     weekdays=(
         "montag|montags dienstag|dienstags mittwoch|mittwochs donnerstag|donnerstags freitag|freitags "
         "samstag|samstags|sonnabend sonntag|sonntags"
     ),
-    days={"heute": 0, "heute abend": 0, "morgen": 1, "übermorgen": 2, "gestern": -1, "vorgestern": -2},
+    days={
+        "heute": 0,
+        "heute abend": 0,
+        "morgen": 1,
+        "übermorgen": 2,
+        "gestern": -1,
+        "vorgestern": -2,
+    },
     units={
         "s": "sekunden|sekunde|sek|s",
         "min": "minuten|minute|min",
@@ -177,7 +190,9 @@ SPANISH = LanguagePatterns(
         rf"{COUNT}|una?(?= )) ?(?P<unit><unit>)\b{_more_units('y')}",
     ),
     parts={"media": 30, "cuarto": 15},
-    months=("enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre noviembre diciembre"),
+    months=(
+        "enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre noviembre diciembre"
+    ),
     weekdays=("lunes martes miércoles|miercoles jueves viernes sábado|sabado domingo"),
     days={"hoy": 0, "esta noche": 0, "mañana": 1, "pasado mañana": 2, "ayer": -1, "anteayer": -2},
     units={

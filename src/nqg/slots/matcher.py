@@ -48,8 +48,12 @@ class SlotMatcher:
     slots: tuple[Slot, ...] = ()
     tokenize_value: TokenizeValue = field(default=split_on_spaces, repr=False, compare=False)
     today: date | None = None
-    known: Mapping[Tokens, Sequence[Mention]] = field(default_factory=dict, repr=False, compare=False)
-    originals: Mapping[Tokens, TokenizedSentence] = field(default_factory=dict, repr=False, compare=False)
+    known: Mapping[Tokens, Sequence[Mention]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    originals: Mapping[Tokens, TokenizedSentence] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -105,12 +109,18 @@ class SlotMatcher:
 
     def text_value(self, sentence: Sentence, slot: str, start: int, end: int) -> Tokens:
         """Words of a sentence as a value of a slot of free text."""
-        sentence = as_tokenized(self.originals.get(words_of(sentence), sentence) if self.originals else sentence)
+        sentence = as_tokenized(
+            self.originals.get(words_of(sentence), sentence) if self.originals else sentence
+        )
         text_slot = self._by_name[slot]
         text = sentence.as_written(start, end)
-        return self._tokens(text_slot.write({"verbatim": text, "lower": text.lower()}) or "", text_slot.quote)
+        return self._tokens(
+            text_slot.write({"verbatim": text, "lower": text.lower()}) or "", text_slot.quote
+        )
 
-    def with_known(self, sentences: Iterable[TokenizedSentence], found: Iterable[Sequence[Mention]]) -> SlotMatcher:
+    def with_known(
+        self, sentences: Iterable[TokenizedSentence], found: Iterable[Sequence[Mention]]
+    ) -> SlotMatcher:
         """The matcher that knows what was `found` in these sentences, for whoever has only their tokens.
 
         Where words were written in several ways, free text in all but the first way is among what was found.
@@ -123,7 +133,9 @@ class SlotMatcher:
             if sentence.raw != first.raw:
                 more |= set(self.free_texts(sentence)).difference(self.free_texts(first))
             known.setdefault(sentence.words, {}).update(dict.fromkeys(sorted(more)))
-        return replace(self, known={words: tuple(each) for words, each in known.items()}, originals=originals)
+        return replace(
+            self, known={words: tuple(each) for words, each in known.items()}, originals=originals
+        )
 
     def free_texts(self, sentence: TokenizedSentence) -> Iterator[Mention]:
         """Every run of words as all that it may be as free text."""
@@ -155,11 +167,15 @@ class SlotMatcher:
     @cached_property
     def _quotes_of_words(self) -> frozenset[str]:
         """The quotes inside of which words are split at single spaces."""
-        return frozenset(quote for quote in QUOTES if tuple(self.tokenize_value("a b", quote)) == ("a", "b"))
+        return frozenset(
+            quote for quote in QUOTES if tuple(self.tokenize_value("a b", quote)) == ("a", "b")
+        )
 
     def _tokens(self, text: str, quote: str) -> Tokens:
         is_plain = text.isascii() and "  " not in text and text.replace(" ", "").isalnum()
-        if is_plain and quote in self._quotes_of_words:  # a sentence has many runs of words that may be free text
+        if (
+            is_plain and quote in self._quotes_of_words
+        ):  # a sentence has many runs of words that may be free text
             return tuple(text.split())
         return tuple(self.tokenize_value(text, quote))
 
@@ -187,7 +203,9 @@ class SlotMatcher:
             elif slot.kind == "quoted":
                 matches = _quoted_spans(sentence)
             else:
-                matches = ((each.start, each.end, each.fields) for each in by_kind.get(slot.kind, ()))
+                matches = (
+                    (each.start, each.end, each.fields) for each in by_kind.get(slot.kind, ())
+                )
             for start, end, fields in matches:
                 text = str(fields.get("verbatim") or sentence.as_written(start, end))
                 yield slot, start, end, {**fields, "verbatim": text, "lower": text.lower()}
@@ -195,7 +213,11 @@ class SlotMatcher:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without the names of gazetteers: `write_names` has these."""
         slots = [
-            {key: value for key, value in vars(slot).items() if key in _STORED and value not in (None, (), "")}
+            {
+                key: value
+                for key, value in vars(slot).items()
+                if key in _STORED and value not in (None, (), "")
+            }
             for slot in self.slots
         ]
         values: dict[str, Any] = {"language": self.language, "slots": slots}
@@ -210,7 +232,10 @@ class SlotMatcher:
 
     @classmethod
     def from_dict(
-        cls, values: Mapping[str, Any], folder: Path, tokenize_value: TokenizeValue = split_on_spaces
+        cls,
+        values: Mapping[str, Any],
+        folder: Path,
+        tokenize_value: TokenizeValue = split_on_spaces,
     ) -> SlotMatcher:
         """The slots that `to_dict` and `write_names` wrote."""
         read = read_dataclass(_StoredSlots, values, "slots", folder)
@@ -221,7 +246,17 @@ class SlotMatcher:
             is_listed = each.kind in ("gazetteer", "column")
             names = read_gazetteer(folder / _file_of(each.name)) if is_listed else None
             try:
-                slots.append(Slot(each.name, each.kind, each.forms, each.quote, each.expression, each.length, names))
+                slots.append(
+                    Slot(
+                        each.name,
+                        each.kind,
+                        each.forms,
+                        each.quote,
+                        each.expression,
+                        each.length,
+                        names,
+                    )
+                )
             except FormatError as error:
                 raise error.at(folder) from error
         try:
@@ -269,7 +304,9 @@ def _name_matches(slot: Slot, words: Sequence[str]) -> Iterator[tuple[int, int, 
         yield start, end, {"value": value, "lower_value": value.lower()}
 
 
-def _expression_matches(slot: Slot, sentence: TokenizedSentence, *, is_strict: bool) -> list[tuple[int, int, Fields]]:
+def _expression_matches(
+    slot: Slot, sentence: TokenizedSentence, *, is_strict: bool
+) -> list[tuple[int, int, Fields]]:
     """Matches of whole words; the group `value`, else the first one, else the whole match is the value."""
     starts = {token.start: number for number, token in enumerate(sentence.tokens)}
     ends = {token.end: number for number, token in enumerate(sentence.tokens, start=1)}
@@ -283,7 +320,9 @@ def _expression_matches(slot: Slot, sentence: TokenizedSentence, *, is_strict: b
     except TimeoutError as error:
         if is_strict:
             reason = f"slot '{slot.name}': the expression {slot.expression!r:.80} was stopped after {REGEX_SECONDS} s"
-            raise LimitExceeded(f"{reason} on '{sentence.raw:.80}'; avoid repetitions inside of repetitions") from error
+            raise LimitExceeded(
+                f"{reason} on '{sentence.raw:.80}'; avoid repetitions inside of repetitions"
+            ) from error
         return []
     return found
 

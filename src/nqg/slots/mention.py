@@ -79,7 +79,9 @@ def _letters(word: str) -> str:
     return letters_of([word])
 
 
-def spans_like(words: Sequence[str], value: Sequence[str], max_length: int) -> Iterator[tuple[int, int]]:
+def spans_like(
+    words: Sequence[str], value: Sequence[str], max_length: int
+) -> Iterator[tuple[int, int]]:
     """Where words have the letters and digits of a value.
 
     >>> list(spans_like(("a", "hip-hop", "song"), ("Hip", "-", "Hop"), 2))
@@ -95,7 +97,9 @@ def spans_like(words: Sequence[str], value: Sequence[str], max_length: int) -> I
                 yield start, end
 
 
-def spans_matching_target(words: Sequence[str], target: Sequence[str], max_length: int) -> Iterator[tuple[int, int]]:
+def spans_matching_target(
+    words: Sequence[str], target: Sequence[str], max_length: int
+) -> Iterator[tuple[int, int]]:
     """Where at most so many words have the letters of some tokens of a target, one after the other.
 
     >>> list(spans_matching_target(("play", "hip-hop", "now"), ("song", "=", "Hip", "-", "Hop"), 2))

@@ -12,7 +12,9 @@ from nqg.text.brackets import QUOTES
 from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 
 
-def add_placeholder_productions(target_grammar: TargetGrammar, programs: Iterable[Sequence[str]]) -> TargetGrammar:
+def add_placeholder_productions(
+    target_grammar: TargetGrammar, programs: Iterable[Sequence[str]]
+) -> TargetGrammar:
     """The grammar of delexicalised programs, in which the placeholders of these stand for their slots.
 
     >>> alarms = TargetGrammar.parse("<program> ::= wake ( @time )")
@@ -21,9 +23,13 @@ def add_placeholder_productions(target_grammar: TargetGrammar, programs: Iterabl
     <program> ::= wake ( <@time> )
     <@time> ::= @time_1 | @time_2
     """
-    used = {token: slot for token in sorted(chain.from_iterable(programs)) if (slot := slot_of(token))}
+    used = {
+        token: slot for token in sorted(chain.from_iterable(programs)) if (slot := slot_of(token))
+    }
     productions = _with_slot_categories(target_grammar, used.values())
-    return TargetGrammar((*productions, *(Production(Category(slot), (token,)) for token, slot in used.items())))
+    return TargetGrammar(
+        (*productions, *(Production(Category(slot), (token,)) for token, slot in used.items()))
+    )
 
 
 def allow_number_slots(target_grammar: TargetGrammar, slots: Iterable[str]) -> TargetGrammar:
@@ -36,7 +42,10 @@ def allow_number_slots(target_grammar: TargetGrammar, slots: Iterable[str]) -> T
     """
     tokens = [f"{SLOT}{slot}" for slot in slots]
     more = [
-        Production(each.left, tuple(token if symbol is Wildcard.NUMBER else symbol for symbol in each.right))
+        Production(
+            each.left,
+            tuple(token if symbol is Wildcard.NUMBER else symbol for symbol in each.right),
+        )
         for each in target_grammar.productions
         if Wildcard.NUMBER in each.right
         for token in tokens
@@ -62,13 +71,22 @@ def allow_literal_values(
                 run = tuple(each for each in target[start:end] if isinstance(each, str))
                 if len(run) < end - start:
                     break
-                read = {each.slot for each in slots.mentions(run) if (each.end, each.value) == (len(run), run)}
+                read = {
+                    each.slot
+                    for each in slots.mentions(run)
+                    if (each.end, each.value) == (len(run), run)
+                }
                 before, after = target[max(start - 1, 0)], target[min(end, len(target) - 1)]
                 is_quoted = before == after and before in QUOTES and before not in run
                 texts = {*slots.free_text} if is_quoted else set()
                 found |= dict.fromkeys((f"{SLOT}{slot}", run) for slot in sorted(read | texts))
     more = {
-        Production(each.left, tuple(token for symbol in each.right for token in (run if symbol == slot else (symbol,))))
+        Production(
+            each.left,
+            tuple(
+                token for symbol in each.right for token in (run if symbol == slot else (symbol,))
+            ),
+        )
         for slot, run in found
         for each in target_grammar.productions
         if slot in each.right
@@ -89,7 +107,9 @@ def open_slot_categories(target_grammar: TargetGrammar, quotes: Mapping[str, str
     productions = _with_slot_categories(target_grammar, [f"{SLOT}{slot}" for slot in quotes])
     for slot, quote in quotes.items():
         category = Category(f"{SLOT}{slot}")
-        rights = [(Wildcard.UNQUOTED,), (category, Wildcard.UNQUOTED)] if quote else [(Wildcard.TOKENS,)]
+        rights = (
+            [(Wildcard.UNQUOTED,), (category, Wildcard.UNQUOTED)] if quote else [(Wildcard.TOKENS,)]
+        )
         if any(category in each.right for each in productions):
             productions += [Production(category, right) for right in rights]
     return TargetGrammar(tuple(productions))

@@ -147,7 +147,9 @@ def _is_number_word(word: str, language: str) -> bool:
     return bool(find_numbers([_Word(word)], language, 0.0))
 
 
-_DIGITS = re.compile(r"[$€£#]?([+-]?)(\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(st|nd|rd|th|º|ª)?[%€°]?")
+_DIGITS = re.compile(
+    r"[$€£#]?([+-]?)(\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(st|nd|rd|th|º|ª)?[%€°]?"
+)
 _SCALES = {Decimal(10**power) for power in (2, 3, 6, 9, 12)}
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion", "milliarde")
 
@@ -159,30 +161,48 @@ def _numbers(words: Sequence[str], language: LanguagePatterns) -> list[_Number]:
         if word[-1:].isdigit() or word[:1].isdigit() or word[1:2].isdigit():
             match = _DIGITS.fullmatch(word)
             if match and (value := _decimal(match[2], language.decimal_mark)) is not None:
-                found[at] = _Number(at, at + 1, -value if match[1] == "-" else value, match[3] is not None)
+                found[at] = _Number(
+                    at, at + 1, -value if match[1] == "-" else value, match[3] is not None
+                )
     if any(_is_number_word(word, language.code) for word in words):
         _add_number_words(found, words, language)
     ordinals = []
     if not language.kept_words.isdisjoint(words):
         spelled = find_numbers([_Word(word) for word in words], language.code, 0.0)
-        ordinals = [each for each in spelled if each.is_ordinal and words[each.end - 1] in language.kept_words]
+        ordinals = [
+            each
+            for each in spelled
+            if each.is_ordinal and words[each.end - 1] in language.kept_words
+        ]
     return [
         *(found[start] for start in sorted(found)),
         *(_Number(each.start, each.end, Decimal(int(each.value)), True) for each in ordinals),
     ]
 
 
-def _add_number_words(found: dict[int, _Number], words: Sequence[str], language: LanguagePatterns) -> None:
+def _add_number_words(
+    found: dict[int, _Number], words: Sequence[str], language: LanguagePatterns
+) -> None:
     blocked = language.kept_words | language.not_numbers
     pairs = zip(("", *words), words, strict=False)
     asked = [_Word(word, word in blocked or f"{left} {word}" in blocked) for left, word in pairs]
     for each in find_numbers(asked, language.code, 0.0):
-        value = Decimal(each.text.replace(",", ".")) if not each.is_ordinal else Decimal(int(each.value))
+        value = (
+            Decimal(each.text.replace(",", "."))
+            if not each.is_ordinal
+            else Decimal(int(each.value))
+        )
         number = _Number(each.start, each.end, value, each.is_ordinal)
         before = found.get(each.start - 1)
-        if before and not before.is_ordinal and value in _SCALES and each.end == each.start + 1:  # 2 million
+        if (
+            before and not before.is_ordinal and value in _SCALES and each.end == each.start + 1
+        ):  # 2 million
             number = _Number(before.start, each.end, before.value * value)
-        elif each.start and words[each.start] in _SCALE_WORDS and words[each.start - 1] in ("a", "eine"):  # a hundred
+        elif (
+            each.start
+            and words[each.start] in _SCALE_WORDS
+            and words[each.start - 1] in ("a", "eine")
+        ):  # a hundred
             number = _Number(each.start - 1, each.end, value)
         found[number.start] = number
 
@@ -215,10 +235,14 @@ def number_fields(value: Decimal) -> Fields:
 
 
 def _suffix(number: int) -> str:
-    return "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
 
 
-def _in_digits(words: Sequence[str], numbers: Iterable[_Number]) -> tuple[Sequence[str], Sequence[int]]:
+def _in_digits(
+    words: Sequence[str], numbers: Iterable[_Number]
+) -> tuple[Sequence[str], Sequence[int]]:
     """Words with numbers as digits; and for each of these pieces its first word, with one more for the end.
 
     >>> _in_digits(("half", "past", "twenty", "one"), [_Number(2, 4, Decimal(21))])
@@ -230,7 +254,9 @@ def _in_digits(words: Sequence[str], numbers: Iterable[_Number]) -> tuple[Sequen
     pieces, places, at = list[str](), [0], 0
     while at < len(words):
         piece, after = words[at], at + 1
-        if (number := spelled.get(at)) and (number.end > after or piece.isalpha() or number.is_ordinal):
+        if (number := spelled.get(at)) and (
+            number.end > after or piece.isalpha() or number.is_ordinal
+        ):
             piece, after = _plain(number.value) + ("th" if number.is_ordinal else ""), number.end
         pieces.append(piece)
         places.append(at := after)
@@ -256,11 +282,20 @@ class ValueReader:
         if "number" in self.kinds or "ordinal" in self.kinds:
             yield from self._number_readings(words, numbers)
         kept = self.language.kept_words
-        pieces, places = _in_digits(words, [each for each in numbers if words[each.end - 1] not in kept])
+        pieces, places = _in_digits(
+            words, [each for each in numbers if words[each.end - 1] not in kept]
+        )
         if found := self.matches(" ".join(pieces)):
-            starts = dict(zip(accumulate((len(piece) + 1 for piece in pieces), initial=0), places, strict=True))
+            starts = dict(
+                zip(
+                    accumulate((len(piece) + 1 for piece in pieces), initial=0), places, strict=True
+                )
+            )
             for pattern, match in found:
-                start, end = starts.get(match.start()), starts.get(match.end() + 1)  # a space before the next piece
+                start, end = (
+                    starts.get(match.start()),
+                    starts.get(match.end() + 1),
+                )  # a space before the next piece
                 if start is not None and end is not None:
                     fields = pattern.read(match.groupdict(), self.language, today)
                     if fields is not None:
@@ -269,7 +304,10 @@ class ValueReader:
     def matches(self, text: str) -> list[tuple[_Pattern, re.Match[str]]]:
         """What each pattern finds, from left to right; one search tells where any of them matches."""
         patterns, beginning = value_patterns(self.language.code, self.kinds)
-        places, found = [match.start() for match in beginning.finditer(text)], list[tuple[_Pattern, re.Match[str]]]()
+        places, found = (
+            [match.start() for match in beginning.finditer(text)],
+            list[tuple[_Pattern, re.Match[str]]](),
+        )
         for pattern in patterns if places else ():
             end = 0
             for place in places:
@@ -278,20 +316,30 @@ class ValueReader:
                     found.append((pattern, match))
         return found
 
-    def _number_readings(self, words: Sequence[str], numbers: Sequence[_Number]) -> Iterator[ValueReading]:
+    def _number_readings(
+        self, words: Sequence[str], numbers: Sequence[_Number]
+    ) -> Iterator[ValueReading]:
         ends = {number.end for number in numbers}
         for number in numbers:
             if number.is_ordinal:
                 if "ordinal" in self.kinds:
                     value = int(number.value)
-                    fields: Fields = {"number": str(value), "suffix": _suffix(value), "index": str(value - 1)}
+                    fields: Fields = {
+                        "number": str(value),
+                        "suffix": _suffix(value),
+                        "index": str(value - 1),
+                    }
                     yield ValueReading(number.start, number.end, "ordinal", fields)
                 continue
             if "number" not in self.kinds:
                 continue
             yield ValueReading(number.start, number.end, "number", number_fields(number.value))
             before = number.start - 1
-            if before >= 0 and words[before] in ("-", "−", *self.language.minus) and before not in ends:
+            if (
+                before >= 0
+                and words[before] in ("-", "−", *self.language.minus)
+                and before not in ends
+            ):
                 yield ValueReading(before, number.end, "number", number_fields(-number.value))
 
 
@@ -302,7 +350,11 @@ def _time(groups: Groups, language: LanguagePatterns, today: date | None) -> Fie
     if groups.get("noon") or groups.get("midnight"):
         hour, minute = (12 if groups.get("noon") else 0), 0
         return _clock(hour, minute, 0, "pm" if hour else "am")
-    hour, minute, second = int(groups["h"] or 0), int(groups.get("m") or 0), int(groups.get("s") or 0)
+    hour, minute, second = (
+        int(groups["h"] or 0),
+        int(groups.get("m") or 0),
+        int(groups.get("s") or 0),
+    )
     part = groups.get("part")
     minutes = 0 if part is None else language.parts[part] if part in language.parts else int(part)
     total = hour * 60 + minute + (-minutes if groups.get("to") else minutes)
@@ -383,14 +435,23 @@ def _position(word: str, names: str) -> int:
 
 def _names(field: str, position: int, table: str) -> Fields:
     """The name in every language: a German sentence may have an English program."""
-    names = {code: getattr(each, table).split()[position].split("|")[0] for code, each in LANGUAGES.items()}
+    names = {
+        code: getattr(each, table).split()[position].split("|")[0]
+        for code, each in LANGUAGES.items()
+    }
     return {f"{field}_{code}": name for code, name in names.items()} | {
         f"{field.title()}_{code}": name.title() for code, name in names.items()
     }
 
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
-_COUNTS = {"zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6}  # in front of `einhalb`; articles count 1
+_COUNTS = {
+    "zwei": 2,
+    "drei": 3,
+    "vier": 4,
+    "fünf": 5,
+    "sechs": 6,
+}  # in front of `einhalb`; articles count 1
 _ENGLISH_UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
 
 
@@ -398,16 +459,24 @@ def _duration(groups: Groups, language: LanguagePatterns, today: date | None) ->
     parts: list[tuple[Decimal, str]] = []
     for number in ("", "2", "3"):
         if word := groups.get(f"unit{number}"):
-            unit = next(unit for unit, spellings in language.units.items() if word in spellings.split("|"))
+            unit = next(
+                unit for unit, spellings in language.units.items() if word in spellings.split("|")
+            )
             said = groups.get(f"count{number}") or "0"
-            parts.append((Decimal(said) if said[0].isdigit() else Decimal(_COUNTS.get(said, 1)), unit))
+            parts.append(
+                (Decimal(said) if said[0].isdigit() else Decimal(_COUNTS.get(said, 1)), unit)
+            )
     shares = {"half": "0.5", "quarter": "0.25", "three_quarters": "0.75", "one_and_half": "1.5"}
     count, unit = parts[0]
     count += sum((Decimal(share) for name, share in shares.items() if groups.get(name)), Decimal(0))
     parts[0] = count, unit
     seconds = sum((each * _SECONDS[unit] for each, unit in parts), Decimal(0))
     fields: Fields = {"seconds": _plain(seconds), "iso": _iso_duration(seconds)}
-    fields |= {name: _plain(seconds / of) for name, of in (("minutes", 60), ("hours", 3600)) if seconds % of == 0}
+    fields |= {
+        name: _plain(seconds / of)
+        for name, of in (("minutes", 60), ("hours", 3600))
+        if seconds % of == 0
+    }
     if len(parts) == 1:
         word = _ENGLISH_UNITS[unit] + ("s" if count != 1 else "")
         fields |= {"count": _plain(count), "unit": word, "letter": unit[0]}
@@ -422,8 +491,14 @@ def _iso_duration(seconds: Decimal) -> str:
     days, rest = divmod(seconds, 86400)
     hours, rest = divmod(rest, 3600)
     minutes, rest = divmod(rest, 60)
-    time = "".join(f"{_plain(count)}{unit}" for count, unit in ((hours, "H"), (minutes, "M"), (rest, "S")) if count)
-    return f"P{f'{_plain(days)}D' if days else ''}{f'T{time}' if time else ''}" if seconds else "PT0S"
+    time = "".join(
+        f"{_plain(count)}{unit}"
+        for count, unit in ((hours, "H"), (minutes, "M"), (rest, "S"))
+        if count
+    )
+    return (
+        f"P{f'{_plain(days)}D' if days else ''}{f'T{time}' if time else ''}" if seconds else "PT0S"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +509,9 @@ class _Pattern:
 
 
 @cache
-def value_patterns(code: str, kinds: frozenset[str]) -> tuple[tuple[_Pattern, ...], re.Pattern[str]]:
+def value_patterns(
+    code: str, kinds: frozenset[str]
+) -> tuple[tuple[_Pattern, ...], re.Pattern[str]]:
     """A language's patterns of some kinds, its words in them, and an expression for where any of them begins.
 
     Of one kind, those that come first have the better reading.
@@ -459,8 +536,13 @@ def value_patterns(code: str, kinds: frozenset[str]) -> tuple[tuple[_Pattern, ..
         ("duration", language.durations, _duration),
     )
     found = [
-        (kind, completed(pattern), read) for kind, patterns, read in tables if kind in kinds for pattern in patterns
+        (kind, completed(pattern), read)
+        for kind, patterns, read in tables
+        if kind in kinds
+        for pattern in patterns
     ]
     any_of = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, pattern, _ in found) or "(?!)"
-    patterns = tuple(_Pattern(kind, re.compile(rf"(?<!\w){pattern}"), read) for kind, pattern, read in found)
+    patterns = tuple(
+        _Pattern(kind, re.compile(rf"(?<!\w){pattern}"), read) for kind, pattern, read in found
+    )
     return patterns, re.compile(rf"(?<!\w)(?={any_of})")

@@ -31,7 +31,9 @@ class Audit:
     atom_divergence: float
     test_templates: int
     shared_templates: int
-    lengths: Mapping[str, Mapping[Side, Histogram]]  # of sources and targets in each part, in tokens
+    lengths: Mapping[
+        str, Mapping[Side, Histogram]
+    ]  # of sources and targets in each part, in tokens
 
     @property
     def unseen_atom_share(self) -> float:
@@ -43,7 +45,10 @@ class Audit:
 
 
 def audit(
-    examples: Sequence[Example], split: Split, language: Language | str | None = None, name: str = "split"
+    examples: Sequence[Example],
+    split: Split,
+    language: Language | str | None = None,
+    name: str = "split",
 ) -> Audit:
     """Measure a split of a dataset, whose targets are in `language`, by default the one that they look like.
 
@@ -55,7 +60,9 @@ def audit(
     return audits(examples, {name: split}, language_of(examples, language))[0]
 
 
-def audits(examples: Sequence[Example], splits: Mapping[str, Split], language: Language) -> list[Audit]:
+def audits(
+    examples: Sequence[Example], splits: Mapping[str, Split], language: Language
+) -> list[Audit]:
     """Measure several splits of one dataset, whose targets are taken apart only once."""
     from nqg.splits.divergence import decomposed
     from nqg.splits.swap_search import arrangement, tallied_divergence  # which loads Numba
@@ -75,8 +82,12 @@ def audits(examples: Sequence[Example], splits: Mapping[str, Split], language: L
         test_templates = {templates[position] for position in split.test}
         lengths = {
             part: {
-                Side.SOURCE: dict(sorted(Counter(len(example.source_tokens) for example in held).items())),
-                Side.TARGET: dict(sorted(Counter(len(example.target_tokens) for example in held).items())),
+                Side.SOURCE: dict(
+                    sorted(Counter(len(example.source_tokens) for example in held).items())
+                ),
+                Side.TARGET: dict(
+                    sorted(Counter(len(example.target_tokens) for example in held).items())
+                ),
             }
             for part, held in (("train", parts.train), ("dev", parts.dev), ("test", parts.test))
         }
@@ -87,11 +98,15 @@ def audits(examples: Sequence[Example], splits: Mapping[str, Split], language: L
                 train=len(parts.train),
                 dev=len(parts.dev),
                 test=len(parts.test),
-                unseen_atom_examples=int(np.count_nonzero(unseen[atoms.starts[test + 1]] > unseen[atoms.starts[test]])),
+                unseen_atom_examples=int(
+                    np.count_nonzero(unseen[atoms.starts[test + 1]] > unseen[atoms.starts[test]])
+                ),
                 compound_divergence=tallied_divergence(measured.compounds),
                 atom_divergence=tallied_divergence(measured.atoms),
                 test_templates=len(test_templates),
-                shared_templates=len(test_templates & {templates[position] for position in split.train}),
+                shared_templates=len(
+                    test_templates & {templates[position] for position in split.train}
+                ),
                 lengths=lengths,
             )
         )
@@ -100,7 +115,16 @@ def audits(examples: Sequence[Example], splits: Mapping[str, Split], language: L
 
 BARS = " ▁▂▃▄▅▆▇█"
 BINS = 30
-HEADER = ("split", "train", "dev", "test", "unseen atoms", "compound divergence", "atom divergence", "shared templates")
+HEADER = (
+    "split",
+    "train",
+    "dev",
+    "test",
+    "unseen atoms",
+    "compound divergence",
+    "atom divergence",
+    "shared templates",
+)
 
 
 def audit_text(audits: Sequence[Audit]) -> str:
@@ -110,7 +134,17 @@ def audit_text(audits: Sequence[Audit]) -> str:
         unseen = f"{audit.unseen_atom_examples} ({audit.unseen_atom_share:.2%})"
         divergences = f"{audit.compound_divergence:.4f}", f"{audit.atom_divergence:.4f}"
         shared = f"{audit.shared_templates} of {audit.test_templates}"
-        rows.append((audit.name, str(audit.train), str(audit.dev), str(audit.test), unseen, *divergences, shared))
+        rows.append(
+            (
+                audit.name,
+                str(audit.train),
+                str(audit.dev),
+                str(audit.test),
+                unseen,
+                *divergences,
+                shared,
+            )
+        )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for name, *cells in rows:
@@ -119,11 +153,15 @@ def audit_text(audits: Sequence[Audit]) -> str:
     lines.append("")
     for audit in audits:
         for side in Side:
-            histograms = {part: lengths[side] for part, lengths in audit.lengths.items() if lengths[side]}
+            histograms = {
+                part: lengths[side] for part, lengths in audit.lengths.items() if lengths[side]
+            }
             longest = max(max(histogram) for histogram in histograms.values())
             for part, histogram in histograms.items():
                 figures = f"mean {mean_length(histogram):5.1f}, at most {max(histogram):3}"
-                lines.append(f"{audit.name}: {side} tokens, {part:5}  {figures}  |{bars(histogram, longest)}|")
+                lines.append(
+                    f"{audit.name}: {side} tokens, {part:5}  {figures}  |{bars(histogram, longest)}|"
+                )
     return "\n".join(lines)
 
 

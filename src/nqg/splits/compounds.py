@@ -53,7 +53,9 @@ class Tree:
             item = waiting.pop()
             pieces.append(item if isinstance(item, str) else item.label)
             if isinstance(item, Tree) and item.children:
-                inside: list[Tree | str] = [each for child in item.children for each in (", ", child)]
+                inside: list[Tree | str] = [
+                    each for child in item.children for each in (", ", child)
+                ]
                 waiting += [")", *reversed(inside[1:]), "("]
         return "".join(pieces)
 
@@ -103,11 +105,17 @@ class OpenNode:
     children: list[Tree] = field(default_factory=list)
 
     def closed(self) -> Tree:
-        return Tree(self.label or self.bracket + BRACKETS.get(self.bracket, ""), tuple(self.children))
+        return Tree(
+            self.label or self.bracket + BRACKETS.get(self.bracket, ""), tuple(self.children)
+        )
 
     def expected(self) -> str:
         bracket = self.bracket
-        return f"'{BRACKETS[bracket]}' for '{self.label}{bracket}'" if bracket else "no closing bracket here"
+        return (
+            f"'{BRACKETS[bracket]}' for '{self.label}{bracket}'"
+            if bracket
+            else "no closing bracket here"
+        )
 
 
 def bracket_atoms(target: str) -> Counter[str]:
@@ -116,7 +124,9 @@ def bracket_atoms(target: str) -> Counter[str]:
     >>> sorted(bracket_atoms("longest ( river )"))
     ['longest', 'river']
     """
-    return Counter(node.label for node in bracket_tree(target).nodes() if node.label not in NAMELESS)
+    return Counter(
+        node.label for node in bracket_tree(target).nodes() if node.label not in NAMELESS
+    )
 
 
 def bracket_compounds(target: str) -> Counter[str]:

@@ -28,7 +28,9 @@ class Bags(NamedTuple):
     width: int  # F: different features
 
     def row(self, example: int) -> list[int]:
-        return [int(feature) for feature in self.ids[self.starts[example] : self.starts[example + 1]]]
+        return [
+            int(feature) for feature in self.ids[self.starts[example] : self.starts[example + 1]]
+        ]
 
     def totals(self, positions: Int64Array) -> Int64Array:
         """How often each feature occurs in the examples at `positions`, which may repeat."""
@@ -53,7 +55,9 @@ def decomposed(examples: Sequence[Example], decomposition: Decomposition) -> Dec
                 try:
                     known[example.target] = features(example.target)
                 except FormatError as error:
-                    raise FormatError(f"the target of example {number}, '{example.target}': {error.reason}") from error
+                    raise FormatError(
+                        f"the target of example {number}, '{example.target}': {error.reason}"
+                    ) from error
             yield known[example.target]
 
     return Decomposed(bags(counters(decomposition.atoms)), bags(counters(decomposition.compounds)))
@@ -65,7 +69,10 @@ def bags(counters: Iterable[Counter[str]]) -> Bags:
     lengths, sizes = array("q"), array("q")
     ids, counts = array("i"), array("i")
     for counter in counters:
-        row = sorted((vocabulary.setdefault(feature, len(vocabulary)), count) for feature, count in counter.items())
+        row = sorted(
+            (vocabulary.setdefault(feature, len(vocabulary)), count)
+            for feature, count in counter.items()
+        )
         ids.extend(feature for feature, _ in row)
         counts.extend(count for _, count in row)
         lengths.append(len(row))

@@ -36,7 +36,9 @@ class Sizes:
 
     def __post_init__(self) -> None:
         if self.train < 1 or self.test < 1 or self.dev < 0:
-            raise SettingsError(f"the split would get {self}; train and test need at least 1 example each")
+            raise SettingsError(
+                f"the split would get {self}; train and test need at least 1 example each"
+            )
 
     @property
     def total(self) -> int:
@@ -54,7 +56,9 @@ class Sizes:
             )
 
 
-def sizes_for(total: int, *, train: Amount | None = None, test: Amount | None = None, dev: Amount = 0) -> Sizes:
+def sizes_for(
+    total: int, *, train: Amount | None = None, test: Amount | None = None, dev: Amount = 0
+) -> Sizes:
     """The sizes for a dataset of `total` examples; a side that is not given takes what remains.
 
     >>> sizes_for(880, test=440)
@@ -65,18 +69,24 @@ def sizes_for(total: int, *, train: Amount | None = None, test: Amount | None = 
     Sizes(train=616, test=176, dev=88)
     """
     if total < 2:
-        raise SettingsError(f"the dataset has {counted(total, 'example')}; a split needs at least 2")
+        raise SettingsError(
+            f"the dataset has {counted(total, 'example')}; a split needs at least 2"
+        )
     if train is None and test is None:
         test = USUAL_TEST_SHARE
     counts: dict[str, int] = {}
     for part, amount in {"dev": dev, "train": train, "test": test}.items():
         if isinstance(amount, float):
             if not 0 <= amount < 1:
-                raise SettingsError(f"{part} size {amount}: expected a share between 0 and 1, or a whole number")
+                raise SettingsError(
+                    f"{part} size {amount}: expected a share between 0 and 1, or a whole number"
+                )
             counts[part] = max(round(amount * total), 1 if amount else 0)
         elif amount is not None:
             if not 0 <= amount <= total:
-                raise SettingsError(f"{part} size {amount}: expected between 0 and {total}, the number of examples")
+                raise SettingsError(
+                    f"{part} size {amount}: expected between 0 and {total}, the number of examples"
+                )
             counts[part] = amount
     rest = total - sum(counts.values())
     sizes = Sizes(counts.get("train", rest), counts.get("test", rest), counts["dev"])
@@ -117,7 +127,9 @@ def length_split(examples: Sequence[Example], sizes: Sizes, *, by: Side = Side.S
     equal: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, example in enumerate(examples):
         equal[example.source, example.target].append(position)
-    order = [equal[examples[position].source, examples[position].target].pop() for position in order]
+    order = [
+        equal[examples[position].source, examples[position].target].pop() for position in order
+    ]
     return partition(order, sizes, {"method": "length", "by": str(by)})
 
 
@@ -133,7 +145,9 @@ def spaced_length(example: Example, side: Side) -> int:
 Group = list[int]  # the positions of all examples with one template
 
 
-def template_split(examples: Sequence[Example], sizes: Sizes, template: Template, rng: random.Random) -> Split:
+def template_split(
+    examples: Sequence[Example], sizes: Sizes, template: Template, rng: random.Random
+) -> Split:
     """A random split in which no template stands in two parts, with sizes as near to `sizes` as that allows."""
     sizes.check(len(examples))
     groups: dict[str, Group] = defaultdict(list)
@@ -141,17 +155,23 @@ def template_split(examples: Sequence[Example], sizes: Sizes, template: Template
         groups[template(example.target)].append(position)
     in_train, held_out = _divide(list(groups.values()), sizes.train, rng)
     in_dev, in_test = _divide(held_out, sizes.dev, rng) if sizes.dev else ([], held_out)
-    train, test, dev = (tuple(sorted(chain.from_iterable(part))) for part in (in_train, in_test, in_dev))
+    train, test, dev = (
+        tuple(sorted(chain.from_iterable(part))) for part in (in_train, in_test, in_dev)
+    )
     return Split(train, test, dev, {"method": "template"})
 
 
 def _divide(groups: list[Group], size: int, rng: random.Random) -> tuple[list[Group], list[Group]]:
     """Groups that hold as near to `size` examples as possible, and the others; neither is empty."""
     if len(groups) < 2:
-        raise SettingsError(f"{len(groups)} template cannot fill two parts of a split; there must be at least 2")
+        raise SettingsError(
+            f"{len(groups)} template cannot fill two parts of a split; there must be at least 2"
+        )
     groups = rng.sample(groups, len(groups))
     chosen = nearest_subset([len(group) for group in groups], size)
-    return [groups[at] for at in sorted(chosen)], [group for at, group in enumerate(groups) if at not in chosen]
+    return [groups[at] for at in sorted(chosen)], [
+        group for at, group in enumerate(groups) if at not in chosen
+    ]
 
 
 def nearest_subset(sizes: Sequence[int], wanted: int) -> set[int]:
@@ -160,7 +180,9 @@ def nearest_subset(sizes: Sequence[int], wanted: int) -> set[int]:
     >>> sorted(nearest_subset([5, 3, 4], 8))
     [0, 1]
     """
-    last_added: dict[int, int] = {}  # to each sum: it is reached from a lower sum of earlier members only
+    last_added: dict[
+        int, int
+    ] = {}  # to each sum: it is reached from a lower sum of earlier members only
     reachable = 1  # bit s is set where some of the sizes so far add up to s
     for at, size in enumerate(sizes):
         fresh = (reachable << size) & ~reachable
@@ -219,9 +241,14 @@ def split(
             divided = template_split(examples, sizes, language.template, rng)
             made_by |= {"blank": blank} if blank is not None else {}
         else:
-            from nqg.splits.tmcd import DEFAULT_SETTINGS, tmcd_split  # which needs the sizes defined here
+            from nqg.splits.tmcd import (
+                DEFAULT_SETTINGS,
+                tmcd_split,
+            )  # which needs the sizes defined here
 
-            divided = tmcd_split(examples, sizes, language.decomposition, rng, settings or DEFAULT_SETTINGS, progress)
+            divided = tmcd_split(
+                examples, sizes, language.decomposition, rng, settings or DEFAULT_SETTINGS, progress
+            )
     else:
         raise UnknownName("way to split a dataset", method, METHODS)
     return replace(divided, made_by={**divided.made_by, **made_by})

@@ -26,7 +26,9 @@ from nqg.splits.divergence import Bags, Decomposed
 from nqg.splits.partition import Sizes
 from nqg.splits.tmcd import DEFAULT_SETTINGS, Goal, Method, TmcdSettings
 
-COMPOUND_ALPHA = 0.1  # little weight on train: what matters is whether a test compound occurs there at all
+COMPOUND_ALPHA = (
+    0.1  # little weight on train: what matters is whether a test compound occurs there at all
+)
 ATOM_ALPHA = 0.5  # equal weights: atoms should be about as frequent on both sides
 NO_FEATURE = np.iinfo(np.int32).max
 
@@ -106,7 +108,9 @@ def overlap_change(tally: Tally, leaving: int, entering: int) -> float:
         if gain != 0:
             in_train, in_test = tally.train[feature], tally.test[feature]
             before = tally.train_powers[in_train] * tally.test_powers[in_test]
-            change += tally.train_powers[in_train + gain] * tally.test_powers[in_test - gain] - before
+            change += (
+                tally.train_powers[in_train + gain] * tally.test_powers[in_test - gain] - before
+            )
     return change
 
 
@@ -115,7 +119,9 @@ def outcome_of_swap(tally: Tally, leaving: int, entering: int) -> SwapOutcome:
     """Overlap and divergence after a swap that is not made yet."""
     overlap = tally.overlap[0] + overlap_change(tally, leaving, entering)
     gain = tally.bags.sizes[entering] - tally.bags.sizes[leaving]
-    return SwapOutcome(overlap, divergence_of(overlap, tally.totals[0] + gain, tally.totals[1] - gain, tally.alpha))
+    return SwapOutcome(
+        overlap, divergence_of(overlap, tally.totals[0] + gain, tally.totals[1] - gain, tally.alpha)
+    )
 
 
 @kernel
@@ -185,7 +191,9 @@ def swap_if_legal(arrangement: Arrangement, goal: Goal, at: int, other: int) -> 
     if removes_last_atom(arrangement.atoms, leaving, entering):
         return False
     atoms = outcome_of_swap(arrangement.atoms, leaving, entering)
-    if atoms.divergence > goal.atom_bound and atoms.divergence >= tallied_divergence(arrangement.atoms):
+    if atoms.divergence > goal.atom_bound and atoms.divergence >= tallied_divergence(
+        arrangement.atoms
+    ):
         return False
     compounds = outcome_of_swap(arrangement.compounds, leaving, entering)
     swap(arrangement.compounds, leaving, entering, compounds.overlap)
@@ -195,7 +203,9 @@ def swap_if_legal(arrangement: Arrangement, goal: Goal, at: int, other: int) -> 
 
 
 @kernel
-def lower_atom_divergence(arrangement: Arrangement, goal: Goal, moves: int, randomness: np.random.Generator) -> None:
+def lower_atom_divergence(
+    arrangement: Arrangement, goal: Goal, moves: int, randomness: np.random.Generator
+) -> None:
     """Bring the atom divergence under its bound by random swaps, before compounds are looked at."""
     for _ in range(moves):
         if tallied_divergence(arrangement.atoms) <= goal.atom_bound:
@@ -266,7 +276,11 @@ def greedy_cover(atoms: Bags, order: Int64Array) -> Int64Array:
 
 @kernel
 def anneal(
-    arrangement: Arrangement, goal: Goal, temperature: float, moves: int, randomness: np.random.Generator
+    arrangement: Arrangement,
+    goal: Goal,
+    temperature: float,
+    moves: int,
+    randomness: np.random.Generator,
 ) -> None:
     """Weigh random swaps; one that widens the gap is made if it widens it less than a random allowance.
 
@@ -279,13 +293,17 @@ def anneal(
         at = int(randomness.random() * arrangement.train.size)
         other = int(randomness.random() * arrangement.test.size)
         allowance = -temperature * math.log(1.0 - randomness.random())
-        after = gap_after_swap(arrangement.compounds, goal, arrangement.train[at], arrangement.test[other])
+        after = gap_after_swap(
+            arrangement.compounds, goal, arrangement.train[at], arrangement.test[other]
+        )
         if after <= now + allowance and swap_if_legal(arrangement, goal, at, other):
             now = after
 
 
 @kernel
-def typical_change(arrangement: Arrangement, samples: int, randomness: np.random.Generator) -> float:
+def typical_change(
+    arrangement: Arrangement, samples: int, randomness: np.random.Generator
+) -> float:
     """By how much a random swap changes the compound divergence, on average: the scale of temperatures."""
     here = tallied_divergence(arrangement.compounds)
     change = 0.0
@@ -310,7 +328,9 @@ def hill_climb(arrangement: Arrangement, goal: Goal, cursor: Int64Array, weighin
         at, other = cursor[0] // arrangement.test.size, cursor[0] % arrangement.test.size
         cursor[0] = (cursor[0] + 1) % pairs
         cursor[1] += 1
-        after = gap_after_swap(arrangement.compounds, goal, arrangement.train[at], arrangement.test[other])
+        after = gap_after_swap(
+            arrangement.compounds, goal, arrangement.train[at], arrangement.test[other]
+        )
         if after < now - LEAST_GAIN and swap_if_legal(arrangement, goal, at, other):
             now = after
             cursor[1] = 0
@@ -351,7 +371,9 @@ class SearchStep:
     divergence: float
 
 
-ArrangementSearch = Generator[SearchStep, None, Arrangement]  # which returns the best that was found
+ArrangementSearch = Generator[
+    SearchStep, None, Arrangement
+]  # which returns the best that was found
 
 
 def greedy_search(
@@ -392,12 +414,19 @@ def annealing_search(
 
 def _start(problem: Problem, budget: Budget, rng: random.Random) -> Arrangement:
     start = random_start(problem.data, problem.train_size, rng)
-    lower_atom_divergence(start, problem.goal, budget.moves, np.random.default_rng(rng.getrandbits(64)))
+    lower_atom_divergence(
+        start, problem.goal, budget.moves, np.random.default_rng(rng.getrandbits(64))
+    )
     return start
 
 
 def _annealing(
-    current: Arrangement, goal: Goal, budget: Budget, rng: random.Random, clock: Clock, deadline: float
+    current: Arrangement,
+    goal: Goal,
+    budget: Budget,
+    rng: random.Random,
+    clock: Clock,
+    deadline: float,
 ) -> Iterator[float]:
     """One annealing, which yields how far it has cooled: evenly, or faster where time runs short.
 
@@ -410,7 +439,13 @@ def _annealing(
         share = max(step / TEMPERATURE_STEPS, (clock() - begun) / max(deadline - begun, 1e-9))
         if share >= 1:
             return
-        anneal(current, goal, unit * HOT * (COLD / HOT) ** share, budget.moves // TEMPERATURE_STEPS + 1, randomness)
+        anneal(
+            current,
+            goal,
+            unit * HOT * (COLD / HOT) ** share,
+            budget.moves // TEMPERATURE_STEPS + 1,
+            randomness,
+        )
         refresh(current.compounds)
         refresh(current.atoms)
         yield share
@@ -437,7 +472,9 @@ DRAWN_SWAPS = 100  # dev sets to choose from
 def usual_budget(settings: TmcdSettings, examples: int) -> Budget:
     """How long to search in a dataset of so many examples, where the settings leave it open."""
     moves = settings.moves or MOVES_PER_EXAMPLE * examples
-    restarts = min(max(USUAL_MOVES // moves, 1), MOST_RESTARTS) if settings.seconds is None else math.inf
+    restarts = (
+        min(max(USUAL_MOVES // moves, 1), MOST_RESTARTS) if settings.seconds is None else math.inf
+    )
     return Budget(moves, settings.restarts or restarts, settings.seconds or math.inf)
 
 
@@ -452,25 +489,38 @@ def tmcd_search(
     sizes.check(len(data.atoms.sizes))
     search = greedy_search if settings.method is Method.GREEDY else annealing_search
     goal = settings.goal
-    found = yield from search(Problem(data, sizes.train, goal), usual_budget(settings, sizes.total), rng)
+    found = yield from search(
+        Problem(data, sizes.train, goal), usual_budget(settings, sizes.total), rng
+    )
     atoms, compounds = tallied_divergence(found.atoms), tallied_divergence(found.compounds)
     if atoms > goal.atom_bound:
         missed = f"no split with an atom divergence of at most {goal.atom_bound} was found"
         raise NqgError(f"{missed}, the nearest has {atoms:.4f}; allow more, or search longer")
     if settings.target_divergence is not None and gap(found, goal) > settings.tolerance:
         missed = f"no split with a compound divergence of {goal.aim} was found"
-        raise NqgError(f"{missed}, the nearest has {compounds:.4f}; ask for one nearer to that, or search longer")
+        raise NqgError(
+            f"{missed}, the nearest has {compounds:.4f}; ask for one nearer to that, or search longer"
+        )
     held_out = sorted(found.test.tolist())
-    draws = [sorted(rng.sample(held_out, sizes.dev)) for _ in range(DRAWN_SWAPS if sizes.dev else 1)]
+    draws = [
+        sorted(rng.sample(held_out, sizes.dev)) for _ in range(DRAWN_SWAPS if sizes.dev else 1)
+    ]
     tests = [np.setdiff1d(held_out, dev) for dev in draws]
-    best = min(range(len(draws)), key=lambda draw: objective(arrangement(data, found.train, tests[draw]), goal))
+    best = min(
+        range(len(draws)),
+        key=lambda draw: objective(arrangement(data, found.train, tests[draw]), goal),
+    )
     train = np.sort(found.train)
     reached = arrangement(data, train, tests[best])
     idle = {"method"} if settings.target_divergence is not None else {"method", "tolerance"}
     made_by = {
         "method": "tmcd",
         "search": str(settings.method),
-        **{name: value for name, value in asdict(settings).items() if name not in idle and value is not None},
+        **{
+            name: value
+            for name, value in asdict(settings).items()
+            if name not in idle and value is not None
+        },
         "compound_divergence": round(tallied_divergence(reached.compounds), 6),
         "atom_divergence": round(tallied_divergence(reached.atoms), 6),
     }

@@ -65,7 +65,11 @@ class TmcdSettings:
     @property
     def goal(self) -> Goal:
         bound = 1.0 if self.max_atom_divergence is None else self.max_atom_divergence
-        aim = {} if self.target_divergence is None else {"aim": self.target_divergence, "tolerance": self.tolerance}
+        aim = (
+            {}
+            if self.target_divergence is None
+            else {"aim": self.target_divergence, "tolerance": self.tolerance}
+        )
         return Goal(**aim, atom_bound=bound)
 
 
@@ -89,4 +93,8 @@ def tmcd_split(
             step = next(search)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-        progress(f"start {step.start}: compound divergence {step.divergence:.3f}", int(100 * step.done), 100)
+        progress(
+            f"start {step.start}: compound divergence {step.divergence:.3f}",
+            int(100 * step.done),
+            100,
+        )

@@ -108,14 +108,27 @@ class Database:
         strings in single quotation marks, which are never names.
         """
         try:
-            words = [quoted(word, "'") if word[0] in SQL_QUOTES else word for word in sql_words(query)]
+            words = [
+                quoted(word, "'") if word[0] in SQL_QUOTES else word for word in sql_words(query)
+            ]
             if [word.lower() for word in words[:1]] != ["select"]:
-                raise QueryError(f"expected a query that begins with 'select', found {query[:80]!r}")
+                raise QueryError(
+                    f"expected a query that begins with 'select', found {query[:80]!r}"
+                )
             columns, rows = self._fetched(words)
         except FormatError as error:
             raise QueryError(str(error)) from None
-        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:  # of several statements: a Warning
-            late = f"it takes more than {self.seconds:g} s" if "interrupted" in str(error) else str(error)
+        except (
+            sqlite3.Error,
+            sqlite3.Warning,
+            ValueError,
+            OverflowError,
+        ) as error:  # of several statements: a Warning
+            late = (
+                f"it takes more than {self.seconds:g} s"
+                if "interrupted" in str(error)
+                else str(error)
+            )
             raise QueryError(f"the query does not run: {late}") from None
         return Rows(columns, tuple(rows[: self.most_rows]), len(rows) > self.most_rows)
 
@@ -123,7 +136,9 @@ class Database:
         """The columns and rows of a query, one row more than there may be."""
         with self._guarded(time.monotonic() + self.seconds) as connection:
             cursor = connection.execute(sql_text(words))
-            return tuple(name for name, *_ in cursor.description or ()), cursor.fetchmany(self.most_rows + 1)
+            return tuple(name for name, *_ in cursor.description or ()), cursor.fetchmany(
+                self.most_rows + 1
+            )
 
     @contextmanager
     def _guarded(self, until: float) -> Iterator[sqlite3.Connection]:
@@ -139,7 +154,9 @@ class Database:
             return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
 
         uri = f"{Path(self.place).resolve().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=self.seconds, isolation_level=None)) as connection:
+        with closing(
+            sqlite3.connect(uri, uri=True, timeout=self.seconds, isolation_level=None)
+        ) as connection:
             connection.execute("pragma query_only = on")
             connection.execute("pragma trusted_schema = off")
             for bound, most in BOUNDS.items():
@@ -154,7 +171,9 @@ _MARKS = "( ) , . * + - / = <> < > <= >= != ||"
 URL_MARKS = frozenset(_MARKS.split())
 _KEYWORDS = "case when then else end offset escape true false"
 FORBIDDEN_KEYWORDS = RESERVED.union(_KEYWORDS.split())
-FORBIDDEN = frozenset(["into", "for", "procedure", "with", "returning"])  # even where a column is called so
+FORBIDDEN = frozenset(
+    ["into", "for", "procedure", "with", "returning"]
+)  # even where a column is called so
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +190,11 @@ class UrlDatabase(Database):
                 once = connection.execution_options(no_parameters=True, stream_results=True)
                 found = once.exec_driver_sql(sql_text(words))
                 rows = [tuple(map(_as_value, row)) for row in found.fetchmany(self.most_rows + 1)]
-                if any(isinstance(value, (str, bytes)) and len(value) > MOST_BYTES for row in rows for value in row):
+                if any(
+                    isinstance(value, (str, bytes)) and len(value) > MOST_BYTES
+                    for row in rows
+                    for value in row
+                ):
                     raise QueryError("the query does not run: a value is too long")
                 return tuple(found.keys()), rows
         except QueryError:
@@ -185,11 +208,16 @@ class UrlDatabase(Database):
         depth = max(accumulate((word == "(") - (word == ")") for word in words))
         if sum(map(len, words)) > MOST_BYTES or depth > BOUNDS[sqlite3.SQLITE_LIMIT_EXPR_DEPTH]:
             raise QueryError("the query does not run: it is too long, or too deep")
-        if lower.count("select") > BOUNDS[sqlite3.SQLITE_LIMIT_COMPOUND_SELECT] or len(words) > MOST_QUERY_WORDS:
+        if (
+            lower.count("select") > BOUNDS[sqlite3.SQLITE_LIMIT_COMPOUND_SELECT]
+            or len(words) > MOST_QUERY_WORDS
+        ):
             raise QueryError("the query does not run: it is too long, or selects too often")
         tables = {table.name for table in self.schema.tables}
         known = tables.union(FORBIDDEN_KEYWORDS, *(table.columns for table in self.schema.tables))
-        known |= {word for before, word in pairwise(lower) if before == "as" or before in tables}  # aliases
+        known |= {
+            word for before, word in pairwise(lower) if before == "as" or before in tables
+        }  # aliases
         for word, after in zip(lower, [*lower[1:], ""], strict=True):
             is_string, is_name = word[0] in SQL_QUOTES, NAME.fullmatch(word) is not None
             is_called = is_name and after == "(" and word not in FORBIDDEN_KEYWORDS

@@ -44,16 +44,22 @@ def connected(url: str, seconds: float = SECONDS) -> Iterator[Connection]:
         found = make_url(url)
         name = found.render_as_string(hide_password=True)
     except SQLAlchemyError:
-        raise NqgError("expected the URL of a database, such as postgresql+psycopg://user@host/name") from None
+        raise NqgError(
+            "expected the URL of a database, such as postgresql+psycopg://user@host/name"
+        ) from None
     if found.get_backend_name() == "sqlite" and not Path(found.database or "").is_file():
-        raise NqgError(f"{name}: expected a SQLite database, found no such file")  # where a connection would make one
+        raise NqgError(
+            f"{name}: expected a SQLite database, found no such file"
+        )  # where a connection would make one
     is_late = threading.Event()
     try:
         with create_engine(url, poolclass=NullPool).connect() as connection:
             for statement in READ_ONLY.get(connection.dialect.name, ()):
                 connection.exec_driver_sql(statement)
             if limit := TIME_LIMIT.get(connection.dialect.name):
-                connection.exec_driver_sql(limit.format(milliseconds=int(1000 * seconds), seconds=seconds))
+                connection.exec_driver_sql(
+                    limit.format(milliseconds=int(1000 * seconds), seconds=seconds)
+                )
             timer = threading.Timer(seconds, _stop, [connection, is_late])
             timer.daemon = True
             timer.start()
@@ -64,7 +70,11 @@ def connected(url: str, seconds: float = SECONDS) -> Iterator[Connection]:
                 connection.rollback()
     except (SQLAlchemyError, ImportError) as error:  # the latter of a driver that is not installed
         first = error.orig if isinstance(error, DBAPIError) else error
-        reason = f"it takes more than {seconds:g} s" if is_late.is_set() else str(first).partition("\n")[0]
+        reason = (
+            f"it takes more than {seconds:g} s"
+            if is_late.is_set()
+            else str(first).partition("\n")[0]
+        )
         raise NqgError(f"{name}: {reason}") from None
 
 
@@ -84,7 +94,10 @@ def values_of(url: str, column: str) -> list[str]:
         from sqlalchemy import MetaData, Table, inspect, select
 
         inspector, (table, _, name) = inspect(connection), column.partition(".")
-        tables = {each.casefold(): each for each in [*inspector.get_table_names(), *inspector.get_view_names()]}
+        tables = {
+            each.casefold(): each
+            for each in [*inspector.get_table_names(), *inspector.get_view_names()]
+        }
         if table.casefold() not in tables:
             raise UnknownName("table of the database", table, tables)
         found = Table(tables[table.casefold()], MetaData(), autoload_with=connection)

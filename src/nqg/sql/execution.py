@@ -31,7 +31,9 @@ def executed(answer: Answer, database: Database) -> Answer:
     try:
         return replace(answer, rows=database.run(answer.target))
     except QueryError as error:
-        return replace(answer, target=None, probability=None, confidence=None, reading=None, reason=str(error))
+        return replace(
+            answer, target=None, probability=None, confidence=None, reading=None, reason=str(error)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ def same_result(rows: Rows, others: Rows, *, ordered: bool) -> bool:
     (True, False)
     """
     first, second = ([tuple(map(_comparable, row)) for row in each.rows] for each in (rows, others))
-    return (first == second if ordered else Counter(first) == Counter(second)) and rows.is_cut == others.is_cut
+    return (
+        first == second if ordered else Counter(first) == Counter(second)
+    ) and rows.is_cut == others.is_cut
 
 
 def _comparable(value: Value) -> Value:

@@ -61,7 +61,9 @@ class Source:
     @property
     def label(self) -> str:
         """What a message calls it."""
-        return self.node.name if isinstance(self.node, exp.Table) else self.node.alias or "(select …)"
+        return (
+            self.node.name if isinstance(self.node, exp.Table) else self.node.alias or "(select …)"
+        )
 
     def has(self, column: str, tables: Tables) -> bool:
         """Whether a column is of this source; a table that does not exist has them all."""
@@ -83,7 +85,9 @@ class Select:
     columns: list[exp.Column]
     shares_columns: bool = False  # where `natural` or `using` make one column of two
     sources: list[Source] = field(default_factory=list)
-    compound: list[Select] = field(default_factory=list)  # what `union` and the like join, itself among them
+    compound: list[Select] = field(
+        default_factory=list
+    )  # what `union` and the like join, itself among them
 
     @property
     def enclosing(self) -> Iterator[Select]:
@@ -128,10 +132,14 @@ class Select:
         """Whether a result is called so, or is a `*` that stands for such a column."""
         for result in self.results:
             if result.is_star:
-                among = self.called(result.table) if isinstance(result, exp.Column) else self.sources
+                among = (
+                    self.called(result.table) if isinstance(result, exp.Column) else self.sources
+                )
                 if any(source.has(column, tables) for source in among):
                     return True
-            elif isinstance(result, (exp.Alias, exp.Column)) and result.output_name.lower() == column:
+            elif (
+                isinstance(result, (exp.Alias, exp.Column)) and result.output_name.lower() == column
+            ):
                 return True
         return False
 
@@ -149,19 +157,25 @@ def parse_selects(query: str) -> list[Select]:
     except ParseError as error:
         place = error.errors[0]
         before = " ".join(str(place["start_context"]).split()[-4:])
-        raise FormatError(f"the query cannot be parsed at '{place['highlight']}' after '{before}'") from None
+        raise FormatError(
+            f"the query cannot be parsed at '{place['highlight']}' after '{before}'"
+        ) from None
     except SqlglotError as error:
         raise FormatError(f"the query cannot be parsed: {error}") from None
     except RecursionError:
         raise FormatError("the query is nested too deeply to be parsed") from None
 
 
-def _selects(scope: Scope, parent: Select | None, clause: type[exp.Expr] | None) -> Iterator[Select]:
+def _selects(
+    scope: Scope, parent: Select | None, clause: type[exp.Expr] | None
+) -> Iterator[Select]:
     """The selects of a query and of all in it, from outside to inside."""
     compound: list[Select] = []
     scopes = _joined_scopes(scope)
     for each in scopes:
-        shares = any(join.method == "NATURAL" or join.args.get("using") for join in each.find_all(exp.Join))
+        shares = any(
+            join.method == "NATURAL" or join.args.get("using") for join in each.find_all(exp.Join)
+        )
         results = each.expression.selects if isinstance(each.expression, exp.Select) else []
         compound.append(Select(results, parent, clause, _columns(each), shares, compound=compound))
     if scope is not scopes[-1]:
@@ -195,7 +209,11 @@ def _joined_scopes(scope: Scope) -> list[Scope]:
 
 def _columns(scope: Scope) -> list[exp.Column]:
     """The columns that are named in a scope; what stands in double quotation marks alone is a string."""
-    columns = [column for column in scope.find_all(exp.Column) if column.table or not column.this.args.get("quoted")]
+    columns = [
+        column
+        for column in scope.find_all(exp.Column)
+        if column.table or not column.this.args.get("quoted")
+    ]
     for join in scope.find_all(exp.Join):
         columns += [exp.Column(this=name.copy()) for name in join.args.get("using", ())]
     return columns
@@ -244,7 +262,9 @@ def _problems(selects: Sequence[Select], tables: Tables) -> Iterator[str]:
     for select in selects:
         for column in select.columns:
             number = _candidates(select, column, tables)
-            if number == 0 and _clause(column) is exp.Order:  # after a union it may name a column of any select
+            if (
+                number == 0 and _clause(column) is exp.Order
+            ):  # after a union it may name a column of any select
                 number = max(_candidates(each, column, tables) for each in select.compound)
             if number == 0:
                 yield _missing(select, column)
@@ -262,7 +282,11 @@ def _candidates(select: Select, column: exp.Column, tables: Tables) -> int:
         if number > 0:
             return 1 if scope.shares_columns else number
         # `where` and what comes after it may use the name of a result.
-        if not column.table and clause is not exp.Select and name in (alias.name.lower() for alias in scope.aliases):
+        if (
+            not column.table
+            and clause is not exp.Select
+            and name in (alias.name.lower() for alias in scope.aliases)
+        ):
             return 1
         clause = scope.clause
     return 0
@@ -302,7 +326,9 @@ class AliasStyle:
         """
         styles: Counter[str | None] = Counter()
         names: dict[str, Counter[str]] = defaultdict(Counter)
-        for source, alias in _aliased_sources(select for query in queries for select in read_selects(query)):
+        for source, alias in _aliased_sources(
+            select for query in queries for select in read_selects(query)
+        ):
             prefix = alias.name.rstrip("0123456789")
             if COUNTED_ALIAS.fullmatch(alias.name):
                 styles[None] += 1
@@ -315,7 +341,9 @@ class AliasStyle:
         usual = styles.most_common(1)[0][0] if styles else "t"
         if usual != "":
             return cls(usual)
-        return cls(names={table: aliases.most_common(1)[0][0] for table, aliases in sorted(names.items())})
+        return cls(
+            names={table: aliases.most_common(1)[0][0] for table, aliases in sorted(names.items())}
+        )
 
 
 T1 = AliasStyle()
@@ -334,7 +362,9 @@ def qualified_share(queries: Iterable[str]) -> float:
     >>> qualified_share(["select t1.a from x as t1", "select a , b , x.c from x"])
     0.5
     """
-    columns = [column for query in queries for select in read_selects(query) for column in select.columns]
+    columns = [
+        column for query in queries for select in read_selects(query) for column in select.columns
+    ]
     return sum(column.table != "" for column in columns) / max(len(columns), 1)
 
 
@@ -400,7 +430,9 @@ def _base(source: Source, of_subquery: str) -> str:
     return counted[1] if counted else of_subquery
 
 
-def _assigned(selects: Sequence[Select], candidates: Callable[[Source], Iterable[str]]) -> dict[int, str]:
+def _assigned(
+    selects: Sequence[Select], candidates: Callable[[Source], Iterable[str]]
+) -> dict[int, str]:
     """For each alias, by its place in the text, the first candidate that is free in its scope.
 
     A name of an outer query that is used in the scope is not free either: it would be hidden.
@@ -410,7 +442,12 @@ def _assigned(selects: Sequence[Select], candidates: Callable[[Source], Iterable
     def called(source: Source) -> str:
         return source.name if source.alias is None else names.get(_start(source.alias), "").lower()
 
-    used = [(select, source) for select in selects for column in select.columns if (source := select.source_of(column))]
+    used = [
+        (select, source)
+        for select in selects
+        for column in select.columns
+        if (source := select.source_of(column))
+    ]
     for select in selects:  # from outside to inside, so that what is around has its names
         taken = {source.name for source in select.sources if source.alias is None}
         for inner, source in used:
@@ -435,7 +472,10 @@ def _renamed(query: str, selects: Sequence[Select], aliases: Mapping[int, str]) 
             ends[_start(identifier)] = identifier.meta["end"] + 1
 
     for select in selects:
-        for alias in (*select.aliases, *(source.alias for source in select.sources if source.alias)):
+        for alias in (
+            *select.aliases,
+            *(source.alias for source in select.sources if source.alias),
+        ):
             rename(alias, alias)
         for column in select.columns:
             rename(column.this, select.alias_of(column))

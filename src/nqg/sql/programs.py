@@ -38,7 +38,9 @@ class SqlPrograms:
 
     schema: Schema
     aliases: AliasStyle
-    words: Mapping[str, str]  # how a word that is written otherwise than in lower case is written most often
+    words: Mapping[
+        str, str
+    ]  # how a word that is written otherwise than in lower case is written most often
     quote: str
     ends_with_semicolon: bool
     form: SqlForm = SqlForm.NAMED
@@ -95,7 +97,8 @@ class SqlPrograms:
     def tokenize(self, query: str) -> tuple[str, ...]:
         """The tokens of a query in the one form that the target grammar knows."""
         words = [
-            quoted(word, "'") if word[0] in SQL_QUOTES else word.lower() for word in sql_words(named_aliases(query))
+            quoted(word, "'") if word[0] in SQL_QUOTES else word.lower()
+            for word in sql_words(named_aliases(query))
         ]
         while words[-1:] == [";"]:
             words.pop()
@@ -104,7 +107,10 @@ class SqlPrograms:
     def render(self, tokens: Iterable[str]) -> str:
         """The query that tokens make, spelled as the training queries are."""
         words = sql_words(sql_text(tokens))
-        written = (quoted(word, self.quote) if word[0] in SQL_QUOTES else self.words.get(word, word) for word in words)
+        written = (
+            quoted(word, self.quote) if word[0] in SQL_QUOTES else self.words.get(word, word)
+            for word in words
+        )
         query = numbered_aliases(sql_text(written), self.aliases)
         return f"{query};" if self.ends_with_semicolon else query
 
@@ -112,7 +118,9 @@ class SqlPrograms:
         """Which table, alias or column of a query does not exist or could be several, in words; "" if all is well."""
         return sql_problem(query, self.schema)
 
-    def column_slots(self, database: Path | str, pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
+    def column_slots(
+        self, database: Path | str, pairs: Iterable[tuple[str, str]]
+    ) -> dict[str, dict[str, str]]:
         """The slots that pairs of a question and its query show: columns some of whose values are in both; numbers.
 
         A column whose values another one of them has, too, is part of that slot: what is said of cities of customers
@@ -120,8 +128,13 @@ class SqlPrograms:
         `customers-city = {column = "customers.city", database = "shop.db"}`.
         """
         tokenize = SentenceTokenizer().tokenize
-        read = [([word.casefold() for word in tokenize(question)], sql_words(query)) for question, query in pairs]
-        strings = [{word[1:-1].casefold() for word in query if word[0] in SQL_QUOTES} for _, query in read]
+        read = [
+            ([word.casefold() for word in tokenize(question)], sql_words(query))
+            for question, query in pairs
+        ]
+        strings = [
+            {word[1:-1].casefold() for word in query if word[0] in SQL_QUOTES} for _, query in read
+        ]
         shared: dict[str, Set[str]] = {}  # names of the columns that questions and queries share
         for column in self.schema.columns:
             names = column_values(database, column, tokenize)
@@ -138,9 +151,16 @@ class SqlPrograms:
         found = {
             re.sub(r"[^a-z0-9]+", "-", column).strip("-"): {"column": column, "database": place}
             for column in shared
-            if not any(shared[column] <= shared[larger] for larger in largest[: largest.index(column)])
+            if not any(
+                shared[column] <= shared[larger] for larger in largest[: largest.index(column)]
+            )
         }
-        numbers = {word for words, query in read for word in {*words}.intersection(query) if is_number(word)}
+        numbers = {
+            word
+            for words, query in read
+            for word in {*words}.intersection(query)
+            if is_number(word)
+        }
         return found | ({"number": {"kind": "number"}} if len(numbers) >= FEWEST else {})
 
     def write(self, path: Path) -> None:

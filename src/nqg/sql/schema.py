@@ -54,20 +54,28 @@ def read_database(place: Path | str) -> Schema:
     if is_url(place):
         return _read_url(str(place))
     path = Path(place)
-    if not os.path.isfile(path):  # sqlite3 says of every mistake that it is "unable to open database file"
+    if not os.path.isfile(
+        path
+    ):  # sqlite3 says of every mistake that it is "unable to open database file"
         raise FormatError("expected a SQLite database, found no such file", path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             kinds = "type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
             names = [
-                name for (name,) in database.execute(f"select name from sqlite_master where {kinds} order by rowid")
+                name
+                for (name,) in database.execute(
+                    f"select name from sqlite_master where {kinds} order by rowid"
+                )
             ]
             columns = {
-                name: database.execute("select name from pragma_table_info(?)", [name]).fetchall() for name in names
+                name: database.execute("select name from pragma_table_info(?)", [name]).fetchall()
+                for name in names
             }
             fields = '"from", "table", "to"'
             keys = {
-                name: database.execute(f"select {fields} from pragma_foreign_key_list(?)", [name]).fetchall()
+                name: database.execute(
+                    f"select {fields} from pragma_foreign_key_list(?)", [name]
+                ).fetchall()
                 for name in names
             }
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of names that are not UTF-8
@@ -76,7 +84,9 @@ def read_database(place: Path | str) -> Schema:
         ) from None
     if not names:
         raise FormatError("expected a SQLite database with at least one table, found none", path)
-    tables = tuple(Table(name.lower(), tuple(column.lower() for (column,) in columns[name])) for name in names)
+    tables = tuple(
+        Table(name.lower(), tuple(column.lower() for (column,) in columns[name])) for name in names
+    )
     foreign_keys = tuple(
         ForeignKey(f"{name}.{column}".lower(), f"{other}.{refers_to}".lower())
         for name in names
@@ -93,17 +103,23 @@ def _read_url(url: str) -> Schema:
     with connected(url) as connection:
         from sqlalchemy import inspect
 
-        found, name = inspect(connection), Path(connection.engine.url.database or "database").stem.lower()
+        found, name = (
+            inspect(connection),
+            Path(connection.engine.url.database or "database").stem.lower(),
+        )
         names = [*found.get_table_names(), *found.get_view_names()]
         if not names:
             raise FormatError("expected a database with at least one table, found none")
         tables = tuple(
-            Table(each.lower(), tuple(own["name"].lower() for own in found.get_columns(each))) for each in names
+            Table(each.lower(), tuple(own["name"].lower() for own in found.get_columns(each)))
+            for each in names
         )
         keys = tuple(
             ForeignKey(f"{each}.{column}".lower(), f"{key['referred_table']}.{other}".lower())
             for each in names
             for key in found.get_foreign_keys(each)
-            for column, other in zip(key["constrained_columns"], key["referred_columns"], strict=True)
+            for column, other in zip(
+                key["constrained_columns"], key["referred_columns"], strict=True
+            )
         )
     return Schema(name, tables, keys)

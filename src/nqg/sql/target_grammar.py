@@ -23,7 +23,9 @@ class SqlConstants:
 
     def __post_init__(self) -> None:
         if not self.numbers:
-            raise SettingsError("expected at least one number among the constants of SQL, found none")
+            raise SettingsError(
+                "expected at least one number among the constants of SQL, found none"
+            )
 
     @classmethod
     def of(cls, queries: Iterable[str]) -> SqlConstants:
@@ -33,7 +35,9 @@ class SqlConstants:
         SqlConstants(numbers=('3',), inside_strings=('x', 'y'))
         """
         words = {word for query in queries for word in sql_words(query)}
-        inside = {token for word in words if word[0] in SQL_QUOTES for token in sql_tokens(word)[1:-1]}
+        inside = {
+            token for word in words if word[0] in SQL_QUOTES for token in sql_tokens(word)[1:-1]
+        }
         return cls(tuple(sorted(filter(is_number, words))), tuple(sorted(inside)))
 
 
@@ -45,7 +49,9 @@ class SqlForm(Enum):
     QUALIFIED = "qualified"  # so, but a column without a table before it may be any: small, for queries that name both
 
 
-def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None, form: SqlForm = SqlForm.PUBLISHED) -> str:
+def sql_target_grammar(
+    schema: Schema, constants: SqlConstants | None = None, form: SqlForm = SqlForm.PUBLISHED
+) -> str:
     """The text of a target grammar that derives the tokens of the queries that make sense for `schema`.
 
     Without `constants` a string may hold any tokens up to its closing quotation mark, and any number may be one.
@@ -57,7 +63,12 @@ def sql_target_grammar(schema: Schema, constants: SqlConstants | None = None, fo
         lines = [sections["shared"], select, sections["published"], *_published_names(schema)]
     else:
         select = sections["growing clauses"] + sections["select"] + sections["more of select"]
-        lines = [sections["shared"], select, sections["named"], *_named_tables(schema, select, form)]
+        lines = [
+            sections["shared"],
+            select,
+            sections["named"],
+            *_named_tables(schema, select, form),
+        ]
     return "".join(f"{line}\n" for line in (*lines, *_constants(constants)))
 
 
@@ -67,7 +78,9 @@ def _alternatives(category: str, names: Iterable[str]) -> str:
 
 
 def _all_columns(schema: Schema) -> str:
-    return _alternatives("column_name", (column for table in schema.tables for column in table.columns))
+    return _alternatives(
+        "column_name", (column for table in schema.tables for column in table.columns)
+    )
 
 
 def _published_names(schema: Schema) -> Iterator[str]:

@@ -26,7 +26,9 @@ SQL_QUOTES = ('"', "'")
 _SQL_NUMBER = r"\d+(?:\.\d+)?(?!\w)"
 _PLAIN_SQL = rf"{_SQL_NUMBER}|\w+|[^\w\s]"
 _PLAIN_TOKEN = re.compile(_PLAIN_SQL)
-_SQL_WORD = re.compile(rf""""(?:[^"]|"")*"|'(?:[^']|'')*'|-{_SQL_NUMBER}|<>|[<>!=]=|\|\||{_PLAIN_SQL}""")
+_SQL_WORD = re.compile(
+    rf""""(?:[^"]|"")*"|'(?:[^']|'')*'|-{_SQL_NUMBER}|<>|[<>!=]=|\|\||{_PLAIN_SQL}"""
+)
 _INSIDE = {quote: re.compile(rf"{quote}{quote}|{_PLAIN_SQL}|\s") for quote in SQL_QUOTES}
 _SIGNED = re.compile(r"-?\d+(\.\d+)?")
 NAME = re.compile(r"[^\W\d]\w*")
@@ -50,10 +52,14 @@ def sql_words(text: str) -> tuple[str, ...]:
     found = _SQL_WORD.findall(text)
     for quote in SQL_QUOTES:
         if quote in found:
-            raise FormatError(f"a string is opened by {quote} and never closed in the query {text!r}")
+            raise FormatError(
+                f"a string is opened by {quote} and never closed in the query {text!r}"
+            )
     words: list[str] = []
     for word in found:
-        if word[0] == "-" != word and words:  # in `a -1` the sign is an operator, in `= -1` it belongs to the number
+        if (
+            word[0] == "-" != word and words
+        ):  # in `a -1` the sign is an operator, in `= -1` it belongs to the number
             left = words[-1]
             if (_is_word(left) or left[-1] in (")", *SQL_QUOTES)) and left.lower() not in RESERVED:
                 words.append("-")
@@ -77,7 +83,9 @@ def sql_tokens(text: str) -> tuple[str, ...]:
         inside = ["", *(SPACE if token.isspace() else token for token in found), ""]
         tokens.append(word[0])
         for before, token, after in zip(inside, inside[1:], inside[2:], strict=False):
-            if not (token == SPACE and _is_word(before) and _is_word(after)):  # one space goes without saying
+            if not (
+                token == SPACE and _is_word(before) and _is_word(after)
+            ):  # one space goes without saying
                 tokens.append(token)
         tokens.append(word[0])
     return tuple(tokens)
@@ -101,7 +109,9 @@ def sql_text(tokens: Iterable[str]) -> str:
             is_close = NAME.fullmatch(left) is not None and left.lower() not in RESERVED
         else:
             # Only after a name does a dot stand close: "1 . 5" must not become a decimal number.
-            is_close = any(dot == "." and NAME.fullmatch(name) for dot, name in ((word, left), (left, before)))
+            is_close = any(
+                dot == "." and NAME.fullmatch(name) for dot, name in ((word, left), (left, before))
+            )
         text += word if is_close else f" {word}"
         before, left = left, word
     return text
@@ -121,7 +131,9 @@ def _words_of(tokens: Iterator[str]) -> Iterator[str]:
                 content.append(" ")
             content.append(" " if token == SPACE else token)
         else:
-            raise FormatError(f"a string is opened by {quote} and never closed, before {''.join(content)!r}")
+            raise FormatError(
+                f"a string is opened by {quote} and never closed, before {''.join(content)!r}"
+            )
         yield quote + "".join(content) + quote
 
 
@@ -133,7 +145,9 @@ def as_sql(text: str) -> str:
     """
     try:
         return sql_text(text.split())
-    except FormatError:  # a quote that stands alone opens no string in SQL proper: the metric may know what it is
+    except (
+        FormatError
+    ):  # a quote that stands alone opens no string in SQL proper: the metric may know what it is
         return text
 
 

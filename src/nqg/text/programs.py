@@ -26,12 +26,20 @@ from nqg.text.escapes import escape, signs, unescape
 ProgramScheme = Literal["code", "spaces"]
 Pair = tuple[str, str]
 
-STRUCTURE = frozenset('()[]{},;="')  # stand beside words in programs, and apart in those that are tokenised already
+STRUCTURE = frozenset(
+    '()[]{},;="'
+)  # stand beside words in programs, and apart in those that are tokenised already
 TOKENISED = 0.9  # of these marks stand apart
 TOLERATED_PROGRAMS = 0.01  # of programs that may have a keyword twice, by mistake
 
 # Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is taken for a class.
-WORD, QUOTED_WORD, QUOTED, OPENING, CLOSING = "a word", "quoted word", "quoted ", "opening ", "closing "
+WORD, QUOTED_WORD, QUOTED, OPENING, CLOSING = (
+    "a word",
+    "quoted word",
+    "quoted ",
+    "opening ",
+    "closing ",
+)
 START, LINE_END, ANY_TOKEN = "the start", "the end", "any atom"
 
 _CHUNK = re.compile(r"(\s*)(\S+)")  # white space as `str.split` has it
@@ -81,9 +89,15 @@ def atoms(program: str, quote: str = "") -> Iterator[Atom]:
 
 def kind_of(text: str, quote: str) -> tuple[str, str]:
     """The class of an atom after an opening `quote`, or none, and the quote that is open after it."""
-    is_word = text.isalnum() or (text[0] != "\\" and any(each.isalnum() or each == "_" for each in text))
+    is_word = text.isalnum() or (
+        text[0] != "\\" and any(each.isalnum() or each == "_" for each in text)
+    )
     if quote:
-        return (CLOSING + text, "") if text == quote else (QUOTED_WORD if is_word else QUOTED + text, quote)
+        return (
+            (CLOSING + text, "")
+            if text == quote
+            else (QUOTED_WORD if is_word else QUOTED + text, quote)
+        )
     return (OPENING + text, text) if text in CODE_QUOTES else (WORD if is_word else text, "")
 
 
@@ -105,7 +119,11 @@ class ProgramTokenizer:
 
     def tokenize(self, program: str, quote: str = "") -> tuple[str, ...]:
         """All of a program, or with `quote` of a text between such quotes: what `render` makes it of again."""
-        return tuple(program.split()) if self.scheme == "spaces" else tuple(self._tokens(program, quote))
+        return (
+            tuple(program.split())
+            if self.scheme == "spaces"
+            else tuple(self._tokens(program, quote))
+        )
 
     def normalized(self, program: str) -> tuple[str, ...]:
         """The tokens without those for spaces outside of quotes, which mean nothing; line breaks and tabs are kept."""
@@ -116,7 +134,11 @@ class ProgramTokenizer:
     def _tokens(self, program: str, quote: str = "", keeps_spaces: bool = True) -> Iterator[str]:
         left = Atom(quote, OPENING + quote) if quote else BEGIN
         for atom in atoms(program, quote):
-            is_kept = keeps_spaces or atom.kind.startswith((QUOTED, CLOSING)) or not {"\n", "\t"}.isdisjoint(atom.gap)
+            is_kept = (
+                keeps_spaces
+                or atom.kind.startswith((QUOTED, CLOSING))
+                or not {"\n", "\t"}.isdisjoint(atom.gap)
+            )
             if is_kept and atom.gap != self.gap(left, atom):
                 yield "".join(_SHOWN.get(each) or f"⟨{ord(each):x}⟩" for each in atom.gap) or "⁀"
             if atom.text:
@@ -177,7 +199,11 @@ def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -
             if right.kind == WORD:
                 of_words[(left.kind, right.text), classes][right.gap] += 1
     usual = {pair: _most_common(found) for pair, found in of_classes.items()}
-    odd = {pair: gap for (pair, of), found in of_words.items() if (gap := _most_common(found)) != usual[of]}
+    odd = {
+        pair: gap
+        for (pair, of), found in of_words.items()
+        if (gap := _most_common(found)) != usual[of]
+    }
     gaps: dict[str, dict[str, str]] = defaultdict(dict)
     for (left_name, right_name), gap in sorted((usual | odd).items()):
         gaps[left_name][right_name] = gap

@@ -81,7 +81,9 @@ class SentenceTokenizer:
     def tokens(self, text: str) -> tuple[Token, ...]:
         """The tokens with their places: `text[tokens[i].start : tokens[j].end]` is how words i to j were written."""
         chunks, found, end = text.split(), list[Token](), 0
-        for chunk, after in zip(chunks, (*chunks[1:], ""), strict=False):  # one more where there is no chunk
+        for chunk, after in zip(
+            chunks, (*chunks[1:], ""), strict=False
+        ):  # one more where there is no chunk
             start = text.index(chunk, end)
             end = start + len(chunk)
             if self.scheme == "spaces" or (chunk.isalpha() and max(chunk) < FIRST_NON_LATIN):
@@ -89,7 +91,9 @@ class SentenceTokenizer:
             else:
                 found += self._words(chunk, start, after)
         if not found and chunks:  # nothing visible
-            return tuple(Token(each[0], each.start(), each.end()) for each in _SPACED.finditer(text))
+            return tuple(
+                Token(each[0], each.start(), each.end()) for each in _SPACED.finditer(text)
+            )
         if self.punctuation == "keep":
             return tuple(found)
         return tuple([token for token in found if token.text not in MARKS] or found)
@@ -108,7 +112,9 @@ class SentenceTokenizer:
             return
         for each in _SENTENCE_TOKEN.finditer(chunk):
             text = _INVISIBLE.sub("", each[0].translate(SPELLINGS)) or each[0]
-            yield Token(self._cased(normalize("NFC", text)), start + each.start(), start + each.end())
+            yield Token(
+                self._cased(normalize("NFC", text)), start + each.start(), start + each.end()
+            )
 
     def _cased(self, text: str) -> str:
         return text.lower() if self.casing == "lower" else text
@@ -233,7 +239,9 @@ def detected_scheme(sentences: Iterable[str]) -> Scheme:
     """Spaces where marks stand apart from words, as in `A rose was helped by a dog .`; words otherwise."""
     words = SentenceTokenizer("words", "keep", "keep")
     apart = glued = 0
-    for token, times in Counter(token for sentence in sentences for token in sentence.split()).items():
+    for token, times in Counter(
+        token for sentence in sentences for token in sentence.split()
+    ).items():
         inside = words.tokenize(token)
         if all(each in MARKS for each in inside):
             apart += times
@@ -243,10 +251,15 @@ def detected_scheme(sentences: Iterable[str]) -> Scheme:
 
 
 def _distinguishes(
-    tokens: TokenizedSentences, meanings: Sequence[Hashable], rich: SentenceTokenizer, poor: SentenceTokenizer
+    tokens: TokenizedSentences,
+    meanings: Sequence[Hashable],
+    rich: SentenceTokenizer,
+    poor: SentenceTokenizer,
 ) -> bool:
     """Whether sentences that only the rich tokenizer tells apart have different meanings, in more than a few cases."""
-    forms: dict[tuple[str, ...], dict[tuple[str, ...], set[Hashable]]] = defaultdict(lambda: defaultdict(set))
+    forms: dict[tuple[str, ...], dict[tuple[str, ...], set[Hashable]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
     for sentence, meaning in zip(tokens, meanings, strict=True):
         poor_words = tuple(token.text for token in poor.reduced(sentence))
         rich_words = tuple(token.text for token in rich.reduced(sentence))
@@ -280,8 +293,22 @@ CLOSINGS = {
     "es": "gracias, muchas gracias",
     "fr": "merci, merci beaucoup",
 }
-ANYWHERE_POLITE = {"en": "please", "de": "bitte", "es": "por favor", "fr": "s'il te plaît, s'il vous plaît"}
-GREETINGS = ("hello", "hi", "hey", "ok", "okay", "hallo", "hola", "oye")  # after which an assistant may be named
+ANYWHERE_POLITE = {
+    "en": "please",
+    "de": "bitte",
+    "es": "por favor",
+    "fr": "s'il te plaît, s'il vous plaît",
+}
+GREETINGS = (
+    "hello",
+    "hi",
+    "hey",
+    "ok",
+    "okay",
+    "hallo",
+    "hola",
+    "oye",
+)  # after which an assistant may be named
 ASSISTANTS = ("alexa", "assistant", "bixby", "cortana", "google", "jarvis", "mycroft", "siri")
 
 Phrases = dict[str, list[tuple[str, ...]]]  # long ones first, by a word that they have
@@ -318,13 +345,30 @@ def strip_politeness(tokens: Sequence[Token]) -> tuple[Token, ...]:
     left, words = list(tokens), [token.text.lower() for token in tokens]
     at = 0 if not anywhere.keys().isdisjoint(words) else len(words)
     while at < len(words):
-        size = next((len(each) for each in anywhere.get(words[at], ()) if tuple(words[at : at + len(each)]) == each), 0)
+        size = next(
+            (
+                len(each)
+                for each in anywhere.get(words[at], ())
+                if tuple(words[at : at + len(each)]) == each
+            ),
+            0,
+        )
         del left[at : at + size], words[at : at + size]
         at += not size
     is_changed = True
     while is_changed and words:
-        begin = next((len(each) for each in openings.get(words[0], ()) if tuple(words[: len(each)]) == each), 0)
-        end = next((len(each) for each in closings.get(words[-1], ()) if tuple(words[begin:][-len(each) :]) == each), 0)
+        begin = next(
+            (len(each) for each in openings.get(words[0], ()) if tuple(words[: len(each)]) == each),
+            0,
+        )
+        end = next(
+            (
+                len(each)
+                for each in closings.get(words[-1], ())
+                if tuple(words[begin:][-len(each) :]) == each
+            ),
+            0,
+        )
         left, words = left[begin : len(left) - end], words[begin : len(words) - end]
         is_changed = bool(begin or end)
     return tuple(left if 0 < len(left) < len(tokens) else tokens)

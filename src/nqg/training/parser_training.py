@@ -36,7 +36,9 @@ from nqg.training.trainer import LearningRate, Trainer, autocast
 from nqg.types.target_grammar import TargetGrammar
 
 DEV_BATCH = 256  # examples whose loss is computed at once
-MIN_WORD_COUNT = 3  # sentences that have a word of free text, from which on the encoder may rely on it
+MIN_WORD_COUNT = (
+    3  # sentences that have a word of free text, from which on the encoder may rely on it
+)
 MakeSystem = Callable[[SavedModel], System]
 """Makes a model answer sentences: `nqg.inference.parser.Parser`, which is a later stage."""
 
@@ -74,23 +76,37 @@ class ParserTraining:
             target_grammar=sha256(str(target_grammar)),
             processes=processes.count,
         )
-        examples, grammar = distinct_pairs(examples), grammar.typed_by(target_grammar if model.typed else None)
+        examples, grammar = (
+            distinct_pairs(examples),
+            grammar.typed_by(target_grammar if model.typed else None),
+        )
         forests = build_forests(grammar, examples) if forests is None else forests
         torch.manual_seed(training.seed)
         words, frequent, most = encoder_words(grammar, examples)
         frequent = frequent if model.encoder == EMBEDDED else None
-        encoder, tokenizer = new_encoder(model, [words], neighbours=frequent is not None, longest=most)
-        scorer = Scorer(encoder, len(grammar), model.dimension).to(processes.device or device or best_device())
-        self.model, self.settings = SavedModel(grammar, scorer, tokenizer, model, target_grammar), training
+        encoder, tokenizer = new_encoder(
+            model, [words], neighbours=frequent is not None, longest=most
+        )
+        scorer = Scorer(encoder, len(grammar), model.dimension).to(
+            processes.device or device or best_device()
+        )
+        self.model, self.settings = (
+            SavedModel(grammar, scorer, tokenizer, model, target_grammar),
+            training,
+        )
         self.data = TrainingData.of(grammar, examples, forests, tokenizer, frequent)
         self.data.check_lengths(self.model.max_length)
         underivable = set(forests.underivable())
-        sources = [example.source for number, example in enumerate(examples) if number not in underivable]
+        sources = [
+            example.source for number, example in enumerate(examples) if number not in underivable
+        ]
         self.trainer = Trainer(
             ForestObjective(scorer, self.data, training, processes),
             torch.optim.AdamW(scorer.parameters(), weight_decay=training.weight_decay, fused=True),
             training,
-            LearningRate(training.rate(model.encoder), training.steps, training.warm_up_steps(model.encoder)),
+            LearningRate(
+                training.rate(model.encoder), training.steps, training.warm_up_steps(model.encoder)
+            ),
             config,
             epoch=math.ceil(len(self.data) / max(training.batch(len(self.data)), 1)),
             sources=sources,
@@ -98,20 +114,29 @@ class ParserTraining:
             processes=processes,
         )
 
-    def steps(self, state: Path | None = None, save_every: int = PARSER_SAVE_EVERY) -> Iterator[TrainingStep]:
+    def steps(
+        self, state: Path | None = None, save_every: int = PARSER_SAVE_EVERY
+    ) -> Iterator[TrainingStep]:
         """Train, one record a step; with `state`, a file that lets a killed training continue where it was."""
         return resumed_steps(self.trainer, state, save_every)
 
 
-def encoder_words(grammar: Grammar, examples: Sequence[Example]) -> tuple[list[str], set[str] | None, int]:
+def encoder_words(
+    grammar: Grammar, examples: Sequence[Example]
+) -> tuple[list[str], set[str] | None, int]:
     """The words that an encoder from scratch reads, where there is free text those that it may rely on, and how many
     the longest sentence has.
     """
     sentences = encoder_tokens(grammar, [each.source_tokens for each in examples])
-    seen, most = Counter(word for view in sentences for word in set(view)), max(map(len, sentences), default=0)
+    seen, most = (
+        Counter(word for view in sentences for word in set(view)),
+        max(map(len, sentences), default=0),
+    )
     if grammar.slots is None or not grammar.slots.free_text:
         return sorted(seen), None, most
-    frequent = {word for word, count in seen.items() if count >= MIN_WORD_COUNT or word in grammar.words}
+    frequent = {
+        word for word, count in seen.items() if count >= MIN_WORD_COUNT or word in grammar.words
+    }
     return sorted({*seen, *SHAPES}), frequent, most
 
 
@@ -179,13 +204,22 @@ class DevSet:
     model: SavedModel
     examples: Sequence[Example]
     system: System
-    data: TrainingData | None  # of those with a loss, which the grammar derives and the encoder can read
+    data: (
+        TrainingData | None
+    )  # of those with a loss, which the grammar derives and the encoder can read
 
     @classmethod
     def of(cls, model: SavedModel, examples: Sequence[Example], system: System) -> DevSet:
         sources = [example.source_tokens for example in examples]
-        lengths = [len(each.ids) for each in tokenize(model.tokenizer, encoder_tokens(model.grammar, sources))]
-        short = [example for example, length in zip(examples, lengths, strict=True) if length <= model.max_length]
+        lengths = [
+            len(each.ids)
+            for each in tokenize(model.tokenizer, encoder_tokens(model.grammar, sources))
+        ]
+        short = [
+            example
+            for example, length in zip(examples, lengths, strict=True)
+            if length <= model.max_length
+        ]
         forests = build_forests(model.grammar, short)
         has_loss = len(forests.underivable()) < len(short)
         data = TrainingData.of(model.grammar, short, forests, model.tokenizer) if has_loss else None
@@ -196,12 +230,16 @@ class DevSet:
         """The scores of the model as it is, without dropout."""
         answers = self.system.answers(example.source for example in self.examples)
         pairs = zip(answers, self.examples, strict=True)
-        share = sum(exact_match(answer.target, example.target) for answer, example in pairs) / len(self.examples)
+        share = sum(exact_match(answer.target, example.target) for answer, example in pairs) / len(
+            self.examples
+        )
         if self.data is None:
             return DevScores(share)
         model, total = self.model, 0.0
         model.scorer.eval()
         for start in range(0, len(self.data), DEV_BATCH):
             batch = range(start, min(start + DEV_BATCH, len(self.data)))
-            total += len(batch) * float(batch_loss(model.scorer, self.data.collate(batch, model.device)))
+            total += len(batch) * float(
+                batch_loss(model.scorer, self.data.collate(batch, model.device))
+            )
         return DevScores(share, total / len(self.data))

@@ -16,7 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-TIMEOUT = timedelta(days=1)  # of the others, while the main process induces a grammar or evaluates on dev examples
+TIMEOUT = timedelta(
+    days=1
+)  # of the others, while the main process induces a grammar or evaluates on dev examples
 
 
 def best_device() -> str:
@@ -66,14 +68,23 @@ class Processes:
         """Sum the losses and the gradients of all; a weight that no process used keeps no gradient."""
         if self.count == 1:
             return loss
-        used = torch.tensor([float(weight.grad is not None) for weight in weights], device=loss.device)
-        gradients = [(torch.zeros_like(weight) if weight.grad is None else weight.grad).flatten() for weight in weights]
+        used = torch.tensor(
+            [float(weight.grad is not None) for weight in weights], device=loss.device
+        )
+        gradients = [
+            (torch.zeros_like(weight) if weight.grad is None else weight.grad).flatten()
+            for weight in weights
+        ]
         sums = torch.cat([loss.reshape(1), used, *gradients])
         torch.distributed.all_reduce(sums)
-        total, used, *parts = torch.split(sums, [1, len(weights), *(weight.numel() for weight in weights)])
+        total, used, *parts = torch.split(
+            sums, [1, len(weights), *(weight.numel() for weight in weights)]
+        )
         for weight, is_used, part in zip(weights, used.tolist(), parts, strict=True):
             if weight.grad is not None:
-                weight.grad.copy_(part.view_as(weight))  # in place: CUDA graphs go on adding to it there
+                weight.grad.copy_(
+                    part.view_as(weight)
+                )  # in place: CUDA graphs go on adding to it there
             elif is_used:
                 weight.grad = part.view_as(weight).clone()
         return total.squeeze()
@@ -117,4 +128,6 @@ def sharded_like(weight: Any, tensor: Tensor) -> Tensor:
         return tensor
     from torch.distributed.tensor import distribute_tensor
 
-    return distribute_tensor(tensor.to(weight.device), weight.device_mesh, weight.placements, src_data_rank=None)
+    return distribute_tensor(
+        tensor.to(weight.device), weight.device_mesh, weight.placements, src_data_rank=None
+    )

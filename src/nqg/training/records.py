@@ -21,7 +21,9 @@ class DevScores:
     """
 
     exact_match: float
-    loss: float | None = None  # None where nothing has a loss, as where the grammar derives no dev example
+    loss: float | None = (
+        None  # None where nothing has a loss, as where the grammar derives no dev example
+    )
 
     def is_better_than(self, other: DevScores) -> bool:
         """More is right, or as much with a lower loss."""
@@ -45,15 +47,25 @@ class TrainingStep:
 
     def to_dict(self) -> dict[str, int | float | None]:
         """The step as a line of `training.jsonl`."""
-        scores = {"dev_exact_match": self.dev.exact_match, "dev_loss": self.dev.loss} if self.dev else {}
-        return {"step": self.number, "loss": self.loss, "learning_rate": self.learning_rate, **scores}
+        scores = (
+            {"dev_exact_match": self.dev.exact_match, "dev_loss": self.dev.loss} if self.dev else {}
+        )
+        return {
+            "step": self.number,
+            "loss": self.loss,
+            "learning_rate": self.learning_rate,
+            **scores,
+        }
 
 
 def read_steps(path: Path) -> list[TrainingStep]:
     """The steps in the `training.jsonl` of a model folder; any other line is refused with its place."""
     if not path.exists():
         raise NqgError(f"{path}: no such file; `nqg train` writes one into the model folder")
-    steps = [step_in(record, Place(path, line)) for line, record in enumerate(read_records(path), start=1)]
+    steps = [
+        step_in(record, Place(path, line))
+        for line, record in enumerate(read_records(path), start=1)
+    ]
     if not steps:
         raise NqgError(f"{path}: no step is recorded there")
     return steps

@@ -29,7 +29,12 @@ from nqg.training.trainer import Best, Diverged, Trainer, assign
 STATE_KIND = "nqg interrupted training"
 PARSER_SAVE_EVERY = 32  # steps
 FINE_TUNING_SAVE_EVERY = 500  # steps: the state of a T5 is a hundred times as large
-WEIGHT_PREFIX, BEST_PREFIX, OPTIMIZER_PREFIX, RECORDS_KEY = "weights.", "best.", "optimizer.", "records"
+WEIGHT_PREFIX, BEST_PREFIX, OPTIMIZER_PREFIX, RECORDS_KEY = (
+    "weights.",
+    "best.",
+    "optimizer.",
+    "records",
+)
 
 
 def saved_steps(trainer: Trainer, path: Path, save_every: int) -> Iterator[TrainingStep]:
@@ -46,7 +51,11 @@ def saved_steps(trainer: Trainer, path: Path, save_every: int) -> Iterator[Train
                 save_state(path, trainer)
             yield step
     except Diverged as error:
-        kept = f"the last good state, after step {saved}, is in {path}" if saved else "no state was saved yet"
+        kept = (
+            f"the last good state, after step {saved}, is in {path}"
+            if saved
+            else "no state was saved yet"
+        )
         raise Diverged(f"{error}; {kept}") from error
 
 
@@ -72,10 +81,15 @@ def save_state(path: Path, trainer: Trainer) -> None:
             tensors[BEST_PREFIX + name] = best
     for number, values in trainer.optimizer.state_dict()["state"].items():
         for name, value in values.items():
-            tensors[f"{OPTIMIZER_PREFIX}{number}.{name}"] = torch.as_tensor(value)  # Adafactor counts steps by an int
+            tensors[f"{OPTIMIZER_PREFIX}{number}.{name}"] = torch.as_tensor(
+                value
+            )  # Adafactor counts steps by an int
 
     whole: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():  # one after the other: the other processes need not hold them all
+    for (
+        name,
+        tensor,
+    ) in tensors.items():  # one after the other: the other processes need not hold them all
         complete = gathered(tensor)
         if trainer.processes.is_main:
             whole[name] = complete.contiguous().cpu()
@@ -96,7 +110,9 @@ def restore(path: Path, trainer: Trainer) -> None:
         header = file.metadata() or {}
         kind = header.get("kind")
         if kind != STATE_KIND:
-            raise FormatError(f"expected the state of a training, found kind '{kind}'; {way_out}", path)
+            raise FormatError(
+                f"expected the state of a training, found kind '{kind}'; {way_out}", path
+            )
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
         there = RunConfig.from_dict(json.loads(header["config"]), path)
     if difference := trainer.config.difference(there):
@@ -106,11 +122,18 @@ def restore(path: Path, trainer: Trainer) -> None:
         )
 
     def part(prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+        return {
+            name.removeprefix(prefix): tensor
+            for name, tensor in tensors.items()
+            if name.startswith(prefix)
+        }
 
     with refused_with("damaged", path, way_out):
         lines = tensors[RECORDS_KEY].numpy().tobytes().decode().splitlines()
-        records = [step_in(json.loads(line), Place(path, number)) for number, line in enumerate(lines, start=1)]
+        records = [
+            step_in(json.loads(line), Place(path, number))
+            for number, line in enumerate(lines, start=1)
+        ]
         assign(trainer.weights, part(WEIGHT_PREFIX))
         weights = list(trainer.weights.values())
         state: dict[int, dict[str, Tensor | int]] = {}
@@ -122,12 +145,17 @@ def restore(path: Path, trainer: Trainer) -> None:
         trainer.optimizer.load_state_dict({**trainer.optimizer.state_dict(), "state": state})
         step = int(header["best"])
         scores = records[step - 1].dev if step else None
-        best = {name: sharded_like(trainer.weights[name], tensor) for name, tensor in part(BEST_PREFIX).items()}
+        best = {
+            name: sharded_like(trainer.weights[name], tensor)
+            for name, tensor in part(BEST_PREFIX).items()
+        }
         trainer.best = Best(step, scores, best) if scores else None
         trainer.records = records
 
 
-def _optimizer_value(optimizer: torch.optim.Optimizer, weight: nn.Parameter, name: str, tensor: Tensor) -> Tensor | int:
+def _optimizer_value(
+    optimizer: torch.optim.Optimizer, weight: nn.Parameter, name: str, tensor: Tensor
+) -> Tensor | int:
     """What an optimizer keeps of a weight by this name, as it was when it was saved.
 
     A tensor is sharded as the one that there is already, as Adafactor's means are, or as the weight.

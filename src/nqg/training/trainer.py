@@ -132,7 +132,12 @@ class Trainer:
         processes: Processes = Processes(),  # noqa: B008 (frozen)
         record_every: int = 1,
     ) -> None:
-        self.objective, self.optimizer, self.settings, self.config = objective, optimizer, settings, config
+        self.objective, self.optimizer, self.settings, self.config = (
+            objective,
+            optimizer,
+            settings,
+            config,
+        )
         self.rate, self.sources, self.evaluate = rate, sources, evaluate
         self.processes, self.record_every = processes, record_every
         self.learned_steps = max(LEARNED_STEPS, epoch)
@@ -154,7 +159,10 @@ class Trainer:
         is_learned = (
             self.evaluate is None
             and self.made >= self.learned_steps
-            and all(record.loss < self.settings.learned for record in self.records[-self.learned_steps :])
+            and all(
+                record.loss < self.settings.learned
+                for record in self.records[-self.learned_steps :]
+            )
         )
         return self.made >= self.settings.steps or waited >= self.settings.patience or is_learned
 
@@ -205,14 +213,22 @@ class Trainer:
             self._check_finite(step, batch, *outcome)
         records = [TrainingStep(step + 1, loss, self.rate.at(step)) for step, (loss, _) in found]
         last, every = records[-1], self.settings.evaluate_every
-        if self.evaluate and every and (last.number % every == 0 or last.number == self.settings.steps):
+        if (
+            self.evaluate
+            and every
+            and (last.number % every == 0 or last.number == self.settings.steps)
+        ):
             records[-1] = replace(last, dev=self._dev_scores(self.evaluate))
         return records
 
     def _backward(self, step: int, collated: Any) -> Tensor:
         """The loss of a step and the norm of its gradient, which is then clipped; both of all processes: (2,)."""
-        seed = random.Random(self.objective.seed(step)).getrandbits(32)  # torch's generator on CPUs reads no more bits
-        (torch.default_generator.manual_seed if self.device.type == "cpu" else torch.manual_seed)(seed)
+        seed = random.Random(self.objective.seed(step)).getrandbits(
+            32
+        )  # torch's generator on CPUs reads no more bits
+        (torch.default_generator.manual_seed if self.device.type == "cpu" else torch.manual_seed)(
+            seed
+        )
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate.at(step)
         self.optimizer.zero_grad()
@@ -228,7 +244,9 @@ class Trainer:
         what, value = ("loss", loss) if not math.isfinite(loss) else ("gradient", norm)
         if math.isfinite(value):
             return
-        named = ", ".join(f"'{self.sources[number]}'" for number in batch[:NAMED] if number < len(self.sources))
+        named = ", ".join(
+            f"'{self.sources[number]}'" for number in batch[:NAMED] if number < len(self.sources)
+        )
         shown = f" ({named}{', …' if len(batch) > NAMED else ''})" if named else ""
         raise Diverged(
             f"the {what} of step {step + 1} is {value}, at learning rate {self.rate.at(step):g} and for a batch "
@@ -272,16 +290,23 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 def copied(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A copy of weights that takes no memory of a GPU's; of sharded ones, of each process's part where it is."""
     detached = ((name, weight.detach()) for name, weight in weights.items())
-    return {name: weight.clone() if is_sharded(weight) else weight.cpu().clone() for name, weight in detached}
+    return {
+        name: weight.clone() if is_sharded(weight) else weight.cpu().clone()
+        for name, weight in detached
+    }
 
 
 @torch.no_grad()
 def assign(weights: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
     if weights.keys() != values.keys():
-        raise ValueError(f"expected values for the weights {', '.join(weights)}; found {', '.join(values)}")
+        raise ValueError(
+            f"expected values for the weights {', '.join(weights)}; found {', '.join(values)}"
+        )
     for name, weight in weights.items():
         if weight.shape != values[name].shape:
-            raise ValueError(f"the weights '{name}' have the shape {values[name].shape}, expected {weight.shape}")
+            raise ValueError(
+                f"the weights '{name}' have the shape {values[name].shape}, expected {weight.shape}"
+            )
         weight.copy_(sharded_like(weight, values[name]))
 
 

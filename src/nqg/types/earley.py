@@ -43,7 +43,9 @@ class Tables(NamedTuple):
     entries: Int32Array  # category -> its node below the root
     completes: Int32Array  # node -> the category that is complete there, or NONE
     absorbs: NDArray[np.bool_]  # node -> whether <...> leads into it, which takes further tokens
-    matches: NDArray[np.bool_]  # (label of a token, wildcard) -> whether the wildcard takes the token
+    matches: NDArray[
+        np.bool_
+    ]  # (label of a token, wildcard) -> whether the wildcard takes the token
 
 
 class EarleySet(NamedTuple):
@@ -80,18 +82,29 @@ def empty_chart(tables: Tables) -> Chart:
     heads = np.full((1, len(tables.entries)), NO_ITEM, dtype=np.int32)
     room = np.empty(16, dtype=np.int32)
     column = _with_item(_empty_column(16), tables.entries[0], 0)
-    return _closed(tables, Chart(0, column, Waiting(room, room.copy(), room.copy(), heads, heads.copy(), 0)))
+    return _closed(
+        tables, Chart(0, column, Waiting(room, room.copy(), room.copy(), heads, heads.copy(), 0))
+    )
 
 
 @kernel
 def read(tables: Tables, chart: Chart, tokens: Int32Array) -> Chart:
     """The chart after the longest legal part of `tokens`; the given chart is left as it was."""
     waiting = chart.waiting
-    heads = np.full((chart.position + len(tokens) + 1, waiting.heads.shape[1]), NO_ITEM, dtype=np.int32)
+    heads = np.full(
+        (chart.position + len(tokens) + 1, waiting.heads.shape[1]), NO_ITEM, dtype=np.int32
+    )
     tops = heads.copy()
     kept = min(len(heads), len(waiting.heads))  # heads past the last legal token are empty
     heads[:kept], tops[:kept] = waiting.heads[:kept], waiting.tops[:kept]
-    copied = Waiting(waiting.trie_nodes.copy(), waiting.origins.copy(), waiting.next.copy(), heads, tops, waiting.size)
+    copied = Waiting(
+        waiting.trie_nodes.copy(),
+        waiting.origins.copy(),
+        waiting.next.copy(),
+        heads,
+        tops,
+        waiting.size,
+    )
     chart = Chart(chart.position, chart.column, copied)
     for token in tokens:
         column = _scanned(tables, chart.column, token)
@@ -133,7 +146,9 @@ def _closed(tables: Tables, chart: Chart) -> Chart:
     while item < column.size:
         trie_node, origin = column.trie_nodes[item], column.origins[item]
         item += 1
-        if trie_node >= len(tables.completes):  # a complete category, for which others waited at its origin
+        if trie_node >= len(
+            tables.completes
+        ):  # a complete category, for which others waited at its origin
             category = trie_node - len(tables.completes)
             top = waiting.tops[origin, category]
             entry = waiting.heads[origin, category] if top == NO_ITEM else top
@@ -148,7 +163,9 @@ def _closed(tables: Tables, chart: Chart) -> Chart:
             if category < 0:
                 break  # edges are sorted by label, so the categories come first
             column = _with_item(column, tables.entries[category], position)
-            waiting = _with_waiting(waiting, tables.trie.successors[edge], origin, position, category)
+            waiting = _with_waiting(
+                waiting, tables.trie.successors[edge], origin, position, category
+            )
     for category in range(waiting.tops.shape[1]):
         waiting.tops[position, category] = _top(tables, waiting, position, category)
     return Chart(position, column, waiting)
@@ -172,15 +189,23 @@ def _top(tables: Tables, waiting: Waiting, position: int, category: int) -> int:
         if category == 0 and origin == 0:
             return int(top)
         if origin < position:
-            return int(top if waiting.tops[origin, category] == NO_ITEM else waiting.tops[origin, category])
+            return int(
+                top if waiting.tops[origin, category] == NO_ITEM else waiting.tops[origin, category]
+            )
     return NO_ITEM
 
 
 @inlined
-def _with_waiting(waiting: Waiting, trie_node: int, origin: int, position: int, category: int) -> Waiting:
+def _with_waiting(
+    waiting: Waiting, trie_node: int, origin: int, position: int, category: int
+) -> Waiting:
     trie_nodes, origins, following, heads, tops, size = waiting
     if size == len(trie_nodes):
-        trie_nodes, origins, following = _doubled(trie_nodes), _doubled(origins), _doubled(following)
+        trie_nodes, origins, following = (
+            _doubled(trie_nodes),
+            _doubled(origins),
+            _doubled(following),
+        )
     trie_nodes[size], origins[size], following[size] = trie_node, origin, heads[position, category]
     heads[position, category] = size
     return Waiting(trie_nodes, origins, following, heads, tops, size + 1)
@@ -212,7 +237,9 @@ def _bucket(column: EarleySet, trie_node: int, origin: int) -> int:
     bucket = (trie_node * 2654435761 + origin * 2246822519) & mask
     while True:
         item = column.buckets[bucket]
-        if item == NO_ITEM or (column.trie_nodes[item] == trie_node and column.origins[item] == origin):
+        if item == NO_ITEM or (
+            column.trie_nodes[item] == trie_node and column.origins[item] == origin
+        ):
             return bucket
         bucket = (bucket + 1) & mask
 
@@ -220,7 +247,10 @@ def _bucket(column: EarleySet, trie_node: int, origin: int) -> int:
 @kernel
 def _with_room(column: EarleySet) -> EarleySet:
     larger = _empty_column(2 * len(column.trie_nodes))
-    larger.trie_nodes[: column.size], larger.origins[: column.size] = column.trie_nodes, column.origins
+    larger.trie_nodes[: column.size], larger.origins[: column.size] = (
+        column.trie_nodes,
+        column.origins,
+    )
     for item in range(column.size):
         larger.buckets[_bucket(larger, column.trie_nodes[item], column.origins[item])] = item
     return EarleySet(larger.trie_nodes, larger.origins, larger.buckets, column.size)
@@ -274,14 +304,18 @@ class Expected:
     tokens: tuple[str, ...]
     wildcards: tuple[Wildcard, ...]
     end: bool
-    named: Container[str] = field(default=(), repr=False, compare=False)  # all terminals of the grammar
+    named: Container[str] = field(
+        default=(), repr=False, compare=False
+    )  # all terminals of the grammar
 
     @property
     def any_token(self) -> bool:
         return Wildcard.ONE_TOKEN in self.wildcards or Wildcard.TOKENS in self.wildcards
 
     def allows(self, token: str) -> bool:
-        return token in self.tokens or any(wildcard.matches(token, self.named) for wildcard in self.wildcards)
+        return token in self.tokens or any(
+            wildcard.matches(token, self.named) for wildcard in self.wildcards
+        )
 
     def __str__(self) -> str:
         named = ["any token"] if self.any_token else [f"'{token}'" for token in self.tokens]
@@ -366,9 +400,15 @@ class Recogniser:
         completes[np.repeat(np.arange(nodes), np.diff(trie.first_item))] = lefts[trie.items]
         absorbs = np.zeros(nodes, dtype=np.bool_)
         absorbs[trie.successors[trie.labels == TOKENS]] = True
-        entries = np.array([successor(trie, TRIE_ROOT, label(category)) for category in numbers], dtype=np.int32)
-        known = [[wildcard.matches(token, terminals) for wildcard in WILDCARDS] for token in terminals]
-        matches = known + [[wildcard.matches(token) for wildcard in WILDCARDS] for token in UNKNOWN_TOKEN]
+        entries = np.array(
+            [successor(trie, TRIE_ROOT, label(category)) for category in numbers], dtype=np.int32
+        )
+        known = [
+            [wildcard.matches(token, terminals) for wildcard in WILDCARDS] for token in terminals
+        ]
+        matches = known + [
+            [wildcard.matches(token) for wildcard in WILDCARDS] for token in UNKNOWN_TOKEN
+        ]
         tables = Tables(trie, entries, completes, absorbs, np.array(matches))
         return cls(terminals, labels, tables, empty_chart(tables))
 
@@ -391,7 +431,9 @@ class Recogniser:
     def expected_after(self, chart: Chart) -> Expected:
         legal = legal_labels(self.tables, chart.column, len(self.terminals))
         return Expected(
-            tokens=tuple(self.terminals[label] for label in np.flatnonzero(legal[: len(self.terminals)])),
+            tokens=tuple(
+                self.terminals[label] for label in np.flatnonzero(legal[: len(self.terminals)])
+            ),
             wildcards=tuple(wildcard for at, wildcard in enumerate(WILDCARDS) if legal[-1 - at]),
             end=bool(is_complete(self.tables, chart)),
             named=self.labels,
@@ -399,8 +441,12 @@ class Recogniser:
 
     def _read(self, chart: Chart, tokens: Sequence[str]) -> Chart:
         if isinstance(tokens, str):
-            raise FormatError(f"expected a sequence of tokens, found the string {tokens!r}; split it first")
-        return read(self.tables, chart, np.array([self.label(token) for token in tokens], dtype=np.int32))
+            raise FormatError(
+                f"expected a sequence of tokens, found the string {tokens!r}; split it first"
+            )
+        return read(
+            self.tables, chart, np.array([self.label(token) for token in tokens], dtype=np.int32)
+        )
 
     def label(self, token: str) -> int:
         """The number of a token in kernels; no edge bears the numbers of unknown ones, so only wildcards match them."""

@@ -14,11 +14,15 @@ from nqg.types.program_trees import ANY, BARE, Form, Word
 from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 
 GOOD_TURING_THRESHOLD = 0.01  # the share of words seen once from which on others are expected, too
-MAX_MERGE_ROUNDS = 20  # in which equal types are merged: more are needed only where terms are nested as deep
+MAX_MERGE_ROUNDS = (
+    20  # in which equal types are merged: more are needed only where terms are nested as deep
+)
 SHOWN_EXAMPLES = 5  # of a type
 MAX_SHARE_OF_LOST_TOKENS = 0.05  # of the values of a type, up to which they are not free text
 WHOLE = "the whole program"
-WHOLE_PROGRAM: Position = -1  # a type of its own, where other terms of the root's type are not whole programs
+WHOLE_PROGRAM: Position = (
+    -1
+)  # a type of its own, where other terms of the root's type are not whole programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +42,24 @@ class GrammarWriter:
         same = _merged_types(types)
         self.corpus = corpus
         self.counts: dict[Position, Counter[Head]] = defaultdict(Counter)  # of each type
-        self.positions: dict[Position, Counter[Position]] = defaultdict(Counter)  # how often terms stand there
+        self.positions: dict[Position, Counter[Position]] = defaultdict(
+            Counter
+        )  # how often terms stand there
         for filler, number in corpus.fillers.items():
             own = same[types.of[filler.position]]
             self.counts[own][filler.head] += corpus.counts[number]
             self.positions[own][filler.position] += corpus.counts[number]
-        self.words: dict[Position, dict[tuple[Form, tuple[Position, ...]], list[Word]]] = defaultdict(dict)
+        self.words: dict[Position, dict[tuple[Form, tuple[Position, ...]], list[Word]]] = (
+            defaultdict(dict)
+        )
         for (own, form, inner), words in types.words().items():
             if same[own] == own:
-                self.words[own].setdefault((form, tuple(same[each] for each in inner)), []).extend(words)
-        self._uses = Counter(frozenset(words) for forms in self.words.values() for words in forms.values())
+                self.words[own].setdefault((form, tuple(same[each] for each in inner)), []).extend(
+                    words
+                )
+        self._uses = Counter(
+            frozenset(words) for forms in self.words.values() for words in forms.values()
+        )
         self._tokens = Counter[str]()  # how often each occurs
         for counts in self.counts.values():
             for (_, word), number in counts.items():
@@ -69,7 +81,9 @@ class GrammarWriter:
                         self.categories[argument] = self._category(self._name(argument))
                 self._write(own, form, inner, words)
         for (part, separator), category in self._lists.items():
-            self._productions[category] |= dict.fromkeys(self._expand_lists(part, separator, category))
+            self._productions[category] |= dict.fromkeys(
+                self._expand_lists(part, separator, category)
+            )
 
     def _separate_root_type(self, start: Position, seen: Collection[Form]) -> Position:
         """The type of whole programs: where its forms are not all seen as whole programs, one of those that are."""
@@ -87,7 +101,9 @@ class GrammarWriter:
     @property
     def grammar(self) -> TargetGrammar:
         lines = self._productions.items()
-        return TargetGrammar(tuple(Production(left, right) for left, rights in lines for right in rights))
+        return TargetGrammar(
+            tuple(Production(left, right) for left, rights in lines for right in rights)
+        )
 
     @property
     def types(self) -> tuple[InferredType, ...]:
@@ -95,7 +111,10 @@ class GrammarWriter:
         return tuple(
             InferredType(
                 category,
-                tuple(_position_text(self.corpus, position) for position, _ in self.positions[own].most_common()),
+                tuple(
+                    _position_text(self.corpus, position)
+                    for position, _ in self.positions[own].most_common()
+                ),
                 self.counts[own].total(),
                 tuple(_head_text(head) for head, _ in self.counts[own].most_common(SHOWN_EXAMPLES)),
             )
@@ -105,7 +124,9 @@ class GrammarWriter:
     def _name(self, own: Position) -> str:
         """That of the commonest position, if possible one with a word of its own."""
         positions = [position for position, _ in self.positions[own].most_common()]
-        return _position_name(self.corpus, max(positions, key=lambda each: bool(self.corpus.places[each].head[1])))
+        return _position_name(
+            self.corpus, max(positions, key=lambda each: bool(self.corpus.places[each].head[1]))
+        )
 
     def _category(self, name: str) -> Category:
         """A new category, with a number where the name is taken."""
@@ -114,7 +135,9 @@ class GrammarWriter:
         self._productions[category] = {}
         return category
 
-    def _write(self, own: Position, form: Form, inner: Sequence[Position], words: Sequence[Word]) -> None:
+    def _write(
+        self, own: Position, form: Form, inner: Sequence[Position], words: Sequence[Word]
+    ) -> None:
         arguments: list[TargetSymbol] = []
         between = [form.separator] if form.separator else []
         if form.arity != ANY:
@@ -127,7 +150,9 @@ class GrammarWriter:
             part = self.categories[own] if inner[0] == own else self._list(inner[0], form.separator)
             arguments += [part, form.separator, part]
         written = [arguments]
-        if form.has_keywords:  # a rule may hold arguments and some of the keywords, and others come behind it
+        if (
+            form.has_keywords
+        ):  # a rule may hold arguments and some of the keywords, and others come behind it
             keywords = self._list(inner[-1], form.separator)
             written = [[*arguments[:-1], keywords], [*arguments[:-1], keywords, *between, keywords]]
         for spelled, inside in product(self._spellings(own, form, words), written):
@@ -136,23 +161,33 @@ class GrammarWriter:
     def _list(self, part: Position, separator: str) -> Category:
         """Parts with separators between them."""
         if (part, separator) not in self._lists:
-            category = self._lists[part, separator] = self._category(f"{self.categories[part].name}_list")
+            category = self._lists[part, separator] = self._category(
+                f"{self.categories[part].name}_list"
+            )
             between = (separator,) if separator else ()
             rights = [(self.categories[part],), (category, *between, category)]
             self._productions[category] = dict.fromkeys(rights)
         return self._lists[part, separator]
 
-    def _expand_lists(self, part: Position, separator: str, category: Category) -> Iterator[tuple[TargetSymbol, ...]]:
+    def _expand_lists(
+        self, part: Position, separator: str, category: Category
+    ) -> Iterator[tuple[TargetSymbol, ...]]:
         """Statements of a list in full, so that a rule may hold the end of one and the beginning of the next.
 
         `film . ?x wrote m0` may stand for `film` in `{ ?x a film . ?x in m1 }`.
         """
-        forms = [tuple(self.categories[each] for each in inner) for form, inner in self.words[part] if form.is_phrase]
+        forms = [
+            tuple(self.categories[each] for each in inner)
+            for form, inner in self.words[part]
+            if form.is_phrase
+        ]
         for one in forms:
             for other in ((category,), *forms):
                 yield (*one, separator, *other)
 
-    def _spellings(self, own: Position, form: Form, words: Sequence[Word]) -> list[tuple[TargetSymbol, ...]]:
+    def _spellings(
+        self, own: Position, form: Form, words: Sequence[Word]
+    ) -> list[tuple[TargetSymbol, ...]]:
         """The words of a form as productions write them: one by one, or as a category where others use them, too."""
         name, alternatives = self.categories[own].name, list[tuple[TargetSymbol, ...]](words)
         if self._is_open(own, form):
@@ -167,25 +202,39 @@ class GrammarWriter:
 
     def _values(self, own: Position, form: Form) -> dict[Word, int]:
         """How often each value of a type is seen."""
-        return {head[1]: number for head, number in self.counts[own].items() if head[0] == form and is_value(*head)}
+        return {
+            head[1]: number
+            for head, number in self.counts[own].items()
+            if head[0] == form and is_value(*head)
+        }
 
     def _is_open(self, own: Position, form: Form) -> bool:
         """Whether values that are seen once are so many that others must be expected."""
         counts = list(self._values(own, form).values())
         return own != self.start and counts.count(1) >= max(2, GOOD_TURING_THRESHOLD * sum(counts))
 
-    def _open_spellings(self, own: Position, form: Form, words: Sequence[Word]) -> list[tuple[TargetSymbol, ...]]:
+    def _open_spellings(
+        self, own: Position, form: Form, words: Sequence[Word]
+    ) -> list[tuple[TargetSymbol, ...]]:
         """Known values and new ones; of values of several tokens, the tokens in any order. Free text shares its own."""
         tokens = dict.fromkeys((token,) for word in words for token in word)
         is_one = all(len(word) == 1 for word in words)
-        new = Wildcard.NUMBER if all(Wildcard.NUMBER.matches(token) for (token,) in tokens) else Wildcard.NEW_TOKEN
+        new = (
+            Wildcard.NUMBER
+            if all(Wildcard.NUMBER.matches(token) for (token,) in tokens)
+            else Wildcard.NEW_TOKEN
+        )
         tokens = {} if new is Wildcard.NUMBER else tokens
         if is_one and form is BARE:
             return [*tokens, (new,)]
         is_text = not is_one and self._is_text(self._values(own, form))
         if is_text and self._text is None:
             self._text = self._category("text")
-        category = self._text if is_text and self._text else self._category(f"{self.categories[own].name}_word")
+        category = (
+            self._text
+            if is_text and self._text
+            else self._category(f"{self.categories[own].name}_word")
+        )
         several = [] if is_one else [(category, category)]
         self._productions[category] |= tokens | dict.fromkeys([(new,), *several])
         return [(category,)]
@@ -231,7 +280,11 @@ def _position_name(corpus: Corpus, position: Position) -> str:
         return f"program{part}"
     if form.is_keyword:
         return f"{name}{part}"
-    return f"{name}_argument{part}" if form.arity in (1, ANY) else f"{name}_argument_{number + 1}{part}"
+    return (
+        f"{name}_argument{part}"
+        if form.arity in (1, ANY)
+        else f"{name}_argument_{number + 1}{part}"
+    )
 
 
 def _position_text(corpus: Corpus, position: Position) -> str:
@@ -253,7 +306,9 @@ def _head_text(head: Head) -> str:
     return " ".join(form.spelled(word, inner))
 
 
-def flat_types(written: Mapping[tuple[str, ...], int]) -> tuple[TargetGrammar, tuple[InferredType, ...]]:
+def flat_types(
+    written: Mapping[tuple[str, ...], int],
+) -> tuple[TargetGrammar, tuple[InferredType, ...]]:
     """Types of programs that are sequences of tokens: tokens in any order, with brackets that match if all do.
 
     Whole programs are told apart by their first token, if the first tokens are few; then one such token alone is
@@ -265,7 +320,11 @@ def flat_types(written: Mapping[tuple[str, ...], int]) -> tuple[TargetGrammar, t
         firsts[program[0]] += number
         for token in program:
             tokens[token] += number
-    brackets = {opening: closing for opening, closing in BRACKETS.items() if opening in tokens or closing in tokens}
+    brackets = {
+        opening: closing
+        for opening, closing in BRACKETS.items()
+        if opening in tokens or closing in tokens
+    }
     if not all(map(is_balanced, written)):
         brackets = {}
     marks = {*brackets, *brackets.values()}
@@ -284,7 +343,9 @@ def flat_types(written: Mapping[tuple[str, ...], int]) -> tuple[TargetGrammar, t
     rights.append((words, words))
     productions = [Production(words, right) for right in rights]
     if is_told:
-        may_be_one = total < 1 / GOOD_TURING_THRESHOLD or any(len(program) == 1 for program in written)
+        may_be_one = total < 1 / GOOD_TURING_THRESHOLD or any(
+            len(program) == 1 for program in written
+        )
         begun = [(token,) if may_be_one else (token, words) for token in begins]
         productions[:0] = [Production(start, right) for right in (*begun, (start, words))]
     grammar = TargetGrammar(tuple(productions))
@@ -292,5 +353,9 @@ def flat_types(written: Mapping[tuple[str, ...], int]) -> tuple[TargetGrammar, t
     types = []
     for category, seen in examples.items():
         commonest = tuple(token for token, _ in seen.most_common(SHOWN_EXAMPLES))
-        types.append(InferredType(category, (WHOLE if category == start else "anywhere",), seen.total(), commonest))
+        types.append(
+            InferredType(
+                category, (WHOLE if category == start else "anywhere",), seen.total(), commonest
+            )
+        )
     return grammar, tuple(types)

@@ -33,7 +33,10 @@ ENOUGH_HELD_OUT = 2000  # programs
 HELD_OUT_SHARE = 1 / 3  # of the programs, in each fold
 MIN_TRANSFER_SHARE = 1 / 2  # a form that has so much of the words of another takes the others, too
 
-PARENTHESES: Head = (Form(("(",), (), 1, ",", (")",)), ())  # around one term, whose type they do not change
+PARENTHESES: Head = (
+    Form(("(",), (), 1, ",", (")",)),
+    (),
+)  # around one term, whose type they do not change
 
 
 class Coarseness(Enum):
@@ -55,7 +58,9 @@ class InferredTypes:
     accepted: Mapping[Coarseness, float] = field(default_factory=dict)
 
 
-def infer_target_grammar(programs: Iterable[Sequence[str]], coarseness: Coarseness | None = None) -> TargetGrammar:
+def infer_target_grammar(
+    programs: Iterable[Sequence[str]], coarseness: Coarseness | None = None
+) -> TargetGrammar:
     """The grammar of programs like these, each a sequence of tokens.
 
     >>> programs = "on ( hall , lamp )", "off ( hall , fan )", "on ( attic , fan )", "off ( attic , lamp )"
@@ -68,7 +73,9 @@ def infer_target_grammar(programs: Iterable[Sequence[str]], coarseness: Coarsene
     return infer_types(programs, coarseness).grammar
 
 
-def infer_types(programs: Iterable[Sequence[str]], coarseness: Coarseness | None = None) -> InferredTypes:
+def infer_types(
+    programs: Iterable[Sequence[str]], coarseness: Coarseness | None = None
+) -> InferredTypes:
     """Types of programs like these; the coarseness is chosen on folds unless it is given."""
     written = Counter(map(_checked, programs))
     if not written:
@@ -80,16 +87,22 @@ def infer_types(programs: Iterable[Sequence[str]], coarseness: Coarseness | None
     if coarseness is None:
         enough = max(accepted.values()) - MAX_LOSS
         coarseness = next(level for level in Coarseness if accepted[level] >= enough)
-    types = next(types for level, types in coarsening_levels(corpus, corpus.fillers) if level is coarseness)
+    types = next(
+        types for level, types in coarsening_levels(corpus, corpus.fillers) if level is coarseness
+    )
     writer = GrammarWriter(corpus, types)
     return InferredTypes(writer.grammar, writer.types, coarseness, accepted)
 
 
 def _checked(program: Sequence[str]) -> tuple[str, ...]:
     if isinstance(program, str):
-        raise FormatError(f"expected a sequence of tokens, found the string {program!r}; split it first")
+        raise FormatError(
+            f"expected a sequence of tokens, found the string {program!r}; split it first"
+        )
     if not program:
-        raise FormatError("expected at least one token in each program, found a program without any")
+        raise FormatError(
+            "expected at least one token in each program, found a program without any"
+        )
     return tuple(program)
 
 
@@ -111,7 +124,11 @@ def compound_folds(corpus: Corpus, rng: random.Random) -> Iterator[Fold]:
     for number, (program, _) in enumerate(programs):
         for filler in program:
             holders[filler].append(number)
-    rare = [filler for filler in sorted(holders) if 3 * len(holders[filler]) <= HELD_OUT_SHARE * len(programs)]
+    rare = [
+        filler
+        for filler in sorted(holders)
+        if 3 * len(holders[filler]) <= HELD_OUT_SHARE * len(programs)
+    ]
     for _ in range(MAX_FOLDS):
         held_out: set[int] = set()
         for filler in rng.sample(rare, len(rare)):
@@ -123,7 +140,11 @@ def compound_folds(corpus: Corpus, rng: random.Random) -> Iterator[Fold]:
             if number not in held_out:
                 known |= program
         heads = {fillers[filler].head for filler in known}
-        new_values = {number for number, (_, head) in enumerate(fillers) if head not in heads and is_value(*head)}
+        new_values = {
+            number
+            for number, (_, head) in enumerate(fillers)
+            if head not in heads and is_value(*head)
+        }
         tried: list[tuple[frozenset[int], int]] = []
         for number in sorted(held_out):
             program, count = programs[number]
@@ -139,14 +160,20 @@ def held_out_acceptance(corpus: Corpus) -> dict[Coarseness, float]:
     for fold in compound_folds(corpus, random.Random(0)):
         total += sum(count for _, count in fold.tried)
         for coarseness, types in coarsening_levels(corpus, fold.known):
-            refused = {number for number, filler in enumerate(corpus.fillers) if not types.accept(filler)}
-            accepted[coarseness] += sum(count for program, count in fold.tried if refused.isdisjoint(program))
+            refused = {
+                number for number, filler in enumerate(corpus.fillers) if not types.accept(filler)
+            }
+            accepted[coarseness] += sum(
+                count for program, count in fold.tried if refused.isdisjoint(program)
+            )
         if total >= ENOUGH_HELD_OUT:
             break
     return {coarseness: accepted[coarseness] / max(total, 1) for coarseness in Coarseness}
 
 
-def coarsening_levels(corpus: Corpus, fillers: Collection[Filler]) -> Iterator[tuple[Coarseness, Types]]:
+def coarsening_levels(
+    corpus: Corpus, fillers: Collection[Filler]
+) -> Iterator[tuple[Coarseness, Types]]:
     """Types for `fillers`, from the finest on; what one accepts, the next accepts as well."""
     heads: dict[Position, set[Head]] = {position: set() for position, _ in fillers}
     for position, head in fillers:
@@ -173,7 +200,11 @@ def coarsening_levels(corpus: Corpus, fillers: Collection[Filler]) -> Iterator[t
                 partition.join(one, other)
         same: set[Position] = set()
         if coarseness is Coarseness.KEYWORDS:
-            same = {position for position in heads if any(form.is_keyword for form, _ in heads[position])}
+            same = {
+                position
+                for position in heads
+                if any(form.is_keyword for form, _ in heads[position])
+            }
         elif coarseness is Coarseness.ALL:
             same = set(heads)
         for position in same - {ROOT}:
@@ -220,7 +251,9 @@ def head_overlaps(heads: Mapping[Position, set[Head]]) -> list[tuple[float, Posi
     for shared, positions in equal.items():
         for head in shared:
             having[head].append(positions[0])
-    common = Counter(pair for positions in having.values() for pair in combinations(sorted(positions), 2))
+    common = Counter(
+        pair for positions in having.values() for pair in combinations(sorted(positions), 2)
+    )
     for (one, other), number in sorted(common.items()):
         found.append((number / min(len(heads[one]), len(heads[other])), one, other))
     return found
@@ -229,7 +262,9 @@ def head_overlaps(heads: Mapping[Position, set[Head]]) -> list[tuple[float, Posi
 def _words_within(corpus: Corpus, fillers: Iterable[Filler]) -> dict[Position, set[Word]]:
     """The words at each position, also those inside lists and operators that stand there."""
     words: dict[Position, set[Word]] = defaultdict(set)
-    for filler in sorted(fillers, key=lambda filler: -filler.position):  # parts have higher numbers than their hosts
+    for filler in sorted(
+        fillers, key=lambda filler: -filler.position
+    ):  # parts have higher numbers than their hosts
         words[filler.position] |= {filler.head[1]} if filler.head[1] else set()
         if not filler.head[1]:
             for part in corpus.arguments(filler):
@@ -238,7 +273,10 @@ def _words_within(corpus: Corpus, fillers: Iterable[Filler]) -> dict[Position, s
 
 
 def _merge_singletons(
-    corpus: Corpus, joined: Partition, heads: Mapping[Position, set[Head]], words: Mapping[Position, set[Word]]
+    corpus: Corpus,
+    joined: Partition,
+    heads: Mapping[Position, set[Head]],
+    words: Mapping[Position, set[Word]],
 ) -> None:
     """Join arguments of which a single word is known with the best known arguments in the same place of the same form.
 
@@ -252,18 +290,28 @@ def _merge_singletons(
     alike: dict[tuple[Form, int], list[Position]] = defaultdict(list)
     for position in sizes:
         (form, word), number, _ = corpus.places[position]
-        if word and not form.is_keyword and not any(inner.is_keyword for inner, _ in heads[position]):
+        if (
+            word
+            and not form.is_keyword
+            and not any(inner.is_keyword for inner, _ in heads[position])
+        ):
             alike[form, number].append(position)
     for positions in alike.values():
         best = max(positions, key=lambda position: (sizes[position], -position))
         for position in positions:
-            if sizes[position] < 2 and not any(word[0].startswith(SLOT) for word in words[position]):
+            if sizes[position] < 2 and not any(
+                word[0].startswith(SLOT) for word in words[position]
+            ):
                 joined.join(best, position)
 
 
 def _join_list_items(corpus: Corpus, joined: Partition, positions: Iterable[Position]) -> None:
     """Join the parts of lists and operators that stand at positions of one type."""
-    parts = [position for position in positions if position != ROOT and not corpus.places[position].head[1]]
+    parts = [
+        position
+        for position in positions
+        if position != ROOT and not corpus.places[position].head[1]
+    ]
     is_stable = False
     while not is_stable:
         is_stable, first = True, dict[ArgumentPlace, Position]()
@@ -293,7 +341,9 @@ def _transferred_heads(types: Types) -> dict[Filler, tuple[Position, ...]]:
         taker, giver = keys[one], keys[other]
         if number >= MIN_TRANSFER_SHARE * len(instances[giver]):
             own, form, arguments = taker
-            new = [word for word in sorted(instances[giver]) if (form, word) not in types.heads[own]]
+            new = [
+                word for word in sorted(instances[giver]) if (form, word) not in types.heads[own]
+            ]
             for word in new:
                 found.setdefault(Filler(own, (form, word)), arguments)
     return found

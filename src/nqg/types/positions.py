@@ -87,27 +87,37 @@ class Corpus:
         return position
 
 
-Instance = tuple[Position, Form, tuple[Position, ...]]  # a type, a form that it has, the types of the arguments
+Instance = tuple[
+    Position, Form, tuple[Position, ...]
+]  # a type, a form that it has, the types of the arguments
 
 
 class Types:
     """Positions joined into types, each known by its first position, and the heads that belong to them."""
 
-    def __init__(self, corpus: Corpus, of: dict[Position, Position], fillers: Iterable[Filler]) -> None:
+    def __init__(
+        self, corpus: Corpus, of: dict[Position, Position], fillers: Iterable[Filler]
+    ) -> None:
         self.of = of
-        self.heads: dict[Position, dict[Head, tuple[Position, ...]]] = defaultdict(dict)  # with types of arguments
+        self.heads: dict[Position, dict[Head, tuple[Position, ...]]] = defaultdict(
+            dict
+        )  # with types of arguments
         self.whole: set[Form] = set()  # the forms of whole programs
         for filler in fillers:
             inner = tuple(of[position] for position in corpus.arguments(filler))
             self.heads[of[filler.position]].setdefault(filler.head, inner)
             if filler.position == ROOT:
                 self.whole.add(filler.head[0])
-        for position, (head, number, host) in enumerate(corpus.places):  # parts of what was never seen at this host
+        for position, (head, number, host) in enumerate(
+            corpus.places
+        ):  # parts of what was never seen at this host
             if position not in of and host in of and head in self.heads[of[host]]:
                 of[position] = self.heads[of[host]][head][number]
 
     def accept(self, filler: Filler) -> bool:
-        is_known = filler.position in self.of and filler.head in self.heads[self.of[filler.position]]
+        is_known = (
+            filler.position in self.of and filler.head in self.heads[self.of[filler.position]]
+        )
         return is_known and (filler.position != ROOT or filler.head[0] in self.whole)
 
     def words(self) -> dict[Instance, list[Word]]:

@@ -42,7 +42,9 @@ OPERATORS = (
     (".",),
 )
 INFIX = {operator: level for level, operators in enumerate(OPERATORS) for operator in operators}
-LISTS = frozenset((*";,|&+*", "||", "or", "OR", "&&", "and", "AND"))  # a AND b AND c is one list of three
+LISTS = frozenset(
+    (*";,|&+*", "||", "or", "OR", "&&", "and", "AND")
+)  # a AND b AND c is one list of three
 KEYWORDS = frozenset(("=", ":", ":=", "=>"))
 STATEMENT_ENDS = (".", ";")
 
@@ -55,11 +57,15 @@ class Form(NamedTuple):
     arity: int = 0
     separator: str = ""
     closing: Word = ()
-    has_keywords: bool = False  # behind other arguments: the last argument stands for any number of them
+    has_keywords: bool = (
+        False  # behind other arguments: the last argument stands for any number of them
+    )
 
     @property
     def is_keyword(self) -> bool:
-        return self.arity == 1 and not self.prefix and not self.closing and self.opening[:1] != ("(",)
+        return (
+            self.arity == 1 and not self.prefix and not self.closing and self.opening[:1] != ("(",)
+        )
 
     @property
     def variadic(self) -> Form:
@@ -71,7 +77,9 @@ class Form(NamedTuple):
         """Whether terms stand side by side, without a word that takes them."""
         return self.opening == ("",)
 
-    def spelled(self, word: Iterable[Symbol | str], inside: Iterable[Symbol | str]) -> list[Symbol | str]:
+    def spelled(
+        self, word: Iterable[Symbol | str], inside: Iterable[Symbol | str]
+    ) -> list[Symbol | str]:
         return [*self.prefix, *word, *filter(None, self.opening), *inside, *self.closing]
 
 
@@ -104,7 +112,9 @@ class Term(NamedTuple):
     @property
     def is_sequence(self) -> bool:
         """Whether it is nothing but words side by side, or a single one."""
-        return self.is_word or (self.form is PHRASE and all(argument.is_word for argument in self.arguments))
+        return self.is_word or (
+            self.form is PHRASE and all(argument.is_word for argument in self.arguments)
+        )
 
     def keyword(self) -> Word:
         """The tokens of a term that can be a keyword: a word, a quoted one, several, or several with points between."""
@@ -138,19 +148,30 @@ def read_term(tokens: Sequence[str]) -> Term | None:
     while at < len(tokens):
         token, items = tokens[at], path[-1].items
         if token in QUOTE_TOKENS:
-            end = next((end for end in range(at + 1, len(tokens)) if tokens[end] == QUOTE_TOKENS[token]), None)
+            end = next(
+                (end for end in range(at + 1, len(tokens)) if tokens[end] == QUOTE_TOKENS[token]),
+                None,
+            )
             if end is None:
                 return None
-            items.append(Term(Form(prefix=(token,), closing=(tokens[end],)), tuple(tokens[at + 1 : end])))
+            items.append(
+                Term(Form(prefix=(token,), closing=(tokens[end],)), tuple(tokens[at + 1 : end]))
+            )
             at = end
         elif token in BRACKETS:
             is_applied = token == "(" and not words_inside and _ends_with_word(items)
             path.append(Group(token, (str(items.pop()),) if is_applied else (), []))
-        elif token[0] in BRACKETS and not CLOSING_BRACKETS & set(token):  # `[IN:GET_WEATHER` opens, and is a word
+        elif token[0] in BRACKETS and not CLOSING_BRACKETS & set(
+            token
+        ):  # `[IN:GET_WEATHER` opens, and is a word
             path.append(Group(token[0], (token,), []))
         elif token in CLOSING_BRACKETS:
             group = path.pop()
-            term = _closed(group, words_inside=words_inside) if path and BRACKETS[group.bracket] == token else None
+            term = (
+                _closed(group, words_inside=words_inside)
+                if path and BRACKETS[group.bracket] == token
+                else None
+            )
             if term is None:
                 return None
             path[-1].items.append(term)
@@ -165,7 +186,9 @@ def _ends_with_word(items: Sequence[Item]) -> bool:
     if not items or not isinstance(items[-1], str):
         return False
     before = items[-2] if len(items) > 1 else ";"
-    return items[-1] not in INFIX or (items[-1].isalpha() and isinstance(before, str) and before in INFIX)
+    return items[-1] not in INFIX or (
+        items[-1].isalpha() and isinstance(before, str) and before in INFIX
+    )
 
 
 def _is_s_expression(tokens: Sequence[str]) -> bool:
@@ -227,10 +250,16 @@ def _statements(form: Form, items: Sequence[Item]) -> Term | None:
     if items[-1] == mark:
         form, items = form._replace(closing=(mark, *form.closing)), items[:-1]
     ends = [at for at, item in enumerate(items) if item == mark]
-    parts = [tuple(map(_word, items[begin + 1 : end])) for begin, end in pairwise([-1, *ends, len(items)])]
+    parts = [
+        tuple(map(_word, items[begin + 1 : end]))
+        for begin, end in pairwise([-1, *ends, len(items)])
+    ]
     if not all(parts) or max(map(len, parts)) < 2:
         return None
-    statements = [part[0] if len(part) == 1 else Term(PHRASE._replace(arity=len(part)), (), part) for part in parts]
+    statements = [
+        part[0] if len(part) == 1 else Term(PHRASE._replace(arity=len(part)), (), part)
+        for part in parts
+    ]
     return Term(form._replace(arity=ANY, separator=mark), (), tuple(statements))
 
 
@@ -260,9 +289,15 @@ def _operation(items: Sequence[Item], level: int) -> Term | None:
         return None
     if len(items) == 1:
         return _word(items[0])
-    places: dict[int, list[int]] = defaultdict(list)  # of the operators of each level that have terms on both sides
+    places: dict[int, list[int]] = defaultdict(
+        list
+    )  # of the operators of each level that have terms on both sides
     for at, item in enumerate(items[1:-1], start=1):
-        if isinstance(item, str) and (own := INFIX.get(item, -1)) >= level and at - 1 not in places.get(own, ()):
+        if (
+            isinstance(item, str)
+            and (own := INFIX.get(item, -1)) >= level
+            and at - 1 not in places.get(own, ())
+        ):
             places[own].append(at)
     if not places:
         return Term(PHRASE, (), tuple(map(_word, items)))
@@ -311,10 +346,15 @@ class ProgramReader:
         def is_variadic(form: Form, word: Word) -> bool:
             """Whether the arguments behind the first are of the same kind as the first."""
             sets = [fillers[form, word, place] for place in range(max(arities[form, word]))]
-            return all(2 * len(sets[0] & other) >= min(len(sets[0]), len(other)) for other in sets[1:])
+            return all(
+                2 * len(sets[0] & other) >= min(len(sets[0]), len(other)) for other in sets[1:]
+            )
 
         several = [key for key, numbers in arities.items() if len(numbers) > 1]
-        return cls(plain.prefixes, frozenset(key for key in several if len(arities[key]) > 2 or is_variadic(*key)))
+        return cls(
+            plain.prefixes,
+            frozenset(key for key in several if len(arities[key]) > 2 or is_variadic(*key)),
+        )
 
     def resolved(self, term: Term, *, is_inside: bool = True) -> Term | None:
         """`term` with a form of its own if it is a phrase; None for a phrase that no word leads.
@@ -351,9 +391,14 @@ def _prefixes(terms: Iterable[Term]) -> dict[str, int]:
         if node.form is PHRASE and node.arguments[0].is_word:
             word = node.arguments[0].word[0]
             numbers[word].add(len(node.arguments) - 1)
-            behind[word].add(tuple(argument.word[0] if argument.is_word else "" for argument in node.arguments[1:]))
+            behind[word].add(
+                tuple(
+                    argument.word[0] if argument.is_word else "" for argument in node.arguments[1:]
+                )
+            )
     return {
         word: min(lengths)
         for word, lengths in sorted(numbers.items())
-        if len(lengths) == 1 and (len(behind[word]) > 2 or any("" in words for words in behind[word]))
+        if len(lengths) == 1
+        and (len(behind[word]) > 2 or any("" in words for words in behind[word]))
     }

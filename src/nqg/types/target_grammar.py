@@ -133,12 +133,16 @@ def read_target_symbol(text: str) -> TargetSymbol:
     if text in (wildcard.value for wildcard in Wildcard):
         return Wildcard(text)
     if text.startswith("#"):
-        raise FormatError(f"comments stand on lines of their own; the token '{text}' is written '\\{text}'")
+        raise FormatError(
+            f"comments stand on lines of their own; the token '{text}' is written '\\{text}'"
+        )
     if not _BRACKETED.fullmatch(text):
         return unescape(text, _SIGNS)
     if not _NAME.fullmatch(text[1:-1]):
         signs = ", ".join(wildcard.value for wildcard in Wildcard)
-        raise FormatError(f"'{text}' is neither <name> nor a wildcard ({signs}); the token is written '\\{text}'")
+        raise FormatError(
+            f"'{text}' is neither <name> nor a wildcard ({signs}); the token is written '\\{text}'"
+        )
     return Category(text[1:-1])
 
 
@@ -161,12 +165,16 @@ class TargetGrammar:
 
     def __post_init__(self) -> None:
         if not self.productions:
-            raise FormatError(f"expected at least one production '<name> {DEFINES} symbols', found none")
+            raise FormatError(
+                f"expected at least one production '<name> {DEFINES} symbols', found none"
+            )
         defined = set(self.categories)
         for number, production in enumerate(self.productions):
             for category in _categories(production.right):
                 if category not in defined:
-                    unknown = UnknownName("non-terminal", category.name, (other.name for other in defined))
+                    unknown = UnknownName(
+                        "non-terminal", category.name, (other.name for other in defined)
+                    )
                     raise _BadProduction(str(unknown), number)
         productive = _productive(self.productions)
         for number, production in enumerate(self.productions):
@@ -178,7 +186,9 @@ class TargetGrammar:
     def parse(cls, text: str) -> TargetGrammar:
         """The grammar that `text` spells."""
         source = Path("<text>")
-        return _grammar(source, ((Place(source, at), line) for at, line in enumerate(text.split("\n"), start=1)))
+        return _grammar(
+            source, ((Place(source, at), line) for at, line in enumerate(text.split("\n"), start=1))
+        )
 
     @classmethod
     def read(cls, path: Path | str) -> TargetGrammar:
@@ -192,8 +202,14 @@ class TargetGrammar:
     def __str__(self) -> str:
         lines: list[str] = []
         left = None
-        for production in self.productions:  # neighbours with the same left side share a line as far as its width goes
-            longer = f"{lines[-1]} {OR} {format_symbols(production.right)}" if production.left == left else ""
+        for production in (
+            self.productions
+        ):  # neighbours with the same left side share a line as far as its width goes
+            longer = (
+                f"{lines[-1]} {OR} {format_symbols(production.right)}"
+                if production.left == left
+                else ""
+            )
             if longer and len(longer) <= _LINE_WIDTH:
                 lines[-1] = longer
             else:
@@ -214,7 +230,9 @@ class TargetGrammar:
     @cached_property
     def terminals(self) -> frozenset[str]:
         """All tokens that productions name."""
-        return frozenset(symbol for each in self.productions for symbol in each.right if isinstance(symbol, str))
+        return frozenset(
+            symbol for each in self.productions for symbol in each.right if isinstance(symbol, str)
+        )
 
     @property
     def unreachable(self) -> tuple[Category, ...]:
@@ -276,13 +294,19 @@ def _productions(line: str) -> Iterator[Production]:
     if not words or words[0].startswith("#"):
         return
     if DEFINES not in words:
-        raise FormatError(f"expected '<name> {DEFINES} symbols', found no '{DEFINES}' in '{line.strip()}'")
+        raise FormatError(
+            f"expected '<name> {DEFINES} symbols', found no '{DEFINES}' in '{line.strip()}'"
+        )
     middle = words.index(DEFINES)
     left = read_target_symbol(words[0]) if middle == 1 else None
     if not isinstance(left, Category):
-        raise FormatError(f"expected one non-terminal <name> before '{DEFINES}', found '{' '.join(words[:middle])}'")
+        raise FormatError(
+            f"expected one non-terminal <name> before '{DEFINES}', found '{' '.join(words[:middle])}'"
+        )
     if DEFINES in words[middle + 1 :]:
-        raise FormatError(f"expected one '{DEFINES}' a line, found more; the token is written '\\{DEFINES}'")
+        raise FormatError(
+            f"expected one '{DEFINES}' a line, found more; the token is written '\\{DEFINES}'"
+        )
     bars = [at for at, word in enumerate(words) if word == OR and at > middle]
     for begin, end in pairwise([middle, *bars, len(words)]):
         yield Production(left, tuple(map(read_target_symbol, words[begin + 1 : end])))

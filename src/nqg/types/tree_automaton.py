@@ -20,7 +20,14 @@ import numpy as np
 
 from nqg.grammar.encoding import NO_TYPE, TypeArrays
 from nqg.grammar.grammar import NonTerminal, Rule, Symbol, Symbols
-from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard, format_symbols
+from nqg.types.target_grammar import (
+    Category,
+    Production,
+    TargetGrammar,
+    TargetSymbol,
+    Wildcard,
+    format_symbols,
+)
 
 Fragment = tuple[TargetSymbol, ...]
 Arguments = tuple[Fragment, ...]
@@ -43,7 +50,11 @@ class Signature:
 
     def __str__(self) -> str:
         arguments = " and ".join(map(format_symbols, self.arguments))
-        return f"{format_symbols(self.fragment)} from {arguments}" if arguments else format_symbols(self.fragment)
+        return (
+            f"{format_symbols(self.fragment)} from {arguments}"
+            if arguments
+            else format_symbols(self.fragment)
+        )
 
 
 class FragmentItem(NamedTuple):
@@ -66,15 +77,22 @@ class RightSideTrie:
     """
 
     def __init__(self, grammar: TargetGrammar) -> None:
-        self.edges: list[dict[TargetSymbol, int]] = [{}, {}]  # of each node; the first two are the roots
-        self.lefts: dict[int, list[Category]] = defaultdict(list)  # by the node where a right side ends
+        self.edges: list[dict[TargetSymbol, int]] = [
+            {},
+            {},
+        ]  # of each node; the first two are the roots
+        self.lefts: dict[int, list[Category]] = defaultdict(
+            list
+        )  # by the node where a right side ends
         self.insert(SUFFIXES, (grammar.start,))
         for production in with_associativity(grammar.productions):
             self.lefts[self.insert(RIGHT_SIDES, production.right)].append(production.left)
             for begin in range(len(production.right)):
                 self.insert(SUFFIXES, production.right[begin:])
         # Nodes behind `<...>`: whatever comes next, they may read it, too.
-        self.absorbing = {edges[Wildcard.TOKENS] for edges in self.edges if Wildcard.TOKENS in edges}
+        self.absorbing = {
+            edges[Wildcard.TOKENS] for edges in self.edges if Wildcard.TOKENS in edges
+        }
 
     def insert(self, node: int, symbols: Fragment) -> int:
         """Add a path below a node, and return its end."""
@@ -116,11 +134,14 @@ class Signatures:
         trie = RightSideTrie(grammar)
         self._trie = trie
         self._awaited = [
-            [(symbol, node) for symbol, node in edges.items() if isinstance(symbol, Category)] for edges in trie.edges
+            [(symbol, node) for symbol, node in edges.items() if isinstance(symbol, Category)]
+            for edges in trie.edges
         ]
         used = [wildcard for wildcard in Wildcard if any(wildcard in edges for edges in trie.edges)]
         named = grammar.terminals
-        self._wildcards = cache(lambda token: [wildcard for wildcard in used if wildcard.matches(token, named)])
+        self._wildcards = cache(
+            lambda token: [wildcard for wildcard in used if wildcard.matches(token, named)]
+        )
         self._open = trie.absorbing.union(node for node, edges in enumerate(trie.edges) if edges)
         self._below = trie.fragments()
         self._fragments = {node: fragment for fragment, node in self._below[SUFFIXES]}
@@ -130,17 +151,25 @@ class Signatures:
         """From now on non-terminals stand only for these fragments."""
         allowed = frozenset(fragments)
         self._fillers = [
-            [((fragment,), node) for fragment, node in below if fragment in allowed] for below in self._below
+            [((fragment,), node) for fragment, node in below if fragment in allowed]
+            for below in self._below
         ]
-        self._fillers[RIGHT_SIDES] = [filler for filler in self._fillers[RIGHT_SIDES] if filler[1] in self._open]
-        self._anonymous = [[((), node) for node in sorted({node for _, node in below})] for below in self._fillers]
+        self._fillers[RIGHT_SIDES] = [
+            filler for filler in self._fillers[RIGHT_SIDES] if filler[1] in self._open
+        ]
+        self._anonymous = [
+            [((), node) for node in sorted({node for _, node in below})] for below in self._fillers
+        ]
         self._found = lru_cache(CACHE_SIZE)(self._read)
 
     def of(self, target: Symbols) -> set[Signature]:
         named = [symbol for symbol in target if isinstance(symbol, NonTerminal)]
         if len(target) == len(named) == 1:
             return {Signature(*arguments, arguments) for arguments, _ in self._fillers[SUFFIXES]}
-        return {Signature(self._fragments[item.node], item.arguments) for item in self._read(target, named)}
+        return {
+            Signature(self._fragments[item.node], item.arguments)
+            for item in self._read(target, named)
+        }
 
     def fits(self, target: Symbols) -> bool:
         """Whether a target has any signature: faster, because it does not matter which."""
@@ -161,7 +190,9 @@ class Signatures:
         waiting = cache(lambda start: self._waiting(columns[start]))
         for end, symbol in enumerate(target, start=1):
             fillers = self._fillers if symbol in named else self._anonymous
-            pending = [following for item in column for following in self._over(item, symbol, fillers)]
+            pending = [
+                following for item in column for following in self._over(item, symbol, fillers)
+            ]
             seen = {FragmentItem(RIGHT_SIDES, end, ())}
             while pending:
                 item = pending.pop()
@@ -173,17 +204,23 @@ class Signatures:
                 for left in self._trie.lefts.get(item.node, ()):
                     parents = waiting(item.start).get(left, ())
                     pending += [
-                        FragmentItem(parent.node, parent.start, parent.arguments + item.arguments) for parent in parents
+                        FragmentItem(parent.node, parent.start, parent.arguments + item.arguments)
+                        for parent in parents
                     ]
             column = {item for item in seen if item.node in self._open}
             columns.append(column)
         return [item for item in seen if item.start == 0 and item.node in self._fragments]
 
-    def _over(self, item: FragmentItem, symbol: Symbol, fillers: Sequence[Fillers]) -> list[FragmentItem]:
+    def _over(
+        self, item: FragmentItem, symbol: Symbol, fillers: Sequence[Fillers]
+    ) -> list[FragmentItem]:
         """Where an item leads over one symbol of the target."""
         node, start, arguments = item
         if isinstance(symbol, NonTerminal):
-            return [FragmentItem(behind, start, (*arguments, *filler)) for filler, behind in fillers[node]]
+            return [
+                FragmentItem(behind, start, (*arguments, *filler))
+                for filler, behind in fillers[node]
+            ]
         edges = self._trie.edges[node]
         found = [
             FragmentItem(edges[label], start, arguments)
@@ -216,7 +253,10 @@ def with_associativity(productions: Sequence[Production]) -> list[Production]:
         rights[each.left][each.right] = None
     found = dict.fromkeys(productions)
     for left, own in rights.items():
-        for step in (1, -1):  # lists that grow to the right are, read backwards, lists that grow to the left
+        for step in (
+            1,
+            -1,
+        ):  # lists that grow to the right are, read backwards, lists that grow to the left
             read = dict.fromkeys(right[::step] for right in own)
             bases = [right for right in read if right[0] != left]
             grown = [right for right in read if right[0] == left]
@@ -262,15 +302,21 @@ class Typing:
     def of(cls, rules: Sequence[Rule], target_grammar: TargetGrammar) -> Typing:
         start = (target_grammar.start,)
         signatures = useful(derivable_signatures(rules, target_grammar), start)
-        fragments = sorted({each.fragment for rule in signatures for each in rule}, key=format_symbols)
+        fragments = sorted(
+            {each.fragment for rule in signatures for each in rule}, key=format_symbols
+        )
         bits = {fragment: 1 << number for number, fragment in enumerate(fragments)}
         typed = [TypedRule.of(rule, own, bits) for rule, own in zip(rules, signatures, strict=True)]
         masks, results = closure(typed)
-        types = tuple(frozenset(fragment for fragment in fragments if mask & bits[fragment]) for mask in masks)
+        types = tuple(
+            frozenset(fragment for fragment in fragments if mask & bits[fragment]) for mask in masks
+        )
         return cls(signatures, types, type_arrays(typed, masks, results, bits.get(start, 0)))
 
 
-def derivable_signatures(rules: Sequence[Rule], target_grammar: TargetGrammar) -> list[set[Signature]]:
+def derivable_signatures(
+    rules: Sequence[Rule], target_grammar: TargetGrammar
+) -> list[set[Signature]]:
     """For each rule the signatures whose argument fragments have derivations, found in rounds from the bottom up."""
     finder = Signatures(target_grammar)
     known, found = set[Fragment](), [set[Signature]() for _ in rules]
@@ -285,7 +331,9 @@ def derivable_signatures(rules: Sequence[Rule], target_grammar: TargetGrammar) -
         known = fragments
 
 
-def useful(signatures: Sequence[set[Signature]], start: Fragment) -> tuple[tuple[Signature, ...], ...]:
+def useful(
+    signatures: Sequence[set[Signature]], start: Fragment
+) -> tuple[tuple[Signature, ...], ...]:
     """The signatures that lead from the start symbol down, in a fixed order."""
     needed, pending = {start}, [start]
     under: dict[Fragment, set[Fragment]] = defaultdict(set)
@@ -295,7 +343,10 @@ def useful(signatures: Sequence[set[Signature]], start: Fragment) -> tuple[tuple
         fresh = under[pending.pop()] - needed
         needed |= fresh
         pending.extend(fresh)
-    return tuple(tuple(sorted((each for each in rule if each.fragment in needed), key=str)) for rule in signatures)
+    return tuple(
+        tuple(sorted((each for each in rule if each.fragment in needed), key=str))
+        for rule in signatures
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,10 +358,19 @@ class TypedRule:
     wanted: tuple[int, ...]  # for each non-terminal, all fragments that could be asked of it
 
     @classmethod
-    def of(cls, rule: Rule, signatures: Iterable[Signature], bits: dict[Fragment, int]) -> TypedRule:
-        occurrences = tuple(symbol.index - 1 for symbol in rule.target if isinstance(symbol, NonTerminal))
-        derivable = [each for each in signatures if all(fragment in bits for fragment in each.arguments)]
-        own = tuple((bits[each.fragment], tuple(bits[fragment] for fragment in each.arguments)) for each in derivable)
+    def of(
+        cls, rule: Rule, signatures: Iterable[Signature], bits: dict[Fragment, int]
+    ) -> TypedRule:
+        occurrences = tuple(
+            symbol.index - 1 for symbol in rule.target if isinstance(symbol, NonTerminal)
+        )
+        derivable = [
+            each for each in signatures if all(fragment in bits for fragment in each.arguments)
+        ]
+        own = tuple(
+            (bits[each.fragment], tuple(bits[fragment] for fragment in each.arguments))
+            for each in derivable
+        )
         wanted = [0] * rule.arity
         for _, arguments in own:
             for place, fragment in zip(occurrences, arguments, strict=True):
@@ -320,14 +380,20 @@ class TypedRule:
     def classes(self, masks: Iterable[int]) -> list[list[int]]:
         """For each non-terminal what children of these types stand for of what is wanted, each once."""
         masks = list(masks)
-        return [[*dict.fromkeys(mask & wanted for mask in masks if mask & wanted)] for wanted in self.wanted]
+        return [
+            [*dict.fromkeys(mask & wanted for mask in masks if mask & wanted)]
+            for wanted in self.wanted
+        ]
 
     def result(self, children: Sequence[int]) -> int:
         """The fragments that the rule stands for over children that stand for those."""
         found = 0
         for fragment, arguments in self.signatures:
             if not found & fragment:
-                fits = all(children[place] & each for place, each in zip(self.occurrences, arguments, strict=True))
+                fits = all(
+                    children[place] & each
+                    for place, each in zip(self.occurrences, arguments, strict=True)
+                )
                 if fits:
                     found |= fragment
         return found
@@ -349,13 +415,17 @@ def closure(rules: Sequence[TypedRule]) -> tuple[list[int], list[Results]]:
     while count < len(masks):
         count, known = len(masks), list(masks)
         for rule, own in zip(rules, results, strict=True):
-            fresh = {each: rule.result(each) for each in product(*rule.classes(known)) if each not in own}
+            fresh = {
+                each: rule.result(each) for each in product(*rule.classes(known)) if each not in own
+            }
             own |= fresh
             masks |= dict.fromkeys(filter(None, fresh.values()))
     return list(masks), results
 
 
-def type_arrays(rules: Sequence[TypedRule], masks: Sequence[int], results: Sequence[Results], start: int) -> TypeArrays:
+def type_arrays(
+    rules: Sequence[TypedRule], masks: Sequence[int], results: Sequence[Results], start: int
+) -> TypeArrays:
     numbers = {mask: number for number, mask in enumerate(masks)} | {0: NO_TYPE}
     classes: list[list[int]] = []
     sizes: list[int] = []

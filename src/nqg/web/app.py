@@ -16,7 +16,14 @@ from urllib.parse import parse_qs
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from fastapi.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -38,13 +45,22 @@ from nqg.web.messages import (
     SuggestedSentence,
     SuggestionsResponse,
 )
-from nqg.web.middleware import COOKIE, Access, AuthMiddleware, BodyLimitMiddleware, HTTPError, Limits
+from nqg.web.middleware import (
+    COOKIE,
+    Access,
+    AuthMiddleware,
+    BodyLimitMiddleware,
+    HTTPError,
+    Limits,
+)
 from nqg.web.service import Question, RuleOrder, Service
 
 STATIC = Path(__file__).parent / "static"
 BACKLOG = 512  # connections that the system keeps until we take them
 LOADING_TIMEOUT = 120  # seconds in which a worker must have loaded the model
-SEND_BUFFER = 1 << 17  # bytes that the system keeps for a client; it would grow to megabytes for those that do not read
+SEND_BUFFER = (
+    1 << 17
+)  # bytes that the system keeps for a client; it would grow to megabytes for those that do not read
 ERROR_STATUS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Malformed request"},
     401: {"model": ErrorResponse, "description": "The token is missing or wrong"},
@@ -62,7 +78,9 @@ api = APIRouter()
 pages = APIRouter(include_in_schema=False)
 
 
-def create_app(service: Service, access: Access = Access(), examples: Sequence[str] = ()) -> FastAPI:  # noqa: B008 (frozen)
+def create_app(
+    service: Service, access: Access = Access(), examples: Sequence[str] = ()
+) -> FastAPI:  # noqa: B008 (frozen)
     """The application that serves a model to those whom `access` lets in; the page shows which rules `examples` use."""
 
     @asynccontextmanager
@@ -107,7 +125,9 @@ Served = Annotated[Service, Depends(service_of)]
 @api.post("/api/parse", summary="The program of a sentence")
 async def parse(request: ParseRequest, service: Served) -> ParseResponse:
     explain = request.explain or request.drawings
-    found = await service.explained(Question(request.sentence, request.readings, explain, request.exact))
+    found = await service.explained(
+        Question(request.sentence, request.readings, explain, request.exact)
+    )
     return ParseResponse.of(found.answer, request, found.gaps)
 
 
@@ -116,7 +136,9 @@ async def batch(request: BatchRequest, service: Served) -> Response:
     lines = request.lines(service.limits)
     parts = service.answers([line.sentence for line in lines])
     first = await anext(parts, None)  # what is refused is refused before the answer begins
-    return StreamingResponse(BatchResponse.written(lines, first, parts), media_type="application/json")
+    return StreamingResponse(
+        BatchResponse.written(lines, first, parts), media_type="application/json"
+    )
 
 
 @api.get("/api/rules", summary="The grammar, searched")
@@ -132,8 +154,12 @@ async def rules(
 
 
 @api.get("/api/suggestions", summary="Which sentences of the log to annotate next")
-async def suggestions(service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> SuggestionsResponse:
-    return SuggestionsResponse(suggestions=[SuggestedSentence.of(each) for each in await service.suggested(limit)])
+async def suggestions(
+    service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 20
+) -> SuggestionsResponse:
+    return SuggestionsResponse(
+        suggestions=[SuggestedSentence.of(each) for each in await service.suggested(limit)]
+    )
 
 
 @api.post("/api/examples", summary="Add a pair to the training file")
@@ -153,7 +179,10 @@ async def model(service: Served) -> ModelResponse:
         has_target_grammar=service.parser.model.target_grammar is not None,
         has_fallback=service.has_fallback,
         has_review=service.review is not None,
-        suggestions=[SampleAnswer(sentence=each, target=target) for each, target in service.suggestions.items()],
+        suggestions=[
+            SampleAnswer(sentence=each, target=target)
+            for each, target in service.suggestions.items()
+        ],
         most_tokens=service.limits.tokens,
         most_sentences=service.limits.sentences,
         most_bytes=service.limits.body_bytes,
@@ -193,7 +222,9 @@ async def log_in(request: Request) -> Response:
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
     if not access.is_token(form.get("token", [""])[0].strip()):
         page = (STATIC / "login.html").read_text("utf-8")
-        return HTMLResponse(page.replace('role="alert">', 'role="alert">This is not the token.'), 401)
+        return HTMLResponse(
+            page.replace('role="alert">', 'role="alert">This is not the token.'), 401
+        )
     answer = RedirectResponse("/", 303)
     answer.set_cookie(COOKIE, access.session, httponly=True, samesite="strict", path="/")
     return answer
@@ -210,7 +241,10 @@ async def validation_error(request: Request, error: RequestValidationError) -> R
     if first["type"] == "json_invalid":
         status, reason = 400, f"the body is not JSON: {first['ctx']['error']}"
     else:
-        place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query")) or "the body"
+        place = (
+            ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+            or "the body"
+        )
         status, reason = 422, f"{place[:80]}: {first['msg']}"
     return HTTPError(status, reason.encode("utf-8", "replace").decode()).response()
 
@@ -223,7 +257,9 @@ async def unforeseen_error(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "the server failed on this request; its log says why"}, 500)
 
 
-def server_config(app: FastAPI | Callable[[], FastAPI], limits: Limits, workers: int = 1) -> uvicorn.Config:
+def server_config(
+    app: FastAPI | Callable[[], FastAPI], limits: Limits, workers: int = 1
+) -> uvicorn.Config:
     """How uvicorn serves an application or, in several workers, what each of them makes its own with."""
     return uvicorn.Config(
         app,
@@ -247,9 +283,13 @@ def server_config(app: FastAPI | Callable[[], FastAPI], limits: Limits, workers:
 class Server:
     """A model at a socket that listens, in this process."""
 
-    def __init__(self, service: Service, access: Access, examples: Sequence[str], bound: socket.socket) -> None:
+    def __init__(
+        self, service: Service, access: Access, examples: Sequence[str], bound: socket.socket
+    ) -> None:
         self._socket = bound
-        self._server = uvicorn.Server(server_config(create_app(service, access, examples), service.limits))
+        self._server = uvicorn.Server(
+            server_config(create_app(service, access, examples), service.limits)
+        )
 
     @property
     def address(self) -> str:
@@ -269,19 +309,27 @@ def address_of(bound: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def bound_socket(host: str, port: int, send_timeout: float = Limits().client_timeout) -> socket.socket:
+def bound_socket(
+    host: str, port: int, send_timeout: float = Limits().client_timeout
+) -> socket.socket:
     """A socket that listens; a client that takes nothing of what was sent for `send_timeout` seconds is dropped."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
         with ExitStack() as on_failure:
             bound = on_failure.enter_context(socket.socket(family, kind, protocol))
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
             if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections inherit it
-                bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * send_timeout))
+                bound.setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * send_timeout)
+                )
             bound.bind(address)
             bound.listen(BACKLOG)
             on_failure.pop_all()
     except OSError as error:
-        raise NqgError(f"cannot listen at {host}:{port} ({error.strerror}); choose another --host or --port") from error
+        raise NqgError(
+            f"cannot listen at {host}:{port} ({error.strerror}); choose another --host or --port"
+        ) from error
     return bound

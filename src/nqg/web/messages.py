@@ -34,9 +34,15 @@ def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
     """A triangle: over every span its share of the probability; and the same as a table for reading aloud."""
     words = len(source)
     if words > MOST_WORDS:
-        return element("p", f"The chart of {words} words is too wide to draw; the JSON answer has it.")
+        return element(
+            "p", f"The chart of {words} words is too wide to draw; the JSON answer has it."
+        )
     width = min(max(56.0, CHARACTER_WIDTH * max(map(cell_len, source), default=0) + 12), 120.0)
-    spans = [Span(start, start + size) for size in range(words, 0, -1) for start in range(words - size + 1)]
+    spans = [
+        Span(start, start + size)
+        for size in range(words, 0, -1)
+        for start in range(words - size + 1)
+    ]
     known = {cell.span: cell for cell in cells}
     fits = int((width - 4) / CHARACTER_WIDTH)
     shown = (word if cell_len(word) <= fits else f"{word[: fits - 1]}…" for word in source)
@@ -55,7 +61,12 @@ def chart_picture(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
         role="img",
         aria_label=f"Chart: the grammar derives {len(cells)} of {len(spans)} spans",
     )
-    return element("div", element("div", picture, class_="scroll"), chart_table(source, cells), class_="nqg-chart")
+    return element(
+        "div",
+        element("div", picture, class_="scroll"),
+        chart_table(source, cells),
+        class_="nqg-chart",
+    )
 
 
 def cell_picture(span: Span, cell: ChartSpan | None, words: int, width: float) -> Markup:
@@ -63,19 +74,39 @@ def cell_picture(span: Span, cell: ChartSpan | None, words: int, width: float) -
     x, y = width * (span.start + span.end) / 2, ROW_HEIGHT * (words - (span.end - span.start))
     if cell is None:
         return element("circle", cx=x, cy=y + ROW_HEIGHT / 2, r=2, class_="nothing")
-    is_used, said = cell.probability >= 0.005, f"{rule_side(cell.rule.source)} → {rule_side(cell.rule.target)}"
-    box = {"x": x - width / 2 + 2, "y": y + 2, "width": width - 4, "height": ROW_HEIGHT - 4, "rx": 6}
+    is_used, said = (
+        cell.probability >= 0.005,
+        f"{rule_side(cell.rule.source)} → {rule_side(cell.rule.target)}",
+    )
+    box = {
+        "x": x - width / 2 + 2,
+        "y": y + 2,
+        "width": width - 4,
+        "height": ROW_HEIGHT - 4,
+        "rx": 6,
+    }
     return element(
         "g",
-        element("title", f"{said}\nbest score {cell.score:.2f}, in {cell.probability:.2%} of the probability"),
+        element(
+            "title",
+            f"{said}\nbest score {cell.score:.2f}, in {cell.probability:.2%} of the probability",
+        ),
         element("rect", **box, fill_opacity=round(0.08 + 0.82 * cell.probability, 3)),
-        element("text", f"{cell.probability:.0%}" if is_used else f"{cell.score:.1f}", x=x, y=y + ROW_HEIGHT / 2 + 4),
+        element(
+            "text",
+            f"{cell.probability:.0%}" if is_used else f"{cell.score:.1f}",
+            x=x,
+            y=y + ROW_HEIGHT / 2 + 4,
+        ),
         class_="cell sure" if cell.probability >= 0.5 else "cell" if is_used else "cell unused",
     )
 
 
 def chart_table(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
-    head = element("tr", *(element("th", name, scope="col") for name in ("words", "best rule", "score", "share")))
+    head = element(
+        "tr",
+        *(element("th", name, scope="col") for name in ("words", "best rule", "score", "share")),
+    )
     rows = (
         element(
             "tr",
@@ -87,7 +118,11 @@ def chart_table(source: Tokens, cells: Sequence[ChartSpan]) -> Markup:
         for cell in cells
     )
     table = element("table", element("thead", head), element("tbody", *rows))
-    return element("details", element("summary", "The chart as a table"), element("div", table, class_="scroll"))
+    return element(
+        "details",
+        element("summary", "The chart as a table"),
+        element("div", table, class_="scroll"),
+    )
 
 
 def gaps_picture(gaps: Gaps) -> Markup:
@@ -100,11 +135,15 @@ def gaps_picture(gaps: Gaps) -> Markup:
     parts = [(span.start, span.end, "island") for span in gaps.islands]
     parts += [(at, at + 1, "unknown" if at in gaps.unknown else "loose") for at in gaps.uncovered]
     spans = (
-        Markup(element("span", " ".join(gaps.source[start:end]), class_=kind, title=titles[kind]) + " ")
+        Markup(
+            element("span", " ".join(gaps.source[start:end]), class_=kind, title=titles[kind]) + " "
+        )
         for start, end, kind in sorted(parts)
     )
     kinds = {kind for _, _, kind in parts}
-    legend = (element("span", title, class_=kind) for kind, title in titles.items() if kind in kinds)
+    legend = (
+        element("span", title, class_=kind) for kind, title in titles.items() if kind in kinds
+    )
     shown = element("p", *spans, class_="sentence"), element("p", *legend, class_="legend")
     return element("div", *shown, class_="nqg-gaps")
 
@@ -137,7 +176,9 @@ class ParseRequest(Message):
 
     sentence: Text = Field(examples=["walk twice"], description="Words separated by spaces.")
     readings: Annotated[int, Field(ge=0, le=MOST_READINGS)] = 0
-    explain: bool = Field(default=False, description="Also send derivations, the chart and the gaps.")
+    explain: bool = Field(
+        default=False, description="Also send derivations, the chart and the gaps."
+    )
     drawings: bool = Field(default=False, description="Also send those as HTML.")
     exact: bool = Field(default=False, description="Do not correct typos.")
 
@@ -161,18 +202,31 @@ class BatchRequest(Message):
         if (self.sentences is None) == (self.text is None):
             raise HTTPError(422, "expected either 'sentences' or 'text'")
         lines = list(map(BatchLine, self.sentences or ()))
-        for number, line in enumerate((self.text or "").removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1):
+        for number, line in enumerate(
+            (self.text or "").removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1
+        ):
             if not line.strip():
                 continue
             sentence, *programs = line.split("\t")
             if len(programs) > 1:
                 found = f"{len(programs) + 1} columns"
-                raise HTTPError(422, f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {found}")
-            lines.append(BatchLine(sentence.strip(), programs[0].strip() or None if programs else None, number))
+                raise HTTPError(
+                    422,
+                    f"line {number}: expected 'sentence' or 'sentence<TAB>program', found {found}",
+                )
+            lines.append(
+                BatchLine(
+                    sentence.strip(), programs[0].strip() or None if programs else None, number
+                )
+            )
         if len(lines) > limits.sentences:
-            raise HTTPError(413, f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}")
+            raise HTTPError(
+                413, f"{len(lines):,} sentences; a batch holds at most {limits.sentences:,}"
+            )
         for number, each in enumerate(lines, start=1):
-            limits.check_length(each.sentence, f"line {each.line}: " if each.line else f"sentence {number}: ")
+            limits.check_length(
+                each.sentence, f"line {each.line}: " if each.line else f"sentence {number}: "
+            )
         return lines
 
 
@@ -202,16 +256,31 @@ class ReadingFound(Message):
     probability: float
     is_legal: bool
     derivation: list[DerivationStep] | None = None
-    drawing: str | None = Field(default=None, description="HTML with SVG; all text in it is escaped.")
+    drawing: str | None = Field(
+        default=None, description="HTML with SVG; all text in it is escaped."
+    )
     outline: str | None = Field(default=None, description="The derivation as a nested HTML list.")
 
     @classmethod
     def of(cls, reading: Reading, explain: bool, draw: bool) -> ReadingFound:
-        message = cls(target=reading.target, probability=reading.probability, is_legal=reading.is_legal)
+        message = cls(
+            target=reading.target, probability=reading.probability, is_legal=reading.is_legal
+        )
         if explain:
-            steps = zip(reading.derivation.hyperedges, reading.derivation.depths(), reading.scores, strict=True)
+            steps = zip(
+                reading.derivation.hyperedges,
+                reading.derivation.depths(),
+                reading.scores,
+                strict=True,
+            )
             message.derivation = [
-                DerivationStep(rule=str(each.rule), start=each.span.start, end=each.span.end, depth=depth, score=score)
+                DerivationStep(
+                    rule=str(each.rule),
+                    start=each.span.start,
+                    end=each.span.end,
+                    depth=depth,
+                    score=score,
+                )
                 for each, depth, score in steps
             ]
         if draw:
@@ -232,7 +301,13 @@ class ChartCell(Message):
     @classmethod
     def of(cls, cell: ChartSpan) -> ChartCell:
         start, end = cell.span.start, cell.span.end
-        return cls(start=start, end=end, rule=str(cell.rule), score=cell.score, probability=cell.probability)
+        return cls(
+            start=start,
+            end=end,
+            rule=str(cell.rule),
+            score=cell.score,
+            probability=cell.probability,
+        )
 
 
 class Missing(Message):
@@ -256,8 +331,12 @@ class ParseResponse(Message):
     source: list[str]
     target: str | None
     answered_by: str | None
-    probability: float | None = Field(description="Of the grammar's program among all that it derives.")
-    confidence: float | None = Field(description="How likely the grammar's program is right, where that was learned.")
+    probability: float | None = Field(
+        description="Of the grammar's program among all that it derives."
+    )
+    confidence: float | None = Field(
+        description="How likely the grammar's program is right, where that was learned."
+    )
     sureness: str = Field(description="The same in words.")
     reason: str
     corrections: list[Correction] = Field(description="Typos, and how they were read.")
@@ -271,7 +350,12 @@ class ParseResponse(Message):
 
     @classmethod
     def of(cls, answer: Answer, request: ParseRequest, gaps: Gaps | None) -> ParseResponse:
-        own, source, explain, draw = answer.first, answer.source_tokens, request.explain, request.drawings
+        own, source, explain, draw = (
+            answer.first,
+            answer.source_tokens,
+            request.explain,
+            request.drawings,
+        )
         response = cls(
             source=list(source),
             target=answer.target,
@@ -352,7 +436,10 @@ class BatchResponse(Message):
 
     @classmethod
     async def written(
-        cls, lines: Sequence[BatchLine], answers: Sequence[Answer] | None, parts: AsyncIterator[Sequence[Answer]]
+        cls,
+        lines: Sequence[BatchLine],
+        answers: Sequence[Answer] | None,
+        parts: AsyncIterator[Sequence[Answer]],
     ) -> AsyncIterator[str]:
         """The JSON of the response, from the first answers and further parts as they come; none is kept for long."""
         rest, answered, expected, right = iter(lines), 0, 0, 0
@@ -414,7 +501,13 @@ class SuggestedSentence(Message):
     @classmethod
     def of(cls, found: Suggestion) -> SuggestedSentence:
         nearest = rule_picture(found.nearest) if found.nearest else None
-        return cls(source=found.source, why=found.why, program=found.program, nearest=nearest, guess_of=found.guess_of)
+        return cls(
+            source=found.source,
+            why=found.why,
+            program=found.program,
+            nearest=nearest,
+            guess_of=found.guess_of,
+        )
 
 
 class SuggestionsResponse(Message):
@@ -449,7 +542,9 @@ class ModelResponse(Message):
     name: str
     rules: int
     by_hand: int = Field(description="How many of the rules were written by hand.")
-    examples: int | None = Field(description="How many examples it learned from, where that is known.")
+    examples: int | None = Field(
+        description="How many examples it learned from, where that is known."
+    )
     has_target_grammar: bool
     has_fallback: bool
     has_review: bool = Field(description="Whether sentences of a log can be annotated.")

@@ -55,11 +55,15 @@ class Limits:
     queue_size: int = 512  # sentences that wait for their turn; further ones are refused
     requests: int = 1_000  # that are answered at a time
     answer_timeout: float = 30.0  # seconds
-    client_timeout: float = 10.0  # seconds for a body to arrive, for a client to take its answer, or to ask again
+    client_timeout: float = (
+        10.0  # seconds for a body to arrive, for a client to take its answer, or to ask again
+    )
 
     def check_length(self, sentence: str, place: str = "") -> None:
         if (found := len(sentence.split())) > self.tokens:
-            raise HTTPError(422, f"{place}the sentence has {found} tokens; at most {self.tokens} are read")
+            raise HTTPError(
+                422, f"{place}the sentence has {found} tokens; at most {self.tokens} are read"
+            )
 
 
 class HTTPError(NqgError):
@@ -83,7 +87,9 @@ class Busy(HTTPError):
         self.retry_after = retry_after
 
     def response(self) -> Response:
-        return JSONResponse({"error": str(self)}, self.status, {"Retry-After": str(self.retry_after)})
+        return JSONResponse(
+            {"error": str(self)}, self.status, {"Retry-After": str(self.retry_after)}
+        )
 
 
 class BodyLimitMiddleware:
@@ -106,7 +112,9 @@ class BodyLimitMiddleware:
                 async with asyncio.timeout(limits.client_timeout):
                     body = await read_body(receive, limits.body_bytes)
             except TimeoutError:
-                raise HTTPError(408, f"the body did not arrive within {limits.client_timeout:g} s") from None
+                raise HTTPError(
+                    408, f"the body did not arrive within {limits.client_timeout:g} s"
+                ) from None
             if scope["path"].startswith("/api/"):
                 check_encoding(body)
             messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -138,19 +146,32 @@ def check_head(scope: Scope, limits: Limits) -> None:
     """Refuse a request by its head: too large, of a length said in two ways or too long or, for the API, not JSON."""
     headers = Headers(scope=scope)
     size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
-    if (found := size + sum(len(name) + len(value) + 4 for name, value in headers.raw)) > limits.head_bytes:
-        raise HTTPError(431, f"the head of the request has {found:,} bytes; at most {limits.head_bytes:,} are read")
-    if "content-length" in headers and "transfer-encoding" in headers:  # which of them holds, proxies disagree about
+    if (
+        found := size + sum(len(name) + len(value) + 4 for name, value in headers.raw)
+    ) > limits.head_bytes:
+        raise HTTPError(
+            431,
+            f"the head of the request has {found:,} bytes; at most {limits.head_bytes:,} are read",
+        )
+    if (
+        "content-length" in headers and "transfer-encoding" in headers
+    ):  # which of them holds, proxies disagree about
         raise HTTPError(400, "expected Content-Length or Transfer-Encoding, found both")
     if scope["method"] == "POST" and scope["path"].startswith("/api/"):
         kind, _, rest = headers.get("content-type", "").lower().partition(";")
         if kind.strip() != "application/json":
-            raise HTTPError(415, f"expected Content-Type: application/json, found '{kind.strip()[:80]}'")
+            raise HTTPError(
+                415, f"expected Content-Type: application/json, found '{kind.strip()[:80]}'"
+            )
         if "charset" in rest and "utf-8" not in rest:
             raise HTTPError(415, f"expected JSON in UTF-8, found '{rest.strip()[:80]}'")
-    announced = headers.get("content-length", "0")[:20]  # Python refuses to read numbers of thousands of digits
+    announced = headers.get("content-length", "0")[
+        :20
+    ]  # Python refuses to read numbers of thousands of digits
     if announced.isdecimal() and int(announced) > limits.body_bytes:
-        raise HTTPError(413, f"the body has {int(announced):,} bytes; at most {limits.body_bytes:,} are read")
+        raise HTTPError(
+            413, f"the body has {int(announced):,} bytes; at most {limits.body_bytes:,} are read"
+        )
 
 
 def check_encoding(body: bytes) -> None:
@@ -188,12 +209,20 @@ class Access:
         Names are checked because a hostile page may make its own name point to this machine (DNS rebinding); it cannot
         do so with an address.
         """
-        if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-            raise SettingsError(f"the token needs at least {SHORTEST_TOKEN} printable ASCII characters; or give none")
+        if token is not None and (
+            len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()
+        ):
+            raise SettingsError(
+                f"the token needs at least {SHORTEST_TOKEN} printable ASCII characters; or give none"
+            )
         known = (*LOOPBACK, *(name.lower() for name in names))
         if is_loopback(host):
             return cls(known, token)
-        return cls((*known, host.lower(), socket.gethostname().lower()), token or secrets.token_urlsafe(24), True)
+        return cls(
+            (*known, host.lower(), socket.gethostname().lower()),
+            token or secrets.token_urlsafe(24),
+            True,
+        )
 
     @property
     def session(self) -> str:

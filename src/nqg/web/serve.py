@@ -46,12 +46,20 @@ class ServeOptions:
     host: Annotated[
         str,
         typer.Option(
-            "--host", metavar="ADDRESS", help="The address to listen on; beyond this machine, a token is required."
+            "--host",
+            metavar="ADDRESS",
+            help="The address to listen on; beyond this machine, a token is required.",
         ),
     ] = "127.0.0.1"
     port: Annotated[
         int,
-        typer.Option("--port", metavar="N", help="The port to listen on; 0 picks a free one.", min=0, max=65535),
+        typer.Option(
+            "--port",
+            metavar="N",
+            help="The port to listen on; 0 picks a free one.",
+            min=0,
+            max=65535,
+        ),
     ] = 8000
     token: Annotated[
         str | None,
@@ -65,12 +73,18 @@ class ServeOptions:
     allowed_hosts: Annotated[
         list[str],
         typer.Option(
-            "--allowed-host", metavar="NAME", help="Another host name that this server answers for; may be repeated."
+            "--allowed-host",
+            metavar="NAME",
+            help="Another host name that this server answers for; may be repeated.",
         ),
     ] = field(default_factory=list)
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="FILE", help="Examples (.tsv, .jsonl): the page shows which rules they use."),
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Examples (.tsv, .jsonl): the page shows which rules they use.",
+        ),
     ] = None
     database: DatabasePlace = None
     digest: Annotated[
@@ -92,7 +106,11 @@ class ServeOptions:
     ] = 1
     log: Annotated[
         Path | None,
-        typer.Option("--log", metavar="FILE", help="Add what is asked and answered to this file: see `nqg suggest`."),
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Add what is asked and answered to this file: see `nqg suggest`.",
+        ),
     ] = None
     review: Annotated[
         Path | None,
@@ -120,7 +138,9 @@ def serve(options: ServeOptions) -> None:
     check_review(options)
     check_digest(options.model, options.digest)
     served = ServedModel(options, access, checked_device(options.device))
-    with bound_socket(options.host, options.port) as bound:  # at once: a port in use is an error before anything starts
+    with bound_socket(
+        options.host, options.port
+    ) as bound:  # at once: a port in use is an error before anything starts
         if options.workers == 1:
             run = prepared_server(served, bound)
         else:
@@ -134,7 +154,10 @@ def serve(options: ServeOptions) -> None:
 def prepared_server(served: ServedModel, bound: socket.socket) -> Callable[[], None]:
     """What serves a model in this process; the model is loaded now."""
     server = Server(served.service(), served.access, served.sentences(), bound)
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end, when this does no harm
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # uvicorn raises them again at its end, when this does no harm
         signal.signal(number, lambda *_: server.stop())
     return server.run
 
@@ -160,7 +183,9 @@ def check_review(options: ServeOptions) -> None:
         raise SettingsError("--review takes its sentences from a log: give --log FILE, too")
     addable_examples(options.review)
     if not is_loopback(options.host) and options.token is None:
-        raise SettingsError("--review lets people write to a file: beyond this machine, choose the --token yourself")
+        raise SettingsError(
+            "--review lets people write to a file: beyond this machine, choose the --token yourself"
+        )
 
 
 @dataclass(frozen=True)
@@ -177,9 +202,13 @@ class ServedModel:
         check_digest(options.model, options.digest)
         database = None
         if options.database:
-            database = Database.open(options.database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS_SHOWN)
+            database = Database.open(
+                options.database, seconds=QUERY_SECONDS, most_rows=MOST_ROWS_SHOWN
+            )
         service = Service.load(options.model, self.device, database, options.log, options.review)
-        check_digest(options.model, options.digest)  # what was loaded was whole, and the index is still the same
+        check_digest(
+            options.model, options.digest
+        )  # what was loaded was whole, and the index is still the same
         return service
 
     def sentences(self) -> list[str]:

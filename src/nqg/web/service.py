@@ -46,7 +46,11 @@ class Batcher(Generic[Query, Result]):
     """
 
     def __init__(
-        self, answer: Callable[[Sequence[Query]], Sequence[Result]], *, batch_size: int = 64, queue_size: int = 512
+        self,
+        answer: Callable[[Sequence[Query]], Sequence[Result]],
+        *,
+        batch_size: int = 64,
+        queue_size: int = 512,
     ) -> None:
         self._answer, self._batch_size = answer, batch_size
         self._queue: asyncio.Queue[tuple[Query, asyncio.Future[Result]]] = asyncio.Queue(queue_size)
@@ -108,7 +112,9 @@ class Batcher(Generic[Query, Result]):
             if waiting := [asked for asked in batch if not asked[1].done()]:
                 questions = [question for question, _ in waiting]
                 self._busy_since = time.monotonic()
-                results = await asyncio.get_running_loop().run_in_executor(self._thread, self._results, questions)
+                results = await asyncio.get_running_loop().run_in_executor(
+                    self._thread, self._results, questions
+                )
                 self._busy_since, self._last_failed = None, is_failure(results[-1])
                 for (_, future), result in zip(waiting, results, strict=True):
                     if future.done():
@@ -132,7 +138,9 @@ class Batcher(Generic[Query, Result]):
 
 def is_failure(result: object) -> bool:
     """Whether a result is an error that is not the question's fault."""
-    return isinstance(result, Exception) and not (isinstance(result, NqgError) and not isinstance(result, DamagedModel))
+    return isinstance(result, Exception) and not (
+        isinstance(result, NqgError) and not isinstance(result, DamagedModel)
+    )
 
 
 class UsageCounter:
@@ -143,7 +151,11 @@ class UsageCounter:
     """
 
     def __init__(self, grammar: Grammar, by_hand: Iterable[Rule] = ()) -> None:
-        self._rules, self._counts, self._examples = list(grammar), Counter[Rule](), defaultdict[Rule, list[str]](list)
+        self._rules, self._counts, self._examples = (
+            list(grammar),
+            Counter[Rule](),
+            defaultdict[Rule, list[str]](list),
+        )
         self._by_hand = frozenset(by_hand)
 
     def count(self, answer: Answer, *, is_example: bool = False) -> None:
@@ -154,10 +166,14 @@ class UsageCounter:
             if is_example and len(examples) < EXAMPLES_A_RULE and sentence not in examples:
                 examples.append(sentence)
 
-    def search(self, text: str, order: RuleOrder, offset: int, limit: int, by_hand: bool = False) -> RulesResponse:
+    def search(
+        self, text: str, order: RuleOrder, offset: int, limit: int, by_hand: bool = False
+    ) -> RulesResponse:
         """The rules, or those by hand, that have every word of `text`, in the grammar's order or most used first."""
         words = text.lower().split()
-        listed = [each for each in enumerate(self._rules) if not by_hand or each[1] in self._by_hand]
+        listed = [
+            each for each in enumerate(self._rules) if not by_hand or each[1] in self._by_hand
+        ]
         found = [each for each in listed if all(word in str(each[1]).lower() for word in words)]
         if order == "uses":
             found.sort(key=lambda each: -self._counts[each[1]])
@@ -239,7 +255,9 @@ class Service:
         Without examples, those that the model keeps of its training data take their place.
         """
         limits, examples = self.limits, examples or self.parser.model.provenance.sentences
-        self._batcher = Batcher(self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size)
+        self._batcher = Batcher(
+            self.explain_all, batch_size=limits.batch_size, queue_size=limits.queue_size
+        )
         await self._batcher.start()
         self._counting = asyncio.create_task(self._count_examples(self._batcher, examples))
         self.suggestions = dict.fromkeys(spread(examples, SUGGESTIONS))
@@ -267,7 +285,9 @@ class Service:
                 answer.log_to(self.log)
                 self._log_trouble = ""
             except NqgError as error:
-                self._log_trouble = f"the log {str(error).removeprefix(f'{self.log}: ')}"  # anybody may ask for it
+                self._log_trouble = (
+                    f"the log {str(error).removeprefix(f'{self.log}: ')}"  # anybody may ask for it
+                )
 
     async def suggested(self, count: int) -> list[Suggestion]:
         """What to annotate of the log that the training file does not have."""
@@ -275,7 +295,9 @@ class Service:
         known = train if train.exists() else None
         if not log.exists():
             return []
-        return await self._started().run(lambda: suggested(self.parser, log, known, count, self.limits.reviewed))
+        return await self._started().run(
+            lambda: suggested(self.parser, log, known, count, self.limits.reviewed)
+        )
 
     async def accept(self, example: Example) -> Path:
         """Add a pair to the training file, and say which that is."""
@@ -285,7 +307,9 @@ class Service:
 
     def _reviewed(self) -> tuple[Path, Path]:
         if self.log is None or self.review is None:
-            raise HTTPError(404, "nothing is reviewed here; start the server with --log FILE --review TRAIN.tsv")
+            raise HTTPError(
+                404, "nothing is reviewed here; start the server with --log FILE --review TRAIN.tsv"
+            )
         return self.log, self.review
 
     async def answers(self, sentences: Sequence[str]) -> AsyncIterator[list[Answer]]:
@@ -300,13 +324,19 @@ class Service:
         self._batches += 1
         try:
             for start in range(0, len(sentences), limits.batch_size):
-                part = [Question(sentence) for sentence in sentences[start : start + limits.batch_size]]
-                answers = [found.answer for found in await self._started().ask_all(part, waits=start > 0)]
+                part = [
+                    Question(sentence) for sentence in sentences[start : start + limits.batch_size]
+                ]
+                answers = [
+                    found.answer for found in await self._started().ask_all(part, waits=start > 0)
+                ]
                 for place, answer in enumerate(answers):
                     self._note(answer)
                     left -= len((answer.target or "").split())
                     if left < 0:
-                        answers[place] = Answer(answer.source, system=answer.system, reason=LONG_BATCH)
+                        answers[place] = Answer(
+                            answer.source, system=answer.system, reason=LONG_BATCH
+                        )
                 yield answers
         finally:
             self._batches -= 1
@@ -316,10 +346,15 @@ class Service:
             raise RuntimeError("the service was not started")
         return self._batcher
 
-    async def _count_examples(self, batcher: Batcher[Question, Explained], examples: Sequence[str]) -> None:
+    async def _count_examples(
+        self, batcher: Batcher[Question, Explained], examples: Sequence[str]
+    ) -> None:
         few = max(1, self.limits.batch_size // 4)  # leaves room for people
         suggested = list(self.suggestions)  # first: whoever opens the page sees them
-        parts = [suggested, *(examples[start : start + few] for start in range(0, len(examples), few))]
+        parts = [
+            suggested,
+            *(examples[start : start + few] for start in range(0, len(examples), few)),
+        ]
         while parts:
             try:
                 answers = await batcher.ask_all([Question(sentence) for sentence in parts[0]])
@@ -352,7 +387,9 @@ class Service:
             groups[options].append(place)
         found: dict[int, Explained] = {}
         for options, places in groups.items():
-            answers = self._model.with_options(options).answers(questions[place].sentence for place in places)
+            answers = self._model.with_options(options).answers(
+                questions[place].sentence for place in places
+            )
             for place, given in zip(places, answers, strict=True):
                 answer = executed(given, self.database) if self.database else given
                 missing = answer.first.gaps if questions[place].explain else None
