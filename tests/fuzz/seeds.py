@@ -30,8 +30,14 @@ PREDICTIONS = (
     '{"source": "jump", "prediction": "J"}\n{"source": "run", "target": null, "probability": 0.5}\n'
 )
 LOG = '{"source": "jump", "target": "J", "confidence": 0.9, "reason": ""}\n{"source": "é", "target": null}\n'
-GRAMMAR = '# settings: {"terminal_bits": 8.0}\njump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 \\NT_1 NT_2 ### NT_2 \\### NT_1\n'
-TARGET_GRAMMAR = "# legal programs\n<query> ::= answer ( <set> )\n<set> ::= state | next ( <set> ) | id ( ' <...> ' , <.> )\n"
+GRAMMAR = (
+    '# settings: {"terminal_bits": 8.0}\n'
+    "jump ### J\nNT_1 twice ### NT_1 NT_1\nNT_1 \\NT_1 NT_2 ### NT_2 \\### NT_1\n"
+)
+TARGET_GRAMMAR = (
+    "# legal programs\n<query> ::= answer ( <set> )\n"
+    "<set> ::= state | next ( <set> ) | id ( ' <...> ' , <.> )\n"
+)
 SPLITS = (
     '{"made_by": {"method": "random", "seed": 7}, "train": [0, 2, 4], "dev": [3], "test": [1, 5]}',
     '{"train": [0, 1],\n "test": [2]}',

@@ -53,9 +53,9 @@ def test_a_model_from_scratch_learns_faster_unless_told_otherwise() -> None:
             "label_smoothing is 1.0; expected less than 1",
         ),
         (
-            lambda: FineTuningSettings(optimizer="adam"),
+            lambda: FineTuningSettings(optimizer="adam"),  # type: ignore[arg-type]
             "no optimizer 'adam'; did you mean 'adamw'?",
-        ),  # type: ignore[arg-type]
+        ),
         (lambda: FineTuningSettings(precision="fp16"), "no precision 'fp16'"),  # type: ignore[arg-type]
         (lambda: FineTuningSettings(schedule="cosine"), "Known: constant, linear"),  # type: ignore[arg-type]
         (lambda: Seq2seqSettings(beams=0), "beams is 0; expected 1 or more"),

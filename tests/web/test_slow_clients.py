@@ -66,7 +66,8 @@ def test_a_connection_on_which_nothing_more_is_asked_is_closed(parser: Parser) -
 
 
 def test_a_body_that_does_not_arrive_is_a_408(parser: Parser) -> None:
-    head = b"POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+    head = b"POST /api/parse HTTP/1.1\r\nHost: localhost\r\n"
+    head += b"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
     with running(parser, SHORT) as server, connected(server) as slow:
         slow.sendall(head)
         received = rest(slow)
@@ -85,7 +86,8 @@ def test_a_client_that_does_not_take_its_answer_is_cut_off(parser: Parser) -> No
     body = json.dumps(
         {"text": f"{'fly and ' * 40} run\n" * 2000}
     ).encode()  # whose answer is more than buffers hold
-    head = b"POST /api/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    head = b"POST /api/batch HTTP/1.1\r\nHost: localhost\r\n"
+    head += b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     hung_up = select.poll()
     with running(parser, SHORT) as server, socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)

@@ -13,7 +13,8 @@ from nqg.grammar.grammar import NonTerminal, Rule, Symbols
 from nqg.grammar.hypergraph import Span
 
 Tokens = tuple[str, ...]
-MAX_TARGET_TOKENS = 1_000_000  # repeated non-terminals double a target at every level: 200 levels would fill the universe
+# Repeated non-terminals double a target at every level: 200 levels would fill the universe.
+MAX_TARGET_TOKENS = 1_000_000
 _LINE = re.compile(r"(?P<indent>(?:  )*)\[(?P<start>\d+):(?P<end>\d+)\] (?P<rule>.+)")
 
 

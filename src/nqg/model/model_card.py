@@ -96,7 +96,7 @@ def model_card(model: SavedModel, versions: Mapping[str, str]) -> str:
         "It has no confidence, which is learned with `nqg train`, unless `confidence.folds` is 0."
     )
     if (fitted := model.calibrator) is not None:
-        answers = f"{fitted.trials:,} answers about training examples that were held out, {fitted.right:,} of them right"
+        answers = f"{fitted.trials:,} answers to held-out training examples, {fitted.right:,} of them right"
         confidence = f"A confidence is the chance of being right, learned from {answers}; it holds for similar data."
     shortest = sorted(map(str, model.trained_rules), key=lambda rule: (len(rule), rule))[
         :SHOWN_RULES

@@ -35,7 +35,8 @@ SWITCH = "NQG_FAST"  # a variable: at 0, PyTorch answers
 MAX_CONVERTED = 4  # converted models, the latest
 BATCH_SENTENCES = 32  # sentences that are read at once
 PROBE = "a sentence to try it with"
-MAX_LOSS_DIFFERENCE = 0.5  # nats a subword by which eight bits may change the loss of a probe; a wrong model is off by many
+# Nats a subword by which eight bits may change the loss of a probe. A wrong model is off by many.
+MAX_LOSS_DIFFERENCE = 0.5
 
 
 @dataclass(frozen=True)

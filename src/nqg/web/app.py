@@ -79,8 +79,8 @@ pages = APIRouter(include_in_schema=False)
 
 
 def create_app(
-    service: Service, access: Access = Access(), examples: Sequence[str] = ()
-) -> FastAPI:  # noqa: B008 (frozen)
+    service: Service, access: Access | None = None, examples: Sequence[str] = ()
+) -> FastAPI:
     """The application that serves a model to those whom `access` lets in; the page shows which rules `examples` use."""
 
     @asynccontextmanager
@@ -106,6 +106,7 @@ def create_app(
             Exception: unforeseen_error,
         },
     )
+    access = access or Access()
     app.state.service, app.state.access = service, access
     app.add_middleware(BodyLimitMiddleware, limits=service.limits)
     app.add_middleware(AuthMiddleware, access=access)
