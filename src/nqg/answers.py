@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from nqg.errors import NqgError
+from nqg.extensions import notebook_html
 from nqg.files import append_line
 
 if TYPE_CHECKING:
@@ -171,43 +172,7 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The answer as a notebook shows it: the derivation, or the reason, and a table of the readings."""
-        from nqg.grammar.render import Markup, derivation_picture, element, in_notebook
-
-        if self.target is None:
-            sentence = element("q", " ".join(self.source.split()))
-            shown = element(
-                "p", "No answer to ", sentence, f": {self.reason}.", class_="abstention"
-            )
-        elif self.reading is None:
-            shown = element("p", element("code", self.target), f" by the {self.system}")
-        else:
-            figures = f"probability within the grammar {self.reading.probability:.4g}"
-            if self.confidence is not None:
-                figures = f"confidence {in_percent(self.confidence)}, {figures}"
-            picture = derivation_picture(
-                self.reading.derivation, self.reading.scores, self.reading.target
-            )
-            shown = element(
-                "div", picture, element("p", "; ".join([figures, *map(str, self.corrections)]))
-            )
-        rows = []
-        for reading in self.readings:
-            program = element("code", reading.target)
-            cells = (
-                f"{reading.probability:.4g}",
-                program,
-                "" if reading.is_legal else "not a legal program",
-            )
-            rows.append(element("tr", *(element("td", cell) for cell in cells)))
-        head = element(
-            "tr", *(element("th", name, scope="col") for name in ("probability", "program", ""))
-        )
-        table = (
-            element("table", element("thead", head), element("tbody", *rows))
-            if self.readings
-            else Markup("")
-        )
-        return in_notebook(element("div", shown, table))
+        return notebook_html(self)
 
 
 def in_percent(confidence: float) -> str:

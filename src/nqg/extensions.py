@@ -28,3 +28,8 @@ def load_extension(name: str) -> Any:
         if error.name is None or error.name.startswith("nqg") or extra not in EXTRAS:
             raise
         raise MissingExtra(f"'{name}'", extra) from error
+
+
+def notebook_html(shown: object) -> str:
+    """An answer, a derivation or a grammar as a cell of a notebook shows it."""
+    return str(load_extension("nqg.web.render:notebook_html")(shown))

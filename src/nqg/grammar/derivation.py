@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from typing import cast
 
 from nqg.errors import FormatError, LimitExceeded
+from nqg.extensions import notebook_html
 from nqg.grammar.grammar import NonTerminal, Rule, Symbols
 from nqg.grammar.hypergraph import Span
 
@@ -146,9 +147,7 @@ class Derivation:
 
     def _repr_html_(self) -> str:
         """The derivation as a notebook shows it."""
-        from nqg.grammar.render import derivation_picture, in_notebook
-
-        return in_notebook(derivation_picture(self))
+        return notebook_html(self)
 
     @classmethod
     def parse(cls, text: str) -> Derivation:
@@ -170,50 +169,6 @@ class Derivation:
                     f"'{line.strip()}' is indented by {found} spaces, expected {2 * depth}"
                 )
         return derivation
-
-
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """Which hyperedges read the words and write the tokens; hyperedges are numbered as the derivation lists them.
-
-    >>> alignment(Derivation.parse('''
-    ... [0:2] NT_1 twice ### NT_1 NT_1
-    ...   [0:1] jump ### I_JUMP
-    ... '''))
-    Alignment(words=(1, 0), tokens=(1, 1), lasts=(1, 1), heights=(1, 0))
-    """
-
-    words: tuple[int, ...]  # for every word of the source, the hyperedge that reads it
-    tokens: tuple[int, ...]  # for every token of the target, the hyperedge that writes it
-    lasts: tuple[
-        int, ...
-    ]  # for every hyperedge, the last one under it (itself at a leaf): a subtree is a run
-    heights: tuple[int, ...]  # for every hyperedge, how far it is above its deepest leaf
-
-
-def alignment(derivation: Derivation) -> Alignment:
-    """Who reads each word and writes each token of `derivation`."""
-    hyperedges, root = derivation.hyperedges, derivation.root.span
-    lasts, heights = list(range(len(hyperedges))), [0] * len(hyperedges)
-    tokens: list[tuple[int, ...]] = [()] * len(hyperedges)
-    for number, children in reversed(list(enumerate(derivation.child_numbers()))):
-        lasts[number] = max((lasts[child] for child in children), default=number)
-        heights[number] = max((heights[child] + 1 for child in children), default=0)
-        target = hyperedges[number].rule.target
-        parts = (
-            (number,) if isinstance(each, str) else tokens[children[each.index - 1]]
-            for each in target
-        )
-        tokens[number] = tuple(chain.from_iterable(parts))
-        for child in children:
-            tokens[child] = ()  # parents hold them now
-    words = [0] * (root.end - root.start)
-    for number, hyperedge in enumerate(
-        hyperedges
-    ):  # what children read is taken out of what their parents cover
-        low, high = hyperedge.span.start - root.start, hyperedge.span.end - root.start
-        words[low:high] = [number] * (high - low)
-    return Alignment(tuple(words), tokens[0], tuple(lasts), tuple(heights))
 
 
 def target_spans(derivation: Derivation) -> list[Span]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nqg.errors import FormatError, Place
+from nqg.extensions import notebook_html
 from nqg.files import numbered_lines, write_text
 from nqg.text.escapes import escape, signs, unescape
 
@@ -347,9 +348,7 @@ class Grammar:
 
     def _repr_html_(self) -> str:
         """The rules as a notebook shows them."""
-        from nqg.grammar.render import grammar_picture, in_notebook
-
-        return in_notebook(grammar_picture(self))
+        return notebook_html(self)
 
 
 class ChartGrammar(Protocol):

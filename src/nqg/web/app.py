@@ -30,7 +30,6 @@ from starlette.exceptions import HTTPException
 from nqg import __version__
 from nqg.data.example import Example
 from nqg.errors import DamagedModel, NqgError
-from nqg.grammar.render import style
 from nqg.web.messages import (
     BatchRequest,
     BatchResponse,
@@ -53,6 +52,7 @@ from nqg.web.middleware import (
     HTTPError,
     Limits,
 )
+from nqg.web.render import style
 from nqg.web.service import Question, RuleOrder, Service
 
 STATIC = Path(__file__).parent / "static"

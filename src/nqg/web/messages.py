@@ -13,7 +13,9 @@ from nqg.answers import Answer, ChartSpan, Correction, Reading, exact_match, in_
 from nqg.evaluation.active_learning import Suggestion
 from nqg.grammar.derivation import Tokens
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.render import (
+from nqg.inference.gaps import Gaps
+from nqg.web.middleware import HTTPError, Limits
+from nqg.web.render import (
     Markup,
     derivation_outline,
     derivation_picture,
@@ -21,8 +23,6 @@ from nqg.grammar.render import (
     rule_picture,
     rule_side,
 )
-from nqg.inference.gaps import Gaps
-from nqg.web.middleware import HTTPError, Limits
 
 MOST_READINGS = 10
 MOST_WORDS = 40  # of a sentence whose chart is drawn

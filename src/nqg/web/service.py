@@ -16,7 +16,6 @@ from nqg.data.example import Example
 from nqg.errors import DamagedModel, NqgError
 from nqg.evaluation.active_learning import Suggestion, add_example, suggested
 from nqg.grammar.grammar import Grammar, Rule, format_symbol
-from nqg.grammar.render import rule_picture
 from nqg.inference.decoding import DecodeOptions
 from nqg.inference.gaps import Gaps, explained
 from nqg.inference.hybrid import Hybrid, load_with_grammar
@@ -26,6 +25,7 @@ from nqg.sql.database import Database
 from nqg.sql.execution import executed
 from nqg.web.messages import RuleFound, RulesResponse
 from nqg.web.middleware import Busy, HTTPError, Limits
+from nqg.web.render import rule_picture
 
 BATCH_DELAY = 0.002  # seconds that a lone sentence waits for others
 EXAMPLES_A_RULE = 3

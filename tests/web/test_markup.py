@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqg.grammar.render import Markup, element, escaped, joined
+from nqg.web.render import Markup, element, escaped, joined
 
 HOSTILE = [
     "<script>alert(1)</script>",

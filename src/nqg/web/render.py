@@ -1,4 +1,6 @@
-"""Derivations and grammars as HTML and SVG, for the web page and for notebooks alike.
+"""Answers, derivations and grammars as HTML and SVG, for the web page and for notebooks alike.
+
+Notebooks need nothing of the extra `web`: they find `notebook_html` by name (`nqg.extensions`).
 
 Everything that can be lit up carries `data-node`, the number of its hyperedge; a hyperedge's box also carries
 `data-last`, the last number under it, so that a subtree is the numbers from one to the other.
@@ -15,7 +17,9 @@ from itertools import accumulate, groupby, pairwise
 
 from rich.cells import cell_len
 
-from nqg.grammar.derivation import Alignment, Derivation, Tokens, alignment
+from nqg.answers import Answer, Reading, in_percent
+from nqg.errors import counted
+from nqg.grammar.derivation import Derivation, Tokens
 from nqg.grammar.grammar import Grammar, NonTerminal, Rule, SlotInstance, Symbols
 
 CHARACTER = 8.0  # pixels: a monospaced character at 13 px, with a little air
@@ -25,6 +29,49 @@ BOX_HEIGHT = 44.0
 LEVEL_HEIGHT = 84.0  # from one row of boxes to the next
 MARGIN = 8.0
 LONGEST_SIDE = 30  # characters of a rule's side that a box shows
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Which hyperedges read the words and write the tokens; hyperedges are numbered as the derivation lists them.
+
+    >>> alignment(Derivation.parse('''
+    ... [0:2] NT_1 twice ### NT_1 NT_1
+    ...   [0:1] jump ### I_JUMP
+    ... '''))
+    Alignment(words=(1, 0), tokens=(1, 1), lasts=(1, 1), heights=(1, 0))
+    """
+
+    words: tuple[int, ...]  # for every word of the source, the hyperedge that reads it
+    tokens: tuple[int, ...]  # for every token of the target, the hyperedge that writes it
+    # For every hyperedge, the last one under it, itself at a leaf: a subtree is a run.
+    lasts: tuple[int, ...]
+    heights: tuple[int, ...]  # for every hyperedge, how far it is above its deepest leaf
+
+
+def alignment(derivation: Derivation) -> Alignment:
+    """Which hyperedge reads each word and writes each token of `derivation`."""
+    hyperedges, root = derivation.hyperedges, derivation.root.span
+    lasts, heights = list(range(len(hyperedges))), [0] * len(hyperedges)
+    tokens: list[list[int]] = [[] for _ in hyperedges]
+    for number, children in reversed(list(enumerate(derivation.child_numbers()))):
+        for child in children:
+            lasts[number] = lasts[child]
+            heights[number] = max(heights[number], heights[child] + 1)
+        for symbol in hyperedges[number].rule.target:
+            if isinstance(symbol, NonTerminal):
+                tokens[number] += tokens[children[symbol.index - 1]]
+            else:
+                tokens[number].append(number)
+        # The parent holds the tokens of its children now.
+        for child in children:
+            tokens[child] = []
+    # What children read is taken out of what their parents cover.
+    words = [0] * (root.end - root.start)
+    for number, hyperedge in enumerate(hyperedges):
+        for position in range(hyperedge.span.start, hyperedge.span.end):
+            words[position - root.start] = number
+    return Alignment(tuple(words), tuple(tokens[0]), tuple(lasts), tuple(heights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +170,9 @@ def escaped(text: str) -> Markup:
     >>> escaped('<b> "NT_1" & \\x00')
     '&lt;b&gt; &quot;NT_1&quot; &amp; \\ufffd'
     """
-    return (
-        text if isinstance(text, Markup) else Markup(html.escape(_UNPRINTABLE.sub("\ufffd", text)))
-    )
+    if isinstance(text, Markup):
+        return text
+    return Markup(html.escape(_UNPRINTABLE.sub("\ufffd", text)))
 
 
 def element(name: str, *content: str, **attributes: str | float | None) -> Markup:
@@ -134,17 +181,19 @@ def element(name: str, *content: str, **attributes: str | float | None) -> Marku
     >>> element("a", "1 < 2", class_="word", data_node=3, title=None)
     '<a class="word" data-node="3">1 &lt; 2</a>'
     """
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escaped(value if isinstance(value, str) else f"{value:.6g}")}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return Markup(f"<{name}{written}>{joined(content)}</{name}>")
+    tag = name
+    for key, value in attributes.items():
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            value = f"{value:.6g}"
+        tag += f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"'
+    return Markup(f"<{tag}>{joined(content)}</{name}>")
 
 
-def joined(parts: Iterable[str]) -> Markup:
+def joined(texts: Iterable[str]) -> Markup:
     """Several texts one after the other, those that are not markup escaped."""
-    return Markup("".join(map(escaped, parts)))
+    return Markup("".join(map(escaped, texts)))
 
 
 HUES = 6  # colours that the hyperedges take in turn
@@ -155,7 +204,7 @@ MAX_DRAWN_RULES = 200  # of a grammar that a notebook shows
 
 
 def style() -> str:
-    return files("nqg.grammar").joinpath("render.css").read_text(encoding="utf-8")
+    return files("nqg.web").joinpath("render.css").read_text(encoding="utf-8")
 
 
 def in_notebook(*pictures: str) -> str:
@@ -177,11 +226,12 @@ def derivation_picture(
     for at, (gap, token, _) in enumerate(pieces[:MAX_DRAWN_TOKENS]):
         number = writers[at]
         slot = slot_name(derivation.hyperedges[number].rule)
-        is_last = (
-            at + 1 == len(pieces) or writers[at + 1] != number
-        )  # of those that the slot's value wrote
-        kind = f"token hue-{number % HUES}{' slot' if slot else ''}"
-        name = slot if slot and is_last else None
+        kind, name = f"token hue-{number % HUES}", None
+        if slot:
+            kind += " slot"
+            # The last of the tokens that the value wrote names the slot.
+            if at + 1 == len(pieces) or writers[at + 1] != number:
+                name = slot
         tokens += [gap, element("span", token, class_=kind, data_node=number, data_slot=name)]
     if len(target) > MAX_DRAWN_TOKENS:
         tokens.append(f" … and {len(target) - MAX_DRAWN_TOKENS:,} more tokens")
@@ -219,34 +269,24 @@ def _tree(derivation: Derivation, aligned: Alignment, scores: Sequence[float]) -
     layout = tree_layout(derivation, aligned)
     children, hyperedges = derivation.child_numbers(), derivation.hyperedges
     parents = {child: parent for parent, below in enumerate(children) for child in below}
-    captions = [
-        rule_caption(derivation, number, children[number], scores)
-        for number in range(len(hyperedges))
-    ]
     boxes = layout.boxes
-    child_edges = (
-        _edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at) for at in range(1, len(boxes))
-    )
-    words = list(zip(derivation.source, layout.words, aligned.words, strict=True))
-    word_edges = (_edge(boxes[number], x, layout.word_line - 14, number) for _, x, number in words)
+    edges, labels, nodes = list[Markup](), list[Markup](), list[Markup]()
+    for at in range(1, len(boxes)):
+        edges.append(_edge(boxes[parents[at]], boxes[at].x, boxes[at].y, at))
+    for word, x, number in zip(derivation.source, layout.words, aligned.words, strict=True):
+        edges.append(_edge(boxes[number], x, layout.word_line - 14, number))
+        kind = f"word hue-{number % HUES}"
+        label = element("text", word, x=x, y=layout.word_line, class_=kind, data_node=number)
+        labels.append(label)
+    for number, hyperedge in enumerate(hyperedges):
+        caption = rule_caption(derivation, number, children[number], scores)
+        last = aligned.lasts[number]
+        nodes.append(_box(number, hyperedge.rule, boxes[number], last, caption))
     return element(
         "svg",
-        element("g", *child_edges, *word_edges, class_="edges"),
-        *(
-            element(
-                "text",
-                word,
-                x=x,
-                y=layout.word_line,
-                class_=f"word hue-{number % HUES}",
-                data_node=number,
-            )
-            for word, x, number in words
-        ),
-        *(
-            _box(number, each.rule, boxes[number], aligned.lasts[number], captions[number])
-            for number, each in enumerate(hyperedges)
-        ),
+        element("g", *edges, class_="edges"),
+        *labels,
+        *nodes,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {layout.width:.1f} {layout.height:.1f}",
         width=layout.width,
@@ -260,7 +300,8 @@ def _edge(box: Box, x: float, y: float, number: int) -> Markup:
     """A line that bends in the gap under `box` and then goes straight down, so that it crosses no other box."""
     top, turn = box.y + BOX_HEIGHT, min(y, box.y + LEVEL_HEIGHT)
     middle = (top + turn) / 2
-    path = f"M{box.x:.1f} {top:.1f}C{box.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {turn:.1f}V{y:.1f}"
+    bend = f"C{box.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {turn:.1f}"
+    path = f"M{box.x:.1f} {top:.1f}{bend}V{y:.1f}"
     return element("path", d=path, class_=f"hue-{number % HUES}", data_node=number)
 
 
@@ -289,13 +330,16 @@ def rule_caption(
 
 def _box(number: int, rule: Rule, box: Box, last: int, caption: str) -> Markup:
     source, target = box.lines
+    left, kind = box.x - box.width / 2, f"node hue-{number % HUES}"
+    if isinstance(rule, SlotInstance):
+        kind += " slot"
     return element(
         "g",
         element("title", caption),
-        element("rect", x=box.x - box.width / 2, y=box.y, width=box.width, height=BOX_HEIGHT, rx=8),
+        element("rect", x=left, y=box.y, width=box.width, height=BOX_HEIGHT, rx=8),
         element("text", source, x=box.x, y=box.y + 18, class_="source"),
         element("text", target, x=box.x, y=box.y + 35, class_="yield"),
-        class_=f"node hue-{number % HUES}{' slot' if isinstance(rule, SlotInstance) else ''}",
+        class_=kind,
         tabindex=0,
         role="img",
         aria_label=caption,
@@ -306,29 +350,24 @@ def _box(number: int, rule: Rule, box: Box, last: int, caption: str) -> Markup:
 
 def derivation_outline(derivation: Derivation) -> Markup:
     """The derivation as nested lists, for reading aloud."""
-    parts, depth = list[str](), -1
+    pieces, depth = list[str](), -1
     for level, hyperedge in zip(derivation.depths(), derivation.hyperedges, strict=True):
-        parts += (
-            ["<ul><li>" * (level - depth)]
-            if level > depth
-            else ["</li></ul>" * (depth - level), "</li><li>"]
-        )
+        if level > depth:
+            pieces.append("<ul><li>" * (level - depth))
+        else:
+            pieces += ["</li></ul>" * (depth - level), "</li><li>"]
         words = " ".join(derivation.source[hyperedge.span.start : hyperedge.span.end])
-        parts.append(joined([element("q", words), " by ", rule_picture(hyperedge.rule)]))
+        pieces.append(joined([element("q", words), " by ", rule_picture(hyperedge.rule)]))
         depth = level
-    return Markup("".join(parts) + "</li></ul>" * (depth + 1))
+    return Markup("".join(pieces) + "</li></ul>" * (depth + 1))
 
 
 def rule_picture(rule: Rule) -> Markup:
     """Source → target, the non-terminals as ① ②."""
-    source, target = rule_side(rule.source), rule_side(rule.target)
+    source = element("span", rule_side(rule.source), class_="source")
     arrow = element("span", " → ", class_="arrow")
-    return element(
-        "code",
-        element("span", source, class_="source"),
-        arrow,
-        element("span", target, class_="yield"),
-    )
+    target = element("span", rule_side(rule.target), class_="yield")
+    return element("code", source, arrow, target)
 
 
 def grammar_picture(grammar: Grammar, most: int = MAX_DRAWN_RULES) -> Markup:
@@ -336,13 +375,55 @@ def grammar_picture(grammar: Grammar, most: int = MAX_DRAWN_RULES) -> Markup:
     ordered = sorted(grammar.rules[:most], key=lambda rule: -rule.arity)
     bodies = []
     for arity, rules in groupby(ordered, key=lambda rule: rule.arity):
-        heading = element(
-            "th", {0: "words", 1: "one part"}.get(arity, f"{arity} parts"), scope="rowgroup"
-        )
+        title = {0: "words", 1: "one part"}.get(arity, f"{arity} parts")
+        heading = element("th", title, scope="rowgroup")
         rows = (element("tr", element("td", rule_picture(rule))) for rule in rules)
         bodies.append(element("tbody", element("tr", heading), *rows))
-    left = (
-        [element("p", f"… and {len(grammar) - most:,} more rules")] if len(grammar) > most else []
-    )
-    caption = element("caption", f"{len(grammar):,} {'rule' if len(grammar) == 1 else 'rules'}")
-    return element("div", element("table", caption, *bodies), *left, class_="nqg-grammar")
+    caption = element("caption", counted(len(grammar), "rule"))
+    drawn = [element("table", caption, *bodies)]
+    if len(grammar) > most:
+        drawn.append(element("p", f"… and {len(grammar) - most:,} more rules"))
+    return element("div", *drawn, class_="nqg-grammar")
+
+
+def answer_picture(answer: Answer) -> Markup:
+    """The derivation of an answer, or the reason of an abstention, and a table of the readings."""
+    reading = answer.reading
+    if answer.target is None:
+        sentence = element("q", " ".join(answer.source.split()))
+        reason = f": {answer.reason}."
+        drawn = [element("p", "No answer to ", sentence, reason, class_="abstention")]
+    elif reading is None:
+        drawn = [element("p", element("code", answer.target), f" by the {answer.system}")]
+    else:
+        figures = f"probability within the grammar {reading.probability:.4g}"
+        if answer.confidence is not None:
+            figures = f"confidence {in_percent(answer.confidence)}, {figures}"
+        remarks = "; ".join([figures, *map(str, answer.corrections)])
+        picture = derivation_picture(reading.derivation, reading.scores, reading.target)
+        drawn = [element("div", picture, element("p", remarks))]
+    if answer.readings:
+        drawn.append(_readings_table(answer.readings))
+    return element("div", *drawn)
+
+
+def _readings_table(readings: Iterable[Reading]) -> Markup:
+    rows = []
+    for reading in readings:
+        remark = "" if reading.is_legal else "not a legal program"
+        cells = f"{reading.probability:.4g}", element("code", reading.target), remark
+        rows.append(element("tr", *(element("td", cell) for cell in cells)))
+    names = ("probability", "program", "")
+    head = element("tr", *(element("th", name, scope="col") for name in names))
+    return element("table", element("thead", head), element("tbody", *rows))
+
+
+def notebook_html(shown: Answer | Derivation | Grammar) -> str:
+    """What a cell of a notebook shows of a value, with the style sheet."""
+    if isinstance(shown, Answer):
+        picture = answer_picture(shown)
+    elif isinstance(shown, Derivation):
+        picture = derivation_picture(shown)
+    else:
+        picture = grammar_picture(shown)
+    return in_notebook(picture)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from nqg.grammar.derivation import Derivation, Hyperedge, alignment
+from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import NonTerminal, Rule
 from nqg.grammar.hypergraph import Span
+from nqg.web.render import alignment
 from strategies import derivations
 
 

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from nqg.grammar.derivation import Derivation, Hyperedge, alignment
+from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, Rule, SlotInstance
 from nqg.grammar.hypergraph import Span
-from nqg.grammar.render import (
+from nqg.web.render import (
     BOX_HEIGHT,
     GAP,
     LEVEL_HEIGHT,
     MAX_DRAWN_HYPEREDGES,
     MAX_DRAWN_TOKENS,
+    alignment,
     derivation_outline,
     derivation_picture,
     grammar_picture,
