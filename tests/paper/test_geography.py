@@ -6,20 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from geobase_rows import geobase_of
 from nqg.paper.denotations import KINDS
 from nqg.paper.funql import Entity, EntityKind
-from nqg.paper.geobase import (
-    City,
-    Country,
-    Geobase,
-    Geography,
-    HighLow,
-    Lake,
-    Mountain,
-    River,
-    State,
-    read_geobase,
-)
+from nqg.paper.geobase import Geobase, Geography, read_geobase
 
 USA = Entity(EntityKind.COUNTRY, "usa")
 
@@ -36,19 +26,19 @@ def geography(geobase: Geobase) -> Geography:
 
 def test_classes_hold_the_things_of_the_facts(geobase: Geobase, geography: Geography) -> None:
     sizes = {name: len(things) for name, things in geography.classes.items()}
-    assert sizes["state"] == len(geobase.all(State)) == sizes["capital"]
+    assert sizes["state"] == len(geobase["state"]) == sizes["capital"]
     assert sizes["city"] == len(
-        {(city.name, city.state_abbreviation) for city in geobase.all(City)}
+        {(name, abbreviation) for _, abbreviation, name, _ in geobase["city"]}
     )
-    assert sizes["river"] == len({river.name for river in geobase.all(River)})
-    assert sizes["lake"] == len(geobase.all(Lake))
+    assert sizes["river"] == len({name for name, *_ in geobase["river"]})
+    assert sizes["lake"] == len(geobase["lake"])
 
 
 def test_a_mountain_with_two_names_is_one(geobase: Geobase, geography: Geography) -> None:
     names = {other.name: entity.name for other, entity in geography.other_names.items()}
     assert names == {name: f"mount {name}" for name in ("mckinley", "whitney", "elbert", "rainier")}
-    highest = {points.highest_point for points in geobase.all(HighLow)}
-    listed = {mountain.name for mountain in geobase.all(Mountain)}
+    highest = {row[2] for row in geobase["highlow"]}
+    listed = {row[2] for row in geobase["mountain"]}
     assert len(geography.classes["mountain"]) == len(highest) + len(listed) - len(names)
     mckinley = Entity(EntityKind.PLACE, "mckinley")
     assert geography.named(mckinley) == {Entity(EntityKind.PLACE, "mount mckinley")}
@@ -91,9 +81,9 @@ def test_only_cities_and_rivers_are_major(geography: Geography) -> None:
 def test_the_country_has_a_population_an_area_and_a_density(
     geobase: Geobase, geography: Geography
 ) -> None:
-    (country,) = geobase.all(Country)
-    assert geography.measures["population_1"][USA] == {country.population}
-    assert geography.measures["density_1"][USA] == {country.population / country.area}
+    ((_, population, area),) = geobase["country"]
+    assert geography.measures["population_1"][USA] == {population}
+    assert geography.measures["density_1"][USA] == {population / area}
 
 
 def test_a_low_point_may_have_several_elevations(geography: Geography) -> None:
@@ -103,7 +93,7 @@ def test_a_low_point_may_have_several_elevations(geography: Geography) -> None:
 
 
 def test_an_empty_geobase_is_an_empty_geography() -> None:
-    empty = Geography.of(Geobase(()))
+    empty = Geography.of(geobase_of())
     assert not any(empty.classes.values())
     assert not any(empty.relations.values())
     assert empty.named(Entity(EntityKind.CITY, "austin")) == frozenset()

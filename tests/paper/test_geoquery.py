@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from geobase_rows import geobase_of
 from nqg.errors import FormatError
 from nqg.paper.funql import Entity, EntityKind
-from nqg.paper.geobase import City, Country, Geobase, River, State, read_geobase
 from nqg.paper.geoquery import (
     AnonymisedExample,
     CorpusExample,
     EntityNames,
-    anonymised,
     anonymised_example,
     load_anonymised,
     load_geoquery,
@@ -24,48 +23,50 @@ from nqg.paper.geoquery import (
 )
 
 NAMES = EntityNames.of(
-    Geobase(
+    geobase_of(
         (
-            State(
-                "texas",
-                "tx",
-                "austin",
-                1,
-                1,
-                28,
-                ("houston", "dallas", "san antonio", "fort worth"),
-            ),
-            State(
-                "colorado",
-                "co",
-                "denver",
-                1,
-                1,
-                38,
-                ("denver", "colorado springs", "aurora", "lakewood"),
-            ),
-            State(
-                "new mexico",
-                "nm",
-                "santa fe",
-                1,
-                1,
-                47,
-                ("albuquerque", "santa fe", "las cruces", "roswell"),
-            ),
-            State(
-                "utah",
-                "ut",
-                "salt lake city",
-                1,
-                1,
-                45,
-                ("salt lake city", "provo", "west valley city", "ogden"),
-            ),
-            City("texas", "tx", "austin", 345_496),
-            River("colorado", 2333, ("colorado", "utah")),
-            Country("usa", 1, 1),
-        )
+            "state",
+            "texas",
+            "tx",
+            "austin",
+            1,
+            1,
+            28,
+            *("houston", "dallas", "san antonio", "fort worth"),
+        ),
+        (
+            "state",
+            "colorado",
+            "co",
+            "denver",
+            1,
+            1,
+            38,
+            *("denver", "colorado springs", "aurora", "lakewood"),
+        ),
+        (
+            "state",
+            "new mexico",
+            "nm",
+            "santa fe",
+            1,
+            1,
+            47,
+            *("albuquerque", "santa fe", "las cruces", "roswell"),
+        ),
+        (
+            "state",
+            "utah",
+            "ut",
+            "salt lake city",
+            1,
+            1,
+            45,
+            *("salt lake city", "provo", "west valley city", "ogden"),
+        ),
+        ("city", "texas", "tx", "austin", 345_496),
+        ("river", "colorado", 2333, ("colorado", "utah")),
+        ("country", "usa", 1, 1),
     )
 )
 
@@ -189,43 +190,6 @@ def test_a_bad_example_is_refused_with_its_place_in_the_corpus(tmp_path: Path) -
         load_geoquery(corpus, geobase)
 
 
-def test_a_users_sentence_is_anonymised_with_all_its_readings() -> None:
-    sentence = anonymised("Does the Colorado run through Utah and the U.S.?", NAMES)
-    assert sentence.source == "does the m0 run through m1 and the m2"
-    assert [[str(reading) for reading in readings] for readings in sentence.readings] == [
-        ["stateid('colorado')", "riverid('colorado')"],
-        ["stateid('utah')"],
-        ["countryid('usa')"],
-    ]
-
-
-def test_an_ambiguous_name_may_mean_two_things_a_clear_one_means_the_same_again() -> None:
-    assert anonymised("Does the Colorado cross Colorado ?", NAMES).source == "does the m0 cross m1"
-    assert anonymised("Is Utah Utah ?", NAMES).source == "is m0 m0"
-
-
-@pytest.mark.parametrize(
-    ("target", "programs"),
-    [
-        ("answer ( len ( m0 ) )", ["answer(len(riverid('colorado')))"]),
-        (
-            "answer ( intersection ( river , traverse_2 ( m0 ) ) )",
-            ["answer(river(traverse_2(stateid('colorado'))))"],
-        ),
-        (
-            "answer ( loc_1 ( m0 ) )",
-            ["answer(loc_1(stateid('colorado')))", "answer(loc_1(riverid('colorado')))"],
-        ),
-        ("answer ( count ( state ) )", ["answer(count(state(all)))"]),
-        ("answer ( elevation_1 ( m0 ) )", []),
-    ],
-)
-def test_a_prediction_becomes_the_programs_whose_types_fit(
-    target: str, programs: list[str]
-) -> None:
-    assert list(anonymised("How is the Colorado ?", NAMES).programs(target)) == programs
-
-
 def test_a_placeholder_without_an_entity_is_refused() -> None:
     with pytest.raises(FormatError, match="found m1, but the sentence binds m0"):
         restored("answer ( size ( m1 ) )", [Entity(EntityKind.STATE, "utah")])
@@ -275,26 +239,6 @@ def test_only_three_programs_of_the_corpus_have_uneven_white_space(
         if example.program != original_program(converted)
     ]
     assert uneven == ["139", "165", "787"]
-
-
-def test_without_the_program_all_but_five_sentences_are_anonymised_alike_and_their_programs_found(
-    real_data: Path, corpus: list[CorpusExample], dataset: list[AnonymisedExample]
-) -> None:
-    names = EntityNames.of(read_geobase(real_data / "geoquery" / "geobase"))
-    different = []
-    for example, converted in zip(corpus, dataset, strict=True):
-        sentence = anonymised(example.sentence, names)
-        if sentence.source != converted.example.source:
-            different.append(example.id)
-        else:
-            assert next(sentence.programs(converted.example.target)) == original_program(converted)
-    assert different == [
-        "60",
-        "242",
-        "596",
-        "817",
-        "879",
-    ]  # they name the country, their programs do not
 
 
 @pytest.mark.parametrize(

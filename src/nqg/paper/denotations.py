@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import NamedTuple
 
 from nqg.answers import exact_match
 from nqg.errors import NqgError, UnknownName
@@ -36,28 +37,16 @@ class NotExecutable(NqgError):
     """A program that means nothing; the message says which part of it and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """A number and, where it is a measure, of what: two states may have the same area."""
 
     value: float
     of: Entity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """The numbers that a part of a program means; a part that means things is a plain set of entities."""
-
-    members: frozenset[Amount]
-
-    @property
-    def values(self) -> list[float]:
-        """The numbers alone, with repetitions, from the smallest."""
-        return sorted(amount.value for amount in self.members)
-
-
-Value = Things | Amounts
-NO_THINGS: Things = frozenset()
+# What a term means: things, or numbers in no order.
+Value = Things | list[Amount]
+NO_THINGS: frozenset[Entity] = frozenset()
 
 
 class Parameter(StrEnum):
@@ -74,14 +63,14 @@ class Parameter(StrEnum):
 P = Parameter
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A predicate: its parameters, and the function of a geography and its arguments that it stands for."""
+class Operation(NamedTuple):
+    """A predicate: its parameters, and the function of a geography and its arguments."""
 
     parameters: tuple[Parameter, ...]
     compute: Callable[..., Value]
 
 
+# The kinds of things that a relation or a measure is about; things of other kinds have none.
 KINDS: dict[str, tuple[EntityKind, ...]] = {
     **dict.fromkeys(
         ("loc_2", "traverse_2", "population_1", "density_1"), (K.STATE, K.CITY, K.COUNTRY)
@@ -95,7 +84,6 @@ KINDS: dict[str, tuple[EntityKind, ...]] = {
     "area_1": (K.STATE, K.CITY, K.COUNTRY, K.PLACE),
     "size": (K.STATE, K.CITY, K.COUNTRY, K.RIVER, K.PLACE),
 }
-"""The kinds of things that a relation or a measure is about; things of other kinds have none, known or not."""
 
 
 def related(geography: Geography, things: Things, *, relation: str) -> Things:
@@ -105,33 +93,30 @@ def related(geography: Geography, things: Things, *, relation: str) -> Things:
     return NO_THINGS.union(*(leads_to.get(thing, NO_THINGS) for thing in things))
 
 
-def measured(geography: Geography, things: Things, *, measure: str) -> Amounts:
+def measured(geography: Geography, things: Things, *, measure: str) -> list[Amount]:
     """The measure of each of `things` that has one."""
     _check_kinds(measure, things)
-    known = geography.measures[measure]
-    return Amounts(
-        frozenset(Amount(value, thing) for thing in things for value in known.get(thing, ()))
-    )
+    values = geography.measures[measure]
+    return [Amount(value, thing) for thing in things for value in values.get(thing, ())]
 
 
 def _check_kinds(name: str, things: Things) -> None:
-    found = {thing.kind for thing in things}
-    if found and found.isdisjoint(KINDS[name]):
-        raise NotExecutable(
-            f"'{name}' asks about {' or '.join(KINDS[name])}, found {' and '.join(sorted(found))}"
-        )
+    kinds = {thing.kind for thing in things}
+    if kinds and kinds.isdisjoint(KINDS[name]):
+        expected = " or ".join(KINDS[name])
+        raise NotExecutable(f"'{name}' asks about {expected}, found {' and '.join(sorted(kinds))}")
 
 
 def by_measure(geography: Geography, measure: str, things: Things, *, sign: int) -> Things:
     """The one of `things` with the largest (sign 1) or the smallest (sign -1) measure."""
-    amounts = measured(geography, things, measure=measure).members
-    return _first((sign * each.value, each.of) for each in amounts if each.of)
+    return _first(measured(geography, things, measure=measure), sign)
 
 
 def superlative(geography: Geography, value: Value, *, measure: str, sign: int) -> Value:
     """The most extreme of several things by a measure, or of several numbers."""
-    if isinstance(value, Amounts):
-        return Amounts(frozenset(map(Amount, value.values[-1:] if sign > 0 else value.values[:1])))
+    if isinstance(value, list):
+        numbers = sorted(sign * amount.value for amount in value)
+        return [Amount(sign * number) for number in numbers[-1:]]
     return by_measure(geography, measure, value, sign=sign)
 
 
@@ -143,66 +128,63 @@ def by_count(
     Members that it leads to from none do not compete: `fewest` is never a state without cities.
     """
     _check_kinds(relation, things)
-    leads_to, competing = geography.relations[relation], geography.classes[members]
-    counts = Counter(one for thing in things for one in leads_to.get(thing, NO_THINGS) & competing)
-    return _first((sign * count, thing) for thing, count in counts.items())
+    counts: Counter[Entity] = Counter()
+    for thing in things:
+        counts.update(geography.relations[relation].get(thing, NO_THINGS))
+    competing = geography.classes[members]
+    return _first([Amount(counts[one], one) for one in counts if one in competing], sign)
 
 
-def _first(ranked: Iterable[tuple[float, Entity]]) -> Things:
-    """The thing of the highest rank, the first by name among equals; nothing if there is nothing."""
-    order = sorted(ranked, key=lambda pair: (-pair[0], pair[1].name, pair[1].state or ""))
-    return frozenset(thing for _, thing in order[:1])
+def _first(amounts: list[Amount], sign: int) -> Things:
+    """The thing of the most extreme amount, the first by name among equals; if there is any."""
+
+    def rank(amount: Amount) -> tuple[float, str, str]:
+        assert amount.of
+        return -sign * amount.value, amount.of.name, amount.of.state or ""
+
+    return {amount.of for amount in sorted(amounts, key=rank)[:1] if amount.of}
 
 
 def beyond(geography: Geography, things: Things, *, measure: str, among: str, sign: int) -> Things:
     """What of a class is higher (longer) or, with sign -1, lower than any one of `things`."""
-    least = min(
-        (sign * value for value in measured(geography, things, measure=measure).values),
-        default=math.inf,
-    )
-    others = measured(geography, geography.classes[among], measure=measure).members
-    return frozenset(other.of for other in others if other.of and sign * other.value > least)
+    bounds = [sign * amount.value for amount in measured(geography, things, measure=measure)]
+    least = min(bounds, default=math.inf)
+    candidates = measured(geography, geography.classes[among], measure=measure)
+    return {each.of for each in candidates if each.of and sign * each.value > least}
 
 
-def at_elevation(geography: Geography, heights: Amounts) -> Things:
-    places = measured(geography, geography.classes["place"], measure="elevation_1").members
-    return frozenset(place.of for place in places if place.of and place.value in heights.values)
+def at_elevation(geography: Geography, heights: list[Amount]) -> Things:
+    values = {height.value for height in heights}
+    places = measured(geography, geography.classes["place"], measure="elevation_1")
+    return {place.of for place in places if place.of and place.value in values}
 
 
-def number(value: float) -> Amounts:
-    """A number that measures nothing."""
-    return Amounts(frozenset({Amount(value)}))
+def total(_: Geography, amounts: list[Amount]) -> list[Amount]:
+    return [Amount(math.fsum(amount.value for amount in amounts))]
 
 
 OPERATIONS: dict[str, Operation] = {
     "intersection": Operation((P.THINGS, P.THINGS), lambda _, left, right: left & right),
     "exclude": Operation((P.THINGS, P.THINGS), lambda _, left, right: left - right),
-    "count": Operation((P.THINGS,), lambda _, things: number(float(len(things)))),
-    "sum": Operation((P.NUMBER,), lambda _, amounts: number(math.fsum(amounts.values))),
+    "count": Operation((P.THINGS,), lambda _, things: [Amount(float(len(things)))]),
+    "sum": Operation((P.NUMBER,), total),
     "elevation_2": Operation((P.NUMBER,), at_elevation),
+    "longer": Operation((P.THINGS,), partial(beyond, measure="len", among="river", sign=1)),
 }
-for _name, _sign in (("largest_one", 1), ("smallest_one", -1)):
-    OPERATIONS[_name] = Operation((P.MEASURE, P.THINGS), partial(by_measure, sign=_sign))
-for _name, _sign in (("most", 1), ("fewest", -1)):
-    OPERATIONS[_name] = Operation((P.CLASS, P.RELATION, P.THINGS), partial(by_count, sign=_sign))
-for _largest, _smallest, _measure, _taken in (
-    ("largest", "smallest", "size", P.VALUE),
-    ("longest", "shortest", "len", P.THINGS),
-    ("highest", "lowest", "elevation_1", P.THINGS),
+for _name, _opposite, _parameters, _compute in (
+    ("largest_one", "smallest_one", (P.MEASURE, P.THINGS), by_measure),
+    ("most", "fewest", (P.CLASS, P.RELATION, P.THINGS), by_count),
+    ("largest", "smallest", (P.VALUE,), partial(superlative, measure="size")),
+    ("longest", "shortest", (P.THINGS,), partial(superlative, measure="len")),
+    ("highest", "lowest", (P.THINGS,), partial(superlative, measure="elevation_1")),
+    ("higher_2", "lower_2", (P.THINGS,), partial(beyond, measure="elevation_1", among="place")),
 ):
-    OPERATIONS[_largest] = Operation((_taken,), partial(superlative, measure=_measure, sign=1))
-    OPERATIONS[_smallest] = Operation((_taken,), partial(superlative, measure=_measure, sign=-1))
-for _name, _measure, _among, _sign in (
-    ("longer", "len", "river", 1),
-    ("higher_2", "elevation_1", "place", 1),
-    ("lower_2", "elevation_1", "place", -1),
-):
-    OPERATIONS[_name] = Operation(
-        (P.THINGS,), partial(beyond, measure=_measure, among=_among, sign=_sign)
-    )
+    OPERATIONS[_name] = Operation(_parameters, partial(_compute, sign=1))
+    OPERATIONS[_opposite] = Operation(_parameters, partial(_compute, sign=-1))
 
 
-SHOWN_CHARACTERS = 60  # characters of a part of a program in an error
+# Characters of a term in an error.
+SHOWN_CHARACTERS = 60
 
 
 def executed(program: Term, geography: Geography) -> Value:
@@ -221,7 +203,7 @@ def value_of(term: Term, geography: Geography) -> Value:
         case Entity():
             return geography.named(term)
         case Number(digits):
-            return number(float(digits))
+            return [Amount(float(digits))]
         case Name(name):
             return geography.classes[_known(name, "class of things", geography.classes)]
         case Placeholder():
@@ -235,10 +217,10 @@ def value_of(term: Term, geography: Geography) -> Value:
                 raise NotExecutable(
                     f"{_shown(term)} has {len(arguments)} arguments, expected {expected}"
                 )
-            pairs = zip(arguments, operation.parameters, strict=True)
-            return operation.compute(
-                geography, *(_argument(name, each, kind, geography) for each, kind in pairs)
-            )
+            values = []
+            for argument, parameter in zip(arguments, operation.parameters):
+                values.append(_argument(name, argument, parameter, geography))
+            return operation.compute(geography, *values)
 
 
 def operation_named(name: str, geography: Geography) -> Operation:
@@ -252,8 +234,7 @@ def operation_named(name: str, geography: Geography) -> Operation:
 
 
 def _argument(predicate: str, argument: Term, kind: Parameter, geography: Geography) -> Value | str:
-    names: dict[Parameter, Collection[str]]
-    names = {
+    names: Mapping[Parameter, Collection[str]] = {
         P.CLASS: geography.classes,
         P.RELATION: geography.relations,
         P.MEASURE: geography.measures,
@@ -263,7 +244,7 @@ def _argument(predicate: str, argument: Term, kind: Parameter, geography: Geogra
             raise NotExecutable(f"'{predicate}' takes {kind}, found {_shown(argument)}")
         return _known(argument.name, kind.removeprefix("the name of a "), names[kind])
     value = value_of(argument, geography)
-    found = P.NUMBER if isinstance(value, Amounts) else P.THINGS
+    found = P.NUMBER if isinstance(value, list) else P.THINGS
     if kind not in (found, P.VALUE):
         raise NotExecutable(f"'{predicate}' takes {kind}, found {found}: {_shown(argument)}")
     return value
@@ -287,19 +268,13 @@ class Denotation:
     answers: frozenset[Entity | float] = frozenset()
     failure: str | None = None
 
-    @property
-    def names(self) -> frozenset[str | float]:
-        """The answers as the published ones are written: names without their kind, and numbers."""
-        return frozenset(
-            answer.name if isinstance(answer, Entity) else answer for answer in self.answers
-        )
-
     def __str__(self) -> str:
         if self.failure is not None:
             return f"cannot be executed: {self.failure}"
-        spelled = (
-            str(each) if isinstance(each, Entity) else f"{each:,.10g}" for each in self.answers
-        )
+        spelled = [
+            f"{answer:,.10g}" if isinstance(answer, float) else str(answer)
+            for answer in self.answers
+        ]
         return ", ".join(sorted(spelled)) or "nothing"
 
 
@@ -312,7 +287,9 @@ def denotation(program: str, geography: Geography) -> Denotation:
         value = executed(expanded(parse_funql(program)), geography)
     except NqgError as error:
         return Denotation(failure=str(error))
-    return Denotation(frozenset(value.values if isinstance(value, Amounts) else value))
+    if isinstance(value, list):
+        return Denotation(frozenset(amount.value for amount in value))
+    return Denotation(frozenset(value))
 
 
 def target_denotation(target: str, entities: Sequence[Entity], geography: Geography) -> Denotation:

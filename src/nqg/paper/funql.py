@@ -8,7 +8,7 @@ sense is the business of the target grammar in `funql.grammar`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -54,9 +54,14 @@ class Entity:
             )
 
     def __str__(self) -> str:
-        parts = (self.name, self.state) if self.kind is EntityKind.CITY else (self.name,)
-        quoted = ("_" if part is None else "'" + part.replace("'", "''") + "'" for part in parts)
-        return f"{self.kind}({', '.join(quoted)})"
+        arguments = _quoted(self.name)
+        if self.kind is EntityKind.CITY:
+            arguments += ", " + (_quoted(self.state) if self.state is not None else "_")
+        return f"{self.kind}({arguments})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +134,9 @@ def leaves(term: Term) -> Iterator[Leaf]:
 
 
 def with_leaves(term: Term, change: Callable[[Leaf], Term]) -> Term:
-    if isinstance(term, Call):
-        return Call(
-            term.predicate, tuple(with_leaves(argument, change) for argument in term.arguments)
-        )
-    return change(term)
+    if not isinstance(term, Call):
+        return change(term)
+    return Call(term.predicate, tuple(with_leaves(each, change) for each in term.arguments))
 
 
 def parse_funql(text: str) -> Term:
@@ -175,7 +178,8 @@ def _term(tokens: Tokens, depth: int) -> Term:
 
 
 def _entity(tokens: Tokens, kind: EntityKind) -> Entity:
-    name, state = tokens.expect("text", f"the quoted name of a {kind}").unquoted, None
+    name = tokens.expect("text", f"the quoted name of a {kind}").unquoted
+    state = None
     if kind is EntityKind.CITY:
         tokens.expect(",", "',' and the city's state")
         if tokens.next.text == "_":
@@ -194,12 +198,21 @@ class Lexeme:
     text: str
     place: Place | int
 
+    @classmethod
+    def of(cls, match: re.Match[str], place: Place | int) -> Lexeme:
+        """The token that a pattern with a group for each kind has found."""
+        kind = match.lastgroup or ""
+        text = match[kind]
+        return cls(text if kind == "mark" else kind, text, place)
+
     @property
     def unquoted(self) -> str:
         return self.text[1:-1].replace("''", "'")
 
     def refused(self, expected: str) -> FormatError:
-        found = self.text if self.kind in ("text", "end") else f"'{self.text}'"
+        found = self.text or "the end of the program"
+        if self.kind not in ("text", "end"):
+            found = f"'{found}'"
         reason = f"found {found}, expected {expected}"
         if isinstance(self.place, Place):
             return FormatError(reason, self.place)
@@ -247,11 +260,7 @@ _TOKEN = re.compile(
 
 def _tokens(text: str) -> Iterator[Lexeme]:
     for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or "unknown"
-        if kind == "end":
-            yield Lexeme("end", "the end of the program", match.start(kind) + 1)
-            return
-        yield Lexeme(match[kind] if kind == "mark" else kind, match[kind], match.start(kind) + 1)
+        yield Lexeme.of(match, match.start(match.lastgroup or 0) + 1)
 
 
 CLASSES = frozenset({"state", "city", "river", "place", "lake", "mountain", "capital", "major"})
@@ -274,11 +283,9 @@ def expanded(term: Term) -> Term:
                 f"found the bare name '{name}', expected it applied, as in 'state(all)'"
             )
         case Call(name, (argument,)) if name in CLASSES:
-            return (
-                Name(name)
-                if argument == ALL
-                else Call("intersection", (Name(name), expanded(argument)))
-            )
+            if argument == ALL:
+                return Name(name)
+            return Call("intersection", (Name(name), expanded(argument)))
         case Call(name, (Call(measure, (things,)),)) if name in BY_MEASURE:
             return Call(name, (Name(measure), expanded(things)))
         case Call(name, (Call(kind, (Call(relation, (things,)),)),)) if (
@@ -338,23 +345,7 @@ _CONVERTED_SHAPES = (
 
 
 @cache
-def funql_target_grammar(*, allows_kinds: bool = False) -> TargetGrammar:
-    """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose types fit.
-
-    Where it `allows_kinds`, an entity may also stand as the bare word of its kind: `size ( stateid )`.
-    """
+def funql_target_grammar() -> TargetGrammar:
+    """The grammar of `funql.grammar`: programs in the converted form, with placeholders, whose types fit."""
     text = resources.files("nqg.paper").joinpath("funql.grammar").read_text(encoding="utf-8")
-    kinds = EntityKind if allows_kinds else ()
-    return TargetGrammar.parse(text + "".join(f"<{kind}> ::= {kind}\n" for kind in kinds))
-
-
-def is_well_typed(target: str, entities: Sequence[Entity]) -> bool:
-    """Whether a target in the converted form makes sense once `entities[i]` stands for its placeholder `m{i}`."""
-
-    def kind(leaf: Leaf) -> Leaf:
-        if isinstance(leaf, Placeholder) and leaf.index < len(entities):
-            return Name(entities[leaf.index].kind)
-        return leaf
-
-    target_of_kinds = spaced_text(with_leaves(parse_funql(target), kind))
-    return funql_target_grammar(allows_kinds=True).accepts(target_of_kinds.split())
+    return TargetGrammar.parse(text)

@@ -1,26 +1,27 @@
-"""Geobase, the small database about the geography of the United States that GeoQuery's questions are asked of.
+"""Geobase, the small database about the geography of the United States that GeoQuery asks.
 
-The file is a list of Prolog facts, `city('texas','tx','austin',345496).`, and is published with and without a
-leading comment; both are read. `Geography` says the same in the classes, relations and measures of FunQL. Answering
-questions from them is left to `denotations`.
+The file is a list of Prolog facts, `city('texas','tx','austin',345496).`, and is published with
+and without a leading comment; both are read. `Geography` says the same in the classes, relations
+and measures of FunQL. `denotations` answers questions from them.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from nqg.errors import FormatError, Place, UnknownName
 from nqg.files import numbered_lines
 from nqg.paper.funql import Entity, EntityKind, Lexeme, Tokens
 
-Value = str | float | tuple[str, ...]
-Item = TypeVar("Item")
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class PrologFact:
 
     place: Place
     predicate: str
-    arguments: tuple[Value, ...]
+    arguments: Row
 
 
 def prolog_facts(path: Path) -> Iterator[PrologFact]:
@@ -45,7 +46,7 @@ def prolog_facts(path: Path) -> Iterator[PrologFact]:
         yield PrologFact(head.place, head.text, tuple(arguments))
 
 
-def _argument(tokens: Tokens) -> Value:
+def _argument(tokens: Tokens) -> str | float | tuple[str, ...]:
     token = tokens.take()
     if token.kind == "number":
         value = float(token.text)
@@ -54,9 +55,9 @@ def _argument(tokens: Tokens) -> Value:
         return int(value) if value.is_integer() else value
     if token.kind != "[":
         return _name(token, "a name, a number or a list")
-    names = (
-        [] if tokens.next.kind == "]" else tokens.separated(lambda: _name(tokens.take(), "a name"))
-    )
+    names = []
+    if tokens.next.kind != "]":
+        names = tokens.separated(lambda: _name(tokens.take(), "a name"))
     tokens.expect("]", "',' or ']'")
     return tuple(names)
 
@@ -81,219 +82,69 @@ _FACT_TOKEN = re.compile(
 def _tokens(path: Path) -> Iterator[Lexeme]:
     line = 1
     for match in _FACT_TOKEN.finditer("\n".join(text for _, text in numbered_lines(path))):
-        kind = match.lastgroup or "unknown"
-        if kind != "space":
-            yield Lexeme(match[kind] if kind == "mark" else kind, match[kind], Place(path, line))
+        if match.lastgroup != "space":
+            yield Lexeme.of(match, Place(path, line))
         line += match[0].count("\n")
     yield Lexeme("end", "the end of the file", Place(path, line))
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """A state with the rank of its entry into the union (`number`) and four of its cities; area in square miles."""
-
-    name: str
-    abbreviation: str
-    capital: str
-    population: float
-    area: float
-    number: float
-    cities: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class City:
-    state: str
-    state_abbreviation: str
-    name: str
-    population: float
-
-
-@dataclass(frozen=True, slots=True)
-class River:
-    """A river, its length in kilometres, and the states that it flows through, from source to mouth, with repeats."""
-
-    name: str
-    length: float
-    states: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    state: str
-    state_abbreviation: str
-    neighbours: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HighLow:
-    """The highest and the lowest point of a state, elevations in metres."""
-
-    state: str
-    state_abbreviation: str
-    highest_point: str
-    highest_elevation: float
-    lowest_point: str
-    lowest_elevation: float
-
-
-@dataclass(frozen=True, slots=True)
-class Mountain:
-    """A mountain of a state, its height in metres."""
-
-    state: str
-    state_abbreviation: str
-    name: str
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
-class Road:
-    """An interstate road and the states that it passes through."""
-
-    number: str
-    states: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Lake:
-    """A lake, its area in square kilometres, and the states that it lies in."""
-
-    name: str
-    area: float
-    states: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Country:
-    """A country, its population and its area in square kilometres."""
-
-    name: str
-    population: float
-    area: float
-
-
-Fact = State | City | River | Border | HighLow | Mountain | Road | Lake | Country
-OneFact = TypeVar("OneFact", bound=Fact)
-
-_WORDS = {"n": "a name", "#": "a number", "l": "a list of names"}
-_SHAPES: dict[str, tuple[str, Callable[..., Fact]]] = {
-    "state": (
-        "nnn###nnnn",
-        lambda name, short, capital, people, area, rank, *cities: State(
-            name, short, capital, people, area, rank, cities
-        ),
-    ),
-    "city": ("nnn#", City),
-    "river": ("n#l", River),
-    "border": ("nnl", Border),
-    "highlow": ("nnn#n#", HighLow),
-    "mountain": ("nnn#", Mountain),
-    "road": ("nl", Road),
-    "lake": ("n#l", Lake),
-    "country": ("n##", Country),
+# The arguments of every kind of fact: n is a name, # a number, l a list of names. Areas of states
+# are in square miles, of lakes and the country in square kilometres, lengths in kilometres,
+# elevations in metres.
+_SHAPES = {
+    # Name, abbreviation, capital, population, area, rank of its entry into the union, four cities.
+    "state": "nnn###nnnn",
+    # State, its abbreviation, name, population.
+    "city": "nnn#",
+    # Name, length, states from source to mouth, with repeats.
+    "river": "n#l",
+    # State, its abbreviation, neighbours.
+    "border": "nnl",
+    # State, its abbreviation, highest point, its elevation, lowest point, its elevation.
+    "highlow": "nnn#n#",
+    # State, its abbreviation, name, height.
+    "mountain": "nnn#",
+    # Number, states; FunQL has no roads.
+    "road": "nl",
+    # Name, area, states.
+    "lake": "n#l",
+    # Name, population, area.
+    "country": "n##",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Geobase:
-    """All facts, in the order of the file."""
-
-    facts: tuple[Fact, ...]
-
-    def all(self, kind: type[OneFact]) -> tuple[OneFact, ...]:
-        """The facts of one kind: `geobase.all(River)`."""
-        return tuple(fact for fact in self.facts if isinstance(fact, kind))
+_SHAPE_OF_TYPE = {str: "n", int: "#", float: "#", tuple: "l"}
+_SHAPE_WORDS = {"n": "a name", "#": "a number", "l": "a list of names"}
+Geobase = Mapping[str, list[Row]]
 
 
 def read_geobase(path: Path) -> Geobase:
-    """The facts of a geobase file; one that does not follow the format is refused with its line."""
-    return Geobase(tuple(map(_typed, prolog_facts(path))))
+    """The rows of each kind of fact, in the order of the file; a bad fact is refused with its line.
 
-
-def _typed(fact: PrologFact) -> Fact:
-    if fact.predicate not in _SHAPES:
-        raise FormatError(str(UnknownName("geobase fact", fact.predicate, _SHAPES)), fact.place)
-    shape, build = _SHAPES[fact.predicate]
-    if len(fact.arguments) != len(shape):
-        reason = f"{fact.predicate} has {len(fact.arguments)} arguments, expected {len(shape)}"
-        raise FormatError(reason, fact.place)
-    for number, (argument, kind) in enumerate(zip(fact.arguments, shape, strict=True), start=1):
-        if kind != (
-            "n" if isinstance(argument, str) else "l" if isinstance(argument, tuple) else "#"
-        ):
-            reason = (
-                f"argument {number} of {fact.predicate} is {argument!r}, expected {_WORDS[kind]}"
-            )
-            raise FormatError(reason, fact.place)
-    return build(*fact.arguments)
-
-
-MAJOR_CITY = 150_000  # a major city has more inhabitants
-MAJOR_RIVER = 750  # a major river is longer, in kilometres
-
-Things = frozenset[Entity]
-Relation = Mapping[Entity, Things]
-Measure = Mapping[Entity, frozenset[float]]
-
-
-@dataclass(frozen=True)
-class Geography:
-    """Classes, relations and measures by their names in FunQL; `loc_1` leads from a thing to what it lies in.
-
-    A place may have several elevations: the Mississippi is the lowest point of four states.
+    `read_geobase(path)["river"]` are the rivers.
     """
+    rows: dict[str, list[Row]] = {name: [] for name in _SHAPES}
+    for fact in prolog_facts(path):
+        name, arguments = fact.predicate, fact.arguments
+        if name not in _SHAPES:
+            raise FormatError(str(UnknownName("geobase fact", name, _SHAPES)), fact.place)
+        shape = _SHAPES[name]
+        if len(arguments) != len(shape):
+            reason = f"{name} has {len(arguments)} arguments, expected {len(shape)}"
+            raise FormatError(reason, fact.place)
+        for number, (argument, kind) in enumerate(zip(arguments, shape), start=1):
+            if _SHAPE_OF_TYPE[type(argument)] != kind:
+                expected = _SHAPE_WORDS[kind]
+                reason = f"argument {number} of {name} is {argument!r}, expected {expected}"
+                raise FormatError(reason, fact.place)
+        rows[name].append(arguments)
+    return rows
 
-    classes: Mapping[str, Things]
-    relations: Mapping[str, Relation]
-    measures: Mapping[str, Measure]
-    other_names: Mapping[Entity, Entity]
 
-    @classmethod
-    def of(cls, geobase: Geobase) -> Geography:
-        # Geobase lists `mckinley` as a mountain and `mount mckinley` as a highest point.
-        highest = {fact.highest_point for fact in geobase.all(HighLow)}
-        other_names = {}
-        for mountain in geobase.all(Mountain):
-            full_name = f"mount {mountain.name}"
-            if full_name in highest:
-                other_names[_place(mountain.name)] = _place(full_name)
-        tables = _Tables(other_names)
-        for fact in geobase.facts:
-            tables.add(fact)
-        # Geobase has one country, and does not say what lies in it.
-        for country in geobase.all(Country):
-            tables.add_everything_to(_country(country.name))
-        return cls(
-            {name: frozenset(things) for name, things in tables.classes.items()},
-            {name: _frozen(relation) for name, relation in tables.relations.items()},
-            {name: _frozen(measure) for name, measure in tables.measures.items()},
-            other_names,
-        )
+# What "major" means; the published answers of GeoQuery fit these bounds (docs/geoquery.md).
+MAJOR_CITY = 150_000  # People.
+MAJOR_RIVER = 750  # Kilometres.
 
-    def kinds_of(self, name: str) -> frozenset[EntityKind]:
-        """What things of this name are: `mississippi` is a state and a river."""
-        return self.kinds.get(name, frozenset())
-
-    @cached_property
-    def kinds(self) -> Mapping[str, frozenset[EntityKind]]:
-        found: dict[str, set[EntityKind]] = {}
-        related = (thing for relation in self.relations.values() for thing in relation)
-        for thing in (
-            *related,
-            *self.other_names,
-            *(each for things in self.classes.values() for each in things),
-        ):
-            found.setdefault(thing.name, set()).add(thing.kind)
-        return {name: frozenset(kinds) for name, kinds in found.items()}
-
-    def named(self, entity: Entity) -> Things:
-        """The things that a name in a program means: a city without its state is every city of that name."""
-        if entity.kind is EntityKind.CITY and entity.state is None:
-            cities = self.classes["city"] | self.classes["capital"]
-            return frozenset(city for city in cities if city.name == entity.name)
-        return frozenset({self.other_names.get(entity, entity)})
-
+Things = AbstractSet[Entity]
+Table = dict[Entity, set[Any]]
 
 _state = partial(Entity, EntityKind.STATE)
 _city = partial(Entity, EntityKind.CITY)
@@ -305,96 +156,133 @@ RELATIONS = ("loc", "traverse", "next_to", "capital", "high_point", "low_point")
 MEASURES = ("population_1", "area_1", "density_1", "size", "len", "elevation_1")
 
 
-class _Tables:
-    """What `Geography` is made of, filled fact by fact."""
+@dataclass(frozen=True)
+class Geography:
+    """Classes, relations and measures by their names in FunQL.
 
-    def __init__(self, other_names: Mapping[Entity, Entity]) -> None:
-        self.other_names = other_names
-        self.classes: dict[str, set[Entity]] = {name: set() for name in CLASS_NAMES}
-        self.measures: dict[str, dict[Entity, set[float]]] = {name: {} for name in MEASURES}
-        self.relations: dict[str, dict[Entity, set[Entity]]] = {}
-        for name in RELATIONS:
-            self.relations |= {f"{name}_1": {}, f"{name}_2": {}}
+    `loc_1` leads from a thing to what it lies in, `loc_2` back. A place may have several
+    elevations: the Mississippi is the lowest point of four states.
+    """
 
-    def relate(self, name: str, left: Entity, right: Entity) -> None:
-        self.relations[f"{name}_1"].setdefault(left, set()).add(right)
-        self.relations[f"{name}_2"].setdefault(right, set()).add(left)
+    classes: dict[str, set[Entity]]
+    relations: dict[str, Table]
+    measures: dict[str, Table]
+    other_names: dict[Entity, Entity]
 
-    def measure(self, thing: Entity, **values: float) -> None:
+    @classmethod
+    def of(cls, geobase: Geobase) -> Geography:
+        relations = [f"{name}_{direction}" for name in RELATIONS for direction in (1, 2)]
+        geography = cls(
+            {name: set() for name in CLASS_NAMES},
+            {name: defaultdict(set) for name in relations},
+            {name: defaultdict(set) for name in MEASURES},
+            {},
+        )
+        geography._add_states(geobase)
+        geography._add_waters_and_cities(geobase)
+        geography._add_heights(geobase)
+        geography._add_countries(geobase)
+        return geography
+
+    def _add_states(self, geobase: Geobase) -> None:
+        for name, abbreviation, capital_name, population, area, *_ in geobase["state"]:
+            state, capital = _state(name), _city(capital_name, abbreviation)
+            self.classes["state"].add(state)
+            self.classes["capital"].add(capital)
+            self._relate("capital", state, capital)
+            self._relate("loc", capital, state)
+            self._measure_region(state, population, area)
+        for name, _, neighbours in geobase["border"]:
+            for neighbour in neighbours:
+                self._relate("next_to", _state(name), _state(neighbour))
+
+    def _add_waters_and_cities(self, geobase: Geobase) -> None:
+        for state, abbreviation, name, population in geobase["city"]:
+            city = _city(name, abbreviation)
+            self.classes["city"].add(city)
+            self._relate("loc", city, _state(state))
+            self._measure(city, population_1=population, size=population)
+            if population > MAJOR_CITY:
+                self.classes["major"].add(city)
+        for name, length, states in geobase["river"]:
+            river = _river(name)
+            self.classes["river"].add(river)
+            self._measure(river, len=length, size=length)
+            for state in map(_state, states):
+                self._relate("loc", river, state)
+                self._relate("traverse", river, state)
+            if length > MAJOR_RIVER:
+                self.classes["major"].add(river)
+        for name, area, states in geobase["lake"]:
+            lake = _place(name)
+            self.classes["lake"].add(lake)
+            self._measure(lake, area_1=area, size=area)
+            for state in map(_state, states):
+                self._relate("loc", lake, state)
+
+    def _add_heights(self, geobase: Geobase) -> None:
+        for name, _, *points in geobase["highlow"]:
+            high, high_elevation, low, low_elevation = points
+            self.classes["mountain"].add(_place(high))
+            for relation, point, elevation in (
+                ("high_point", _place(high), high_elevation),
+                ("low_point", _place(low), low_elevation),
+            ):
+                self.classes["place"].add(point)
+                self._relate(relation, _state(name), point)
+                self._relate("loc", point, _state(name))
+                self._measure(point, elevation_1=elevation)
+        for state, _, name, height in geobase["mountain"]:
+            mountain, full_name = _place(name), _place(f"mount {name}")
+            # Geobase lists `mckinley` as a mountain and `mount mckinley` as a highest point.
+            if full_name in self.relations["high_point_2"]:
+                self.other_names[mountain] = full_name
+                mountain = full_name
+            self.classes["mountain"].add(mountain)
+            self._relate("loc", mountain, _state(state))
+            self._measure(mountain, elevation_1=height)
+
+    def _add_countries(self, geobase: Geobase) -> None:
+        # Geobase has one country, and does not say what lies in it: all but capitals that it does
+        # not list as cities.
+        for name, population, area in geobase["country"]:
+            country = _country(name)
+            self._measure_region(country, population, area)
+            for class_name, things in self.classes.items():
+                if class_name != "capital":
+                    for thing in things:
+                        self._relate("loc", thing, country)
+            for river in self.classes["river"]:
+                self._relate("traverse", river, country)
+
+    def _relate(self, name: str, left: Entity, right: Entity) -> None:
+        self.relations[f"{name}_1"][left].add(right)
+        self.relations[f"{name}_2"][right].add(left)
+
+    def _measure(self, thing: Entity, **values: float) -> None:
         for name, value in values.items():
-            self.measures[name].setdefault(thing, set()).add(float(value))
+            self.measures[name][thing].add(float(value))
 
-    def add(self, fact: Fact) -> None:
-        """Say in FunQL's words what a fact says; of roads FunQL says nothing."""
-        match fact:
-            case State():
-                state, capital = _state(fact.name), _city(fact.capital, fact.abbreviation)
-                self.classes["state"].add(state)
-                self.classes["capital"].add(capital)
-                self.relate("capital", state, capital)
-                self.relate("loc", capital, state)
-                self._measure_region(state, fact)
-            case City():
-                city = _city(fact.name, fact.state_abbreviation)
-                self.classes["city"].add(city)
-                self.relate("loc", city, _state(fact.state))
-                self.measure(city, population_1=fact.population, size=fact.population)
-                if fact.population > MAJOR_CITY:
-                    self.classes["major"].add(city)
-            case River():
-                river = _river(fact.name)
-                self.classes["river"].add(river)
-                self.measure(river, len=fact.length, size=fact.length)
-                for name in fact.states:
-                    self.relate("loc", river, _state(name))
-                    self.relate("traverse", river, _state(name))
-                if fact.length > MAJOR_RIVER:
-                    self.classes["major"].add(river)
-            case Lake():
-                lake = _place(fact.name)
-                self.classes["lake"].add(lake)
-                self.measure(lake, area_1=fact.area, size=fact.area)
-                for name in fact.states:
-                    self.relate("loc", lake, _state(name))
-            case HighLow():
-                high, low, state = (
-                    _place(fact.highest_point),
-                    _place(fact.lowest_point),
-                    _state(fact.state),
-                )
-                self.classes["place"] |= {high, low}
-                self.classes["mountain"].add(high)
-                self.relate("high_point", state, high)
-                self.relate("low_point", state, low)
-                self.measure(high, elevation_1=fact.highest_elevation)
-                self.measure(low, elevation_1=fact.lowest_elevation)
-                for place in (high, low):
-                    self.relate("loc", place, state)
-            case Mountain():
-                mountain = _place(fact.name)
-                mountain = self.other_names.get(mountain, mountain)
-                self.classes["mountain"].add(mountain)
-                self.relate("loc", mountain, _state(fact.state))
-                self.measure(mountain, elevation_1=fact.height)
-            case Border():
-                for name in fact.neighbours:
-                    self.relate("next_to", _state(fact.state), _state(name))
-            case Country():
-                self._measure_region(_country(fact.name), fact)
+    def _measure_region(self, region: Entity, population: float, area: float) -> None:
+        self._measure(region, population_1=population, area_1=area, size=area)
+        if area:
+            self._measure(region, density_1=population / area)
 
-    def _measure_region(self, region: Entity, fact: State | Country) -> None:
-        self.measure(region, population_1=fact.population, area_1=fact.area, size=fact.area)
-        if fact.area:
-            self.measure(region, density_1=fact.population / fact.area)
+    def kinds_of(self, name: str) -> frozenset[EntityKind]:
+        """What things of this name are: `mississippi` is a state and a river."""
+        return frozenset(self._kinds.get(name, ()))
 
-    def add_everything_to(self, country: Entity) -> None:
-        """Let all things lie in a country, but for capitals that are no cities of geobase's."""
-        for name in CLASS_NAMES:
-            for thing in self.classes[name] if name != "capital" else ():
-                self.relate("loc", thing, country)
-        for river in self.classes["river"]:
-            self.relate("traverse", river, country)
+    @cached_property
+    def _kinds(self) -> Mapping[str, set[EntityKind]]:
+        kinds = defaultdict(set)
+        for things in (*self.relations.values(), *self.classes.values(), self.other_names):
+            for thing in things:
+                kinds[thing.name].add(thing.kind)
+        return kinds
 
-
-def _frozen(groups: Mapping[Entity, set[Item]]) -> dict[Entity, frozenset[Item]]:
-    return {left: frozenset(rights) for left, rights in groups.items()}
+    def named(self, entity: Entity) -> Things:
+        """What a name in a program means: a city without its state is every city of that name."""
+        if entity.kind is EntityKind.CITY and entity.state is None:
+            cities = self.classes["city"] | self.classes["capital"]
+            return {city for city in cities if city.name == entity.name}
+        return {self.other_names.get(entity, entity)}

@@ -6,7 +6,6 @@ to the shortest, as the program writes it; among equally long ones from left to 
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,27 +23,16 @@ from nqg.paper.funql import (
     Placeholder,
     expanded,
     folded,
-    is_well_typed,
     leaves,
     original_text,
     parse_funql,
     spaced_text,
     with_leaves,
 )
-from nqg.paper.geobase import (
-    City,
-    Country,
-    Geobase,
-    HighLow,
-    Lake,
-    Mountain,
-    River,
-    State,
-    read_geobase,
-)
+from nqg.paper.geobase import Geobase, read_geobase
 from nqg.slots.delexicalize import delexicalize
 from nqg.slots.gazetteer import Gazetteer
-from nqg.slots.mention import Mention, longest_spans
+from nqg.slots.mention import Mention
 
 SENTENCE = ("nl", "en")
 PROGRAM = ("mrl", "geo-funql")
@@ -73,9 +61,16 @@ def read_corpus(path: Path) -> list[CorpusExample]:
 
 
 class CorpusReader:
+    """The handlers of an XML parser, which collect `examples` by their ids."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.examples: dict[str, CorpusExample] = {}
+        self.id = ""
+        self.place = Place(path, 1)
+        self.texts: dict[tuple[str, str], str] = {}
+        # The element and its language whose text is being read.
+        self.element = ("", "")
         self.parser = expat.ParserCreate("utf-8")
         self.parser.StartElementHandler = self.open
         self.parser.EndElementHandler = self.close
@@ -86,41 +81,34 @@ class CorpusReader:
         self.parser.SkippedEntityHandler = lambda name, *_: self.refuse(
             f"an undeclared entity ('{name}'), expected plain text"
         )
-        self._id, self._place = "", Place(path, 1)
-        self._texts = {SENTENCE: "", PROGRAM: ""}
-        self._part: tuple[str, str] | None = None  # which text is being read
 
     def open(self, tag: str, attributes: dict[str, str]) -> None:
+        self.element = (tag, attributes.get("lang", ""))
         if tag == "example":
-            self._id, self._place = (
-                attributes.get("id", ""),
-                Place(self.path, self.parser.CurrentLineNumber),
-            )
-            self._texts = {SENTENCE: "", PROGRAM: ""}
-            if not self._id or self._id in self.examples:
-                found = f"the id '{self._id}' again" if self._id else "an example without an id"
+            self.id = attributes.get("id", "")
+            self.place = Place(self.path, self.parser.CurrentLineNumber)
+            self.texts = {SENTENCE: "", PROGRAM: ""}
+            if not self.id or self.id in self.examples:
+                found = f"the id '{self.id}' again" if self.id else "an example without an id"
                 self.refuse(f"{found}, expected an id of its own for every example")
-        part = (tag, attributes.get("lang", ""))
-        self._part = part if part in self._texts else None
 
     def read(self, text: str) -> None:
-        if self._part is not None:
-            self._texts[self._part] += text
+        if self.element in self.texts:
+            self.texts[self.element] += text
 
     def close(self, tag: str) -> None:
-        self._part = None
+        self.element = ("", "")
         if tag != "example":
             return
-        texts = {part: text.strip() for part, text in self._texts.items()}
-        for (element, language), text in texts.items():
-            if not text:
-                reason = (
-                    f'example {self._id} has no text in <{element} lang="{language}">, expected one'
-                )
-                raise FormatError(reason, self._place)
-        self.examples[self._id] = CorpusExample(
-            self._id, texts[SENTENCE], texts[PROGRAM], self._place
-        )
+        texts: list[str] = []
+        for (element, language), text in self.texts.items():
+            if not text.strip():
+                missing = f'<{element} lang="{language}">'
+                reason = f"example {self.id} has no text in {missing}, expected one"
+                raise FormatError(reason, self.place)
+            texts.append(text.strip())
+        sentence, program = texts
+        self.examples[self.id] = CorpusExample(self.id, sentence, program, self.place)
 
     def refuse(self, found: str) -> NoReturn:
         raise FormatError(f"found {found}", Place(self.path, self.parser.CurrentLineNumber))
@@ -141,16 +129,9 @@ COUNTRY_NAMES = {
 }
 # States that must be spelled out after a city: "portland or seattle" does not mention Portland, Oregon.
 ABBREVIATIONS_THAT_ARE_WORDS = frozenset({"in", "or", "me", "hi", "oh", "ok"})
+# A city and a place, but no sentence means them by these words.
+HIGH_POINT = "high point"
 Words = tuple[str, ...]
-
-
-def is_proper_name(entity: Entity) -> bool:
-    """Whether the entity's name, seen in a sentence, mentions it.
-
-    "High point" is a city, and a place where states have their lowest point may be the "ohio river".
-    """
-    is_river = entity.kind is EntityKind.PLACE and entity.name.endswith(" river")
-    return not is_river and entity.name != "high point"
 
 
 def words(sentence: str) -> Words:
@@ -172,15 +153,10 @@ class EntityNames:
 
     @classmethod
     def of(cls, geobase: Geobase) -> EntityNames:
-        named = [(name, entity) for name, entity in entity_names(geobase) if is_proper_name(entity)]
-        return cls(
-            {
-                kind: Gazetteer.of(
-                    ((name, spaced_text(each)) for name, each in named if each.kind is kind), words
-                )
-                for kind in EntityKind
-            }
-        )
+        names: dict[EntityKind, list[tuple[str, str]]] = {kind: [] for kind in EntityKind}
+        for name, entity in entity_names(geobase):
+            names[entity.kind].append((name, spaced_text(entity)))
+        return cls({kind: Gazetteer.of(names[kind], words) for kind in names})
 
     def mentions(self, sentence: Words) -> list[Mention]:
         """Every name in `sentence`, overlapping ones included; the likelier kinds come first."""
@@ -193,30 +169,33 @@ class EntityNames:
 
 def entity_names(geobase: Geobase) -> Iterator[tuple[str, Entity]]:
     """Names and what they stand for; a city may have its state behind it (`austin texas`, `austin tx`)."""
-    states = geobase.all(State)
-    cities = [(city.name, city.state_abbreviation) for city in geobase.all(City)]
-    cities += [
-        (city, state.abbreviation) for state in states for city in (state.capital, *state.cities)
-    ]
-    places = [
-        name for state in geobase.all(HighLow) for name in (state.highest_point, state.lowest_point)
-    ]
-    places += [mountain.name for mountain in geobase.all(Mountain)] + [
-        lake.name for lake in geobase.all(Lake)
-    ]
-    yield from ((state.name, Entity(EntityKind.STATE, state.name)) for state in states)
-    for city in dict.fromkeys(name for name, _ in cities):
+    states = geobase["state"]
+    for name, *_ in states:
+        yield name, Entity(EntityKind.STATE, name)
+    # Cities, with the abbreviations of the states that geobase says they lie in.
+    cities = [(city, abbreviation) for _, abbreviation, city, _ in geobase["city"]]
+    for _, abbreviation, capital, _, _, _, *others in states:
+        cities += [(city, abbreviation) for city in (capital, *others)]
+    cities = [pair for pair in cities if pair[0] != HIGH_POINT]
+    for city in dict(cities):
         yield city, Entity(EntityKind.CITY, city)
-        for state in states:
-            yield f"{city} {state.name}", Entity(EntityKind.CITY, city, state.abbreviation)
+        for state, abbreviation, *_ in states:
+            yield f"{city} {state}", Entity(EntityKind.CITY, city, abbreviation)
     for city, abbreviation in dict.fromkeys(cities):
         if abbreviation not in ABBREVIATIONS_THAT_ARE_WORDS:
             yield f"{city} {abbreviation}", Entity(EntityKind.CITY, city, abbreviation)
-    yield from ((river.name, Entity(EntityKind.RIVER, river.name)) for river in geobase.all(River))
-    yield from ((place, Entity(EntityKind.PLACE, place)) for place in places)
-    for country in geobase.all(Country):
-        for name in COUNTRY_NAMES.get(country.name, (country.name,)):
-            yield name, Entity(EntityKind.COUNTRY, country.name)
+    for name, *_ in geobase["river"]:
+        yield name, Entity(EntityKind.RIVER, name)
+    places = [point for row in geobase["highlow"] for point in row[2::2]]
+    places += [name for _, _, name, _ in geobase["mountain"]]
+    places += [name for name, *_ in geobase["lake"]]
+    # A place where states have their lowest point may be the "ohio river", which means the river.
+    for name in places:
+        if not name.endswith(" river") and name != HIGH_POINT:
+            yield name, Entity(EntityKind.PLACE, name)
+    for country, *_ in geobase["country"]:
+        for name in COUNTRY_NAMES.get(country, (country,)):
+            yield name, Entity(EntityKind.COUNTRY, country)
 
 
 def entity_of(mention: Mention) -> Entity:
@@ -234,25 +213,6 @@ class AnonymisedExample:
     entities: tuple[Entity, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnonymisedSentence:
-    """A user's sentence with placeholders, and what each may stand for, likeliest first: `readings[0]` is `m0`'s."""
-
-    source: str
-    readings: tuple[tuple[Entity, ...], ...]
-
-    def programs(self, target: str) -> Iterator[str]:
-        """The well-typed programs that a target predicted for this sentence may mean, likeliest first."""
-        used = {leaf.index for leaf in leaves(parse_funql(target)) if isinstance(leaf, Placeholder)}
-        choices = [
-            readings if index in used else readings[:1]
-            for index, readings in enumerate(self.readings)
-        ]
-        for entities in itertools.product(*choices):
-            if is_well_typed(target, entities):
-                yield restored(target, entities)
-
-
 def load_geoquery(corpus: Path, geobase: Path) -> list[Example]:
     """The dataset as models are trained on it, from the published corpus.xml and either published form of geobase."""
     return [converted.example for converted in load_anonymised(corpus, geobase)]
@@ -263,10 +223,9 @@ def load_anonymised(corpus: Path, geobase: Path) -> list[AnonymisedExample]:
     names = EntityNames.of(read_geobase(geobase))
     converted = []
     for example in read_corpus(corpus):
+        pair = (example.sentence, example.program)
         try:
-            converted.append(
-                anonymised_example(example.sentence, example.program, names, example.id)
-            )
+            converted.append(anonymised_example(*pair, names, example.id))
         except FormatError as error:
             raise FormatError(f"example {example.id}: {error.reason}", example.place) from error
     return converted
@@ -274,32 +233,22 @@ def load_anonymised(corpus: Path, geobase: Path) -> list[AnonymisedExample]:
 
 def load_raw_geoquery(corpus: Path, geobase: Path) -> list[Example]:
     """Questions as people type them, programs as converted but with their entities: `loc_2(stateid('ohio'))`."""
-    converted = load_anonymised(corpus, geobase)
-    return [
-        Example(
-            _typed(example.sentence),
-            original_text(expanded(parse_funql(example.program))),
-            each.example.id,
-        )
-        for example, each in zip(read_corpus(corpus), converted, strict=True)
-    ]
-
-
-def _typed(sentence: str) -> str:
-    """
-    >>> _typed("What 's the capital of St. Paul ?")
-    "What's the capital of St. Paul?"
-    """
-    return re.sub(r"\s+(?=[?.!,;:'])", "", " ".join(sentence.split()))
+    load_anonymised(corpus, geobase)  # Refuses a pair that does not fit, with its line.
+    examples = []
+    for example in read_corpus(corpus):
+        program = original_text(expanded(parse_funql(example.program)))
+        # White space before punctuation is the corpus's: "What 's the capital ?".
+        sentence = re.sub(r"\s+(?=[?.!,;:'])", "", " ".join(example.sentence.split()))
+        examples.append(Example(sentence, program, example.id))
+    return examples
 
 
 def raw_geoquery_slots(corpus: Path, geobase: Path) -> dict[str, str]:
     """Files beside the raw pairs: names of every kind of entity, and settings that declare them as slots."""
     files: dict[str, str] = {}
     for name, entity in entity_names(read_geobase(geobase)):
-        if is_proper_name(entity):
-            file = f"{entity.kind.name.lower()}.tsv"
-            files[file] = files.get(file, "") + f"{name}\t{entity}\n"
+        file = f"{entity.kind.name.lower()}.tsv"
+        files[file] = files.get(file, "") + f"{name}\t{entity}\n"
     slots = "".join(f'{name.removesuffix(".tsv")} = {{ gazetteer = "{name}" }}\n' for name in files)
     return {**files, "nqg.toml": f"[slots]\n{slots}"}
 
@@ -308,25 +257,32 @@ def anonymised_example(
     sentence: str, program: str, names: EntityNames, example_id: str | None = None
 ) -> AnonymisedExample:
     """A sentence with its program in the corpus's form, the entities of the program replaced in both."""
-    tree, source = parse_funql(program), _checked_words(sentence)
-    if stray := [leaf for leaf in leaves(tree) if isinstance(leaf, Placeholder)]:
-        raise FormatError(
-            f"found the placeholder {stray[0]} in a program of the corpus, expected an entity"
-        )
-    pair = delexicalize(
-        source, spaced_text(expanded(tree)).split(), names.mentions(source), _numbered
-    )
-    bound = zip(pair.placeholders, map(entity_of, pair.mentions), strict=True)
-    entities = dict(sorted(bound, key=lambda each: (len(each[0]), each[0])))  # m10 comes behind m9
-    if missing := [
-        leaf for leaf in leaves(tree) if isinstance(leaf, Entity) and leaf not in entities.values()
-    ]:
-        raise FormatError(
-            f"the program names {missing[0]}, which the sentence '{' '.join(source)}' does not mention"
-        )
-    return AnonymisedExample(
-        Example(" ".join(pair.source), " ".join(pair.target), example_id), tuple(entities.values())
-    )
+    tree, source = parse_funql(program), words(sentence)
+    if not source:
+        raise FormatError(f"found no word in the sentence {sentence!r}, expected at least one")
+    for word in source:
+        if re.fullmatch(r"m[0-9]+", word):
+            raise FormatError(
+                f"found the word '{word}' in a sentence; it is reserved for placeholders, "
+                "write a name"
+            )
+    for leaf in leaves(tree):
+        if isinstance(leaf, Placeholder):
+            raise FormatError(
+                f"found the placeholder {leaf} in a program of the corpus, expected an entity"
+            )
+    target = spaced_text(expanded(tree)).split()
+    pair = delexicalize(source, target, names.mentions(source), _numbered)
+    entities = dict(zip(pair.placeholders, map(entity_of, pair.mentions)))
+    for leaf in leaves(tree):
+        if isinstance(leaf, Entity) and leaf not in entities.values():
+            raise FormatError(
+                f"the program names {leaf}, which the sentence '{' '.join(source)}' "
+                "does not mention"
+            )
+    in_order = [entities[str(Placeholder(number))] for number in range(len(entities))]
+    example = Example(" ".join(pair.source), " ".join(pair.target), example_id)
+    return AnonymisedExample(example, tuple(in_order))
 
 
 def _numbered(mentions: Sequence[Mention]) -> list[str]:
@@ -334,27 +290,6 @@ def _numbered(mentions: Sequence[Mention]) -> list[str]:
     entities = {mention.value: entity_of(mention) for mention in mentions}
     order = sorted(entities, key=lambda value: -len(entities[value].name))
     return [str(Placeholder(order.index(mention.value))) for mention in mentions]
-
-
-def anonymised(sentence: str, names: EntityNames) -> AnonymisedSentence:
-    """A sentence without a program, every name that geobase knows replaced."""
-    source = _checked_words(sentence)
-    referents: dict[object, list[Mention]] = {}
-    readings: dict[object, tuple[Entity, ...]] = {}
-    for span in longest_spans(names.mentions(source)):
-        # An ambiguous name may mean two things in one sentence: "does the colorado river cross colorado".
-        referent: object = span[0].value if len(span) == 1 else span
-        referents.setdefault(referent, []).append(span[0])
-        readings[referent] = tuple(map(entity_of, span))
-    numbered = sorted(referents, key=lambda referent: -len(readings[referent][0].name))
-    tokens = list(source)
-    for index, referent in enumerate(numbered):
-        for mention in referents[referent]:
-            blanks = [""] * (mention.end - mention.start - 1)
-            tokens[mention.start : mention.end] = [str(Placeholder(index)), *blanks]
-    return AnonymisedSentence(
-        " ".join(filter(None, tokens)), tuple(readings[referent] for referent in numbered)
-    )
 
 
 def restored(target: str, entities: Sequence[Entity]) -> str:
@@ -368,20 +303,10 @@ def restored(target: str, entities: Sequence[Entity]) -> str:
         if not isinstance(leaf, Placeholder):
             return leaf
         if leaf.index >= len(entities):
-            known = ", ".join(f"m{index}" for index in range(len(entities))) or "no placeholder"
-            raise FormatError(f"found {leaf}, but the sentence binds {known}")
+            bound_names = ", ".join(f"m{index}" for index in range(len(entities)))
+            raise FormatError(
+                f"found {leaf}, but the sentence binds {bound_names or 'no placeholder'}"
+            )
         return entities[leaf.index]
 
     return original_text(with_leaves(folded(parse_funql(target)), bound))
-
-
-def _checked_words(sentence: str) -> Words:
-    source = words(sentence)
-    if not source:
-        raise FormatError(f"found no word in the sentence {sentence!r}, expected at least one")
-    if reserved := [word for word in source if re.fullmatch(r"m[0-9]+", word)]:
-        word = reserved[0]
-        raise FormatError(
-            f"found the word '{word}' in a sentence; it is reserved for placeholders, write a name"
-        )
-    return source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from nqg.answers import Answer
@@ -23,7 +23,8 @@ from nqg.progress import Progress, silent
 from nqg.sql.schema import Schema
 from nqg.sql.tokens import as_sql
 
-TRIED_ENTITIES = 12  # entities that a program is executed with before it counts as senseless
+# How many tuples of entities a program is executed with before it counts as senseless; not measured.
+TRIED_ENTITIES = 12
 
 
 def spider_judge(mirror: Path | None = None, progress: Progress = silent) -> SpiderJudge:
@@ -47,10 +48,9 @@ class SpiderJudge:
         database = database_of(example.source)
         if database not in self.schemas:
             raise UnknownName("database", database, self.schemas)
+        sql = prediction and as_sql(prediction)
         try:
-            return spider_match(
-                prediction and as_sql(prediction), as_sql(example.target), self.schemas[database]
-            )
+            return spider_match(sql, as_sql(example.target), self.schemas[database])
         except FormatError as error:
             raise NqgError(f"the reference '{example.target}' cannot be read: {error}") from error
 
@@ -58,8 +58,8 @@ class SpiderJudge:
         return self.verdict(prediction, example).is_match
 
     def report(self, answers: Sequence[Answer], examples: Sequence[Example]) -> SpiderReport:
-        pairs = zip(answers, examples, strict=True)
-        return SpiderReport.of([self.verdict(answer.target, example) for answer, example in pairs])
+        targets = [answer.target for answer in answers]
+        return SpiderReport.of(list(map(self.verdict, targets, examples)))
 
 
 @dataclass(frozen=True)
@@ -76,43 +76,47 @@ class DenotationJudge:
     @classmethod
     def read(cls, corpus: Path, geobase: Path) -> DenotationJudge:
         entities: dict[object, Sequence[Entity]] = {}
-        for each in load_anonymised(corpus, geobase):
-            pair = (each.example.source, each.example.target)
-            entities[each.example.id, *pair] = each.entities
-            entities.setdefault(pair, each.entities)
+        for converted in load_anonymised(corpus, geobase):
+            example = converted.example
+            pair = (example.source, example.target)
+            entities[example.id, *pair] = converted.entities
+            entities.setdefault(pair, converted.entities)
         return cls(Geography.of(read_geobase(geobase)), entities)
 
-    def is_right(self, prediction: str, example: Example) -> bool:
+    def entities_of(self, example: Example) -> Sequence[Entity] | None:
         pair = (example.source, example.target)
-        known = self.entities.get((example.id, *pair), self.entities.get(pair))
-        if known is None:
-            shown = f"'{example.source}' with '{example.target}'"
-            raise NqgError(f"{shown} is not an example of GeoQuery; use --metric exact")
-        return denotation_matches(prediction, example.target, known, self.geography)
+        return self.entities.get((example.id, *pair), self.entities.get(pair))
+
+    def is_right(self, prediction: str, example: Example) -> bool:
+        entities = self.entities_of(example)
+        if entities is None:
+            pair = f"'{example.source}' with '{example.target}'"
+            raise NqgError(f"{pair} is not an example of GeoQuery; use --metric exact")
+        return denotation_matches(prediction, example.target, entities, self.geography)
 
     def kinds(self, example: Example) -> tuple[frozenset[EntityKind], ...]:
         """For each placeholder of an example the kinds of things that the name behind it has in geobase."""
-        pair = (example.source, example.target)
-        known = self.entities.get((example.id, *pair), self.entities.get(pair, ()))
-        return tuple(self.geography.kinds_of(entity.name) for entity in known)
+        entities = self.entities_of(example) or ()
+        return tuple(self.geography.kinds_of(entity.name) for entity in entities)
 
     def is_sensible(self, target: str) -> bool:
         """Whether a program answers anything, with some of the entities that the corpus has together."""
-        used = [leaf.index for leaf in leaves(parse_funql(target)) if isinstance(leaf, Placeholder)]
-        wanted = max(used, default=-1) + 1
-        if {*used} != {*range(wanted)}:
+        used = {leaf.index for leaf in leaves(parse_funql(target)) if isinstance(leaf, Placeholder)}
+        size = len(used)
+        if used != set(range(size)):
             return False
-        tried = (each[:wanted] for each in self.entity_tuples if len(each) >= wanted)
+        tried = [entities[:size] for entities in self.entity_tuples if len(entities) >= size]
         return any(
-            target_denotation(target, each, self.geography).answers
-            for each in islice(tried, TRIED_ENTITIES)
+            target_denotation(target, entities, self.geography).answers
+            for entities in tried[:TRIED_ENTITIES]
         )
 
     @cached_property
     def entity_tuples(self) -> list[Sequence[Entity]]:
         """The different entities of examples, those of few kinds in turn."""
         by_kinds: dict[tuple[EntityKind, ...], dict[Sequence[Entity], None]] = {}
-        for each in self.entities.values():
-            by_kinds.setdefault(tuple(entity.kind for entity in each), {})[tuple(each)] = None
-        in_turn = zip_longest(*by_kinds.values())
-        return [each for some in in_turn for each in some if each is not None]
+        for entities in self.entities.values():
+            kinds = tuple(entity.kind for entity in entities)
+            by_kinds.setdefault(kinds, {})[entities] = None
+        in_turn = chain(*zip_longest(*by_kinds.values()))
+        return [entities for entities in in_turn if entities is not None]
