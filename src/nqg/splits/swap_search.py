@@ -66,7 +66,7 @@ def tally(bags: Bags, train: Int64Array, test: Int64Array, alpha: float) -> Tall
 def refresh(tally: Tally) -> None:
     """Add the overlap up anew, so that millions of swaps leave no rounding error in it."""
     overlap = 0.0
-    for in_train, in_test in zip(tally.train, tally.test):  # noqa: B905 -- Numba knows no strict zip
+    for in_train, in_test in zip(tally.train, tally.test):
         overlap += tally.train_powers[in_train] * tally.test_powers[in_test]
     tally.overlap[0] = overlap
 
