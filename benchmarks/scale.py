@@ -142,7 +142,8 @@ def training(place: Place) -> dict[str, Any]:
     if not place.model.exists():
         Parser(training.model).save(place.model)
     step = 1000 * found["CPU s"] / STEPS
-    sizes = {"forests, MB": forests.nbytes / 1e6, "CPU s of forests": built}
+    megabytes = sum(graph.nbytes for graph in forests.graphs().values()) / 1e6
+    sizes = {"forests, MB": megabytes, "CPU s of forests": built}
     return {**found, **sizes, "CPU ms a step": step, "CPU s before": prepared}
 
 

@@ -849,14 +849,14 @@ def expected_by_walks(pairs: Sequence[RulePair], asked: RulePair) -> float:
     """How often a pair is expected: every walk over single occurrences, by its probability."""
 
     def fillers(slot: tuple[int, int]) -> list[int]:
-        return [pair.child for pair in pairs if (pair.parent, pair.slot) == slot]
+        return [pair.child for pair in pairs if (pair.parent, pair.argument) == slot]
 
     def slots(filler: int) -> list[tuple[int, int]]:
-        return [(pair.parent, pair.slot) for pair in pairs if pair.child == filler]
+        return [(pair.parent, pair.argument) for pair in pairs if pair.child == filler]
 
     return sum(
         1 / len(slots(filler)) / len(fillers(slot))
-        for filler in fillers((asked.parent, asked.slot))
+        for filler in fillers((asked.parent, asked.argument))
         for slot in slots(filler)
         for end in fillers(slot)
         if end == asked.child

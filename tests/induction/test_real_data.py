@@ -39,7 +39,7 @@ class Coverage:
 
 
 def coverage(grammar: Grammar, examples: Sequence[Example]) -> Coverage:
-    forests = build_forests(grammar, examples, workers=1)
+    forests = build_forests(grammar, examples)
     return Coverage(
         *(
             int(np.count_nonzero(np.diff(graph.first_node)))

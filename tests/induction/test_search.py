@@ -47,9 +47,9 @@ def test_every_example_is_derivable_after_every_step(
     corpus: list[Example], settings: InductionSettings
 ) -> None:
     induction = Induction(corpus, settings)
-    assert not build_forests(induction.grammar, corpus, workers=1).underivable()
+    assert not build_forests(induction.grammar, corpus).underivable()
     for _ in induction.steps():
-        assert not build_forests(induction.grammar, corpus, workers=1).underivable()
+        assert not build_forests(induction.grammar, corpus).underivable()
 
 
 @given(corpora(), induction_settings())

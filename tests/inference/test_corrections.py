@@ -29,7 +29,7 @@ from nqg.inference.decoding import DecodeOptions
 from nqg.inference.hybrid import Hybrid
 from nqg.inference.parser import Parser
 from nqg.model.confidence import (
-    DOUBTED,
+    MAX_SUSPECT_CONFIDENCE,
     Calibrator,
     CorrectionTrials,
     RulePairs,
@@ -190,7 +190,7 @@ def test_a_typo_that_is_a_known_word_is_not_sure(parser: Parser) -> None:
     usual, typo = (answer.confidence for answer in sure.answers(["turn on lamp", "turn on ramp"]))
     assert usual is not None
     assert usual > 0.9
-    assert typo == DOUBTED
+    assert typo == MAX_SUSPECT_CONFIDENCE
     older = Parser(replace(parser.model, calibrator=replace(calibrator, words=WordPairs())))
     assert (older.parse("turn on ramp").confidence or 0) > 0.9
 

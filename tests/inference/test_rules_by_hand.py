@@ -18,7 +18,7 @@ from nqg.inference.parser import Parser
 from nqg.inference.rules_by_hand import read_rules, tokenized_rule, with_rules
 from nqg.model.checkpoint import load_model, save_rules
 from nqg.model.confidence import Calibrator, Evidence, RulePair, RulePairs, Weights
-from nqg.model.scorer import WORD_BONUS, Scorer, untrained_bonuses
+from nqg.model.scorer import MANUAL_RULE_BONUS, Scorer, untrained_bonuses
 from nqg.model.settings import EncoderSettings, ModelSettings, TrainingSettings
 from nqg.pipeline.parser import fit_parser
 from nqg.preprocessing.preprocessor import Preprocessor
@@ -87,7 +87,11 @@ def test_a_rule_for_a_whole_sentence_wins_over_what_was_learned(parser: Parser) 
 
 def test_an_untrained_rule_has_the_score_of_its_span_and_a_bonus_for_words(parser: Parser) -> None:
     rules = [NIGHT, DARK, "dark ### off ( hall . lamp )"]
-    assert untrained_bonuses(map(Rule.parse, rules)) == [WORD_BONUS, 3 * WORD_BONUS / 2, 0.0]
+    assert untrained_bonuses(map(Rule.parse, rules)) == [
+        MANUAL_RULE_BONUS,
+        3 * MANUAL_RULE_BONUS / 2,
+        0.0,
+    ]
     same = "good night ### on ( hall . fan )"  # trained, with an embedding of zeros
     scorer = Scorer(parser.model.scorer.encoder, len(GRAMMAR) + 1, TINY.dimension)
     weights = parser.model.scorer.state_dict()
@@ -101,7 +105,7 @@ def test_an_untrained_rule_has_the_score_of_its_span_and_a_bonus_for_words(parse
     )
     (by_hand,), (trained,) = (reading.scores for reading in answer.readings)
     assert answer.target == "off ( hall . lamp )"
-    assert by_hand - trained == pytest.approx(WORD_BONUS, abs=1e-4)
+    assert by_hand - trained == pytest.approx(MANUAL_RULE_BONUS, abs=1e-4)
 
 
 def test_rules_that_need_each_other_are_added_together(parser: Parser) -> None:

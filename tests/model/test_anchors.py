@@ -10,7 +10,7 @@ from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.hypergraph import Hypergraph, NodeId
 from nqg.grammar.semirings import derivation_counts
-from nqg.model.spans import Anchors, AnchorTable, SpanTable, anchors
+from nqg.model.spans import Anchors, SpanTable, anchors
 from oracles import all_derivations
 from strategies import grammars, sentences
 
@@ -68,7 +68,7 @@ def test_a_batch_has_the_spans_of_its_sentences_and_names_no_token_twice(
 ) -> None:
     full = charts(grammar, sources)
     batch = data.draw(st.lists(st.integers(0, len(sources) - 1), max_size=6))
-    found = AnchorTable.of(full).select(np.array(batch, dtype=np.int64), "cpu")
+    found = SpanTable.of(full).select(np.array(batch, dtype=np.int64), "cpu")
     expected = [
         (row, int(full.starts[node]), int(full.ends[node]) - 1)
         for row, sentence in enumerate(batch)

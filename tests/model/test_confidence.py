@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 from itertools import product
 from pathlib import Path
 
@@ -18,21 +18,20 @@ from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import Grammar, Rule, SlotInstance
 from nqg.grammar.hypergraph import Span
 from nqg.model.confidence import (
-    PRIOR_PRECISION,
-    REACH,
+    CONTEXT_WINDOW,
     ROOT_PARENT,
     Calibrator,
+    ContextWord,
     Evidence,
     KnownContexts,
     Observation,
     RulePair,
     RulePairs,
-    SaidWord,
     ValueContext,
     Weights,
     WordPairs,
+    context_words,
     rule_pairs,
-    said_words,
     value_contexts,
 )
 from nqg.slots.mention import Mention
@@ -156,7 +155,8 @@ def test_a_confidence_is_a_probability_that_rises_with_that_of_the_grammar(
 
 def loss(trials: Sequence[Observation], weights: Sequence[float]) -> float:
     """The negative logarithm of the posterior, straight from its definition."""
-    priors = zip(weights, astuple(Weights()), PRIOR_PRECISION, strict=True)
+    precisions = [weight.metadata["precision"] for weight in fields(Weights)]
+    priors = zip(weights, astuple(Weights()), precisions, strict=True)
     total = sum(precision * (weight - prior) ** 2 / 2 for weight, prior, precision in priors)
     for trial in trials:
         logit = sum(
@@ -272,8 +272,8 @@ def test_of_values_their_slots_are_said(
     derivation = Derivation(
         (Hyperedge(WAKE, Span(0, 3 + len(value))), Hyperedge(rule, Span(3, 3 + len(value))))
     )
-    words = [SaidWord(word, word) for word in ("wake", "me", "at")]
-    assert said_words(derivation, {"song"}) == [("", None), *words, expected, ("", None)]
+    words = [ContextWord(word, word) for word in ("wake", "me", "at")]
+    assert context_words(derivation, {"song"}) == [("", None), *words, expected, ("", None)]
 
 
 SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)
@@ -292,14 +292,14 @@ def test_a_word_is_doubted_where_training_has_more_of_the_others_around_a_simila
         (each[i], each[j], j - i)
         for each in training
         for j in range(len(each))
-        for i in range(max(j - REACH, 0), j)
+        for i in range(max(j - CONTEXT_WINDOW, 0), j)
     }
 
     def unseen(words: list[str], at: int) -> int:
         places = (
             (min(at, other), max(at, other))
             for other in range(len(words))
-            if 0 < abs(at - other) <= REACH
+            if 0 < abs(at - other) <= CONTEXT_WINDOW
         )
         return sum((words[left], words[right], right - left) not in seen for left, right in places)
 
@@ -309,10 +309,10 @@ def test_a_word_is_doubted_where_training_has_more_of_the_others_around_a_simila
         if at not in fixed
         for other in similar
     )
-    pairs = WordPairs.of([[SaidWord(word, word) for word in each] for each in training])
+    pairs = WordPairs.of([[ContextWord(word, word) for word in each] for each in training])
     assert set(pairs.rows) == seen
-    said = [SaidWord(word, None if at in fixed else word) for at, word in enumerate(sentence)]
-    assert pairs.doubts(said, lambda _: sorted(similar)) == expected
+    said = [ContextWord(word, None if at in fixed else word) for at, word in enumerate(sentence)]
+    assert pairs.is_suspect(said, lambda _: sorted(similar)) == expected
 
 
 CALIBRATOR = Calibrator(

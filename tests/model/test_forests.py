@@ -1,4 +1,4 @@
-"""Forests of a dataset: parts, workers, selection, files."""
+"""Forests of a dataset: chunks, selection."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.data.example import Example
-from nqg.errors import LimitExceeded, SettingsError
 from nqg.grammar.chart import charts, goal_charts
 from nqg.grammar.grammar import Grammar
 from nqg.grammar.semirings import derivation_counts
 from nqg.model import forests as build
-from nqg.model.forests import Forests, build_forests, forest_parts
+from nqg.model.forests import Forests, build_forests, forest_chunks
 from oracles import all_derivations, forest_derivations
 from strategies import grammars, sentences
 
@@ -66,29 +65,22 @@ def test_one_pair_alone_has_the_forests_that_enumeration_finds(
     assert sorted(map(str, forest_derivations(grammar, goal))) == expected
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_any_number_of_workers_gives_the_same_forests(
-    monkeypatch: pytest.MonkeyPatch, workers: int
+@pytest.mark.parametrize("cores", [1, 2, 5])
+def test_any_number_of_cores_gives_the_same_forests(
+    monkeypatch: pytest.MonkeyPatch, cores: int
 ) -> None:
-    whole = build_forests(GRAMMAR, EXAMPLES * 5, workers=1)
-    monkeypatch.setattr(build, "PART_SIZE", 3)
-    assert len(list(forest_parts(GRAMMAR, EXAMPLES * 5, workers=workers))) == 9
-    assert same(build_forests(GRAMMAR, EXAMPLES * 5, workers=workers), whole)
+    whole = build_forests(GRAMMAR, EXAMPLES * 5)
+    monkeypatch.setattr(build, "CHUNK_SIZE", 3)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert len(list(forest_chunks(GRAMMAR, EXAMPLES * 5))) == 9
+    assert same(build_forests(GRAMMAR, EXAMPLES * 5), whole)
 
 
 def test_a_batch_is_selected_in_the_order_asked_for() -> None:
     forests = build_forests(GRAMMAR, EXAMPLES)
     batch = forests.select([2, 0, 2])
     assert same(batch, build_forests(GRAMMAR, [EXAMPLES[2], EXAMPLES[0], EXAMPLES[2]]))
-    assert batch.nbytes < 3 * forests.nbytes
 
 
-def test_no_examples_have_no_forests_and_no_workers_is_a_mistake() -> None:
+def test_no_examples_have_no_forests() -> None:
     assert len(build_forests(GRAMMAR, [])) == 0
-    with pytest.raises(SettingsError, match="workers is 0; expected 1 or more"):
-        build_forests(GRAMMAR, EXAMPLES, workers=0)
-
-
-def test_a_limit_given_by_the_caller_reaches_the_chart() -> None:
-    with pytest.raises(LimitExceeded, match="needs more than 2 entries"):
-        build_forests(GRAMMAR, EXAMPLES, limit=2)

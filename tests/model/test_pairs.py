@@ -40,7 +40,7 @@ def forests_of(grammar: Grammar, sources: list[Tokens], data: st.DataObject) -> 
         Example(" ".join(source), " ".join(target))
         for source, target in zip(sources, drawn, strict=True)
     ]
-    return build_forests(grammar, examples, workers=1)
+    return build_forests(grammar, examples)
 
 
 def span_and_rule(graph: Hypergraph) -> list[tuple[int, str, int]]:
@@ -135,7 +135,7 @@ def test_the_gradient_of_typed_forests_is_the_slope_of_the_loss() -> None:
     typed = AMBIGUOUS.typed_by(
         TargetGrammar.parse("<s> ::= <p> | <p> <s>\n<p> ::= x y | y x | x x")
     )
-    forests = build_forests(typed, [Example("a b a a", "x y y x")], workers=1)
+    forests = build_forests(typed, [Example("a b a a", "x y y x")])
     table, batch = PairTable.of(forests), np.array([0])
     scores = np.random.default_rng(1).normal(size=int(table.rules.lengths_of(batch).sum()))
     assert forests.legal is not None

@@ -40,8 +40,8 @@ from nqg.model.confidence import (
     RulePairs,
     Weights,
     WordPairs,
+    context_words,
     rule_pairs,
-    said_words,
     value_contexts,
 )
 from nqg.slots.instantiate import instantiate_slots, mentions_of
@@ -334,7 +334,7 @@ def fitted_calibrator(
         correction_trials(parser, distinct_pairs(examples)),
         least_confidence(trials, precision),
         known_contexts(parser.grammar, derivations),
-        WordPairs.of(map(said_words, derivations)),
+        WordPairs.of(map(context_words, derivations)),
     )
 
 

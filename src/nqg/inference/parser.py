@@ -36,7 +36,12 @@ from nqg.inference.charts import BatchCharts
 from nqg.inference.decoding import DecodeOptions, ScoredCharts
 from nqg.inference.gaps import explained, gaps_in
 from nqg.model.checkpoint import Provenance, SavedModel, load_model, save_model
-from nqg.model.confidence import DOUBTED, rule_pairs, said_words, value_contexts
+from nqg.model.confidence import (
+    MAX_SUSPECT_CONFIDENCE,
+    context_words,
+    rule_pairs,
+    value_contexts,
+)
 from nqg.model.scorer import untrained_bonuses
 from nqg.model.settings import EMBEDDED
 from nqg.model.spans import SpanTable, anchors
@@ -330,10 +335,10 @@ class Parser:
             if free_text:
                 contexts = value_contexts(reading.derivation, item.mentions, free_text)
                 confidence *= calibrator.contexts.share(contexts)
-            if calibrator.words.doubts(
-                said_words(reading.derivation, free_text), self._similar_words
+            if calibrator.words.is_suspect(
+                context_words(reading.derivation, free_text), self._similar_words
             ):
-                confidence = min(confidence, DOUBTED)
+                confidence = min(confidence, MAX_SUSPECT_CONFIDENCE)
             if confidence < least:
                 reason = f"{UNSURE}: {in_percent(confidence)}"
                 item.answer = replace(

@@ -36,7 +36,6 @@ from nqg.model.subwords import collate, tokenize
 from nqg.model_folder import (
     CARD,
     INDEX,
-    Shapes,
     check_config,
     check_contents,
     check_finite,
@@ -57,14 +56,19 @@ from nqg.slots.target_grammars import open_slot_categories
 from nqg.types.target_grammar import TargetGrammar
 
 Record = Mapping[str, Any]  # one line of `training.jsonl`
-KEPT_SENTENCES = 32  # of the training data
-CONSIDERED_SENTENCES = 4096  # of which those are chosen
-LONGEST_KEPT_SENTENCE = 200  # characters
+# Sentences of the training data that a model keeps for people who want to try it: how many, of how
+# many they are chosen, and of how many characters. Not measured.
+KEPT_SENTENCES = 32
+CONSIDERED_SENTENCES = 4096
+LONGEST_KEPT_SENTENCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Scores of a model on some data, by name; None where one has no value, as precision where nothing is answered."""
+    """Scores of a model on some data, by name; None where a score has no value.
+
+    Precision, for instance, has none where nothing is answered.
+    """
 
     data: DataFingerprint
     scores: Mapping[str, float | None]
@@ -72,41 +76,39 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What is known of a model's making; all of it may be missing."""
+    """What is known of a model's training; all of it may be missing.
+
+    `training` and `induction` are settings, `records` what was noted after each step, and
+    `sentences` a few of the training data, short ones first.
+    """
 
     data: DataFingerprint | None = None
-    training: Mapping[str, Any] = field(default_factory=dict)  # the settings
-    records: tuple[Record, ...] = ()  # what was noted after each step
+    training: Mapping[str, Any] = field(default_factory=dict)
+    records: tuple[Record, ...] = ()
     measurements: tuple[Measurement, ...] = ()
-    sentences: tuple[
-        str, ...
-    ] = ()  # a few of the training data, short ones first: for people who want to try it
-    induction: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # the settings, where rules were searched
+    sentences: tuple[str, ...] = ()
+    induction: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, examples: Sequence[Example], training: TrainingSettings, records: Iterable[Record] = ()
     ) -> Provenance:
-        # Every so many examples, so that large data take no longer.
+        # Of large data, only one in so many examples is considered.
         interval = max(1, math.ceil(len(examples) / CONSIDERED_SENTENCES))
-        short = [
-            each.source
-            for each in examples[::interval]
-            if len(each.source) <= LONGEST_KEPT_SENTENCE
-        ]
-        sentences = spread(short, KEPT_SENTENCES)
+        sources = (example.source for example in examples[::interval])
+        short = [source for source in sources if len(source) <= LONGEST_KEPT_SENTENCE]
         return cls(
             DataFingerprint.of(examples),
             asdict(training),
             tuple(records),
-            sentences=tuple(sentences),
+            sentences=tuple(spread(short, KEPT_SENTENCES)),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the records, as JSON has it."""
-        return {name: value for name, value in asdict(self).items() if name != "records"}
+        entries = asdict(self)
+        del entries["records"]
+        return entries
 
 
 def spread(sentences: Iterable[str], most: int) -> list[str]:
@@ -115,7 +117,7 @@ def spread(sentences: Iterable[str], most: int) -> list[str]:
     >>> spread(["jump", "walk twice", "jump", "run and walk", "look"], 2)
     ['look', 'run and walk']
     """
-    ordered = sorted(dict.fromkeys(sentences), key=lambda each: (len(each.split()), each))
+    ordered = sorted(set(sentences), key=lambda sentence: (len(sentence.split()), sentence))
     count = min(most, len(ordered))
     return [ordered[(2 * at + 1) * len(ordered) // (2 * count)] for at in range(count)]
 
@@ -151,7 +153,8 @@ MOST_NON_TERMINALS = 9  # in a rule of a model folder
 class SavedModel:
     """Everything that a model folder holds.
 
-    Of the rules `by_hand` some may have been trained. The others come last in the grammar, and have no embedding.
+    Of the rules `by_hand` some may have been trained. The others come last in the grammar, and have no
+    embedding. The `language` is that of a database, where programs are queries of it.
     """
 
     grammar: Grammar
@@ -163,7 +166,7 @@ class SavedModel:
     calibrator: Calibrator | None = None
     by_hand: tuple[Rule, ...] = ()
     text: Preprocessor = Preprocessor()  # noqa: RUF009 (frozen)
-    language: ProgramLanguage | None = None  # where programs are queries of a database
+    language: ProgramLanguage | None = None
 
     @property
     def trained_rules(self) -> tuple[Rule, ...]:
@@ -176,16 +179,16 @@ class SavedModel:
     @property
     def legal_programs(self) -> TargetGrammar | None:
         """The grammar of legal programs, in which any values may stand for slots."""
-        return self.target_grammar and open_slot_categories(
-            self.target_grammar, self.text.slots.quotes
-        )
+        if self.target_grammar is None:
+            return None
+        return open_slot_categories(self.target_grammar, self.text.slots.quotes)
 
     def with_rules_by_hand(self, rules: Iterable[Rule]) -> SavedModel:
         """The same model with these rules by hand, and no others."""
-        by_hand, trained = tuple(rules), dict.fromkeys(self.trained_rules)
-        everything = (*trained, *(rule for rule in by_hand if rule not in trained))
+        by_hand = tuple(rules)
+        every_rule = tuple(dict.fromkeys(self.trained_rules + by_hand))
         bound = max([self.grammar.max_non_terminals, *(rule.arity for rule in by_hand)])
-        grammar = replace(self.grammar, rules=everything, max_non_terminals=bound)
+        grammar = replace(self.grammar, rules=every_rule, max_non_terminals=bound)
         return replace(self, grammar=grammar, by_hand=by_hand)
 
     @property
@@ -201,10 +204,10 @@ class SavedModel:
 def save_model(
     folder: Path, model: SavedModel, also: Callable[[Path], object] | None = None
 ) -> None:
-    """Write a model folder, whole or not at all; only an older model, or nothing, may be at its place.
+    """Write a model folder, whole or not at all; only an older model may stand there already.
 
-    `also` may write more into the new folder before it is put in its place: files, which the index will name, or
-    subfolders with an index of their own. Such a subfolder of the older model stays unless `also` wrote another.
+    `also` may write more into the new folder: files, which the index will name, or subfolders with an index of
+    their own. Such a subfolder of the older model stays unless `also` wrote another.
     """
     manifest = {
         "kind": MODEL_KIND,
@@ -212,19 +215,20 @@ def save_model(
         "settings": asdict(model.settings),
         "provenance": model.provenance.to_dict(),
     }
-    with model_written(folder, manifest) as part:
-        _write_files(part, model)
+    with model_written(folder, manifest) as staging:
+        _write_files(staging, model)
         if also is not None:
-            also(part)
+            also(staging)
         for index in sorted(folder.glob(f"*/{INDEX}")):
-            if not (part / index.parent.name).exists():
-                shutil.copytree(index.parent, part / index.parent.name, copy_function=os.link)
+            subfolder = staging / index.parent.name
+            if not subfolder.exists():
+                shutil.copytree(index.parent, subfolder, copy_function=os.link)
 
 
 def _write_files(folder: Path, model: SavedModel) -> None:
     replace(model.grammar, rules=model.trained_rules).write(folder / GRAMMAR_FILE)
-    if model.by_hand:
-        write_text(folder / RULES_FILE, rules_text(model.by_hand))
+    # What a model need not have.
+    _write_rules(folder, model.by_hand)
     if model.target_grammar is not None:
         model.target_grammar.write(folder / TARGET_GRAMMAR_FILE)
     if model.calibrator is not None:
@@ -233,48 +237,44 @@ def _write_files(folder: Path, model: SavedModel) -> None:
         model.text.write(folder / TEXT)
     if model.language is not None:
         model.language.write(folder / model.language.file_name)
-    write_text(folder / CONFIG_FILE, model.scorer.encoder.config_json())
-    write_text(folder / TOKENIZER_FILE, model.tokenizer.to_str(pretty=True))
-    weights = {
-        name: tensor.contiguous().cpu() for name, tensor in model.scorer.state_dict().items()
-    }
-    save_file(weights, folder / WEIGHTS_FILE)
     if model.provenance.records:
         write_text(folder / RECORDS_FILE, record_lines(model.provenance.records))
-    python, torch_version = platform.python_version(), str(torch.__version__)
+    # The neural model.
+    write_text(folder / CONFIG_FILE, model.scorer.encoder.config_json())
+    write_text(folder / TOKENIZER_FILE, model.tokenizer.to_str(pretty=True))
+    weights = model.scorer.state_dict()
+    for name, weight in weights.items():
+        weights[name] = weight.contiguous().cpu()
+    save_file(weights, folder / WEIGHTS_FILE)
     versions = {
         "nqg": nqg.__version__,
         "format": str(MODEL_VERSION),
-        "Python": python,
-        "torch": torch_version,
+        "Python": platform.python_version(),
+        "torch": str(torch.__version__),
     }
     write_text(folder / CARD, model_card(model, versions))
 
 
-def rules_text(by_hand: Iterable[Rule]) -> str:
-    return "".join(
-        f"{line}\n" for line in ["# Rules written by hand, see `nqg rule --help`", *by_hand]
-    )
+def _write_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
+    if by_hand:
+        lines = ["# Rules written by hand, see `nqg rule --help`", *map(str, by_hand), ""]
+        write_text(folder / RULES_FILE, "\n".join(lines))
 
 
 def save_rules(folder: Path, by_hand: Sequence[Rule]) -> None:
     """Replace the rules by hand in a model folder, whole or not at all; nothing else in it changes."""
     before = index_bytes(folder)
-    with model_written(
-        folder, read_manifest(folder, before, MODEL_KIND, MODEL_VERSION), before
-    ) as part:
-        shutil.copytree(folder, part, copy_function=os.link, dirs_exist_ok=True)
-        for name in (
-            RULES_FILE,
-            INDEX,
-        ):  # whose files are another model's, too, until they are removed here
-            (part / name).unlink(missing_ok=True)
-        if by_hand:
-            write_text(part / RULES_FILE, rules_text(by_hand))
+    manifest = read_manifest(folder, before, MODEL_KIND, MODEL_VERSION)
+    with model_written(folder, manifest, before) as staging:
+        shutil.copytree(folder, staging, copy_function=os.link, dirs_exist_ok=True)
+        # What is written anew must not be a link to the file of the old folder.
+        (staging / RULES_FILE).unlink(missing_ok=True)
+        (staging / INDEX).unlink()
+        _write_rules(staging, by_hand)
 
 
 def load_model(folder: Path, device: str) -> SavedModel:
-    """The model in a folder; a folder that is not one, or is damaged, is refused with the reason."""
+    """The model in a folder; a folder that is not a model, or is damaged, is refused with the reason."""
     while True:
         before = index_bytes(folder)
         try:
@@ -282,10 +282,10 @@ def load_model(folder: Path, device: str) -> SavedModel:
         except (NqgError, OSError):
             if index_bytes(folder) == before:
                 raise
-        else:
-            if index_bytes(folder) == before:
-                return model
-        # another process replaced the model while we read it: what we have is of both, or of neither
+            continue
+        # If another process replaced the folder meanwhile, the files may be of both models.
+        if index_bytes(folder) == before:
+            return model
 
 
 def read_rules(path: Path) -> Grammar:
@@ -308,17 +308,18 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
 
 
 def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
-    """The model in a folder: what is quick to read comes first, so that a damaged folder is refused soon."""
-    # The index, and the files that it names.
-    place = folder / INDEX
+    """The model in a folder; what is quick to read comes first, to refuse a damaged folder soon."""
+    # 1. The index, and the files that it names.
     manifest = read_manifest(folder, index, MODEL_KIND, MODEL_VERSION)
-    with refused_with("its files cannot be checked", place):
+    with refused_with("its files cannot be checked", folder / INDEX):
         check_contents(folder, manifest.get("files"), REQUIRED_FILES)
     settings = read_dataclass(
-        ModelSettings, manifest.get("settings"), "'settings'", place, complete=True
+        ModelSettings, manifest.get("settings"), "'settings'", folder / INDEX, complete=True
     )
-    provenance = read_dataclass(Provenance, manifest.get("provenance"), "'provenance'", place)
-    # Small files, of which a model need not have all.
+    provenance = read_dataclass(
+        Provenance, manifest.get("provenance"), "'provenance'", folder / INDEX
+    )
+    # 2. Small files, of which a model need not have all.
     files: dict[str, Any] = {}
     for name, read in READERS.items():
         if (folder / name).exists():
@@ -329,14 +330,15 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     if (folder / CONFIDENCE_FILE).exists():
         calibrator = Calibrator.read(folder / CONFIDENCE_FILE, grammar)
     language = read_language(folder)
-    # The weights.
-    shapes = weight_shapes(folder / WEIGHTS_FILE)
-    check_config(folder / CONFIG_FILE, shapes)
-    scorer = _read_scorer(folder, shapes, len(grammar), settings).to(device).eval()
-    # All of it together.
-    grammar = replace(grammar, slots=text.slots if text.slots.slots else None)
+    # 3. The weights.
+    scorer = _read_scorer(folder, len(grammar), settings).to(device).eval()
+    # 4. All of it together.
+    if text.slots.slots:
+        grammar = replace(grammar, slots=text.slots)
+    if settings.typed:
+        grammar = grammar.typed_by(target_grammar)
     model = SavedModel(
-        grammar.typed_by(target_grammar if settings.typed else None),
+        grammar,
         scorer,
         files[TOKENIZER_FILE],
         settings,
@@ -347,54 +349,56 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
         language=language,
     )
     probe(model, folder)
-    return model.with_rules_by_hand(files[RULES_FILE].rules) if RULES_FILE in files else model
+    if RULES_FILE in files:
+        return model.with_rules_by_hand(files[RULES_FILE].rules)
+    return model
 
 
 def probe(model: SavedModel, folder: Path) -> None:
     """Refuse a model that cannot score a sentence."""
-    with refused_with("the tokenizer does not fit", folder / TOKENIZER_FILE):
-        check_vocabulary(
-            model.tokenizer.get_vocab(), model.scorer.encoder.vocab_size, folder / TOKENIZER_FILE
-        )
+    path, encoder = folder / TOKENIZER_FILE, model.scorer.encoder
+    with refused_with("the tokenizer does not fit", path):
+        check_vocabulary(model.tokenizer.get_vocab(), encoder.vocab_size, path)
+    # The sentence is "a" and the source of the first rule; one span covers all of it.
     sentence = ["a"]
     for rule in model.grammar.rules[:1]:
         sentence += map(str, rule.source)
+    first, last = np.array([0]), np.array([len(sentence) - 1])
+    number = torch.zeros(1, dtype=torch.int64, device=model.device)
+    spans = Anchors(Boundaries(first, first, number), Boundaries(first, last, number))
     with (
         refused_with("the encoder cannot read a sentence", folder / CONFIG_FILE),
         torch.inference_mode(),
     ):
         batch = collate(tokenize(model.tokenizer, [sentence]), model.device)
-        nothing = np.zeros(1, np.int64)
-        starts = Boundaries(
-            nothing, nothing, torch.zeros(1, dtype=torch.int64, device=model.device)
-        )
-        ends = replace(starts, tokens=np.array([len(sentence) - 1]))
-        scores = model.scorer(batch, Anchors(starts, ends))
-        if not scores.isfinite().all():
+        if not model.scorer(batch, spans).isfinite().all():
             raise FormatError("the scores of a sentence are not all numbers", folder / WEIGHTS_FILE)
 
 
-def _read_scorer(folder: Path, shapes: Shapes, rules: int, settings: ModelSettings) -> Scorer:
-    def new() -> Scorer:
-        with refused_with("the encoder cannot be made", folder / CONFIG_FILE):
-            return Scorer(read_encoder(folder / CONFIG_FILE), rules, settings.dimension)
+def _read_scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
+    config, path = folder / CONFIG_FILE, folder / WEIGHTS_FILE
 
-    with torch.device("meta"):  # where tensors have shapes and take no memory
+    def new() -> Scorer:
+        with refused_with("the encoder cannot be made", config):
+            return Scorer(read_encoder(config), rules, settings.dimension)
+
+    shapes = weight_shapes(path)
+    check_config(config, shapes)
+    # On the "meta" device tensors have shapes and take no memory.
+    with torch.device("meta"):
         scorer = new()
-    check_shapes(scorer, shapes, folder / WEIGHTS_FILE)
-    if any(True for _ in scorer.buffers()):  # whose values are not in the file
+    check_shapes(scorer, shapes, path)
+    # The values of buffers are not in the file.
+    if any(True for _ in scorer.buffers()):
         scorer = new()
-    kinds = {name: weight.dtype for name, weight in scorer.state_dict().items()}
-    copies = {}
-    for name, weight in load_file(folder / WEIGHTS_FILE).items():
-        if weight.is_floating_point() != kinds[name].is_floating_point:
-            expected = "floats" if kinds[name].is_floating_point else "integers"
-            raise FormatError(
-                f"the weights '{name}' are {weight.dtype}, expected {expected}",
-                folder / WEIGHTS_FILE,
-            )
+    weights = load_file(path)
+    for name, expected in scorer.state_dict().items():
+        weight, is_float = weights[name], expected.is_floating_point()
+        if weight.is_floating_point() != is_float:
+            kind = "floats" if is_float else "integers"
+            raise FormatError(f"the weights '{name}' are {weight.dtype}, expected {kind}", path)
         # The file may change where a system maps it into memory.
-        copies[name] = weight.to(kinds[name], copy=True)
-    scorer.load_state_dict(copies, assign=True)
-    check_finite(scorer.state_dict(), folder / WEIGHTS_FILE)
+        weights[name] = weight.to(expected.dtype, copy=True)
+    scorer.load_state_dict(weights, assign=True)
+    check_finite(weights, path)
     return scorer

@@ -1,11 +1,37 @@
 """Confidence: how likely an answer is to be right, which its probability within the grammar does not say.
 
-That probability compares the readings that a grammar has of a sentence; the only reading has probability 1, however odd
-it is. What tells right from wrong is how new a derivation is: whether its rules fill slots of other rules that they
-filled in derivations of the training examples too and, if not, how surprising that is. A `Calibrator` weighs both. It
-is fitted to answers about held-out training examples (`nqg.evaluation.calibration`), and is part of a model folder.
-Free text can swallow anything: what training has as values of other slots behind the same words speaks against it.
-A typo can be a known word, too: one among words among which training rather has a similar one is not sure to be meant.
+The probability compares the readings that a grammar has of a sentence; the only reading has
+probability 1, however odd it is. What tells right from wrong is how new a derivation is: whether its
+rules are arguments of the same rules as in derivations of the training examples and, if not, how
+surprising that is. A `Calibrator` weighs both. It is fitted to answers to held-out training examples
+(`nqg.evaluation.calibration`), and is stored in the model folder. Two signs lower a confidence:
+
+- Free text can contain anything. What training has as values of other slots behind the same words
+  speaks against a reading that makes it free text (`KnownContexts`).
+- A real-word typo ("us" for "is") is suspected where a similar word fits its context better
+  (`WordPairs`). A corrected typo costs confidence, too (`CorrectionTrials`).
+
+The tuned numbers, here and where confidence is learned:
+
+| number                       | what it decides                             | chosen on, shown in          |
+|------------------------------|---------------------------------------------|------------------------------|
+| MOST_LOG_ODDS 8              | a probability over 0.9997 counts as 0.9997  | not measured                 |
+| MOST_SUPPORT 20              | a pair seen more often counts as 20 times   | not measured                 |
+| MOST_UNSEEN 3                | more unseen pairs count as three            | folds; not shown             |
+| means of `Weights` (7)       | confidence before the first trial           | folds of most data; not shown|
+| precisions of `Weights` (7)  | how many trials it takes to change that     | not measured                 |
+| CONTEXT_WINDOW 3             | words to either side that reveal a typo     | docs/parsing.md              |
+| MAX_SUSPECT_CONFIDENCE 0.75  | confidence of a suspected typo, at most     | folds of GeoQuery and COGS;  |
+|                              |                                             | docs/parsing.md              |
+| LEAST_CONFIDENCE 0.5         | abstention with free text, if trials do not | folds of SNIPS; docs/slots.md|
+|                              | tell what is enough                         |                              |
+| 1 / (count + 2) of contexts  | a prior of one half (Laplace), as in the    | not measured                 |
+|                              | share of `CorrectionTrials`                 |                              |
+| evaluation.calibration:      | precision 0.8 from which on to answer       | folds of SNIPS; docs/slots.md|
+|   LEAST_PRECISION,           |                                             |                              |
+|   TRIAL_PARTS 5, folds 5/8/4 | how trials are held out                     | not measured                 |
+| pipeline.confidence:         | steps of all folds; folds with free text    | docs/training.md (cost)      |
+|   FOLD_STEPS, FREE_TEXT_FOLDS|                                             |                              |
 """
 
 from __future__ import annotations
@@ -14,12 +40,12 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
-from functools import cached_property, lru_cache
-from itertools import chain, product
+from dataclasses import asdict, astuple, dataclass, field, fields
+from functools import cached_property
+from itertools import product
 from operator import mul
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,99 +58,101 @@ from nqg.settings_reader import read_dataclass
 from nqg.slots.mention import Mention
 
 CONFIDENCE_FILE = "confidence.json"  # in a model folder
-MOST_COUNT = 1 << 53  # of a pair: more is no number of examples, and too much for arithmetic
+MOST_COUNT = 1 << 53  # of a pair: more is not a number of examples, and too much for arithmetic
 ROOT_PARENT = -1  # the parent of a derivation's first rule
-LEAST_CONFIDENCE = 0.5  # where trials do not tell which is enough
-MOST_LOG_ODDS = (
-    8.0  # a probability of 0.9997: what lies beyond depends on how long a model was trained
-)
-MOST_SUPPORT = 20  # times that a pair was seen; more make no difference
-MOST_UNSEEN = 3  # pairs; answers with more are wrong as often as those with three
-# Of each weight; it takes more than a few trials to believe that what is new is right.
-PRIOR_PRECISION = (0.5, 0.5, 2.0, 0.5, 2.0, 0.5, 0.5)
-REACH = 3  # words to either side, which tell whether one is in its place
-# At most, where a word may be a typo. It is taken to be one as often as not; on folds of GeoQuery and COGS half of the
-# answers to typos were right, and all others that would have been sure.
-DOUBTED = 0.75
+LEAST_CONFIDENCE = 0.5
+# Beyond these odds a probability depends on how long a model was trained.
+MOST_LOG_ODDS = 8.0
+MOST_SUPPORT = 20
+MOST_UNSEEN = 3
+CONTEXT_WINDOW = 3
+# A suspected word is a typo as often as not. On folds of GeoQuery and COGS half of the answers to
+# typos were right, and so were all other answers whose confidence would have been high.
+MAX_SUSPECT_CONFIDENCE = 0.75
 
 
 class RulePair(NamedTuple):
-    """A rule that fills a slot of another one: the numbers of both in the grammar, and the slot's, left to right."""
+    """A rule as an argument of another one: the numbers of both in the grammar, and the argument's."""
 
     parent: int
-    slot: int
+    argument: int
     child: int
 
 
 def rule_pairs(derivation: Derivation, numbers: Mapping[Rule, int]) -> Iterator[RulePair]:
     """The pairs of a derivation, that of its root included."""
-    rules = [numbers[each.rule] for each in derivation.hyperedges]
+    rules = [numbers[hyperedge.rule] for hyperedge in derivation.hyperedges]
     yield RulePair(ROOT_PARENT, 0, rules[0])
-    for parent, children in zip(rules, derivation.child_numbers(), strict=True):
-        for slot, child in enumerate(children):
-            yield RulePair(parent, slot, rules[child])
+    for parent, children in zip(rules, derivation.child_numbers()):
+        for argument, child in enumerate(children):
+            yield RulePair(parent, argument, rules[child])
 
 
 @dataclass(frozen=True)
 class RulePairs:
     """How often each pair of rules occurs in the derivations of the training examples."""
 
-    rows: tuple[tuple[int, int, int, int], ...]  # parent, slot, child, count
+    rows: tuple[tuple[int, int, int, int], ...]  # parent, argument, child, count
 
     @classmethod
     def of(cls, derivations: Iterable[Derivation], numbers: Mapping[Rule, int]) -> RulePairs:
-        counts = Counter(pair for each in derivations for pair in rule_pairs(each, numbers))
+        counts: Counter[RulePair] = Counter()
+        for derivation in derivations:
+            counts.update(rule_pairs(derivation, numbers))
         return cls(tuple((*pair, count) for pair, count in sorted(counts.items())))
 
     @cached_property
     def children(self) -> Mapping[tuple[int, int], Counter[int]]:
-        """What fills each slot, and how often."""
-        found: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
-        for parent, slot, child, count in self.rows:
-            found[parent, slot][child] += count
-        return dict(found)
+        """The rules that are each argument, and how often."""
+        counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+        for parent, argument, child, count in self.rows:
+            counts[parent, argument][child] += count
+        return counts
 
     @cached_property
-    def slots(self) -> Mapping[int, Counter[tuple[int, int]]]:
-        """What each rule fills, and how often."""
-        found: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
-        for parent, slot, child, count in self.rows:
-            found[child][parent, slot] += count
-        return dict(found)
+    def arguments(self) -> Mapping[int, Counter[tuple[int, int]]]:
+        """The arguments that each rule is, and how often."""
+        counts: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+        for parent, argument, child, count in self.rows:
+            counts[child][parent, argument] += count
+        return counts
 
     def count(self, pair: RulePair) -> int:
-        return self.children.get((pair.parent, pair.slot), Counter[int]())[pair.child]
+        return self.children[pair[:2]][pair.child]
 
     def unseen(self, pairs: Iterable[RulePair], trained: float = math.inf) -> int:
-        """How many pairs training never had; of those of rules by hand, from number `trained` on, it can have none."""
-        return sum(
-            max(pair.parent, pair.child) < trained and not self.count(pair) for pair in {*pairs}
-        )
+        """How many pairs training never had.
+
+        Pairs of rules by hand, from number `trained` on, do not count: training could not have any.
+        """
+        learned = {pair for pair in pairs if max(pair.parent, pair.child) < trained}
+        return sum(not self.count(pair) for pair in learned)
 
     def expected(self, pair: RulePair) -> float:
-        """How often a pair should have been seen, to judge by the company of its child; 0 where that speaks against it.
+        """How often a pair should have been seen, judged by the distribution of its child.
 
-        A rule that can fill a slot is known by its company. Go from the slot to a rule that fills it, to a slot that
-        this rule fills, to a rule that fills that slot: such walks end at the child with some probability, and as often
-        as the slot was filled, the child could have been met there. Where no walk leads to it, it is of another kind
-        than the rules that fill the slot.
+        Go from the argument to a rule that it was, to an argument that this rule was, to a rule that this
+        argument was: such walks end at the child with some probability, and as often as the argument was
+        seen, the child could have been met there. If no walk leads to the child (0), it is of another
+        type than the rules that the argument was.
         """
-        found = 0.0
-        for filler, count in self.children.get((pair.parent, pair.slot), Counter[int]()).items():
-            slots = self.slots[filler]
-            for slot, times in slots.items():
-                others = self.children[slot]
-                found += count * times / slots.total() * others[pair.child] / others.total()
-        return found
+        expected = 0.0
+        for sibling, count in self.children[pair[:2]].items():
+            arguments = self.arguments[sibling]
+            for argument, times in arguments.items():
+                children = self.children[argument]
+                reached = count * times / arguments.total()
+                expected += reached * children[pair.child] / children.total()
+        return expected
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for and against an answer: its probability, and how well training knew the pairs of its derivation.
+    """What a confidence is computed from: the probability, and how well training knew the pairs.
 
-    `support` is how often training had the rarest of them, `unseen` how many it never had. Of these, `surprise` is the
-    probability that it would have had one, if all are possible; `foreign` says that one of them puts a rule into a slot
-    that only rules of other kinds fill.
+    `support` is how often training had the rarest pair of the derivation, `unseen` how many it never
+    had. `surprise` is the probability that it would have had one of these if all are possible; `foreign`
+    says that one of them has a child of another type than all that the argument was.
     """
 
     probability: float
@@ -141,35 +169,33 @@ class Evidence:
         known: RulePairs,
         trained: float = math.inf,
     ) -> Evidence:
-        """The evidence for a derivation with these pairs; rules from number `trained` on were written by hand.
+        """The evidence for a derivation with these pairs; rules from `trained` on were written by hand.
 
-        That training never had a rule by hand is no surprise, and tells nothing of its kind.
+        That training never had a rule by hand is not surprising, and says nothing about its type.
         """
         counts = {pair: known.count(pair) for pair in pairs}
         unseen = [pair for pair, count in counts.items() if not count]
-        expected = [
-            known.expected(pair) for pair in unseen if max(pair.parent, pair.child) < trained
-        ]
-        return cls(
-            probability,
-            min(counts.values()),
-            len(unseen),
-            1 - math.exp(-sum(expected)),
-            0.0 in expected,
-        )
+        learned = [pair for pair in unseen if max(pair.parent, pair.child) < trained]
+        expected = [known.expected(pair) for pair in learned]
+        surprise = 1 - math.exp(-sum(expected))
+        return cls(probability, min(counts.values()), len(unseen), surprise, 0.0 in expected)
 
     def features(self) -> tuple[float, ...]:
         """What is weighed, in the order of `Weights`."""
-        chance = min(max(self.probability, 1e-12), 1 - 1e-12)
-        log_odds = min(max(math.log(chance / (1 - chance)) / MOST_LOG_ODDS, -1.0), 1.0)
-        pairs = (
-            math.log1p(min(self.support, MOST_SUPPORT)) / math.log1p(MOST_SUPPORT),
-            float(min(self.unseen, MOST_UNSEEN)),
-        )
+        probability = min(max(self.probability, 1e-12), 1 - 1e-12)
+        log_odds = math.log(probability / (1 - probability)) / MOST_LOG_ODDS
+        log_odds = min(max(log_odds, -1.0), 1.0)
+        values = {
+            "known": 1 - self.surprise,
+            "known_log_odds": (1 - self.surprise) * log_odds,
+            "new": self.surprise,
+            "new_log_odds": self.surprise * log_odds,
+        }
         if self.foreign:
-            return 0.0, 0.0, 0.0, 0.0, 1.0, *pairs
-        known, new = 1 - self.surprise, self.surprise
-        return known, known * log_odds, new, new * log_odds, 0.0, *pairs
+            values = {"foreign": 1.0}
+        values["support"] = math.log1p(min(self.support, MOST_SUPPORT)) / math.log1p(MOST_SUPPORT)
+        values["unseen"] = float(min(self.unseen, MOST_UNSEEN))
+        return tuple(values.get(weight.name, 0.0) for weight in fields(Weights))
 
 
 class Observation(NamedTuple):
@@ -179,28 +205,34 @@ class Observation(NamedTuple):
     is_right: bool
 
 
+def _weight(mean: float, precision: float, sign: int = 0) -> Any:
+    """A weight with a Gaussian prior and, unless `sign` is 0, a sign that it must have."""
+    return field(default=mean, metadata={"precision": precision, "sign": sign})
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of a logistic regression; the defaults are what is believed before the first trial.
+    """The weights of a logistic regression, and what is believed of them before the first trial.
 
-    Those for what is known and for what is new are mixed by how surprising an answer is, so that thousands of known
-    combinations that are right say nothing about a new one. Until trials have shown otherwise, the only reading of
-    known combinations is right seven times in eight, as on folds of most data, and a new or foreign one one in four.
+    The weights for what is known and for what is new are mixed by how surprising an answer is, so that
+    thousands of known combinations that are right say nothing about a new one. The prior: the only
+    reading of known combinations is right seven times in eight, as on folds of most data, and a new or
+    foreign one once in four. It takes more than a few trials to believe that what is new is right.
     """
 
-    known: float = 0.0
-    known_log_odds: float = 2.0  # never negative
-    new: float = -1.0
-    new_log_odds: float = 0.0  # never negative
-    foreign: float = -1.0
-    support: float = 0.0  # never negative
-    unseen: float = 0.0  # never positive
+    known: float = _weight(0.0, 0.5)
+    known_log_odds: float = _weight(2.0, 0.5, sign=1)
+    new: float = _weight(-1.0, 2.0)
+    new_log_odds: float = _weight(0.0, 0.5, sign=1)
+    foreign: float = _weight(-1.0, 2.0)
+    support: float = _weight(0.0, 0.5, sign=1)
+    unseen: float = _weight(0.0, 0.5, sign=-1)
 
     def __post_init__(self) -> None:
-        if min(self.known_log_odds, self.new_log_odds, self.support, -self.unseen) < 0:
-            raise SettingsError(
-                f"{self}: expected log odds and support of 0 or more, and unseen pairs of 0 or less"
-            )
+        for weight in fields(self):
+            if getattr(self, weight.name) * weight.metadata["sign"] < 0:
+                expected = "log odds and support of 0 or more, and unseen pairs of 0 or less"
+                raise SettingsError(f"{self}: expected {expected}")
 
     def confidence(self, evidence: Evidence) -> float:
         """The probability of being right.
@@ -215,54 +247,57 @@ class Weights:
 
     @classmethod
     def fit(cls, observations: Sequence[Observation]) -> Weights:
-        """The most probable weights: a Gaussian prior around the defaults, and signs that are never wrong.
+        """The most probable weights that have the right signs.
 
-        The posterior is concave, so it is highest where it is highest with some of the signed weights held at 0.
+        The posterior is concave: its constrained maximum is the best of the maxima with some of the signed
+        weights held at 0 that have the right signs. There are 16 of them.
         """
-        prior, precision = np.array(astuple(cls())), np.array(PRIOR_PRECISION)
-        features = np.array([each.evidence.features() for each in observations]).reshape(
-            -1, len(prior)
-        )
-        rights = np.array([each.is_right for each in observations], dtype=float)
-        signs = np.array([0, 1, 0, 1, 0, 1, -1])
-        best: tuple[float, FloatArray] = (math.inf, prior)
-        for held in product((False, True), repeat=int(np.abs(signs).sum())):
+        prior = np.array(astuple(cls()))
+        precision = np.array([weight.metadata["precision"] for weight in fields(cls)])
+        signs = np.array([weight.metadata["sign"] for weight in fields(cls)])
+        rows = [observation.evidence.features() for observation in observations]
+        features = np.array(rows).reshape(-1, len(prior))
+        rights = np.array([float(observation.is_right) for observation in observations])
+        best, least_loss = prior, math.inf
+        for is_free in product((True, False), repeat=int(np.count_nonzero(signs))):
             free = signs == 0
-            free[~free] = ~np.array(held)
+            free[~free] = is_free
             weights = np.zeros(len(prior))
             weights[free], loss = newton(features[:, free], rights, prior[free], precision[free])
             loss += float(precision[~free] @ prior[~free] ** 2 / 2)
-            if loss < best[0] and (weights * signs >= 0).all():
-                best = loss, weights
-        return cls(*best[1].tolist())
+            if loss < least_loss and (weights * signs >= 0).all():
+                best, least_loss = weights, loss
+        return cls(*best.tolist())
 
 
 def newton(
     features: FloatArray, rights: FloatArray, prior: FloatArray, precision: FloatArray
 ) -> tuple[FloatArray, float]:
-    """The weights of a logistic regression with a Gaussian prior that lose least, and what they lose."""
+    """The weights of least loss of a logistic regression with a Gaussian prior, and their loss."""
 
     def loss(weights: FloatArray) -> float:
         losses = np.logaddexp(0, np.where(rights > 0, -1, 1) * (features @ weights))
         return float(losses.sum() + precision @ (weights - prior) ** 2 / 2)
 
-    weights = prior.copy()
+    weights = prior
     for _ in range(100):
         chances = np.exp(-np.logaddexp(0, -(features @ weights)))
         gradient = features.T @ (chances - rights) + precision * (weights - prior)
         curvature = (features.T * (chances * (1 - chances))) @ features + np.diag(precision)
-        step, size, before = np.linalg.solve(curvature, gradient), 1.0, loss(weights)
+        step = np.linalg.solve(curvature, gradient)
+        # Halve the step until it does not raise the loss.
+        size, before = 1.0, loss(weights)
         while size > 1e-6 and loss(weights - size * step) > before:
             size /= 2
         weights = weights - size * step
-        if float(np.abs(size * step).max(initial=0.0)) < 1e-10:
+        if np.abs(size * step).max(initial=0.0) < 1e-10:
             break
     return weights, loss(weights)
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectionTrials:
-    """How many answers were given although a word was read as another, and how many of them were right.
+    """How many answers were given although a word was read as another, and how many were right.
 
     >>> CorrectionTrials(8, 8).share, CorrectionTrials().share
     (0.9, 0.5)
@@ -277,12 +312,12 @@ class CorrectionTrials:
 
     @property
     def share(self) -> float:
-        """The probability that a correction leaves a right answer right; before the first trial it is one half."""
+        """The probability that a right answer stays right; one half before the first trial."""
         return (self.right + 1) / (self.answers + 2)
 
 
 class ValueContext(NamedTuple):
-    """A value of a slot in a derivation, and the word before it; `in_text` says that it is a part of free text."""
+    """A value of a slot in a derivation, and the word before it; `in_text`: inside of free text."""
 
     word: str
     slot: str
@@ -290,145 +325,149 @@ class ValueContext(NamedTuple):
 
 
 def value_contexts(
-    derivation: Derivation, mentions: Iterable[Mention], free_text: Container[str]
+    derivation: Derivation, mentions: Sequence[Mention], free_text: Container[str]
 ) -> Iterator[ValueContext]:
-    """The values in a derivation, and what the sentence mentions inside of its free text, behind another word of it."""
-    words, mentions = derivation.source, list(mentions)
-    for rule, span in ((each.rule, each.span) for each in derivation.hyperedges):
+    """The values in a derivation, and what its free text mentions behind its first word."""
+    words = derivation.source
+    for hyperedge in derivation.hyperedges:
+        rule, span = hyperedge.rule, hyperedge.span
         if not isinstance(rule, SlotInstance):
             continue
         if rule.slot in free_text:
-            inside = (each for each in mentions if span.start < each.start and each.end <= span.end)
-            yield from (ValueContext(words[each.start - 1], each.slot, True) for each in inside)
+            for mention in mentions:
+                if span.start < mention.start and mention.end <= span.end:
+                    yield ValueContext(words[mention.start - 1], mention.slot, True)
         elif span.start:
             yield ValueContext(words[span.start - 1], rule.slot, False)
 
 
 @dataclass(frozen=True)
 class KnownContexts:
-    """Words before values of a slot, and how often: those of training before which none is a part of free text.
+    """How often training has values of a slot behind a word behind which free text has none.
 
     >>> as_value, in_text = ValueContext("at", "time", False), ValueContext("at", "time", True)
-    >>> KnownContexts.of([as_value] * 3).share([in_text]), KnownContexts.of([as_value, in_text]).share([in_text])
-    (0.2, 1.0)
+    >>> KnownContexts.of([as_value] * 3).share([in_text])
+    0.2
+    >>> KnownContexts.of([as_value, in_text]).share([in_text])
+    1.0
     """
 
     rows: tuple[tuple[str, str, int], ...] = ()  # word, slot, count
 
     def __post_init__(self) -> None:
-        if wrong := [list(row) for row in self.rows if not 0 < row[2] < MOST_COUNT]:
-            raise SettingsError(f"expected how often a value was seen, found {wrong[0]}")
+        for row in self.rows:
+            if not 0 < row[2] < MOST_COUNT:
+                raise SettingsError(f"expected how often a value was seen, found {list(row)}")
 
     @classmethod
     def of(cls, contexts: Iterable[ValueContext]) -> KnownContexts:
         counts = Counter(contexts)
-        values = (
-            each
-            for each in sorted(counts)
-            if not each.in_text and not counts[each._replace(in_text=True)]
-        )
-        return cls(tuple((each.word, each.slot, counts[each]) for each in values))
+        rows = []
+        for context, count in sorted(counts.items()):
+            if not context.in_text and not counts[context._replace(in_text=True)]:
+                rows.append((context.word, context.slot, count))
+        return cls(tuple(rows))
 
     @cached_property
     def counts(self) -> Mapping[tuple[str, str], int]:
         return {(word, slot): count for word, slot, count in self.rows}
 
     def share(self, contexts: Iterable[ValueContext]) -> float:
-        """The probability that text with such values in it is text, given how often they were values of their own."""
-        found = (self.counts.get((each.word, each.slot), 0) for each in contexts if each.in_text)
-        return min((1 / (count + 2) for count in found if count), default=1.0)
+        """The probability that free text with such values in it is free text."""
+        counts = [self.counts.get(context[:2], 0) for context in contexts if context.in_text]
+        return min((1 / (count + 2) for count in counts if count), default=1.0)
 
 
-class SaidWord(NamedTuple):
-    """A word of a sentence, or the slot of a value in it; `typed` is the one word that may be a typo, if it is one."""
+class ContextWord(NamedTuple):
+    """A token of a sentence, or the slot of a value; `word` is the one word that may be a typo."""
 
     token: str
-    typed: str | None
+    word: str | None
 
 
-def said_words(derivation: Derivation, free_text: Container[str] = ()) -> list[SaidWord]:
-    """What a derivation reads, with its beginning and end; free text is never a typo."""
-    source, at, said = derivation.source, 0, [SaidWord("", None)]
-    values = {
-        each.span.start: each
-        for each in derivation.hyperedges
-        if isinstance(each.rule, SlotInstance)
-    }
+def context_words(derivation: Derivation, free_text: Container[str] = ()) -> list[ContextWord]:
+    """What a derivation reads, with its beginning and end; words of free text are never typos."""
+    values = {}
+    for hyperedge in derivation.hyperedges:
+        if isinstance(hyperedge.rule, SlotInstance):
+            values[hyperedge.span.start] = hyperedge.rule, hyperedge.span.end
+    source, at = derivation.source, 0
+    words = [ContextWord("", None)]
     while at < len(source):
-        typed: str | None = source[at]
-        token, end = source[at], at + 1
-        if value := values.get(at):
-            assert isinstance(value.rule, SlotInstance)
-            token, end = value.rule.terminal, value.span.end
-            typed = typed if end == at + 1 and value.rule.slot not in free_text else None
-        said.append(SaidWord(token, typed))
+        word = source[at]
+        if at in values:
+            rule, end = values[at]
+            is_word = end == at + 1 and rule.slot not in free_text
+            words.append(ContextWord(rule.terminal, word if is_word else None))
+        else:
+            end = at + 1
+            words.append(ContextWord(word, word))
         at = end
-    return [*said, SaidWord("", None)]
+    return [*words, ContextWord("", None)]
 
 
 @dataclass(frozen=True)
 class WordPairs:
-    """Which words training has at most `REACH` words apart, in derivations that are right.
+    """Which words training has at most `CONTEXT_WINDOW` words apart, in derivations that are right.
 
-    >>> said = [[SaidWord(word, word) for word in each.split()] for each in ("what is the area", "us the area")]
-    >>> [WordPairs.of(said[:1]).doubts(each, {"us": ["is"]}.get) for each in said]
-    [False, True]
+    >>> right, typo = "what is the area".split(), "us the area".split()
+    >>> pairs = WordPairs.of([[ContextWord(word, word) for word in right]])
+    >>> pairs.is_suspect([ContextWord(word, word) for word in typo], {"us": ["is"]}.get)
+    True
     """
 
     rows: tuple[tuple[str, str, int], ...] = ()  # left, right, how far apart
 
     def __post_init__(self) -> None:
-        if wrong := [list(row) for row in self.rows if not 0 < row[2] <= REACH]:
-            raise SettingsError(
-                f"expected two words and how far apart they are, at most {REACH}, found {wrong[0]}"
-            )
+        for row in self.rows:
+            if not 0 < row[2] <= CONTEXT_WINDOW:
+                expected = f"two words and how far apart they are, at most {CONTEXT_WINDOW}"
+                raise SettingsError(f"expected {expected}, found {list(row)}")
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[SaidWord]]) -> WordPairs:
-        tokens = ([word.token for word in said] for said in sentences)
-        pairs = {
-            (each[left], each[right], right - left)
-            for each in tokens
-            for left, right in near(len(each))
-        }
+    def of(cls, sentences: Iterable[Sequence[ContextWord]]) -> WordPairs:
+        pairs = set()
+        for words in sentences:
+            for left, right in _near(len(words)):
+                pairs.add((words[left].token, words[right].token, right - left))
         return cls(tuple(sorted(pairs)))
 
     @cached_property
-    def known(self) -> frozenset[tuple[str, str, int]]:
+    def seen(self) -> frozenset[tuple[str, str, int]]:
         return frozenset(self.rows)
 
     def unseen(self, tokens: Sequence[str]) -> Counter[int]:
-        """How many words around each place training never has so far from what is there."""
-        known = self.known
-        pairs = [
-            each
-            for each in near(len(tokens))
-            if (tokens[each[0]], tokens[each[1]], each[1] - each[0]) not in known
-        ]
-        return Counter(chain.from_iterable(pairs))
+        """How many words around each token training never has so far from it."""
+        counts: Counter[int] = Counter()
+        for left, right in _near(len(tokens)):
+            if (tokens[left], tokens[right], right - left) not in self.seen:
+                counts.update((left, right))
+        return counts
 
-    def doubts(
-        self, said: Sequence[SaidWord], similar: Callable[[str], Iterable[str] | None]
+    def is_suspect(
+        self, words: Sequence[ContextWord], similar: Callable[[str], Iterable[str] | None]
     ) -> bool:
-        """Whether a word may be a typo: training has more of the words around it around a similar one."""
-        tokens = [word.token for word in said]
-        for at, count in self.unseen(tokens).items() if self.rows else ():
-            typed, first = said[at].typed, max(at - REACH, 0)
-            for other in (typed and similar(typed)) or ():
-                around = [*tokens[first:at], other, *tokens[at + 1 : at + 1 + REACH]]
-                if self.unseen(around)[at - first] < count:
+        """Whether a word may be a typo: training has more of its context around a similar word."""
+        if not self.rows:
+            return False
+        tokens = [word.token for word in words]
+        for at, count in self.unseen(tokens).items():
+            word, first = words[at].word, max(at - CONTEXT_WINDOW, 0)
+            if word is None:
+                continue
+            for neighbour in similar(word) or ():
+                after = tokens[at + 1 : at + 1 + CONTEXT_WINDOW]
+                context = [*tokens[first:at], neighbour, *after]
+                if self.unseen(context)[at - first] < count:
                     return True
         return False
 
 
-@lru_cache(1 << 8)
-def near(count: int) -> list[tuple[int, int]]:
-    """Those of so many places that are at most `REACH` apart."""
-    return [
-        (left, right)
-        for left in range(count)
-        for right in range(left + 1, min(left + REACH + 1, count))
-    ]
+def _near(count: int) -> Iterator[tuple[int, int]]:
+    """The pairs among so many positions that are at most `CONTEXT_WINDOW` apart."""
+    for left in range(count):
+        for right in range(left + 1, min(left + CONTEXT_WINDOW + 1, count)):
+            yield left, right
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +499,8 @@ class Calibrator:
         return self.weights.confidence(Evidence.of(probability, pairs, self.pairs, trained))
 
     def __str__(self) -> str:
-        return f"confidence from {self.trials:,} answers to held-out examples, {self.right:,} of them right"
+        answers = f"{self.trials:,} answers to held-out examples, {self.right:,} of them right"
+        return f"confidence from {answers}"
 
     def write(self, path: Path) -> None:
         """Write it as JSON; `read` gives it back."""
@@ -469,19 +509,15 @@ class Calibrator:
     @classmethod
     def read(cls, path: Path, grammar: Grammar) -> Calibrator:
         """What `write` wrote for a model with this grammar; anything else is refused with the reason."""
-        found = read_dataclass(cls, read_json(path), "the calibrator", path)
-        for row in found.pairs.rows:
-            parent, slot, child, count = row
-            arity = (
-                1
-                if parent == ROOT_PARENT
-                else grammar[parent].arity
-                if 0 <= parent < len(grammar)
-                else 0
-            )
-            if not (0 <= slot < arity and 0 <= child < len(grammar) and 0 < count < MOST_COUNT):
+        calibrator = read_dataclass(cls, read_json(path), "the calibrator", path)
+        arities = {number: rule.arity for number, rule in enumerate(grammar.rules)}
+        arities[ROOT_PARENT] = 1
+        for row in calibrator.pairs.rows:
+            parent, argument, child, count = row
+            is_pair = 0 <= argument < arities.get(parent, 0) and 0 <= child < len(grammar)
+            if not (is_pair and 0 < count < MOST_COUNT):
                 expected = (
                     f"a slot of one of {len(grammar)} rules, a rule that fills it, and how often"
                 )
                 raise FormatError(f"the calibrator: expected {expected}, found {list(row)}", path)
-        return found
+        return calibrator

@@ -8,7 +8,6 @@ Face's `BertModel`, whose checkpoints it reads; `transformers` is imported for p
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import groupby
@@ -26,28 +25,33 @@ from nqg.model.subwords import SubwordBatch, Tokens, word_tokenizer
 from nqg.model_folder import quiet_transformers
 
 UNLIMITED = 1 << 20  # subwords of a sentence, where neither encoder nor tokenizer has a limit
-OWN_PLACE = 0.01  # share of a place of which nothing was learned: without it words there would be a mere set
+# Words behind the longest training sentence have positions that were never trained. Such a position is that of the last
+# trained one and, with this weight, its own: with a weight of 0 these words would be a set. Not measured.
+EXTRAPOLATED_POSITION_WEIGHT = 0.01
 
 
 class Encoder(nn.Module):
-    """What a scorer needs of an encoder: vectors of subwords, how wide they are, and what can be read."""
+    """What a scorer needs of an encoder: vectors of subwords, their width, and what can be read.
+
+    `forward(sentences, rows)` gives the vectors of the subwords in some rows of a `SubwordBatch`: (E, D).
+    """
 
     hidden_size: int
     vocab_size: int
     max_length: int  # subwords of a sentence
 
-    def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
-        """The vectors of the subwords in some rows of the batch: (E, D)."""
-        raise NotImplementedError("an encoder computes vectors in a class of its own")
-
     def config_json(self) -> str:
-        """Its config as Hugging Face writes it, by which `read_encoder` makes another of its kind."""
+        """Its config as Hugging Face writes it, from which `read_encoder` makes an encoder."""
         raise NotImplementedError("an encoder has the config of its own class")
 
 
 @dataclass(frozen=True, slots=True)
 class BertConfig:
-    """The entries of BERT's `config.json` that matter here, with the defaults that they have there."""
+    """The entries of BERT's `config.json` that matter here, with the defaults that they have there.
+
+    The last two are ours: whether words are seen with their `neighbours`, and how many words the `longest` training
+    sentence has, if positions were learned from scratch.
+    """
 
     vocab_size: int = 30522
     hidden_size: int = 768
@@ -61,22 +65,18 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     model_max_length: int = UNLIMITED  # of the tokenizer
-    neighbours: bool = False  # ours: words are seen with those beside them
-    longest: int | None = (
-        None  # ours: words of the longest training sentence, if positions were learned from scratch
-    )
+    neighbours: bool = False
+    longest: int | None = None
 
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> BertConfig | None:
         """The config of a model that `Bert` computes as its authors do; None for any other."""
         is_bert = config.get("model_type") == "bert" and config.get("hidden_act", "gelu") == "gelu"
         is_absolute = config.get("position_embedding_type") in (None, "absolute")
-        if not is_bert or not is_absolute or objection(config):
+        if not is_bert or not is_absolute or unsupported_reason(config):
             return None
-        return cls(**{each.name: config[each.name] for each in fields(cls) if each.name in config})
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"model_type": "bert", "hidden_act": "gelu", **asdict(self)}
+        names = config.keys() & {field.name for field in fields(cls)}
+        return cls(**{name: config[name] for name in names})
 
 
 class Bert(Encoder):
@@ -85,33 +85,33 @@ class Bert(Encoder):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
-        self.hidden_size, self.vocab_size = config.hidden_size, config.vocab_size
+        self.hidden_size = config.hidden_size
+        self.vocab_size = config.vocab_size
         self.max_length = min(config.max_position_embeddings, config.model_max_length)
         self.embeddings = BertEmbeddings(config)
         layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.encoder = nn.ModuleDict({"layer": layers})
-        if not self.embeddings.word_embeddings.weight.is_meta:
-            self._initialize()
-
-    def _initialize(self) -> None:
+        if self.embeddings.word_embeddings.weight.is_meta:
+            return
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=self.config.initializer_range)
+                nn.init.normal_(module.weight, std=config.initializer_range)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
         if self.embeddings.neighbours is not None:
-            nn.init.normal_(self.embeddings.neighbours.weight, std=self.config.hidden_size**-0.5)
+            nn.init.normal_(self.embeddings.neighbours.weight, std=config.hidden_size**-0.5)
 
     def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
         vectors = self.embeddings(sentences)  # (M, D)
         *layers, last = cast(nn.ModuleList, self.encoder["layer"])
         for layer in layers:
             vectors = layer(vectors, sentences)
-        wanted, places = torch.unique(rows, return_inverse=True)
-        return cast(Tensor, last(vectors, sentences, wanted).index_select(0, places))
+        wanted, of_rows = torch.unique(rows, return_inverse=True)
+        return cast(Tensor, last(vectors, sentences, wanted).index_select(0, of_rows))
 
     def config_json(self) -> str:
-        return json.dumps(self.config.to_dict(), indent=1) + "\n"
+        config = {"model_type": "bert", "hidden_act": "gelu", **asdict(self.config)}
+        return json.dumps(config, indent=1) + "\n"
 
 
 class BertEmbeddings(nn.Module):
@@ -119,35 +119,36 @@ class BertEmbeddings(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.word_embeddings = empty_embedding(config.vocab_size, config.hidden_size)
-        self.position_embeddings = empty_embedding(
-            config.max_position_embeddings, config.hidden_size
-        )
-        self.token_type_embeddings = empty_embedding(config.type_vocab_size, config.hidden_size)
-        self.neighbours = (
-            nn.Linear(2 * config.hidden_size, config.hidden_size) if config.neighbours else None
-        )
+        width = config.hidden_size
+        self.word_embeddings = empty_embedding(config.vocab_size, width)
+        self.position_embeddings = empty_embedding(config.max_position_embeddings, width)
+        self.token_type_embeddings = empty_embedding(config.type_vocab_size, width)
+        self.neighbours: nn.Linear | None = None
+        if config.neighbours:
+            self.neighbours = nn.Linear(2 * width, width)
         self.longest = config.longest
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.LayerNorm = nn.LayerNorm(width, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, sentences: SubwordBatch) -> Tensor:
-        others = self.position_embeddings.weight + self.token_type_embeddings.weight[0]
-        places = sentences.places % sentences.width
-        positions = functional.embedding(places, others)
-        if self.longest and not self.training:  # nothing was learned about words further behind
-            learned = functional.embedding(places.clamp(max=self.longest), others)
-            positions = learned.lerp(positions, OWN_PLACE)
+        table = self.position_embeddings.weight + self.token_type_embeddings.weight[0]
+        numbers = sentences.places % sentences.width
+        positions = functional.embedding(numbers, table)
+        if self.longest and not self.training:
+            trained = functional.embedding(numbers.clamp(max=self.longest), table)
+            positions = trained.lerp(positions, EXTRAPOLATED_POSITION_WEIGHT)
         words = self.word_embeddings(sentences.ids)
-        if (
-            self.neighbours is not None
-        ):  # of the marks around a sentence those around others, which are the same
+        # The neighbours of the marks around a sentence are those of other sentences: the same marks.
+        if self.neighbours is not None:
             words = words + self.neighbours(torch.cat([words.roll(1, 0), words.roll(-1, 0)], dim=1))
         return cast(Tensor, self.dropout(self.LayerNorm(words + positions)))  # (M, D)
 
 
 def empty_embedding(count: int, width: int) -> nn.Embedding:
-    """Vectors without values: normal numbers on the "meta" device would load torch's compiler, which takes a second."""
+    """Vectors without values.
+
+    Normal numbers on the "meta" device would load torch's compiler, which takes a second.
+    """
     empty = torch.empty(count, width)
     return cast(nn.Embedding, nn.Embedding.from_pretrained(empty, freeze=False))  # type: ignore[no-untyped-call]
 
@@ -158,9 +159,8 @@ class BertLayer(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.attention = BertAttention(config)
-        self.intermediate = nn.ModuleDict(
-            {"dense": nn.Linear(config.hidden_size, config.intermediate_size)}
-        )
+        dense = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.intermediate = nn.ModuleDict({"dense": dense})
         self.output = BertOutput(config.intermediate_size, config)
 
     def forward(
@@ -168,9 +168,8 @@ class BertLayer(nn.Module):
     ) -> Tensor:
         """The new vectors of all rows, or of the wanted ones alone: (W, D)."""
         attended = self.attention(vectors, sentences, wanted)
-        return cast(
-            Tensor, self.output(functional.gelu(self.intermediate["dense"](attended)), attended)
-        )
+        hidden = functional.gelu(self.intermediate["dense"](attended))
+        return cast(Tensor, self.output(hidden, attended))
 
 
 class BertAttention(nn.Module):
@@ -181,48 +180,44 @@ class BertAttention(nn.Module):
             {name: nn.Linear(width, width) for name in ("query", "key", "value")}
         )
         self.output = BertOutput(width, config)
-        self.heads, self.dropout = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.heads = config.num_attention_heads
+        self.dropout = config.attention_probs_dropout_prob
 
     def forward(self, vectors: Tensor, sentences: SubwordBatch, wanted: Tensor | None) -> Tensor:
-        """What subwords gather from others in their sentence, of all rows or of the wanted ones: (W, D)."""
-        parts = cast(list[nn.Linear], list(self.self.values()))
-        weight, bias = (
-            torch.cat([part.weight for part in parts]),
-            torch.cat([part.bias for part in parts]),
-        )
-        attend = self.attend if vectors.device.type == "cpu" else self.attend_padded
-        context = attend(
-            functional.linear(vectors, weight, bias),
-            sentences,
-            self.dropout if self.training else 0.0,
-        )
+        """Self-attention of all rows, or of the wanted ones: (W, D)."""
+        layers = cast(list[nn.Linear], list(self.self.values()))
+        weight = torch.cat([layer.weight for layer in layers])
+        bias = torch.cat([layer.bias for layer in layers])
+        packed = functional.linear(vectors, weight, bias)
+        attend = self.attend if packed.device.type == "cpu" else self.attend_padded
+        context = attend(packed.view(len(packed), 3, self.heads, -1), sentences)
         if wanted is not None:
             context, vectors = context.index_select(0, wanted), vectors.index_select(0, wanted)
         return cast(Tensor, self.output(context, vectors))
 
-    def attend(self, packed: Tensor, sentences: SubwordBatch, p: float) -> Tensor:
-        """Attention, with dropout `p`, of rows that hold a query, a key and a value: (M, 3D) to (M, D)."""
+    def attend(self, packed: Tensor, sentences: SubwordBatch) -> Tensor:
+        """Attention of queries, keys and values in groups of sentences of equal length.
+
+        The shapes are (M, 3, heads, D / heads) and (M, D).
+        """
         groups = [(len(list(group)), length) for length, group in groupby(sentences.lengths)]
+        groups_of_rows = torch.split(packed, [count * length for count, length in groups])
         contexts = []
-        for rows, group in zip(
-            torch.split(packed, [math.prod(group) for group in groups]), groups, strict=True
-        ):
-            query, key, value = rows.view(*group, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-            context = functional.scaled_dot_product_attention(query, key, value, dropout_p=p)
-            contexts.append(context.transpose(1, 2).reshape(len(rows), -1))
+        for rows, group in zip(groups_of_rows, groups):
+            contexts.append(self._attend(rows.view(*group, *rows.shape[1:])))
         return torch.cat(contexts)
 
-    def attend_padded(self, packed: Tensor, sentences: SubwordBatch, p: float) -> Tensor:
-        """The same of all sentences at once: more products, but fewer operations for a GPU to begin."""
-        query, key, value = sentences.padded(packed.view(len(packed), 3, self.heads, -1)).permute(
-            2, 0, 3, 1, 4
-        )
-        mask = sentences.mask()[:, None, None]
-        context = functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=p
-        )
-        rows = context.transpose(1, 2).reshape(len(sentences.lengths) * sentences.width, -1)
-        return rows.index_select(0, sentences.places)
+    def attend_padded(self, packed: Tensor, sentences: SubwordBatch) -> Tensor:
+        """The same of all sentences at once: more products, but fewer operations for a GPU to start."""
+        table = self._attend(sentences.padded(packed), sentences.mask()[:, None, None])
+        return table.index_select(0, sentences.places)
+
+    def _attend(self, table: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attention within sentences of one length: (B, T, 3, heads, D / heads) to (B * T, D)."""
+        query, key, value = table.permute(2, 0, 3, 1, 4)
+        dropout = self.dropout if self.training else 0.0
+        context = functional.scaled_dot_product_attention(query, key, value, mask, dropout)
+        return context.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 class BertOutput(nn.Module):
@@ -243,8 +238,9 @@ class TransformersEncoder(Encoder):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
+        # The pooler sums up a sentence in one vector, which nothing reads.
         if getattr(model, "pooler", None) is not None:
-            model.pooler = None  # it sums up a sentence in one vector, which nothing reads
+            model.pooler = None
         self.model = model
         self.hidden_size = int(model.config.hidden_size)
         self.vocab_size = int(model.get_input_embeddings().num_embeddings)
@@ -252,18 +248,15 @@ class TransformersEncoder(Encoder):
 
     def forward(self, sentences: SubwordBatch, rows: Tensor) -> Tensor:
         ids = sentences.padded(sentences.ids, self.model.config.pad_token_id or 0)
-        vectors = self.model(
-            input_ids=ids, attention_mask=sentences.mask().long()
-        ).last_hidden_state
-        return cast(
-            Tensor, vectors.flatten(0, 1).index_select(0, sentences.places.index_select(0, rows))
-        )
+        outputs = self.model(input_ids=ids, attention_mask=sentences.mask().long())
+        vectors: Tensor = outputs.last_hidden_state
+        return vectors.flatten(0, 1).index_select(0, sentences.places.index_select(0, rows))
 
     def config_json(self) -> str:
         return cast(str, self.model.config.to_json_string())
 
 
-def objection(config: Mapping[str, Any]) -> str:
+def unsupported_reason(config: Mapping[str, Any]) -> str:
     """Why a model of this config cannot be an encoder here; nothing where it can."""
     if config.get("is_encoder_decoder"):
         return (
@@ -281,11 +274,10 @@ def new_encoder(
     neighbours: bool = False,
     longest: int | None = None,
 ) -> tuple[Encoder, Tokenizer]:
-    """The encoder that `settings` name and its tokenizer; the embedded one reads just the words of `sentences`.
+    """The encoder that `settings` name, and its tokenizer; the embedded one reads just the words of `sentences`.
 
-    It sees words with their `neighbours` where that is asked for: attention would need many examples to find out how
-    much the word before a name says about it. Words behind as many as the `longest` training sentence has are seen
-    next to the place of its last one.
+    With `neighbours` it sees words with those beside them: attention would need many examples to learn how much the
+    word before a name says about it. `longest` is the number of words of the longest training sentence.
     """
     if settings.encoder != EMBEDDED:
         return load_encoder(settings.encoder)
@@ -296,7 +288,8 @@ def new_encoder(
         num_hidden_layers=sizes.layers,
         num_attention_heads=sizes.heads,
         intermediate_size=4 * sizes.hidden_size,
-        attention_probs_dropout_prob=0.0,  # so that torch's fused attention serves: a tenth of a step on CPUs
+        # Without dropout torch's fused attention serves, which saves a tenth of a step on CPUs.
+        attention_probs_dropout_prob=0.0,
         max_position_embeddings=sizes.longest,
         model_max_length=sizes.longest,
         neighbours=neighbours,
@@ -315,14 +308,14 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise NqgError(f"the encoder '{name}' could not be loaded: {error}") from error
-    if reason := objection(model.config.to_dict()):
+    reason = unsupported_reason(model.config.to_dict())
+    if reason:
         raise NqgError(
             f"the encoder '{name}' cannot be used: {reason}, for instance bert-base-uncased"
         )
     if not hasattr(tokenizer, "backend_tokenizer"):
-        raise NqgError(
-            f"the tokenizer of the encoder '{name}' does not say which word a subword belongs to: try another"
-        )
+        missing = "does not say which word a subword belongs to"
+        raise NqgError(f"the tokenizer of the encoder '{name}' {missing}: try another")
     positions = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
     model.config.model_max_length = min(int(tokenizer.model_max_length), positions, UNLIMITED)
     if model.config.pad_token_id is None:
@@ -334,16 +327,16 @@ def load_encoder(name: str) -> tuple[Encoder, Tokenizer]:
     if config is None:
         return TransformersEncoder(model), subwords
     bert = Bert(config)
-    bert.load_state_dict(
-        {key: value for key, value in model.state_dict().items() if not key.startswith("pooler.")}
-    )
+    model.pooler = None
+    bert.load_state_dict(model.state_dict())
     return bert, subwords
 
 
 def read_encoder(config: Path) -> Encoder:
     """An encoder by its `config.json`, its weights not yet set; code that a config may name is never run."""
     values = json.loads(config.read_text(encoding="utf-8"))
-    if reason := objection(values):
+    reason = unsupported_reason(values)
+    if reason:
         raise FormatError(f"the encoder cannot be used: {reason}", config)
     bert = BertConfig.from_dict(values)
     if bert is not None:
@@ -351,6 +344,6 @@ def read_encoder(config: Path) -> Encoder:
     from transformers import AutoConfig, AutoModel
 
     with quiet_transformers():
-        found = AutoConfig.from_pretrained(config.parent, trust_remote_code=False)
-        model = AutoModel.from_config(found, dtype=torch.float32, trust_remote_code=False)  # type: ignore[no-untyped-call]
+        published = AutoConfig.from_pretrained(config.parent, trust_remote_code=False)
+        model = AutoModel.from_config(published, dtype=torch.float32, trust_remote_code=False)  # type: ignore[no-untyped-call]
         return TransformersEncoder(model)

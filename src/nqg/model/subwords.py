@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 
 from nqg.grammar.arrays import Int64Array
-from nqg.grammar.ragged import Ragged, offsets_from_lengths
+from nqg.grammar.ragged import Ragged, gather_ranges
 from nqg.model.spans import Anchors, to_device
 
 Tokens = Sequence[str]
@@ -24,7 +24,7 @@ def word_tokenizer(sentences: Sequence[Tokens]) -> Tokenizer:
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
+    ends = [("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=ends
     )
@@ -39,41 +39,40 @@ class Subwords:
     first: tuple[int, ...]
     last: tuple[int, ...]
 
-    @classmethod
-    def align(cls, ids: Sequence[int], word_ids: Sequence[int | None], tokens: int) -> Subwords:
-        """The subwords of so many tokens; a token that has none borrows those of its left neighbour (the first: 0)."""
-        first, last = [-1] * tokens, [-1] * tokens
-        for place, word in enumerate(word_ids):
-            if word is not None:
-                last[word] = place
-                first[word] = place if first[word] < 0 else first[word]
-        for word in range(tokens):
-            if first[word] < 0:
-                first[word], last[word] = (first[word - 1], last[word - 1]) if word else (0, 0)
-        return cls(tuple(ids), tuple(first), tuple(last))
-
 
 def tokenize(tokenizer: Tokenizer, sentences: Sequence[Tokens]) -> list[Subwords]:
-    """The subwords of sentences that are split into tokens already."""
-    encoded = tokenizer.encode_batch(
-        [list(sentence) for sentence in sentences], is_pretokenized=True
-    )
-    return [
-        Subwords.align(each.ids, each.word_ids, len(sentence))
-        for each, sentence in zip(encoded, sentences, strict=True)
-    ]
+    """The subwords of sentences that are split into tokens already.
+
+    A token without subwords borrows those of its left neighbour, the first token the subword at 0.
+    """
+    words = [list(sentence) for sentence in sentences]
+    encodings = tokenizer.encode_batch(words, is_pretokenized=True)
+    subwords = []
+    for encoding, sentence in zip(encodings, words):
+        start, end = 0, 1
+        first, last = [], []
+        for word in range(len(sentence)):
+            start, end = encoding.word_to_tokens(word) or (start, end)
+            first.append(start)
+            last.append(end - 1)
+        subwords.append(Subwords(tuple(encoding.ids), tuple(first), tuple(last)))
+    return subwords
 
 
 @dataclass(frozen=True, slots=True)
 class SubwordBatch:
-    """B sentences end to end, the shortest first: M rows, one for each subword."""
+    """B sentences end to end, the shortest first: M rows, one for each subword.
+
+    The T tokens are in the order in which the sentences were given.
+    """
 
     ids: Tensor  # (M,)
-    places: Tensor  # (M,) of the rows where sentences lie below each other, padded to the longest
+    # (M,) of each row its cell in a table of the sentences, padded to the longest.
+    places: Tensor
     lengths: tuple[int, ...]  # (B,) ascending
-    first_row: Int64Array  # (T,) of every token of the batch, the sentences as they were given
+    first_row: Int64Array  # (T,)
     last_row: Int64Array  # (T,)
-    first_token: Int64Array  # (B,) of the sentences as they were given
+    first_token: Int64Array  # (B,)
 
     @property
     def width(self) -> int:
@@ -84,17 +83,17 @@ class SubwordBatch:
         starts, ends = spans.starts, spans.ends
         first = self.first_row[self.first_token[starts.sentences] + starts.tokens]
         last = self.last_row[self.first_token[ends.sentences] + ends.tokens]
-        return to_device([np.concatenate([first, last])], self.ids.device)[0]
+        (rows,) = to_device([np.concatenate([first, last])], self.ids.device)
+        return rows
 
     def padded(self, rows: Tensor, padding: float = 0) -> Tensor:
         """Rows as a table with one line for each sentence: (M, ...) to (B, width, ...)."""
-        table = rows.new_full((len(self.lengths) * self.width, *rows.shape[1:]), padding)
-        return table.index_copy(0, self.places, rows).view(
-            len(self.lengths), self.width, *rows.shape[1:]
-        )
+        sentences, columns = len(self.lengths), rows.shape[1:]
+        table = rows.new_full((sentences * self.width, *columns), padding)
+        return table.index_copy(0, self.places, rows).view(sentences, self.width, *columns)
 
     def mask(self) -> Tensor:
-        """Which places of such a table hold a subword: (B, width)."""
+        """Which cells of such a table hold a subword: (B, width)."""
         return self.padded(torch.ones_like(self.places, dtype=torch.bool))
 
 
@@ -109,25 +108,31 @@ class SubwordTable:
     @classmethod
     def of(cls, sentences: Sequence[Subwords]) -> SubwordTable:
         return cls(
-            ids=Ragged.of((sentence.ids for sentence in sentences), np.int64),
-            first=Ragged.of((sentence.first for sentence in sentences), np.int64),
-            last=Ragged.of((sentence.last for sentence in sentences), np.int64),
+            Ragged.of((sentence.ids for sentence in sentences), np.int64),
+            Ragged.of((sentence.first for sentence in sentences), np.int64),
+            Ragged.of((sentence.last for sentence in sentences), np.int64),
         )
 
     def select(self, batch: Int64Array, device: torch.device | str) -> SubwordBatch:
+        # Sentences are sorted by length; `first_row` is the first row of each, as they were given.
         lengths = self.ids.lengths_of(batch)
         order = np.argsort(lengths, kind="stable")
-        begin = offsets_from_lengths(lengths[order])
-        rows = np.empty_like(lengths)
-        rows[order] = begin[:-1]
-        width = int(lengths.max())
-        places = np.arange(begin[-1]) + np.repeat(
-            np.arange(len(batch)) * width - begin[:-1], lengths[order]
+        ids = self.ids.select(batch[order])
+        first_row = np.empty_like(lengths)
+        first_row[order] = ids.offsets[:-1]
+        # Row i of a sentence lies in cell i of its line of the padded table.
+        lines = np.arange(len(batch)) * int(lengths.max())
+        places = gather_ranges(lines, ids.lengths)
+        ids_there, places_there = to_device([ids.values, places], device)
+        first, last = self.first.select(batch, first_row), self.last.select(batch, first_row)
+        return SubwordBatch(
+            ids_there,
+            places_there,
+            tuple(ids.lengths.tolist()),
+            first.values,
+            last.values,
+            first.offsets[:-1],
         )
-        ids, places_there = to_device([self.ids.select(batch[order]).values, places], device)
-        first, last = self.first.select(batch, rows), self.last.select(batch, rows)
-        sizes = tuple(lengths[order].tolist())
-        return SubwordBatch(ids, places_there, sizes, first.values, last.values, first.offsets[:-1])
 
 
 def collate(sentences: Sequence[Subwords], device: torch.device | str) -> SubwordBatch:

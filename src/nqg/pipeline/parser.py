@@ -15,7 +15,7 @@ from nqg.errors import MissingExtra
 from nqg.grammar.grammar import Grammar
 from nqg.inference.parser import Parser
 from nqg.model.checkpoint import Provenance
-from nqg.model.forests import PART_SIZE, Forests, forest_parts, joined
+from nqg.model.forests import CHUNK_SIZE, Forests, forest_chunks, joined
 from nqg.model.settings import EMBEDDED, ModelSettings, TrainingSettings
 from nqg.pipeline.run import Run
 from nqg.pipeline.task import ParserTask
@@ -82,8 +82,8 @@ def train_parser(task: ParserTask, grammar: Grammar, run: Run) -> ParserTraining
 
 def _forests(task: ParserTask, grammar: Grammar, run: Run) -> Forests:
     examples = distinct_pairs(task.examples)
-    parts = -(-len(examples) // PART_SIZE)
-    return joined(run.tracked(forest_parts(grammar, examples), "building forests", parts))
+    chunks = -(-len(examples) // CHUNK_SIZE)
+    return joined(run.tracked(forest_chunks(grammar, examples), "building forests", chunks))
 
 
 def _train(training: ParserTraining, run: Run) -> None:
