@@ -20,9 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nqg.errors import FormatError
+from nqg.paper.spider import read_schemas
 from nqg.paper.spider_match import spider_match
 from nqg.paper.spider_parser import parse_query
-from nqg.paper.spider_schemas import read_schemas
 from nqg.sql.schema import Schema
 
 Change = Callable[[str, random.Random], str | None]  # None where it does not apply

@@ -30,9 +30,8 @@ from nqg.paper.geobase import read_geobase
 from nqg.paper.geoquery import load_geoquery
 from nqg.paper.recipe import read_recipe
 from nqg.paper.records import records
-from nqg.paper.spider import load_spider_xsp, nqg_examples
+from nqg.paper.spider import load_spider_xsp, nqg_examples, read_schemas
 from nqg.paper.spider_parser import parse_query
-from nqg.paper.spider_schemas import read_schemas
 from nqg.paper.sql_tree import sql_compounds
 from nqg.paper.systems import read_answers
 from nqg.pipeline.settings import TrainSettings

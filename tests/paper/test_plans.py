@@ -13,7 +13,7 @@ from nqg.answers import Answer
 from nqg.paper import runner as reproduce
 from nqg.paper.recipe import SystemName, UsedWeights, read_recipe
 from nqg.paper.runner import Plan, PlannedRun, run_plans
-from nqg.paper.systems import RecipeData, RunContext, RunResult
+from nqg.paper.systems import RunResult, SystemTask
 from nqg.parallel import Engine, Prepare
 
 RECIPE = read_recipe("scan-jump")
@@ -30,9 +30,11 @@ class Watched(Engine):
         return Engine().map(prepare, self.given[-1])
 
 
-def right(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-    answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in data.test)
-    return RunResult(answers, {"rules": float(seed)}, {}, {"training": 0.1})
+def right(task: SystemTask) -> RunResult:
+    answers = tuple(
+        Answer(example.source, example.target, 1.0, "grammar") for example in task.data.test
+    )
+    return RunResult(answers, {"rules": float(task.seed)}, {}, {"training": 0.1})
 
 
 @pytest.fixture

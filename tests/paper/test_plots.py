@@ -16,7 +16,7 @@ from nqg.evaluation.error_analysis import Cause
 from nqg.induction.induce import Induction
 from nqg.induction.search_log import StepRecord
 from nqg.induction.settings import InductionSettings
-from nqg.paper.plots import CAUSE_COLOURS, SPLIT_MEASURES, drawing, running_means, svg
+from nqg.paper.plots import CAUSE_COLOURS, SPLIT_MEASURES, Draw, drawing, drawn, running_means
 from nqg.paper.records import Cell, Record, write_record
 from nqg.splits.audit import audits
 from nqg.splits.compounds import load_language
@@ -47,6 +47,10 @@ RELIABILITY = [
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # so that words can be found
+
+
+def svg(draw: Draw) -> str:
+    return drawn(draw, "svg").decode()
 
 
 def written(name: str, *records: object) -> Path:

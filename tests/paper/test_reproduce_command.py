@@ -9,16 +9,21 @@ from nqg.cli.main import app
 from nqg.errors import FormatError, NqgError, UnknownName
 from nqg.paper import runner as reproduce
 from nqg.paper.records import records
-from nqg.paper.systems import RecipeData, RunContext, RunResult
+from nqg.paper.systems import RunResult, SystemTask
 
 runner = CliRunner()
 
 
-def right(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+def right(task: SystemTask) -> RunResult:
     """A system that looks its answers up in the test set."""
-    answers = tuple(Answer(example.source, example.target, 1.0, "grammar") for example in data.test)
+    answers = tuple(
+        Answer(example.source, example.target, 1.0, "grammar") for example in task.data.test
+    )
     return RunResult(
-        answers, {"rules": 20.0, "train_examples": float(len(data.train))}, {}, {"training": 0.1}
+        answers,
+        {"rules": 20.0, "train_examples": float(len(task.data.train))},
+        {},
+        {"training": 0.1},
     )
 
 
@@ -104,12 +109,11 @@ def test_records_become_the_papers_tables(results: Path, tmp_path: Path) -> None
     assert "For google/bert_uncased_L-2_H-128_A-2: embedded." in done.stdout
     facts = json.loads(runner.invoke(app, ["report", str(results), "--json"]).stdout)
     assert facts[0]["title"].startswith("Accuracy on SCAN and GeoQuery")
-    files = [tmp_path / name for name in ("t.md", "t.html", "t.png")]
-    options = ["-o", str(files[0]), "-o", str(files[1]), "-o", str(files[2])]
+    files = [tmp_path / name for name in ("t.md", "t.png")]
+    options = ["-o", str(files[0]), "-o", str(files[1])]
     assert runner.invoke(app, ["report", str(results), *options]).exit_code == 0
     assert "| NQG (embedded) | 100.0 |" in files[0].read_text()
-    assert "<svg" in files[1].read_text()
-    assert files[2].read_bytes().startswith(b"\x89PNG")
+    assert files[1].read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_folder_without_records_is_an_error_with_the_next_step(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from nqg.evaluation.evaluation import ExactJudge
 from nqg.paper import systems as runs
 from nqg.paper.baselines import BASELINES
 from nqg.paper.recipe import UsedWeights, read_recipe
-from nqg.paper.records import Cell, write_record
+from nqg.paper.records import LEGAL, Cell, write_record
 from nqg.paper.runner import Runner
 from nqg.paper.systems import (
     RUNS,
     RecipeData,
-    RunContext,
     RunResult,
     SystemRun,
+    SystemTask,
     error_figures,
     read_answers,
     write_answers,
@@ -42,10 +42,12 @@ class Memory:
     def __init__(self, by: str, *known: tuple[str | None, float | None]) -> None:
         self.by, self.known, self.asked = by, known, list[int]()
 
-    def run(self, data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
+    def run(self, task: SystemTask) -> RunResult:
+        data, folder = task.data, task.run.folder
+        assert folder
         self.asked.append(len(data.train))
-        (context.folder / "state").write_text("half a training")
-        context.progress("training", 1, 2)
+        (folder / "state").write_text("half a training")
+        task.run.progress("training", 1, 2)
         if data is DATA:
             answers = [Answer("x", target, chance, self.by) for target, chance in self.known]
         else:
@@ -105,10 +107,8 @@ def test_other_ways_to_answer_are_judged_beside_the_papers(
     )
     nqg = systems["nqg"].run
 
-    def with_others(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-        return replace(
-            nqg(data, weights, seed, context), others={"best_legal": (*more, Answer("d"))}
-        )
+    def with_others(task: SystemTask) -> RunResult:
+        return replace(nqg(task), others={"best_legal": (*more, Answer("d"))})
 
     (record,) = replace(runner, runs={**runner.runs, "nqg": with_others}).records(("nqg",), [0])
     assert [record.figures[name] for name in ("accuracy", "coverage", "precision")] == [
@@ -127,8 +127,8 @@ def test_a_hybrid_joins_every_way_in_which_its_fallback_was_decoded(
     runner, seq2seq = made(DATA), systems["seq2seq"].run
     legal = tuple(Answer(example.source, example.target, 0.5, "fallback") for example in DATA.test)
 
-    def with_legal(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-        return replace(seq2seq(data, weights, seed, context), others={runs.LEGAL: legal})
+    def with_legal(task: SystemTask) -> RunResult:
+        return replace(seq2seq(task), others={LEGAL: legal})
 
     (hybrid,) = replace(runner, runs={**runner.runs, "seq2seq": with_legal}).records(
         ("hybrid",), [0]
@@ -233,8 +233,9 @@ def test_unfinished_work_is_cleared_away_when_it_is_finished_and_kept_when_it_is
     list(made(DATA).records(("nqg",), [0]))
     assert not list((tmp_path / ".unfinished").rglob("state"))
 
-    def interrupted(data: RecipeData, weights: str, seed: int, context: RunContext) -> RunResult:
-        (context.folder / "state").write_text("half a training")
+    def interrupted(task: SystemTask) -> RunResult:
+        assert task.run.folder
+        (task.run.folder / "state").write_text("half a training")
         raise KeyboardInterrupt
 
     runner = replace(made(DATA), runs={"nqg": interrupted})
@@ -297,20 +298,6 @@ def test_errors_are_counted_by_what_training_lacked() -> None:
         "error_unseen_atom": pytest.approx(1 / 3),
         "error_longer_target": pytest.approx(1 / 3),
     }
-
-
-def test_older_records_get_their_errors_from_their_answers_if_those_are_theirs(
-    made: Callable[[RecipeData], Runner],
-) -> None:
-    runner = made(DATA)
-    (record,) = runner.records(["seq2seq"], [0])
-    assert record.figures["errors"] == 1.0
-    older = {name: value for name, value in record.figures.items() if not name.startswith("error")}
-    write_record(runner.results, replace(record, figures=older))
-    assert runner.finished(record.cell) == record == made(DATA).finished(record.cell)
-    write_record(runner.results, replace(record, figures={**older, "accuracy": 0.0}))
-    (other,) = runner.records(["seq2seq"], [0])
-    assert "errors" not in other.figures
 
 
 def test_a_system_of_others_is_a_cell_like_any_other(

@@ -19,9 +19,9 @@ from nqg.paper.spider import (
     nqg_examples,
     nqg_source,
     nqg_target,
+    read_schemas,
     with_schemas,
 )
-from nqg.paper.spider_schemas import read_schemas
 from nqg.paper.sql_tree import sql_atoms, sql_compounds, sql_template
 from nqg.sql.schema import Schema, Table
 from nqg.sql.tokens import sql_text, sql_tokens

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from nqg.errors import FormatError, NqgError
-from nqg.paper.spider import SpiderEntry
-from nqg.paper.spider_schemas import read_entries
+from nqg.paper.spider import SpiderEntry, read_entries
 
 ENTRY = {"db_id": "a", "question": "how many?", "query": "select 1"}
 

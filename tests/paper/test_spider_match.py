@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from nqg.data.example import Example
 from nqg.errors import FormatError
 from nqg.paper.datasets import load_dataset
-from nqg.paper.spider import database_of, nqg_target
+from nqg.paper.spider import database_of, nqg_target, read_schemas
 from nqg.paper.spider_match import COMPONENTS, Hardness, representative_columns, spider_match
-from nqg.paper.spider_schemas import read_schemas
 from nqg.sql.schema import ForeignKey, Schema, Table
 from nqg.sql.tokens import as_sql
 from strategies import PET_SCHEMA, SQL_SCRAPS, QueryParts, query_parts

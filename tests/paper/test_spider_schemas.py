@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nqg.errors import FormatError
-from nqg.paper.spider_schemas import read_schemas
+from nqg.paper.spider import read_schemas
 from nqg.sql.schema import ForeignKey, Schema, Table, read_database
 
 PETS = {

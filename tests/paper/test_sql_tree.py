@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError
-from nqg.paper.spider import SpiderEntry
-from nqg.paper.spider_schemas import read_entries
+from nqg.paper.spider import SpiderEntry, read_entries
 from nqg.paper.sql_tree import sql_compounds, sql_tree
 from nqg.splits.compounds import Tree
 from nqg.sql.tokens import is_number, sql_text, sql_tokens, sql_words

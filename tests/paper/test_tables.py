@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from nqg.evaluation.metrics import spread
 from nqg.paper.recipe import SystemName
 from nqg.paper.records import Cell, Record, Results, Series
-from nqg.paper.tables import ResultTable, markdown, page, tables
+from nqg.paper.tables import ResultTable, markdown, tables
 
 
 def record(
@@ -176,18 +176,6 @@ def test_the_order_of_the_records_does_not_matter(shuffled: list[Record]) -> Non
 def test_text_in_a_table_cannot_break_out_of_it() -> None:
     hostile = ResultTable(2, "<b>", ("a|b",), (("<script>alert(1)</script>",),), ("<i>",))
     assert "a\\|b" in markdown([hostile])
-    shown = page([hostile])
-    assert "<script>" not in shown
-    assert "<b>" not in shown
-    assert "<i>" not in shown
-    assert "&lt;script&gt;" in shown
-
-
-def test_the_page_marks_the_papers_rows_and_holds_the_pictures() -> None:
-    shown = page([ResultTable(2, "t", ("x",), (("paper: NQG",), ("NQG",)))], ["<svg></svg>"])
-    assert '<tr class="paper"><td>paper: NQG</td></tr>' in shown
-    assert "<tr><td>NQG</td></tr>" in shown
-    assert "<figure><svg></svg></figure>" in shown
 
 
 def test_errors_are_shown_by_cause_beside_the_papers() -> None:

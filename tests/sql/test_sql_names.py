@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqg.paper.spider import database_of, load_spider_xsp
-from nqg.paper.spider_schemas import read_schemas
+from nqg.paper.spider import database_of, load_spider_xsp, read_schemas
 from nqg.sql.names import AliasStyle, named_aliases, numbered_aliases, sql_problem
 from nqg.sql.schema import Schema, Table, read_database
 from nqg.sql.target_grammar import SqlConstants, SqlForm, sql_target_grammar

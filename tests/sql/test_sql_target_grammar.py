@@ -10,8 +10,7 @@ import pytest
 
 from nqg.data.example import Example
 from nqg.errors import FormatError, SettingsError
-from nqg.paper.spider import database_of, load_spider_xsp
-from nqg.paper.spider_schemas import read_schemas
+from nqg.paper.spider import database_of, load_spider_xsp, read_schemas
 from nqg.paper.sql_tree import sql_tree
 from nqg.sql.names import named_aliases, sql_problem
 from nqg.sql.schema import Schema, Table, read_database

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.errors import FormatError
-from nqg.paper.spider import SpiderEntry, load_spider_xsp
-from nqg.paper.spider_schemas import read_entries
+from nqg.paper.spider import SpiderEntry, load_spider_xsp, read_entries
 from nqg.paper.sql_tree import sql_atoms, sql_template
 from nqg.sql.tokens import SPACE, is_number, sql_text, sql_tokens, sql_words, text_tokens
 

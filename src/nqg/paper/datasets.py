@@ -18,8 +18,7 @@ from nqg.errors import FormatError, UnknownName
 from nqg.files import numbered_lines, read_json
 from nqg.paper.download import FileStore, RemoteFile, file_store
 from nqg.paper.geoquery import load_geoquery, load_raw_geoquery, raw_geoquery_slots
-from nqg.paper.spider import load_spider_ssp, load_spider_xsp
-from nqg.paper.spider_schemas import read_schemas
+from nqg.paper.spider import load_spider_ssp, load_spider_xsp, read_schemas
 from nqg.progress import Progress, silent
 from nqg.settings_reader import read_value
 from nqg.sql.schema import Schema

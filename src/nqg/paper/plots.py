@@ -8,8 +8,10 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
@@ -20,8 +22,7 @@ from nqg.evaluation.error_analysis import Cause
 from nqg.files import numbered_lines, read_json, strict_json, written_atomically
 from nqg.induction.search import Phase
 from nqg.induction.search_log import StepRecord, read_search_log
-from nqg.paper import records as results_file
-from nqg.paper.records import STYLES, Results
+from nqg.paper.records import KIND, RECORDS_FILE, STYLES, Results, records
 from nqg.paper.tables import drawn_recipes
 from nqg.training.records import TrainingStep, read_steps
 
@@ -30,8 +31,20 @@ DRAWABLE = (
     "a model folder or its training.jsonl, a log of `nqg induce`, what `nqg check-split --json` or "
     "`nqg evaluate --json` prints, or the records of `nqg reproduce`"
 )
-Draw = Callable[[Any], Any]  # makes a figure with the class that it is given, Matplotlib's `Figure`
-
+# Makes a figure with the class that it is given, Matplotlib's `Figure`.
+Draw = Callable[[Any], Any]
+# With a fixed salt for its ids, the same picture has the same bytes.
+SETTINGS: Any = {
+    "svg.hashsalt": "nqg",
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "figure.labelsize": 9,
+    "figure.titlesize": 10,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
 GREY, BLUE, RED, YELLOW, BLACK = "#bbbbcc", "#4477aa", "#ee6677", "#ccbb44", "#444455"
 DARK_GREY = "#777788"
 
@@ -63,34 +76,27 @@ def plot(
 
 def check_format(path: Path) -> None:
     if path.suffix not in PICTURE_FORMATS:
-        raise NqgError(
-            f"{path}: a plot is written as {' or '.join(PICTURE_FORMATS)}, found '{path.suffix}'"
-        )
+        formats = " or ".join(PICTURE_FORMATS)
+        raise NqgError(f"{path}: a plot is written as {formats}, found '{path.suffix}'")
 
 
 def write_picture(path: Path, draw: Draw) -> None:
     """Draw a picture, in the format that the file's name says, whole or not at all."""
     check_format(path)
-    raw = _drawn(draw, path.suffix[1:])
+    raw = drawn(draw, path.suffix[1:])
     with written_atomically(path) as file:
         file.write(raw)
 
 
-def svg(draw: Draw) -> str:
-    """A picture as SVG that can stand inside an HTML page."""
-    text = _drawn(draw, "svg").decode()
-    return text[text.index("<svg") :]
-
-
-def _drawn(draw: Draw, form: str) -> bytes:
-    """The bytes of a picture; without a date and with a fixed salt for its ids, the same picture has the same bytes."""
+def drawn(draw: Draw, form: str) -> bytes:
+    """The bytes of a picture."""
     try:
         import matplotlib
         import matplotlib.figure
     except ImportError as error:
         raise MissingExtra("drawing a plot", "paper") from error
     file = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "nqg"}):
+    with matplotlib.rc_context(SETTINGS):
         metadata = {"Date": None} if form == "svg" else None
         draw(matplotlib.figure.Figure).savefig(file, format=form, dpi=150, metadata=metadata)
     return file.getvalue()
@@ -99,86 +105,71 @@ def _drawn(draw: Draw, form: str) -> bytes:
 def drawing(path: Path) -> Draw:
     """How the contents of a file, or of a folder, are drawn."""
     if path.is_dir():
-        if (path / results_file.RECORDS_FILE).exists():
-            return _results(path)
-        return _training(path / "training.jsonl")
+        records_file = path / RECORDS_FILE
+        return _lines(records_file if records_file.exists() else path / "training.jsonl")
     if path.suffix == ".jsonl":
         return _lines(path)
     values = read_json(path)
     if isinstance(values, list) and values and all(isinstance(split, dict) for split in values):
-        return _checked(splits_figure, values, path)
+        return partial(_checked, splits_figure, values, path)
     if isinstance(values, dict) and ("asked" in values or "reliability" in values):
-        return _checked(evaluation_figure, values, path)
+        return partial(_checked, evaluation_figure, values, path)
     raise FormatError(f"expected {DRAWABLE}", path)
 
 
-def _checked(figure: Callable[[Any, Any], Any], values: Any, path: Path) -> Draw:
-    """How printed figures are drawn; where they are not what was printed, an error says so."""
-
-    def draw(figure_class: Any) -> Any:
-        try:
-            return figure(figure_class, values)
-        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise FormatError(
-                f"expected {DRAWABLE}; found other keys or values ({error})", path
-            ) from error
-
-    return draw
+def _checked(figure: Callable[[Any, Any], Any], values: Any, path: Path, figure_class: Any) -> Any:
+    """The figure of printed values; where they are not what was printed, an error says so."""
+    try:
+        return figure(values, figure_class)
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        reason = f"expected {DRAWABLE}; found other keys or values ({error})"
+        raise FormatError(reason, path) from error
 
 
 def _lines(path: Path) -> Draw:
     """How a file of JSON lines is drawn: its first one tells what it is."""
-    first = next(((place, line) for place, line in numbered_lines(path)), None)
-    record = strict_json(first[1], first[0]) if first else None
-    if isinstance(record, dict):
-        if "loss" in record:
-            return _training(path)
-        if "grammar_bits" in record:
-            log = read_search_log(path)
-            return lambda figure_class: search_figure(figure_class, log)
-        if record.get("kind") == results_file.KIND:
-            return _results(path.parent)
+    for place, line in numbered_lines(path):
+        match strict_json(line, place):
+            case {"loss": _}:
+                return partial(training_figure, read_steps(path))
+            case {"grammar_bits": _}:
+                return partial(search_figure, read_search_log(path))
+            case {"kind": kind} if kind == KIND:
+                return partial(results_figure, Results.collected(records(path.parent)))
+        break
     raise FormatError(f"expected {DRAWABLE}", path)
 
 
-def _training(path: Path) -> Draw:
-    steps = read_steps(path)
-    return lambda figure_class: training_figure(figure_class, steps)
-
-
-def _results(folder: Path) -> Draw:
-    results = Results.collected(results_file.records(folder))
-    return lambda figure_class: results_figure(figure_class, results)
-
-
-def _plain(panel: Any) -> None:
+def _hide_spines(panel: Any) -> None:
     panel.spines[["top", "right"]].set_visible(False)
-    panel.tick_params(labelsize=8)
 
 
 # --- A training: losses above, dev examples that are right below.
 
 DEV_LINE: dict[str, Any] = {"color": RED, "marker": "o", "markersize": 3, "clip_on": False}
-WINDOWS = 20  # in a whole training: how many running means lie side by side
+# How many windows of the running mean a whole training has; chosen by eye.
+WINDOWS = 20
 
 
-def training_figure(figure_class: Any, steps: Sequence[TrainingStep]) -> Any:
+def training_figure(steps: Sequence[TrainingStep], figure_class: Any) -> Any:
     figure = figure_class(figsize=(9, 5.5), layout="constrained")
     evaluated = [(step.number, step.dev) for step in steps if step.dev]
     panels = figure.subplots(1 + bool(evaluated), 1, sharex=True, squeeze=False)[:, 0]
     _draw_losses(panels[0], steps)
-    title = f"{steps[-1].number:,} steps, loss {steps[-1].loss:.4f} in the last"
+    last = steps[-1]
+    title = f"{last.number:,} steps, loss {last.loss:.4f} in the last"
     if evaluated:
-        percents = [100 * dev.exact_match for _, dev in evaluated]
+        shares = [dev.exact_match for _, dev in evaluated]
+        percents = [100 * share for share in shares]
         panels[1].plot([number for number, _ in evaluated], percents, **DEV_LINE)
         panels[1].set_ylim(0, 100)
-        panels[1].set_ylabel("dev examples right, per cent", fontsize=9)
-        title += f"; at best {max(dev.exact_match for _, dev in evaluated):.1%} of the dev examples right"
+        panels[1].set_ylabel("dev examples right, per cent")
+        title += f"; at best {max(shares):.1%} of the dev examples right"
     for panel in panels:
-        panel.set_xlim(0, steps[-1].number)
-        _plain(panel)
-    panels[-1].set_xlabel("step", fontsize=9)
-    figure.suptitle(title, fontsize=10)
+        panel.set_xlim(0, last.number)
+        _hide_spines(panel)
+    panels[-1].set_xlabel("step")
+    figure.suptitle(title)
     return figure
 
 
@@ -190,10 +181,10 @@ def _draw_losses(panel: Any, steps: Sequence[TrainingStep]) -> None:
     panel.plot(numbers, means, color=BLUE, linewidth=1.6, label=f"mean of {window:,} batches")
     dev = [(step.number, step.dev.loss) for step in steps if step.dev and step.dev.loss is not None]
     if dev:
-        panel.plot(*zip(*dev, strict=True), **DEV_LINE, label="dev examples")
+        panel.plot(*zip(*dev), **DEV_LINE, label="dev examples")
     panel.set_ylim(bottom=0)
-    panel.set_ylabel("loss, nats a sentence", fontsize=9)
-    panel.legend(fontsize=8, frameon=False)
+    panel.set_ylabel("loss, nats a sentence")
+    panel.legend()
 
 
 def running_means(values: Sequence[float], window: int) -> list[float]:
@@ -202,13 +193,14 @@ def running_means(values: Sequence[float], window: int) -> list[float]:
     >>> running_means([4.0, 2.0, 0.0], window=2)
     [4.0, 3.0, 1.0]
     """
-    parts = [values[max(0, end - window) : end] for end in range(1, len(values) + 1)]
-    return [sum(part) / len(part) for part in parts]
+    ends = range(1, len(values) + 1)
+    return [fmean(values[max(0, end - window) : end]) for end in ends]
 
 
 # --- A search for rules: description length above, the number of rules below, phases as shades.
 
-SHADES = {  # and their names, but for that of the phase with which every search begins
+# Colours and their names, but for that of the phase with which every search begins.
+SHADES = {
     Phase.SPLITTING: ("#ffffff", ""),
     Phase.FACTORING: ("#fdf0c8", "yellow"),
     Phase.PRUNING: ("#d5ead5", "green"),
@@ -218,58 +210,46 @@ SHADES = {  # and their names, but for that of the phase with which every search
 }
 
 
-def search_figure(figure_class: Any, log: Sequence[StepRecord]) -> Any:
+def search_figure(log: Sequence[StepRecord], figure_class: Any) -> Any:
     figure = figure_class(figsize=(9, 5.5), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    _draw_bits(above, log)
-    below.plot(range(len(log)), [record.rules for record in log], color=BLACK, linewidth=1.2)
+    # The objective and its two terms; a term of 0 cannot be shown on a logarithmic scale.
+    totals = [record.length.total for record in log]
+    grammar_bits = [record.grammar_bits for record in log]
+    data_bits = [record.data_bits or math.nan for record in log]
+    above.plot(totals, color=GREY, linewidth=4.0, label="total")
+    above.plot(grammar_bits, color=BLUE, linewidth=1.4, label="grammar")
+    above.plot(data_bits, color=RED, linewidth=1.4, label="data")
+    above.set_ylabel("description length, bits")
+    above.legend()
+    above.set_yscale("log")
+    below.plot([record.rules for record in log], color=BLACK, linewidth=1.2)
     below.set_ylim(bottom=0)
-    below.set_ylabel("rules", fontsize=9)
+    below.set_ylabel("rules")
+    label = "step"
     phases = {record.phase for record in log}
-    shades = [
-        f"; {name}: {phase}" for phase, (_, name) in SHADES.items() if name and phase in phases
-    ]
-    below.set_xlabel("step" + "".join(shades), fontsize=9)
+    for phase, (_, name) in SHADES.items():
+        if name and phase in phases:
+            label += f"; {name}: {phase}"
+    below.set_xlabel(label)
     for panel in (above, below):
         panel.yaxis.set_major_formatter("{x:,.0f}")
         panel.set_xlim(0, max(1, len(log) - 1))
-        _plain(panel)
+        _hide_spines(panel)
         end = 0
-        for phase, steps in groupby(record.phase for record in log[1:]):
+        for phase_name, steps in groupby(record.phase for record in log[1:]):
             start, end = end, end + len(list(steps))
-            panel.axvspan(start, end, color=SHADES[Phase(phase)][0], zorder=-1)
+            panel.axvspan(start, end, color=SHADES[Phase(phase_name)][0], zorder=-1)
     last = log[-1]
     figure.suptitle(
-        f"{last.rules:,} rules, {last.length.total:,.0f} bits after {last.step:,} steps",
-        fontsize=10,
+        f"{last.rules:,} rules, {last.length.total:,.0f} bits after {last.step:,} steps"
     )
     return figure
 
 
-def _draw_bits(panel: Any, log: Sequence[StepRecord]) -> None:
-    """The objective and its two parts; where a part is 0 it has no place on a logarithmic scale."""
-    places = range(len(log))
-    panel.plot(
-        places, [record.length.total for record in log], color=GREY, linewidth=4.0, label="total"
-    )
-    panel.plot(
-        places, [record.grammar_bits for record in log], color=BLUE, linewidth=1.4, label="grammar"
-    )
-    panel.plot(
-        places,
-        [record.data_bits or math.nan for record in log],
-        color=RED,
-        linewidth=1.4,
-        label="data",
-    )
-    panel.set_ylabel("description length, bits", fontsize=9)
-    panel.legend(fontsize=8, frameon=False)
-    panel.set_yscale("log")
+# --- Splits: a bar for each measure and split, and lengths of sentences and programs.
 
-
-# --- Splits: a bar for each measure and split, and the lengths of sentences and programs in each part.
-
-PART_COLOURS = {"train": BLUE, "dev": YELLOW, "test": RED}
+COLOURS = {"train": BLUE, "dev": YELLOW, "test": RED}
 DRAWN_SIDES = ("source", "target")
 # What is drawn as bars, and how the figures beside them are written.
 SPLIT_MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
@@ -283,59 +263,45 @@ SPLIT_MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
 }
 
 
-def splits_figure(figure_class: Any, splits: Sequence[Mapping[str, Any]]) -> Any:
+def splits_figure(splits: Sequence[Mapping[str, Any]], figure_class: Any) -> Any:
     """The measures of splits, as `Audit.to_dict` writes them."""
     count = len(splits)
     figure = figure_class(figsize=(12, 2.2 + 2.2 * count), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=[1.6 + 0.3 * count, 1.9 * count])
-    for panel, title in zip(
-        above.subplots(1, len(SPLIT_MEASURES), sharey=True), SPLIT_MEASURES, strict=True
-    ):
-        _draw_measure(panel, title, splits)
+    panels = above.subplots(1, len(SPLIT_MEASURES), sharey=True)
+    for panel, (title, (written, measure)) in zip(panels, SPLIT_MEASURES.items()):
+        # A bar for each split, the first on top, with its value beside it.
+        values = [measure(split) for split in splits]
+        bars = panel.barh(range(count), values, color=DARK_GREY)
+        panel.bar_label(bars, fmt=written, padding=3, fontsize=8)
+        panel.set_yticks(range(count), [split["name"] for split in splits])
+        panel.set_xlim(0, max(values) * 1.25 or 1)
+        panel.locator_params(axis="x", nbins=5)
+        panel.set_title(title)
+        if not panel.yaxis_inverted():
+            panel.invert_yaxis()
     rows = below.subplots(count, len(DRAWN_SIDES), squeeze=False, sharex="col")
-    for row, split in zip(rows, splits, strict=True):
-        for panel, side in zip(row, DRAWN_SIDES, strict=True):
+    for row, split in zip(rows, splits):
+        for panel, side in zip(row, DRAWN_SIDES):
             _draw_lengths(panel, split, side)
-    below.supxlabel("length in tokens", fontsize=9)
+    below.supxlabel("length in tokens")
     return figure
 
 
-def _draw_measure(panel: Any, title: str, splits: Sequence[Mapping[str, Any]]) -> None:
-    """A bar for each split, the first on top, with its value beside it."""
-    written, measure = SPLIT_MEASURES[title]
-    values = [measure(split) for split in splits]
-    bars = panel.barh(range(len(splits)), values, color=DARK_GREY)
-    panel.bar_label(bars, fmt=written, padding=3, fontsize=8)
-    panel.set_yticks(range(len(splits)), [split["name"] for split in splits])
-    panel.set_xlim(0, max(values) * 1.25 or 1)
-    panel.locator_params(axis="x", nbins=5)
-    panel.set_title(title, fontsize=9)
-    panel.tick_params(labelsize=8)
-    if not panel.yaxis_inverted():
-        panel.invert_yaxis()
-
-
 def _draw_lengths(panel: Any, split: Mapping[str, Any], side: str) -> None:
-    """The share of each part's examples at every length, the parts over each other."""
-    for part, lengths in split["lengths"].items():
+    """The share of examples at every length, train, dev and test over each other."""
+    for name, lengths in split["lengths"].items():
         histogram = {int(length): count for length, count in lengths[side].items()}
         if histogram:
-            total = sum(histogram.values())  # from length 0 on, and an empty place after the last
-            shares = [histogram.get(length, 0) / total for length in range(max(histogram) + 2)]
-            panel.fill_between(
-                range(len(shares)), shares, step="mid", alpha=0.35, color=PART_COLOURS[part]
-            )
-            panel.step(
-                range(len(shares)),
-                shares,
-                where="mid",
-                color=PART_COLOURS[part],
-                linewidth=1,
-                label=part,
-            )
-    panel.set_title(f"{split['name']}: {side} length, share of examples", fontsize=9)
-    panel.tick_params(labelsize=8)
-    panel.legend(fontsize=8, frameon=False)
+            total = sum(histogram.values())
+            # From length 0 on, and an empty column after the last.
+            columns = range(max(histogram) + 2)
+            shares = [histogram.get(length, 0) / total for length in columns]
+            colour = COLOURS[name]
+            panel.fill_between(columns, shares, step="mid", alpha=0.35, color=colour)
+            panel.step(columns, shares, where="mid", color=colour, linewidth=1, label=name)
+    panel.set_title(f"{split['name']}: {side} length, share of examples")
+    panel.legend()
 
 
 # --- An evaluation: causes of errors as bars, and how often answers of each confidence are right.
@@ -347,7 +313,7 @@ REDS = ("#aa3377", "#882255", "#ee6677", "#ffaabb")
 CAUSE_COLOURS = dict(zip(Cause, (*BLUES, *GREENS, DARK_GREY, *REDS, YELLOW), strict=True))
 
 
-def evaluation_figure(figure_class: Any, evaluation: Mapping[str, Any]) -> Any:
+def evaluation_figure(evaluation: Mapping[str, Any], figure_class: Any) -> Any:
     """What `nqg evaluate --json` prints: errors by their causes, confidence, or both."""
     asked, bins = evaluation.get("asked", {}), evaluation.get("reliability", [])
     heights = []
@@ -356,11 +322,11 @@ def evaluation_figure(figure_class: Any, evaluation: Mapping[str, Any]) -> Any:
     if bins:
         heights.append(4.0)
     figure = figure_class(figsize=(9, sum(heights)), layout="constrained")
-    parts = list(figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
+    figures = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     if asked:
-        _draw_causes(parts.pop(0), asked, evaluation["causes"])
+        _draw_causes(figures[0], asked, evaluation["causes"])
     if bins:
-        _draw_reliability(parts.pop(0), bins)
+        _draw_reliability(figures[-1], bins)
     return figure
 
 
@@ -374,68 +340,61 @@ def _draw_causes(
         of_system[Cause[line["cause"].upper()]] = line["errors"]
         of_system[RIGHT_SHARE] -= line["errors"]
     panel = figure.subplots()
+    rows = range(len(asked))
     left = [0.0] * len(asked)
     for cause, colour in [(RIGHT_SHARE, "#dddddd"), *CAUSE_COLOURS.items()]:
         widths = [100 * counts[system].get(cause, 0) / total for system, total in asked.items()]
         if cause == RIGHT_SHARE or any(widths):
-            panel.barh(range(len(asked)), widths, left=left, color=colour, label=cause)
-            left = [start + width for start, width in zip(left, widths, strict=True)]
-    panel.set_yticks(
-        range(len(asked)), [f"{system} ({total:,})" for system, total in asked.items()]
-    )
+            panel.barh(rows, widths, left=left, color=colour, label=cause)
+            left = list(map(sum, zip(left, widths)))
+    panel.set_yticks(rows, [f"{system} ({total:,})" for system, total in asked.items()])
     panel.invert_yaxis()
     panel.set_xlim(0, 100)
-    panel.set_xlabel("share of the examples that it was asked, %", fontsize=9)
-    _plain(panel)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=7, frameon=False)
+    panel.set_xlabel("share of the examples that it was asked, %")
+    _hide_spines(panel)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=7)
 
 
 def _draw_reliability(figure: Any, bins: Sequence[Mapping[str, Any]]) -> None:
     """How often answers of each confidence are right; those of a calibrated model lie on the diagonal."""
     panel = figure.subplots()
-    confidences, precisions = (
-        [each["confidence"] for each in bins],
-        [each["precision"] for each in bins],
-    )
+    points = [(each["confidence"], each["precision"]) for each in bins]
     panel.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-    panel.plot(confidences, precisions, color=BLUE, marker="o", clip_on=False)
-    for each in bins:
-        panel.annotate(f"{each['answers']:,}", (each["confidence"], each["precision"]), fontsize=7)
+    panel.plot(*zip(*points), color=BLUE, marker="o", clip_on=False)
+    for point, each in zip(points, bins):
+        panel.annotate(f"{each['answers']:,}", point, fontsize=7)
     panel.set_xlim(0, 1)
     panel.set_ylim(0, 1)
-    panel.set_xlabel("confidence", fontsize=9)
-    panel.set_ylabel("share of answers that are right", fontsize=9)
-    _plain(panel)
+    panel.set_xlabel("confidence")
+    panel.set_ylabel("share of answers that are right")
+    _hide_spines(panel)
 
 
 # --- Results of recipes: accuracies as bars, the paper's figures as marks on them.
 
 
-def results_figure(figure_class: Any, results: Results) -> Any:
+def results_figure(results: Results, figure_class: Any) -> Any:
     """A panel for each recipe, its first series on top; whiskers are standard deviations over seeds."""
     recipes = drawn_recipes(results)
     sizes = [len(accuracies) for _, accuracies in recipes]
-    figure = figure_class(
-        figsize=(9, 1 + 0.35 * len(recipes) + 0.22 * sum(sizes)), layout="constrained"
-    )
+    height = 1 + 0.35 * len(recipes) + 0.22 * sum(sizes)
+    figure = figure_class(figsize=(9, height), layout="constrained")
     ratios = [size + 1 for size in sizes] or [1]
-    panels = figure.subplots(
-        max(len(recipes), 1), 1, sharex=True, squeeze=False, height_ratios=ratios
-    )
-    for panel, (recipe, accuracies) in zip(panels[:, 0], recipes, strict=False):
-        for place, (series, accuracy) in enumerate(accuracies):
+    panels = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)
+    for panel, (recipe, accuracies) in zip(panels[:, 0], recipes):
+        for row, (series, accuracy) in enumerate(accuracies):
             style = STYLES[series.system]
             whisker = {"xerr": 100 * accuracy.deviation} if accuracy.deviation else {}
-            bar = panel.barh(place, 100 * accuracy.mean, color=style.colour, height=0.75, **whisker)
+            bar = panel.barh(row, 100 * accuracy.mean, color=style.colour, height=0.75, **whisker)
             panel.bar_label(bar, fmt="%.1f", padding=4, fontsize=7)
             paper = recipe.paper.accuracy.get(style.paper)
             if paper is not None:
-                panel.plot([paper, paper], [place - 0.42, place + 0.42], color="black", linewidth=2)
+                panel.plot([paper, paper], [row - 0.42, row + 0.42], color="black", linewidth=2)
         panel.set_yticks(range(len(accuracies)), [series.title for series, _ in accuracies])
-        panel.set_title(recipe.title, fontsize=9, loc="left")
+        panel.set_title(recipe.title, loc="left")
         panel.set_xlim(0, 108)
         panel.invert_yaxis()
-        _plain(panel)
+        _hide_spines(panel)
         panel.tick_params(labelsize=7)
-    figure.supxlabel("accuracy in per cent; a black mark is the paper's figure", fontsize=9)
+    figure.supxlabel("accuracy in per cent; a black mark is the paper's figure")
     return figure

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from nqg.errors import SettingsError, UnknownName
-from nqg.evaluation.calibration import HeldOut
 from nqg.induction.settings import InductionSettings
 from nqg.model.settings import EMBEDDED
-from nqg.paper.baselines import BASELINES
 from nqg.seq2seq.settings import AugmentationSettings
 from nqg.settings_reader import Settings, change_value, read_dataclass, read_toml
 
@@ -37,24 +35,15 @@ SystemName = Literal[
     "gated",
 ]
 SYSTEMS: tuple[SystemName, ...] = get_args(SystemName)
-GRAMMARS: tuple[SystemName, ...] = (
-    "nqg",
-    "typed",
-    "inferred",
-)  # the paper's parser, and two with types
-FALLBACKS: tuple[SystemName, ...] = (
-    "seq2seq",
-    "schemaless",
-    "geca",
-    "augmented",
-    "taught",
-)  # T5 in all its forms
-PUBLISHED: tuple[SystemName, ...] = (
-    "syntactic-attention",
-    "cgps",
-)  # those of others, without pre-trained weights
-SCRATCH = "scratch"  # how records call the weights of those
-UNUSED = frozenset({"rounds", "programs", "sentences", "round_steps"})  # by `augmented`
+# The paper's parser, and two with types.
+GRAMMARS: tuple[SystemName, ...] = ("nqg", "typed", "inferred")
+# T5 in all its forms.
+FALLBACKS: tuple[SystemName, ...] = ("seq2seq", "schemaless", "geca", "augmented", "taught")
+# Systems that others have published, without pre-trained weights, which records call "scratch".
+PUBLISHED: tuple[SystemName, ...] = ("syntactic-attention", "cgps")
+SCRATCH = "scratch"
+# Settings of augmentation that `augmented` does not read, and so its fingerprint does not have.
+UNUSED = ("rounds", "programs", "sentences", "round_steps")
 FOLDER = Path(__file__).with_name("recipes")
 
 
@@ -87,9 +76,8 @@ class PaperFigures:
     nqg: Mapping[str, float] = field(default_factory=dict)
     split: Mapping[str, float] = field(default_factory=dict)
     deviation: Mapping[str, float] = field(default_factory=dict)
-    errors: Mapping[str, float] = field(
-        default_factory=dict
-    )  # of T5-Base: how many, and shares of causes in per cent
+    # Of T5-Base: how many, and shares of causes in per cent.
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,32 +85,30 @@ class Recipe:
     """One column of the paper's tables, from data to figures; or what anybody wants to compare on their own files."""
 
     name: str
-    dataset: str  # by its name, or a file of examples
-    split: str  # by its name or, of a file, one that `nqg split` wrote, or a file of test examples
+    # A dataset by its name, or a file of examples.
+    dataset: str
+    # A split by its name or, of a file, one that `nqg split` wrote, or a file of test examples.
+    split: str
     systems: tuple[SystemName, ...] = ("nqg", "seq2seq", "hybrid")
     nqg: SystemPlan = SystemPlan()
     seq2seq: SystemPlan = SystemPlan()
-    augmented: SystemPlan = SystemPlan()  # the same model, taught by the grammar
+    # The same model, taught by the grammar.
+    augmented: SystemPlan = SystemPlan()
     augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
-    taught: SystemPlan = SystemPlan()  # the same with round trips and all that helps in decoding
+    # The same, with round trips and all that helps in decoding.
+    taught: SystemPlan = SystemPlan()
     teaching: AugmentationSettings = field(default_factory=AugmentationSettings)
-    held_out: HeldOut | None = (
-        None  # a quarter of the training examples takes the place of the test examples
-    )
+    # A quarter of the training examples takes the place of the test examples.
+    held_out: Literal["random", "template", "length", "tmcd"] | None = None
     metric: Literal["exact", "spider"] = "exact"
-    random_train_size: int | None = None  # the split is ours: that many examples, drawn with seed 0
-    induction: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # what differs from the dataset's own settings
-    trials: bool = (
-        False  # trial searches choose the settings of induction, as in `nqg induce`, not the paper
-    )
-    names_aliases: bool = (
-        False  # the grammar calls the aliases of SQL after their tables; answers count them again
-    )
-    target_grammar: str | None = (
-        None  # a file that says which programs are legal; that of FunQL is known
-    )
+    # The split is ours: that many examples, drawn with seed 0.
+    random_train_size: int | None = None
+    # What differs from the dataset's own settings.
+    induction: Mapping[str, Any] = field(default_factory=dict)
+    # Trial searches choose the settings of induction, as in `nqg induce`, not the paper.
+    trials: bool = False
+    # A file that says which programs are legal; that of FunQL is known.
+    target_grammar: str | None = None
     paper: PaperFigures = PaperFigures()
 
     def __post_init__(self) -> None:
@@ -147,53 +133,43 @@ class Recipe:
 
         The weights of a hybrid are those of its parts with a `+` between them.
         """
-        first, *rest = weights.split("+")
-        plans = {
-            "nqg": self.nqg.values(first),
-            "seq2seq": self.seq2seq.values(rest[0] if rest else first),
-        }
-        one = "nqg" if system in GRAMMARS else system
-        used: dict[str, Any] = {
-            name: each for name, each in plans.items() if one in (name, "hybrid", "gated")
-        }
-        if system == "schemaless":
-            used = {"seq2seq": plans["seq2seq"], "schema": False}
-        elif system == "augmented":
-            chosen = {
-                name: value
-                for name, value in asdict(self.augmentation).items()
-                if name not in UNUSED
-            }
-            used = {"augmented": self.augmented.values(first), "augmentation": chosen}
-        elif system == "taught":
-            used = {"taught": self.taught.values(first), "teaching": asdict(self.teaching)}
-        elif system == "geca":
-            used = {
-                "augmented": self.augmented.values(first),
-                "real_share": self.augmentation.real_share,
-            }
-        elif system in PUBLISHED:
-            used = {system: asdict(BASELINES[system])}
-        facts = [
-            self.dataset,
-            self.split,
-            self.metric,
-            self.random_train_size,
-            dict(self.induction),
-            used,
-        ]
-        facts += [self.held_out] if self.held_out else []
-        facts += (
-            ["trials"]
-            if self.trials and system not in ("seq2seq", "schemaless", "geca", *PUBLISHED)
-            else []
-        )
-        facts += (
-            ["names_aliases"]
-            if self.names_aliases and system not in ("seq2seq", "schemaless")
-            else []
-        )
-        facts += [self.target_grammar] if self.target_grammar else []
+        encoder, _, fallback = weights.partition("+")
+        nqg, seq2seq = self.nqg.values(encoder), self.seq2seq.values(fallback or encoder)
+        used: dict[str, Any]
+        match system:
+            case "nqg" | "typed" | "inferred":
+                used = {"nqg": nqg}
+            case "seq2seq":
+                used = {"seq2seq": seq2seq}
+            case "schemaless":
+                used = {"seq2seq": seq2seq, "schema": False}
+            case "hybrid" | "gated":
+                used = {"nqg": nqg, "seq2seq": seq2seq}
+            case "geca":
+                used = {"real_share": self.augmentation.real_share}
+            case "augmented":
+                augmentation = asdict(self.augmentation)
+                for name in UNUSED:
+                    del augmentation[name]
+                used = {"augmentation": augmentation}
+            case "taught":
+                used = {"taught": self.taught.values(encoder), "teaching": asdict(self.teaching)}
+            case _:
+                # Loads torch.
+                from nqg.paper.baselines import BASELINES
+
+                used = {system: asdict(BASELINES[system])}
+        if system in ("geca", "augmented"):
+            used["augmented"] = self.augmented.values(encoder)
+        facts: list[Any] = [self.dataset, self.split, self.metric, self.random_train_size]
+        facts += [dict(self.induction), used]
+        # What was added later is left out where it is not used, so that records stay valid.
+        if self.held_out:
+            facts.append(self.held_out)
+        if self.trials and system not in ("seq2seq", "schemaless", "geca", *PUBLISHED):
+            facts.append("trials")
+        if self.target_grammar:
+            facts.append(self.target_grammar)
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
@@ -221,20 +197,18 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
     values["name"] = ",".join([path.stem, *changes])
     for change in changes:
         change_value(values, change)
-    for system, weights in (
-        ("nqg", "encoder"),
-        *((each, "model") for each in ("seq2seq", "augmented", "taught")),
-    ):
-        if isinstance(table := values.get(system), dict):
-            named = {weights: "weights", "offline": "offline", "other": "others"}
-            training = {key: table[key] for key in table if key not in named}
-            values[system] = {named[key]: table[key] for key in named if key in table} | {
-                "training": training
-            }
+    for system in ("nqg", "seq2seq", "augmented", "taught"):
+        table = values.get(system)
+        if isinstance(table, dict):
+            weights = "encoder" if system == "nqg" else "model"
+            plan = {}
+            for key, name in ((weights, "weights"), ("offline", "offline"), ("other", "others")):
+                if key in table:
+                    plan[name] = table.pop(key)
+            values[system] = plan | {"training": table}
     recipe = read_dataclass(Recipe, values, "the recipe", path)
-    read_dataclass(
-        InductionSettings, recipe.induction, "[induction]", path
-    )  # a wrong one is refused early
+    # A wrong setting is refused early.
+    read_dataclass(InductionSettings, recipe.induction, "[induction]", path)
     return replace(recipe, systems=tuple(system for system in SYSTEMS if system in recipe.systems))
 
 
@@ -244,7 +218,8 @@ def _path(name: str) -> Path:
     return FOLDER / f"{name}.toml"
 
 
-HUB_TIMEOUT = 3.0  # seconds to wait for the hub, so that a run without a network begins soon
+# Seconds to wait for the hub, so that a run without a network begins soon.
+HUB_TIMEOUT = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,22 +243,24 @@ class UsedWeights:
         >>> used.label("seq2seq"), used.label("hybrid")
         ('flan-t5-small', 'embedded+flan-t5-small')
         """
-        alone = {each: [self.seq2seq] for each in FALLBACKS} | {
-            each: [self.encoder] for each in GRAMMARS
-        }
-        alone |= {each: [SCRATCH] for each in PUBLISHED}
-        parts = alone.get(system, [self.encoder, self.seq2seq])
-        is_hub_name = [part.count("/") == 1 and not Path(part).exists() for part in parts]
-        return "+".join(
-            part if whole else Path(part).name
-            for part, whole in zip(parts, is_hub_name, strict=True)
-        )
+        if system in PUBLISHED:
+            return SCRATCH
+        weights = []
+        if system not in FALLBACKS:
+            weights.append(self.encoder)
+        if system not in GRAMMARS:
+            weights.append(self.seq2seq)
+        return "+".join(map(_label, weights))
 
     def asked(self, system: SystemName) -> str:
         """The weights that the recipe names, written like a label."""
-        return UsedWeights(self.recipe, self.recipe.nqg.weights, self.recipe.seq2seq.weights).label(
-            system
-        )
+        plans = self.recipe.nqg, self.recipe.seq2seq
+        return UsedWeights(self.recipe, *(plan.weights for plan in plans)).label(system)
+
+
+def _label(weights: str) -> str:
+    is_hub_name = weights.count("/") == 1 and not Path(weights).exists()
+    return weights if is_hub_name else Path(weights).name
 
 
 def used_weights(
@@ -298,14 +275,15 @@ def used_weights(
 
     Nobody is asked for weights that none of the `systems` needs.
     """
-    is_there = available or is_available
 
-    def chosen(plan: SystemPlan, needless: Sequence[SystemName]) -> str:
+    def choose(plan: SystemPlan, needless: Sequence[SystemName]) -> str:
         is_needless = {*systems} <= {*needless, *PUBLISHED}
-        return plan.weights if is_needless or is_there(plan.weights) else plan.offline
+        if is_needless or (available or is_available)(plan.weights):
+            return plan.weights
+        return plan.offline
 
-    encoder = encoder or chosen(recipe.nqg, FALLBACKS)
-    return UsedWeights(recipe, encoder, seq2seq or chosen(recipe.seq2seq, GRAMMARS))
+    encoder = encoder or choose(recipe.nqg, FALLBACKS)
+    return UsedWeights(recipe, encoder, seq2seq or choose(recipe.seq2seq, GRAMMARS))
 
 
 def is_available(name: str) -> bool:
@@ -318,5 +296,6 @@ def is_available(name: str) -> bool:
         return True
     try:
         return bool(HfApi().model_info(name, timeout=HUB_TIMEOUT))
-    except Exception:  # whatever keeps the hub from answering, the stand-in is used and says so
+    except Exception:
+        # Whatever keeps the hub from answering, the stand-in is used and says so.
         return False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nqg.errors import FormatError, NqgError, Place
+from nqg.errors import FormatError, NqgError
+from nqg.evaluation.error_analysis import Cause
 from nqg.evaluation.metrics import Spread, spread
 from nqg.files import numbered_lines, strict_json, write_text
 from nqg.model_folder import held
@@ -18,6 +19,15 @@ from nqg.settings_reader import read_dataclass
 RECORDS_FILE = "records.jsonl"
 KIND = "nqg result"
 VERSION = 1
+# Other ways to answer, by the names in figures. The paper's NQG abstains where its best derivation
+# is illegal; `BEST_LEGAL` goes on to the best legal one.
+BEST_LEGAL = "best_legal"
+# A fallback decoded under the target grammar.
+LEGAL = "legal"
+# The same, with entities only where things of their kinds may stand.
+WITH_KINDS = "kinds"
+# The paper's causes of errors, section 6.2.
+ERRORS = (Cause.UNSEEN_TRIGRAM, Cause.RARE_ATOM, Cause.UNSEEN_ATOM, Cause.LONGER_TARGET)
 
 
 class SystemStyle(NamedTuple):
@@ -75,10 +85,14 @@ class Record:
     """What a run gave, and all that is needed to know how it came about."""
 
     cell: Cell
-    figures: Mapping[str, int | float | None]  # shares, counts; None is "undefined"
-    asked: str  # the weights that the recipe names
-    fingerprint: str  # of what the recipe says about the system
-    data: str  # fingerprint of the examples, train and test
+    # Shares and counts; None is "undefined".
+    figures: Mapping[str, int | float | None]
+    # The weights that the recipe names.
+    asked: str
+    # Of what the recipe says about the system.
+    fingerprint: str
+    # The fingerprint of the examples, train and test.
+    data: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -99,17 +113,6 @@ class Record:
         return json.dumps({"kind": KIND, "version": VERSION, **asdict(self)}) + "\n"
 
 
-def record_in(line: str, place: Place) -> Record:
-    """The record that a line holds."""
-    values = strict_json(line, place)
-    if not isinstance(values, dict) or values.pop("kind", None) != KIND:
-        raise FormatError(f"expected a record of kind '{KIND}'", place)
-    version = values.pop("version", None)
-    if version != VERSION:
-        raise FormatError(f"expected version {VERSION}, found {version!r}", place)
-    return read_dataclass(Record, values, "the record", place, complete=True)
-
-
 def records(folder: Path) -> Iterator[Record]:
     """Every record in a folder of results, in the order of their keys."""
     path = folder / RECORDS_FILE
@@ -118,7 +121,13 @@ def records(folder: Path) -> Iterator[Record]:
             f"{path}: no such file; `nqg reproduce NAME --results {folder}` writes records there"
         )
     for place, line in numbered_lines(path):
-        yield record_in(line, place)
+        values = strict_json(line, place)
+        if not isinstance(values, dict) or values.pop("kind", None) != KIND:
+            raise FormatError(f"expected a record of kind '{KIND}'", place)
+        version = values.pop("version", None)
+        if version != VERSION:
+            raise FormatError(f"expected version {VERSION}, found {version!r}", place)
+        yield read_dataclass(Record, values, "the record", place, complete=True)
 
 
 def find_record(folder: Path, cell: Cell) -> Record | None:
@@ -134,11 +143,11 @@ def write_record(folder: Path, record: Record) -> None:
     The file is replaced as a whole, under a lock, so that neither a kill nor another run loses what is written.
     """
     with held(folder / ".unfinished" / "records", wait=True):
-        by_key = {record.cell.key: record}
+        by_key = {}
         if (folder / RECORDS_FILE).exists():
-            by_key = {each.cell.key: each for each in records(folder)} | by_key
-        lines = [by_key[key].line() for key in sorted(by_key)]
-        write_text(folder / RECORDS_FILE, "".join(lines))
+            by_key = {earlier.cell.key: earlier for earlier in records(folder)}
+        by_key[record.cell.key] = record
+        write_text(folder / RECORDS_FILE, "".join(by_key[key].line() for key in sorted(by_key)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,32 +174,25 @@ class Results:
     def collected(cls, records: Iterable[Record]) -> Results:
         return cls(tuple(sorted(records, key=lambda record: record.cell.key)))
 
-    def series(self, recipes: Sequence[str]) -> list[Series]:
-        found = {
-            Series(each.cell.system, each.cell.weights)
-            for each in self.records
-            if each.cell.recipe in recipes
-        }
-        return sorted(found, key=lambda series: (SYSTEMS.index(series.system), series.weights))
+    def series(self, recipes: Collection[str]) -> list[Series]:
+        """The systems with their weights that any of the recipes has, in the order of systems."""
+        cells = [record.cell for record in self.records if record.cell.recipe in recipes]
+        series = {Series(cell.system, cell.weights) for cell in cells}
+        return sorted(series, key=lambda each: (SYSTEMS.index(each.system), each.weights))
 
     def of(self, recipe: str, series: Series) -> list[Record]:
-        wanted = (recipe, series.system, series.weights)
-        return [
-            each
-            for each in self.records
-            if (each.cell.recipe, each.cell.system, each.cell.weights) == wanted
-        ]
+        wanted = Cell(recipe, series.system, series.weights, seed=0)
+        return [each for each in self.records if replace(each.cell, seed=0) == wanted]
 
     def figure(self, recipe: str, series: Series, name: str) -> Spread | None:
         """A figure over all seeds; None where nothing was run, or where it is undefined."""
-        known = [
-            value
-            for record in self.of(recipe, series)
-            if (value := record.figures.get(name)) is not None
-        ]
-        return spread(known) if known else None
+        figures = [record.figures.get(name) for record in self.of(recipe, series)]
+        values = [figure for figure in figures if figure is not None]
+        return spread(values) if values else None
 
     def split_figure(self, recipe: str, name: str) -> float | None:
         """A figure of the split itself, which is the same in every record that has it."""
-        values = (each.figures.get(name) for each in self.records if each.cell.recipe == recipe)
-        return next((value for value in values if value is not None), None)
+        for record in self.records:
+            if record.cell.recipe == recipe and record.figures.get(name) is not None:
+                return record.figures[name]
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -21,12 +22,16 @@ from nqg.cli.terminal import (
 )
 from nqg.errors import NqgError, UnknownName
 from nqg.files import write_text
-from nqg.paper import plots
-from nqg.paper import tables as rendering
-from nqg.paper.recipe import SYSTEMS as KNOWN_SYSTEMS
-from nqg.paper.recipe import Recipe, read_recipe, recipe_names, used_weights
+from nqg.paper.recipe import (
+    SYSTEMS,
+    Recipe,
+    SystemName,
+    UsedWeights,
+    read_recipe,
+    recipe_names,
+    used_weights,
+)
 from nqg.paper.records import Record, Results, records
-from nqg.paper.runner import Plan, run_plans
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +52,7 @@ class ReproduceOptions:
         typer.Option(
             "--systems",
             metavar="A,B",
-            help=f"Any of {', '.join(KNOWN_SYSTEMS)}.",
+            help=f"Any of {', '.join(SYSTEMS)}.",
             show_default="the recipe's",
         ),
     ] = None
@@ -85,14 +90,19 @@ def reproduce(options: ReproduceOptions) -> None:
     task of its own; hybrids wait for their parts.
     """
     if not options.names:
-        known = list(recipe_names())
         if output.as_json:
-            out.print_json(data=known)
+            out.print_json(data=recipe_names())
         else:
-            out.print("\n".join(known))
+            out.print("\n".join(recipe_names()))
         return
     work = Workforce.chosen(options.engine, options.workers, options.device)
-    plans = [_plan(name, options, work.device) for name in options.names]
+    chosen = [_chosen(name, options) for name in options.names]
+    # Loads torch and transformers, for which mistakes in options need not wait.
+    from nqg.paper.runner import Plan, run_plans
+
+    results_folder = options.results.absolute()
+    mirror = options.mirror.absolute() if options.mirror else None
+    plans = [Plan(*each, results_folder, work.device, mirror) for each in chosen]
     seeds = range(options.seeds)
     with interruptible("run the same command again to continue"):
         if work.engine.is_serial:
@@ -103,48 +113,48 @@ def reproduce(options: ReproduceOptions) -> None:
         else:
             results = run_plans(plans, seeds, work.engine)
     if output.as_json:
-        out.print_json(data=[asdict(record) for found in results for record in found])
+        out.print_json(data=[asdict(record) for record in chain(*results)])
     else:
-        for plan, found in zip(plans, results, strict=True):
-            out.print(_row(plan.recipe, found))
+        for plan, of_plan in zip(plans, results):
+            out.print(_row(plan.recipe, of_plan))
 
 
-def _plan(name: str, options: ReproduceOptions, device: str | None) -> Plan:
-    """What is to be run of a recipe, and with which weights; those that stand in for others are named."""
+def _chosen(
+    name: str, options: ReproduceOptions
+) -> tuple[Recipe, UsedWeights, tuple[SystemName, ...]]:
+    """A recipe, its weights and its systems; weights that stand in for others are printed."""
     wanted = [system.strip() for system in (options.systems or "").split(",") if system.strip()]
     for system in wanted:
-        if system not in KNOWN_SYSTEMS:
-            raise UnknownName("system", system, KNOWN_SYSTEMS)
+        if system not in SYSTEMS:
+            raise UnknownName("system", system, SYSTEMS)
     recipe = read_recipe(name, options.changes)
-    systems = tuple(system for system in KNOWN_SYSTEMS if system in wanted) or recipe.systems
+    systems = tuple(system for system in SYSTEMS if system in wanted) or recipe.systems
     weights = used_weights(recipe, options.encoder, options.seq2seq, systems=systems)
     for system in systems:
         label, asked = weights.label(system), weights.asked(system)
         if label != asked and "+" not in label:
             err.print(f"{system}: {label} stands in for {asked}")
-    mirror = options.mirror.absolute() if options.mirror else None
-    return Plan(recipe, weights, systems, options.results.absolute(), device, mirror)
+    return recipe, weights, systems
 
 
-def _row(recipe: Recipe, found: list[Record]) -> Table:
+def _row(recipe: Recipe, of_recipe: list[Record]) -> Table:
     """Our figures over all seeds that were run now, and the paper's."""
-    results = Results.collected(found)
+    results = Results.collected(of_recipe)
     table = Table(title=f"{recipe.title}: per cent", title_justify="left", box=None, pad_edge=False)
     for column in ("system", "accuracy", "coverage", "precision", "seeds"):
         table.add_column(column, justify="left" if column == "system" else "right")
     for series in results.series([recipe.name]):
-        spreads = [
-            results.figure(recipe.name, series, name)
-            for name in ("accuracy", "coverage", "precision")
-        ]
-        shown = ["undefined" if each is None else each.in_percent for each in spreads]
-        table.add_row(series.title, *shown, str(len(results.of(recipe.name, series))))
+        cells = [series.title]
+        for name in ("accuracy", "coverage", "precision"):
+            figure = results.figure(recipe.name, series, name)
+            cells.append("undefined" if figure is None else figure.in_percent)
+        table.add_row(*cells, str(len(results.of(recipe.name, series))))
     for system, accuracy in recipe.paper.accuracy.items():
-        figures = recipe.paper.nqg if system == "NQG" else {}
-        shown = [
-            f"{figures[name]:.1f}" if name in figures else "" for name in ("coverage", "precision")
-        ]
-        table.add_row(f"paper: {system}", f"{accuracy:.1f}", *shown, "", style="dim")
+        cells = [f"paper: {system}", f"{accuracy:.1f}"]
+        for name in ("coverage", "precision"):
+            papers = recipe.paper.nqg.get(name) if system == "NQG" else None
+            cells.append("" if papers is None else f"{papers:.1f}")
+        table.add_row(*cells, "", style="dim")
     return table
 
 
@@ -162,7 +172,7 @@ class ReportOptions:
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the tables (.md), a page (.html) or the plot (.png, .svg); may be repeated.",
+            help="Write the tables (.md) or the plot (.png, .svg); may be repeated.",
             show_default="print the tables",
         ),
     ] = field(default_factory=list)
@@ -174,28 +184,25 @@ def report(options: ReportOptions) -> None:
 
     Example: nqg report results -o tables.md
     """
-    results = Results.collected(records(options.folder))
-    found = rendering.tables(results)
-    if not found:
+    from nqg.paper.plots import drawing, write_picture
+    from nqg.paper.tables import is_papers, markdown, tables
+
+    of_paper = tables(Results.collected(records(options.folder)))
+    if not of_paper:
         raise NqgError(
             f"{options.folder}: no records of the paper's tables; `nqg reproduce NAME` writes some"
         )
     for path in options.files:
         if path.suffix == ".md":
-            write_text(path, rendering.markdown(found))
-        elif path.suffix == ".html":
-            write_text(path, rendering.page(found, [plots.svg(plots.drawing(options.folder))]))
+            write_text(path, markdown(of_paper))
         else:
-            plots.write_picture(path, plots.drawing(options.folder))
+            write_picture(path, drawing(options.folder))
     report_written(*options.files)
     if output.as_json:
-        out.print_json(data=[asdict(table) for table in found])
+        out.print_json(data=[asdict(table) for table in of_paper])
     elif not options.files:
-        for table in found:
-            shown = Table(*table.header, title=table.heading, title_justify="left", box=None)
+        for table in of_paper:
+            printed = Table(*table.header, title=table.heading, title_justify="left", box=None)
             for row in table.rows:
-                shown.add_row(*row, style="dim" if row[0].startswith("paper") else None)
-            out.print(shown)
-            for note in table.notes:
-                out.print(note)
-            out.print()
+                printed.add_row(*row, style="dim" if is_papers(row) else None)
+            out.print(printed, *table.notes, "", sep="\n")

@@ -10,15 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from nqg.data.example import Example
 from nqg.errors import FormatError, UnknownName
-from nqg.extensions import load_extension
-from nqg.paper.spider_schemas import read_entries
-from nqg.sql.schema import Schema
+from nqg.files import read_json
+from nqg.settings_reader import read_dataclass, read_value
+from nqg.sql.schema import ForeignKey, Schema, Table
 from nqg.sql.tokens import sql_tokens, text_tokens
 
-SSP_MIN_EXAMPLES = 50  # in train_spider.json, for a database to take part in SSP
+# Examples in train_spider.json for a database to take part in SSP.
+SSP_MIN_EXAMPLES = 50
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +44,21 @@ def load_spider_ssp(train: Path) -> list[Example]:
     """The examples of train_spider.json whose databases have at least 50 of them."""
     entries = read_entries(SpiderEntry, train)
     sizes = Counter(entry.db_id for entry in entries)
-    kept = (
-        (number, entry)
-        for number, entry in enumerate(entries)
-        if sizes[entry.db_id] >= SSP_MIN_EXAMPLES
-    )
-    return [entry.example(f"train-{number}") for number, entry in kept]
+    examples = []
+    for number, entry in enumerate(entries):
+        if sizes[entry.db_id] >= SSP_MIN_EXAMPLES:
+            examples.append(entry.example(f"train-{number}"))
+    return examples
 
 
 def load_spider_xsp(train: Path, dev: Path) -> tuple[list[Example], list[Example]]:
     """All examples of train_spider.json, and those of dev.json, whose databases are others."""
-    train_examples, dev_examples = (
-        [
-            entry.example(f"{part}-{number}")
-            for number, entry in enumerate(read_entries(SpiderEntry, path))
-        ]
-        for part, path in (("train", train), ("dev", dev))
-    )
-    return train_examples, dev_examples
+
+    def load(name: str, path: Path) -> list[Example]:
+        entries = enumerate(read_entries(SpiderEntry, path))
+        return [entry.example(f"{name}-{number}") for number, entry in entries]
+
+    return load("train", train), load("dev", dev)
 
 
 def database_of(source: str) -> str:
@@ -82,27 +82,18 @@ def nqg_source(source: str) -> str:
     return " ".join(text_tokens(source))
 
 
-def nqg_target(sql: str, *, names_aliases: bool = False) -> str:
+def nqg_target(sql: str) -> str:
     """A query as the grammar writes it; `sql_text` of its tokens is the query again.
 
     >>> nqg_target("select t1.name from dogs as t1 where t1.name = 'a b'")
     "select t1 . name from dogs as t1 where t1 . name = ' a b '"
     """
-    if names_aliases:
-        sql = load_extension("nqg.sql.names:named_aliases")(sql)
     return " ".join(sql_tokens(sql))
 
 
-def nqg_examples(examples: Iterable[Example], *, names_aliases: bool = False) -> list[Example]:
-    """The examples as grammars are induced from them, if wanted with aliases that are called after their tables."""
-    return [
-        replace(
-            each,
-            source=nqg_source(each.source),
-            target=nqg_target(each.target, names_aliases=names_aliases),
-        )
-        for each in examples
-    ]
+def nqg_examples(examples: Iterable[Example]) -> list[Example]:
+    """The examples as grammars are induced from them."""
+    return [Example(nqg_source(each.source), nqg_target(each.target), each.id) for each in examples]
 
 
 def with_schemas(examples: Iterable[Example], schemas: Mapping[str, Schema]) -> list[Example]:
@@ -114,3 +105,75 @@ def with_schemas(examples: Iterable[Example], schemas: Mapping[str, Schema]) -> 
             raise UnknownName("database", database, schemas)
         extended.append(replace(example, source=f"{example.source} | {schemas[database]}"))
     return extended
+
+
+def read_schemas(path: Path) -> Mapping[str, Schema]:
+    """The schemas in a `tables.json`, by the lower-case name of their database."""
+    schemas: dict[str, Schema] = {}
+    for number, entry in enumerate(read_entries(SchemaEntry, path)):
+        try:
+            schema = entry.schema
+            if schema.database in schemas:
+                raise FormatError(
+                    f"expected a new database, found '{schema.database}' for the second time"
+                )
+        except FormatError as error:
+            raise FormatError(f"entry {number} (counted from 0): {error}", path) from error
+        schemas[schema.database] = schema
+    return schemas
+
+
+def read_entries(kind: type[Entry], path: Path) -> list[Entry]:
+    """The objects in the list that one of Spider's files holds; keys that `kind` does not have are passed over."""
+    values = read_value(list[Any], read_json(path), "the contents", path)
+    return [
+        read_dataclass(kind, each, f"entry {number} (counted from 0)", path, ignores_unknown=True)
+        for number, each in enumerate(values)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEntry:
+    """A schema as `tables.json` has it: columns and foreign keys name others by their number; `*` is of table -1."""
+
+    db_id: str
+    table_names_original: tuple[str, ...]
+    column_names_original: tuple[tuple[int, str], ...]
+    foreign_keys: tuple[tuple[int, int], ...]
+
+    @property
+    def schema(self) -> Schema:
+        names = [name.lower() for name in self.table_names_original]
+        if not names:
+            raise FormatError("expected at least one table, found none")
+        columns: list[list[str]] = [[] for _ in names]
+        full_names: list[str | None] = []
+        for owner, name in self.column_names_original:
+            if not (-1 <= owner < len(names) and name):
+                expected = (
+                    f"[number of a table below {len(names)}, name] in 'column_names_original'"
+                )
+                raise FormatError(f"expected {expected}, found {[owner, name]}")
+            full_name = None
+            if owner >= 0:
+                columns[owner].append(name.lower())
+                full_name = f"{names[owner]}.{name.lower()}"
+            full_names.append(full_name)
+        keys = []
+        for pair in self.foreign_keys:
+            ends = [full_names[at] for at in pair if 0 <= at < len(full_names)]
+            match ends:
+                case [str(column), str(refers_to)]:
+                    keys.append(ForeignKey(column, refers_to))
+                case _:
+                    kinds = f"number of a column, each below {len(full_names)} and not that of '*'"
+                    raise FormatError(
+                        f"expected twice the {kinds}, in 'foreign_keys', found {list(pair)}"
+                    )
+        tables = tuple(map(Table, names, map(tuple, columns)))
+        for table in tables:
+            if not (table.name and table.columns):
+                raise FormatError(
+                    f"expected a name and columns of the table '{table.name}', found none"
+                )
+        return Schema(self.db_id.lower(), tables, tuple(keys))
