@@ -12,7 +12,7 @@ import nqg
 from nqg.data.example import Example
 from nqg.errors import FormatError
 from nqg.induction.settings import InductionSettings
-from nqg.run_config import DataFingerprint, RunConfig, commit, sha256, versions
+from nqg.run_config import DataFingerprint, RunConfig, sha256
 
 PAIRS = [Example("jump", "J"), Example("jump twice", "J J"), Example("walk twice", "W W")]
 SCAN = InductionSettings.named("scan")
@@ -86,14 +86,3 @@ def test_every_input_is_part_of_the_fingerprint() -> None:
     ]
     assert len({each.fingerprint for each in [CONFIG, *others]}) == 6
     assert RunConfig.from_dict(CONFIG.to_dict()).fingerprint == CONFIG.fingerprint
-
-
-def test_versions_of_packages_that_are_not_installed_are_unknown() -> None:
-    assert versions("no-such-package") == {**versions(), "no-such-package": "unknown"}
-
-
-def test_the_commit_can_be_given_where_there_is_no_repository(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("NQG_COMMIT", "abc123")
-    assert commit() == "abc123"

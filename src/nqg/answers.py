@@ -1,7 +1,8 @@
 """Answers: what any system says of a sentence, and when that is right.
 
-A parser, a hybrid, a sequence-to-sequence model, a file of predictions and any object of a user's are systems alike:
-sentences in, one `Answer` each out. Whoever evaluates, calibrates, serves or prints knows no more of them than that.
+A parser, a hybrid, a sequence-to-sequence model, a file of predictions and any object of a user's
+are systems alike: sentences in, one `Answer` each out. Evaluation, calibration, the server and the
+command line know no more of them than that.
 """
 
 from __future__ import annotations
@@ -24,14 +25,13 @@ if TYPE_CHECKING:
     from nqg.inference.gaps import Gaps
     from nqg.sql.database import Rows
 
-GRAMMAR = "grammar"  # how the answers of a parser call their system
-# why a parser abstains
-NO_DERIVATION, ILLEGAL, TOO_LONG, LONG_TARGET = (
-    "no derivation",
-    "illegal target",
-    "too long",
-    "target too long",
-)
+# How the answers of a parser call their system.
+GRAMMAR = "grammar"
+# Why a parser abstains.
+NO_DERIVATION = "no derivation"
+ILLEGAL = "illegal target"
+TOO_LONG = "too long"
+LONG_TARGET = "target too long"
 UNSURE = "not sure enough"
 
 _PROGRAM_TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -41,9 +41,10 @@ _PROGRAM_TOKEN = re.compile(r"\w+|[^\w\s]")
 class Reading:
     """A program that a sentence may mean, its probability, and the best derivation that yields it.
 
-    `scores` has the model's score of each of the derivation's hyperedges, in their order; the higher their sum, the
-    better the derivation. `marginals`, if asked for, has the probability that a derivation of the sentence, whatever it
-    yields, applies this rule to this span. `target` is written as training data would, `tokens` as the grammar does.
+    `scores` has the model's score of each of the derivation's hyperedges, in their order; the higher
+    their sum, the better the derivation. `marginals`, if asked for, has the probability that a
+    derivation of the sentence, whatever it yields, applies this rule to this span. `target` is
+    written as training data would, `tokens` as the grammar does.
     """
 
     target: str
@@ -61,9 +62,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ChartSpan:
-    """A span, the first rule and the score of its best derivation, and the probability that the sentence's has it.
+    """A span, the first rule and the score of its best derivation, and the span's probability.
 
-    The probability is 0 for a span that no derivation of the whole sentence uses.
+    The probability is that of the span in a derivation of the whole sentence: 0 if none uses it.
     """
 
     span: Span
@@ -115,14 +116,13 @@ class Answer:
     readings: tuple[Reading, ...] = ()
     chart: tuple[ChartSpan, ...] | None = None  # short spans first
     parts: tuple[Answer, ...] = ()
-    words: Tokens | None = field(
-        default=None, compare=False
-    )  # where they are not just what stands between spaces
+    # None where the words are what stands between spaces.
+    words: Tokens | None = field(default=None, compare=False)
     corrections: tuple[Correction, ...] = ()
-    gaps: Gaps | None = field(
-        default=None, compare=False
-    )  # what the grammar lacks, if that was asked for
-    rows: Rows | None = None  # what the program gives, where it was run on a database
+    # What the grammar lacks, if that was asked for.
+    gaps: Gaps | None = field(default=None, compare=False)
+    # What the program gives, where it was run on a database.
+    rows: Rows | None = None
 
     def __bool__(self) -> bool:
         """Whether there is a program.
@@ -138,17 +138,19 @@ class Answer:
         >>> print(Answer("fly", reason="no derivation: no rule knows 'fly'").explain())
         abstained: no derivation: no rule knows 'fly'
         """
-        from nqg.inference.explanation import (
-            described,
-            drawn,
-        )  # which an answer itself does not need
+        from nqg.inference.explanation import described, drawn
 
-        return described(self, drawn(self.reading).plain if self.reading else "")
+        tree = ""
+        if self.reading:
+            tree = drawn(self.reading).plain
+        return described(self, tree)
 
     @property
     def source_tokens(self) -> Tokens:
         """The words of the sentence, as the parser saw them."""
-        return tuple(self.source.split()) if self.words is None else self.words
+        if self.words is None:
+            return tuple(self.source.split())
+        return self.words
 
     @property
     def answered_by(self) -> str | None:
@@ -157,7 +159,7 @@ class Answer:
 
     @property
     def first(self) -> Answer:
-        """What was said first: of a hybrid by its grammar, else the answer itself."""
+        """The answer of a hybrid's grammar; of other systems the answer itself."""
         return self.parts[0] if self.parts else self
 
     def log_to(self, path: Path) -> None:
@@ -176,14 +178,16 @@ class Answer:
 
 
 def in_percent(confidence: float) -> str:
-    """A confidence for people: nothing that is learned from examples is certain, so 0 and 100 % are never shown.
+    """A confidence for people; nothing learned is certain, so neither 0 nor 100 %.
 
     >>> in_percent(0.914), in_percent(0.9999), in_percent(0.0001)
     ('91 %', 'over 99 %', 'under 1 %')
     """
     if confidence > 0.99:
         return "over 99 %"
-    return f"{confidence:.0%}".replace("%", " %") if confidence >= 0.01 else "under 1 %"
+    if confidence < 0.01:
+        return "under 1 %"
+    return f"{confidence:.0%}".replace("%", " %")
 
 
 class System(Protocol):

@@ -24,10 +24,8 @@ class Place:
         return f"{self.path}:{self.line}"
 
 
-FAILED, MISUSED = (
-    1,
-    2,
-)  # how the command line ends: the work could not be done, or was asked for in a wrong way
+# Exit codes of the command line: the work could not be done, or the command was misused.
+FAILED, MISUSED = 1, 2
 
 
 class NqgError(Exception):
@@ -39,8 +37,8 @@ class NqgError(Exception):
 class FormatError(NqgError):
     """Text that does not follow its format: a rule, a program, a line of a file.
 
-    >>> print(FormatError("expected 'source<TAB>target', found 3 columns", Place(Path("train.tsv"), 17)))
-    train.tsv:17: expected 'source<TAB>target', found 3 columns
+    >>> print(FormatError("found 3 columns, expected 2", Place(Path("train.tsv"), 17)))
+    train.tsv:17: found 3 columns, expected 2
     """
 
     def __init__(self, reason: str, place: Place | Path | None = None) -> None:
@@ -76,15 +74,17 @@ class SettingsError(NqgError):
 
 
 def check_at_least(least: float, settings: object, *names: str) -> None:
-    """Refuse settings below `least` and those that are not numbers; None stands for what is decided elsewhere."""
+    """Refuse settings below `least` and NaN; None stands for what is decided elsewhere."""
     for name in names:
-        if (value := getattr(settings, name)) is not None and not value >= least:
+        value = getattr(settings, name)
+        if value is not None and not value >= least:
             raise SettingsError(f"{name} is {value}; expected {least} or more")
 
 
 def check_above_zero(settings: object, *names: str) -> None:
     for name in names:
-        if (value := getattr(settings, name)) is not None and not value > 0:
+        value = getattr(settings, name)
+        if value is not None and not value > 0:
             raise SettingsError(f"{name} is {value}; expected more than 0")
 
 
@@ -93,7 +93,7 @@ class LimitExceeded(NqgError):
 
 
 class DamagedModel(NqgError):
-    """A model that was loaded but cannot be computed with; nothing that is asked of it can be answered."""
+    """A loaded model computes numbers that are not finite, and so cannot answer."""
 
 
 class DataUnavailable(NqgError):
@@ -101,12 +101,14 @@ class DataUnavailable(NqgError):
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, in words.
+    """A number of things, for people.
 
     >>> counted(1, "example"), counted(1200, "rule")
     ('1 example', '1,200 rules')
     """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    if number != 1:
+        noun += "s"
+    return f"{number:,} {noun}"
 
 
 class MissingExtra(NqgError):

@@ -1,7 +1,8 @@
-"""How the core reaches what stands on it: `nqg.paper`, `nqg.web` and `nqg.sql` are named here and loaded on demand.
+"""How the core reaches what stands on it: `nqg.paper`, `nqg.web` and `nqg.sql`, by name.
 
-No module of the core imports one of them (`tests/test_architecture.py`). Where the core offers something that lives
-there (a command, a language of programs, a metric), a table names it as `module:attribute`.
+No module of the core imports one of them (`tests/test_architecture.py`). Where the core offers
+something that lives there (a command, a language of programs, a metric), a table names it as
+`module:attribute`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ EXTRAS = ("paper", "web", "sql")
 
 
 def load_extension(name: str) -> Any:
-    """The object that `module:attribute` names; an extra whose packages are not installed is an error that says so.
+    """The object that `module:attribute` names; if its extra is not installed, an error says so.
 
     >>> load_extension("nqg.errors:NqgError").__name__
     'NqgError'

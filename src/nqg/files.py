@@ -19,7 +19,8 @@ from typing import IO, Any, NoReturn
 from nqg.errors import FormatError, NqgError, Place
 
 CACHE_VARIABLE = "NQG_DATA_CACHE"
-LONGEST_LINE = 1 << 26  # bytes; the longest line of a published dataset has some hundred thousand
+# In bytes; the longest line of a published dataset has some hundred thousand.
+LONGEST_LINE = 1 << 26
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
@@ -28,9 +29,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[Place, str]]:
     Lines end at `\n` or `\r\n` alone, so that other Unicode separators stay inside the sentences.
     """
     with _opened(path) as file:
-        lines = iter(
-            partial(file.readline, LONGEST_LINE + 1), b""
-        )  # a small .gz file may hold a line of gigabytes
+        # A small .gz file may hold a line of gigabytes.
+        lines = iter(partial(file.readline, LONGEST_LINE + 1), b"")
         for number, raw in enumerate(lines, start=1):
             place = Place(path, number)
             if len(raw) > LONGEST_LINE:
@@ -50,22 +50,21 @@ def _opened(path: Path) -> Iterator[BufferedIOBase]:
     if "\0" in str(path):
         raise NqgError(f"{str(path)!r}: no such file; a name cannot hold NUL")
     try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rb") as file:
             yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FormatError(f"damaged gzip file ({error})", path) from error
+    except FileNotFoundError as error:
+        raise NqgError(f"{path}: no such file") from error
+    except IsADirectoryError as error:
+        raise NqgError(f"{path}: expected a file, found a folder") from error
     except OSError as error:
-        reasons = {
-            FileNotFoundError: "no such file",
-            IsADirectoryError: "expected a file, found a folder",
-        }
-        raise NqgError(
-            f"{path}: {reasons.get(type(error), f'cannot be read ({error.strerror})')}"
-        ) from error
+        raise NqgError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def decoded(raw: bytes, place: Place) -> str:
-    r"""`raw` as text, less a byte order mark on line 1; invalid UTF-8 and NUL are refused with the offending byte.
+    r"""`raw` as text, without a byte order mark on line 1; other bytes than UTF-8 are refused.
 
     >>> decoded(b"caf\xc3\xa9", Place(Path("train.tsv"), 1))
     'café'
@@ -75,9 +74,12 @@ def decoded(raw: bytes, place: Place) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        reason = f"byte {error.start + 1} is 0x{raw[error.start]:02x}, which is not valid UTF-8; expected UTF-8 text"
+        byte = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
+        reason = f"{byte}, which is not valid UTF-8; expected UTF-8 text"
         raise FormatError(reason, place) from error
-    return text.removeprefix("\ufeff") if place.line == 1 else text
+    if place.line == 1:
+        return text.removeprefix("\ufeff")
+    return text
 
 
 @contextmanager
@@ -89,7 +91,8 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        file = open(temporary, "xb")  # noqa: SIM115 (its own errors are told apart from those of writing)
+        # Its errors are told apart from those of writing.
+        file = open(temporary, "xb")  # noqa: SIM115
     except FileNotFoundError as error:
         raise NqgError(f"{path}: the folder {path.parent} does not exist") from error
     except OSError as error:
@@ -100,29 +103,34 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError as error:  # a full disk shows while writing, or only when the bytes are flushed
+    except OSError as error:
+        # A full disk shows while writing, or only when the bytes are flushed.
         raise NqgError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8, atomically; a name that ends in `.gz` is compressed, byte for byte reproducibly."""
+    """Write `text` as UTF-8, atomically; a file `.gz` is compressed, byte for byte reproducibly."""
     raw = text.encode("utf-8")
+    if path.suffix == ".gz":
+        raw = gzip.compress(raw, mtime=0)
     with written_atomically(path) as file:
-        file.write(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
+        file.write(raw)
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a file, in one piece: others may do so at the same time. A last line without an end gets one."""
+    """Add a line to a file in one write: others may do so at the same time.
+
+    A last line without an end gets one.
+    """
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        try:
-            size = os.fstat(file).st_size
-            is_open = size and os.lseek(file, size - 1, os.SEEK_SET) and os.read(file, 1) != b"\n"
-            os.write(file, f"{chr(10) if is_open else ''}{line}\n".encode())
-        finally:
-            os.close(file)
+        with open(path, "a+b", buffering=0) as file:
+            if file.seekable() and file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    line = f"\n{line}"
+            file.write(f"{line}\n".encode())
     except OSError as error:
         raise NqgError(f"{path}: cannot be written ({error.strerror})") from error
 
@@ -133,9 +141,9 @@ def read_json(path: Path) -> Any:
 
 
 def strict_json(text: str, start: Place) -> Any:
-    """The value of a JSON text that begins at `start`; errors name the line of the file where it goes wrong.
+    """The value of a JSON text that begins at `start`; errors name the line where it goes wrong.
 
-    Neither a key that stands twice in an object, nor NaN, nor half of a surrogate pair is taken.
+    A key that stands twice in an object, NaN and half of a surrogate pair are refused.
 
     >>> from pathlib import Path
     >>> strict_json('{"source": "jump"}', Place(Path("train.jsonl"), 3))
@@ -159,11 +167,13 @@ def strict_json(text: str, start: Place) -> Any:
         raise FormatError("the JSON value is nested too deeply", start) from error
     except FormatError as error:
         raise error.at(start) from error
-    except ValueError as error:  # an integer of thousands of digits
+    except ValueError as error:
+        # An integer of thousands of digits.
         raise FormatError(f"not usable JSON: {error}", start) from error
 
 
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # half of a character, unless the other half follows
+# Half of a character, unless the other half follows.
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

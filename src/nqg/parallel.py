@@ -31,7 +31,8 @@ Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 Prepare = Callable[[], Callable[[Chunk], Result]]
 """Called once in every worker: it loads what the work needs, and returns the work."""
-CHUNKS_AHEAD = 2  # chunks for each worker that are sent before the first result is asked for
+# How many chunks each worker has before the first result is asked for.
+CHUNKS_AHEAD = 2
 KILLED = "a worker was killed; where memory ran out, use fewer workers"
 
 
@@ -42,15 +43,18 @@ def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     [['a', 'b'], ['c', 'd'], ['e']]
     """
     stream = iter(items)
-    while chunk := list(islice(stream, size)):
+    chunk = list(islice(stream, size))
+    while chunk:
         yield chunk
+        chunk = list(islice(stream, size))
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Where work is done: `local`, on `ray` (started here, or found by RAY_ADDRESS) or on a cluster, `ray://HOST:PORT`.
+    """Where work is done: `local`, on `ray` (started here, or at RAY_ADDRESS) or `ray://HOST:PORT`.
 
-    Without `workers` there are none locally, and on Ray as many as it has room for. Each of Ray's gets `gpus` GPUs.
+    Without `workers` there are none locally, and on Ray as many as it has room for. Each of Ray's
+    gets `gpus` GPUs.
 
     >>> list(Engine().map(lambda: len, ["jump", "turn left"]))
     [4, 9]
@@ -86,7 +90,7 @@ _prepared = cache(lambda prepare: pickle.loads(prepare)())
 
 
 def _work(prepare: bytes, chunk: Any) -> Any:
-    """The result of a chunk, in a worker; an error is a result, too, as not every exception survives pickling."""
+    """The result of a chunk; an error is one, too, as not every exception survives pickling."""
     try:
         return _prepared(prepare)(chunk)
     except NqgError as error:
@@ -117,9 +121,8 @@ def _in_order(
 def _map_in_processes(
     work: Callable[[Any], Any], chunks: Iterable[Any], workers: int
 ) -> Iterator[Any]:
-    spawn = multiprocessing.get_context(
-        "spawn"
-    )  # threads of torch and Numba would not survive a fork
+    # Threads of torch and Numba would not survive a fork.
+    spawn = multiprocessing.get_context("spawn")
     theirs, ours = spawn.Pipe(duplex=False)
     threads = max((os.cpu_count() or 1) // workers, 1)
     pool = ProcessPoolExecutor(workers, spawn, _start_worker, (theirs, threads))
@@ -135,7 +138,8 @@ def _map_in_processes(
     except BrokenProcessPool as error:
         raise NqgError(KILLED) from error
     finally:
-        ours.close()  # ends the workers, whatever they are doing
+        # This ends the workers, whatever they are doing.
+        ours.close()
         pool.shutdown(cancel_futures=True)
         theirs.close()
 
@@ -147,10 +151,10 @@ def _start_worker(lifeline: Connection, threads: int) -> None:
         lifeline.poll(None)
         os._exit(1)
 
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the terminal sends Ctrl-C to all; the first process acts on it
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch is imported
+    # The terminal sends Ctrl-C to all processes; the first one acts on it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Torch, which is not imported yet, reads this.
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     Thread(target=end_with_parent, daemon=True).start()
 
 
@@ -160,24 +164,24 @@ class _Actor:
 
 
 def _map_on_ray(prepare: bytes, chunks: Iterable[Any], engine: Engine) -> Iterator[Any]:
-    # `ray.util.multiprocessing.Pool` keeps every result until its end; an ActorPool forgets those that were taken.
-    with _ray(None if engine.name == "ray" else engine.name, engine.workers) as ray:
-        room = int(ray.cluster_resources().get("GPU" if engine.gpus else "CPU", 0)) // (
-            engine.gpus or 1
-        )
+    # `ray.util.multiprocessing.Pool` keeps every result until its end; an ActorPool forgets those
+    # that were taken.
+    with _ray(engine) as ray:
+        resources = ray.cluster_resources()
+        room = int(resources.get("CPU", 0))
+        if engine.gpus:
+            room = int(resources.get("GPU", 0)) // engine.gpus
         workers = engine.workers or room
-        if not 1 <= workers <= room:  # they would wait for ever
+        # More workers than there is room for would wait for ever.
+        if not 1 <= workers <= room:
             raise SettingsError(
                 f"Ray has room for {room} workers; {engine.workers or 'some'} were asked for"
             )
         # A worker that was killed is replaced, and its chunk begun again, twice at most.
-        options = {
-            "num_cpus": 1,
-            "num_gpus": engine.gpus,
-            "max_restarts": -1,
-            "max_task_retries": 2,
-        }
-        pool = ray.util.ActorPool([ray.remote(**options)(_Actor).remote() for _ in range(workers)])
+        remote = ray.remote(num_cpus=1, num_gpus=engine.gpus, max_restarts=-1, max_task_retries=2)(
+            _Actor
+        )
+        pool = ray.util.ActorPool([remote.remote() for _ in range(workers)])
 
         def submit(chunk: Any) -> None:
             pool.submit(lambda actor, value: actor.work.remote(prepare, value), chunk)
@@ -189,9 +193,10 @@ def _map_on_ray(prepare: bytes, chunks: Iterable[Any], engine: Engine) -> Iterat
 
 
 @contextmanager
-def _ray(address: str | None, workers: int | None) -> Iterator[Any]:
+def _ray(engine: Engine) -> Iterator[Any]:
     """Ray, connected; one that the program has started already is used as it is."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would send figures home
+    # Ray would send figures home.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
         import ray.util
@@ -200,12 +205,18 @@ def _ray(address: str | None, workers: int | None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    address = address or os.environ.get("RAY_ADDRESS")
-    cpus = None if address else max(workers or 1, os.cpu_count() or 1)
+    address, cpus = engine.name, None
+    if address == "ray":
+        address = os.environ.get("RAY_ADDRESS", "")
+    if not address:
+        cpus = max(engine.workers or 1, os.cpu_count() or 1)
+    # Ray's own warnings are of no use to our users.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's own, of no use to our users
+        warnings.simplefilter("ignore")
         try:
-            ray.init(address, num_cpus=cpus, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(
+                address or None, num_cpus=cpus, log_to_driver=False, logging_level=logging.ERROR
+            )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise NqgError(
                 f"Ray cannot be reached at {address or 'this machine'}: {error}"

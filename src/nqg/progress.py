@@ -1,4 +1,4 @@
-"""The one way to report progress: whoever works calls a function, and the caller draws a bar, logs, or stays silent."""
+"""The one way to report progress: work calls a function; its caller draws a bar or logs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called now and then with what is being done, how much of it is done, and of how much, where that is known."""
+    """Called with what is being done, how much of it is done, and of how much, if that is known."""
 
     def __call__(self, what: str, done: int, total: int | None) -> None: ...
 

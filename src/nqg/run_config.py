@@ -1,19 +1,15 @@
-"""The provenance of a run: what it began with, so that equal configurations give equal results, and what it ran on.
+"""What a run began with: equal configurations give equal results.
 
-Traces of induction, states of training, caches of forests and records of experiments all keep a `RunConfig`, or parts
-of one; a run is resumed only where `difference` finds none.
+States of training and results of stages keep a `RunConfig` or its fingerprint; a training is resumed
+only where `difference` finds none.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
-import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +24,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class DataFingerprint:
-    """Which examples: how many, and the SHA-256 of their `.tsv` lines; `name` says what they are called.
+    """The number and the SHA-256 of some examples as `.tsv` lines, and their name.
 
     >>> print(DataFingerprint.of([Example("jump", "I_JUMP")]))
     1 with SHA-256 56527c363320…
@@ -48,11 +44,12 @@ class DataFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """All that decides the course of a run; the values of `settings` and `extra` are plain, as JSON has them.
+    """All that decides the course of a run; `settings` and `extra` hold plain values, as in JSON.
 
     >>> from nqg.induction.settings import InductionSettings
     >>> there = RunConfig.of("induction", [Example("jump", "J")], InductionSettings())
-    >>> here = RunConfig.of("induction", [Example("jump", "J")], InductionSettings(terminal_bits=32.0))
+    >>> settings = InductionSettings(terminal_bits=32.0)
+    >>> here = RunConfig.of("induction", [Example("jump", "J")], settings)
     >>> here.difference(there)
     'terminal_bits was 8.0 there and is 32.0 here'
     """
@@ -60,15 +57,16 @@ class RunConfig:
     kind: str  # of run: "induction", "training"
     data: DataFingerprint
     settings: Mapping[str, Any]
-    extra: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # other inputs, such as seed rules or the hash of a grammar
+    # Other inputs, such as seed rules or the hash of a grammar.
+    extra: Mapping[str, Any] = field(default_factory=dict)
     nqg_version: str = field(default_factory=lambda: nqg.__version__)
 
     @classmethod
     def of(cls, kind: str, examples: Sequence[Example], *settings: Any, **extra: Any) -> RunConfig:
-        """The configuration of a run by this version of nqg; `settings` are dataclasses, whose fields are joined."""
-        joined = {name: value for each in settings for name, value in asdict(each).items()}
+        """The configuration of a run by this version of nqg, with the fields of all `settings`."""
+        joined: dict[str, Any] = {}
+        for table in settings:
+            joined |= asdict(table)
         return cls(kind, DataFingerprint.of(examples), *json.loads(json.dumps([joined, extra])))
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,21 +82,20 @@ class RunConfig:
         return sha256(json.dumps(self.to_dict(), sort_keys=True))
 
     def difference(self, there: RunConfig) -> str | None:
-        """Why a run from `there` need not be one from here, in words, or None if the two are equal."""
+        """What differs in a configuration, in words, or None if the two are equal."""
         if self.kind != there.kind:
             return f"it belongs to a run of {there.kind}, not of {self.kind}"
-        if (self.data.examples, self.data.fingerprint) != (
-            there.data.examples,
-            there.data.fingerprint,
-        ):
+        # The name of the data does not count.
+        if replace(self.data, name="") != replace(there.data, name=""):
             return f"the examples differ: {there.data} there, {self.data} here"
-        before, now = ({**each.settings, **each.extra} for each in (there, self))
-        for name in {**now, **before}:
+        before, now = {**there.settings, **there.extra}, {**self.settings, **self.extra}
+        for name in now | before:
             old, new = before.get(name, UNKNOWN), now.get(name, UNKNOWN)
-            if old != new and isinstance(old, list) and isinstance(new, list):
+            if old == new:
+                continue
+            if isinstance(old, list) and isinstance(new, list):
                 return f"the {name.replace('_', ' ')} differ: {len(old):,} there, {len(new):,} here"
-            if old != new:
-                return f"{name} was {old} there and is {new} here"
+            return f"{name} was {old} there and is {new} here"
         if self.nqg_version != there.nqg_version:
             return f"it was made by nqg {there.nqg_version}, this is nqg {self.nqg_version}"
         return None
@@ -107,40 +104,3 @@ class RunConfig:
 def sha256(text: str) -> str:
     """The hash that stands for a longer input, such as a grammar, in `RunConfig.extra`."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def versions(*packages: str) -> dict[str, str]:
-    """Versions of nqg, Python and `packages`: what may change a figure."""
-    found = {"nqg": nqg.__version__, "python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = UNKNOWN
-    return found
-
-
-def commit() -> str:
-    """The commit of the checkout that nqg runs from, with a `+` if files differ from it; 'unknown' elsewhere."""
-    if given := os.environ.get(
-        "NQG_COMMIT"
-    ):  # a copy of a checkout, as on a lent machine, has no .git
-        return given
-    git = ["git", "-C", str(Path(nqg.__file__).parent)]
-    try:
-        head = subprocess.check_output(
-            [*git, "rev-parse", "--short=12", "HEAD"], text=True, stderr=subprocess.DEVNULL
-        )
-        changed = subprocess.check_output([*git, "status", "--porcelain", "--untracked-files=no"])
-    except (OSError, subprocess.CalledProcessError):
-        return UNKNOWN
-    return head.strip() + ("+" if changed else "")
-
-
-def hardware(device: str) -> str:
-    """The processor that does the work, in words."""
-    if device.startswith("cuda"):
-        import torch
-
-        return torch.cuda.get_device_name()
-    return f"{os.cpu_count()} cores, {platform.machine()}"

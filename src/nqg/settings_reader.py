@@ -1,4 +1,4 @@
-"""Plain values, as JSON and TOML give them, read into dataclasses: the annotations say what each key may hold.
+"""Plain values, as JSON and TOML give them, read into dataclasses by their annotations.
 
 Whatever is not as expected is refused with its place, its table and its key.
 """
@@ -10,6 +10,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
 from datetime import date
 from enum import Enum
@@ -31,14 +32,16 @@ def read_dataclass(
     complete: bool = False,
     ignores_unknown: bool = False,
 ) -> Settings:
-    """A dataclass from plain values; errors call them `name`. With `complete`, no field is left to its default.
+    """A dataclass from plain values; errors call them `name`.
+
+    With `complete`, every field must be there, whatever its default.
 
     >>> from nqg.data.example import Example
     >>> read_dataclass(Example, {"source": "jump", "target": "I_JUMP"}, "the example")
     Example(source='jump', target='I_JUMP', id=None)
-    >>> read_dataclass(Example, {"source": "jump", "targets": "I_JUMP"}, "the example")
+    >>> read_dataclass(Example, {"targets": "I_JUMP"}, "the example")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    nqg.errors.FormatError: no key of the example 'targets'; did you mean 'target'? Known: id, source, target
+    nqg.errors.FormatError: no key of the example 'targets'; did you mean 'target'? ...
     """
     if not isinstance(values, Mapping):
         raise _mismatch(kind, values, name, place)
@@ -52,11 +55,11 @@ def read_dataclass(
             raise FormatError(
                 f"the key '{key}' of {name} is missing; expected {_words(hints[key])}", place
             )
-    read = {
-        key: read_value(hint, values[key], f"'{key}' of {name}", place, table=f"[{key}]")
-        for key, hint in hints.items()
-        if key in values
-    }
+    read = {}
+    for key, hint in hints.items():
+        if key in values:
+            label = f"'{key}' of {name}"
+            read[key] = read_value(hint, values[key], label, place, table=f"[{key}]")
     try:
         return kind(**read)
     except (FormatError, SettingsError, UnknownName) as error:
@@ -64,14 +67,16 @@ def read_dataclass(
 
 
 @cache
-def _fields(kind: type) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _fields(kind: type) -> tuple[dict[str, Any], list[str]]:
     """The types of a dataclass's fields, and the names of those without a default."""
     hints = typing.get_type_hints(kind)
-    known = fields(kind)
-    required = (
-        each.name for each in known if each.default is MISSING and each.default_factory is MISSING
-    )
-    return {each.name: hints[each.name] for each in known}, tuple(required)
+    known: dict[str, Any] = {}
+    required = []
+    for setting in fields(kind):
+        known[setting.name] = hints[setting.name]
+        if setting.default is MISSING and setting.default_factory is MISSING:
+            required.append(setting.name)
+    return known, required
 
 
 def read_value(
@@ -82,63 +87,67 @@ def read_value(
     >>> read_value(tuple[float, ...], [1, 2.5], "'rates'")
     (1.0, 2.5)
     """
-    if hint is Any or (
-        type(value) is hint and hint is not float
-    ):  # `isinstance` would take true for a number
+    # `isinstance` would take true for a number.
+    if hint is Any or (type(value) is hint and hint is not float):
         return value
-    if (
-        hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max
-    ):  # which NaN is not
+    # NaN is not at most the largest float.
+    if hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:
         return float(value)
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
-        return read_dataclass(
-            hint, value, (table or name) if isinstance(value, Mapping) else name, place
-        )
-    if isinstance(hint, types.UnionType) or origin is typing.Union:
+        if table and isinstance(value, Mapping):
+            name = table
+        return read_dataclass(hint, value, name, place)
+    if _is_union(hint):
         return _read_union(options, value, name, place, table)
     if origin is typing.Literal and value in options:
         return value
-    if isinstance(hint, type) and issubclass(hint, Enum) and value in [each.value for each in hint]:
-        return hint(value)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        for member in hint:
+            if member.value == value:
+                return member
     if origin in (tuple, list) and isinstance(value, list | tuple):
-        is_row = origin is tuple and options[-1] is not Ellipsis
-        if is_row and len(value) != len(options):
-            raise _mismatch(hint, value, name, place)
-        kinds = options if is_row else [options[0]] * len(value)
-        entries = enumerate(zip(kinds, value, strict=True))
-        return origin(
-            read_value(kind, each, f"entry {at} of {name}", place) for at, (kind, each) in entries
-        )
+        kinds = options
+        if origin is list or options[-1] is Ellipsis:
+            kinds = options[:1] * len(value)
+        if len(kinds) == len(value):
+            entries = []
+            for at, (kind, entry) in enumerate(zip(kinds, value)):
+                entries.append(read_value(kind, entry, f"entry {at} of {name}", place))
+            return origin(entries)
     if origin in (Mapping, dict) and isinstance(value, Mapping):
-        return {
-            key: read_value(options[1], each, f"'{key}' of {table or name}", place)
-            for key, each in value.items()
-        }
+        entries_by_key = {}
+        for key, entry in value.items():
+            label = f"'{key}' of {table or name}"
+            entries_by_key[key] = read_value(options[1], entry, label, place)
+        return entries_by_key
     raise _mismatch(hint, value, name, place)
+
+
+def _is_union(hint: Any) -> bool:
+    return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
 
 
 def _read_union(
     options: tuple[Any, ...], value: Any, name: str, place: Place | Path | None, table: str | None
 ) -> Any:
+    """The value as the first of the types that takes it."""
     if value is None and types.NoneType in options:
         return None
     kinds = [option for option in options if option is not types.NoneType]
+    # The error of a lone type says more than that no type takes the value.
+    if len(kinds) == 1:
+        return read_value(kinds[0], value, name, place, table=table)
     for kind in kinds:
-        try:
+        with suppress(FormatError):
             return read_value(kind, value, name, place, table=table)
-        except FormatError:
-            if len(kinds) == 1:
-                raise
     raise _mismatch(typing.Union[*kinds], value, name, place)
 
 
 def _mismatch(hint: Any, value: object, name: str, place: Place | Path | None) -> FormatError:
-    words = (
-        _words(hint).replace("an object", "a table")
-        if str(place).endswith(".toml")
-        else _words(hint)
-    )
+    words = _words(hint)
+    if str(place).endswith(".toml"):
+        words = words.replace("an object", "a table")
     return FormatError(f"expected {words} as {name}, found {value!r:.200}", place)
 
 
@@ -147,10 +156,10 @@ def _words(hint: Any) -> str:
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
         return f"one of {', '.join(map(str, options))}"
-    if isinstance(hint, types.UnionType) or origin is typing.Union:
+    if _is_union(hint):
         return " or ".join(_words(option) for option in options if option is not types.NoneType)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return f"one of {', '.join(str(each.value) for each in hint)}"
+        return f"one of {', '.join(str(member.value) for member in hint)}"
     if origin is tuple and options[-1] is not Ellipsis:
         return f"[{', '.join(map(_words, options))}]"
     return _NAMES.get(origin or hint, "an object")
@@ -178,7 +187,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def change_value(values: dict[str, Any], change: str) -> None:
-    """Set `table.key=value` in a table of plain values, the value as TOML writes it; a word needs no quotes.
+    """Set `table.key=value` in a table of plain values, as TOML writes it; a word needs no quotes.
 
     >>> values = {"training": {"steps": 100}}
     >>> change_value(values, "training.steps=200")
@@ -204,7 +213,9 @@ def change_value(values: dict[str, Any], change: str) -> None:
     except tomllib.TOMLDecodeError:
         value = text.strip()
     # No setting is a date: one that holds a day, such as text.today, holds it as it is written.
-    values[key] = text.strip() if isinstance(value, date) else value
+    if isinstance(value, date):
+        value = text.strip()
+    values[key] = value
 
 
 def changed_settings(settings: Settings, changes: Sequence[str]) -> Settings:
@@ -226,13 +237,13 @@ def changed_settings(settings: Settings, changes: Sequence[str]) -> Settings:
 
 
 def updated_settings(settings: Settings, values: Mapping[str, Any], prefix: str = "") -> Settings:
-    """Settings with tables of plain values laid over them; `prefix` says where errors find these settings."""
+    """Settings with tables of plain values laid over them; errors name keys after `prefix`."""
     hints, _ = _fields(type(settings))  # type: ignore[arg-type]  # a class can be hashed
     updates: dict[str, Any] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
         if key not in hints:
-            raise UnknownName("setting", name, [f"{prefix}{known}" for known in hints])
+            raise UnknownName("setting", name, [f"{prefix}{hint}" for hint in hints])
         present = getattr(settings, key)
         if is_dataclass(present) and isinstance(value, Mapping):
             updates[key] = updated_settings(present, value, f"{name}.")
@@ -241,6 +252,7 @@ def updated_settings(settings: Settings, values: Mapping[str, Any], prefix: str 
         else:
             try:
                 updates[key] = read_value(hints[key], value, f"'{name}'", table=f"[{name}]")
-            except FormatError as error:  # somebody's option, not somebody's file
+            except FormatError as error:
+                # An option is wrong, not a file.
                 raise SettingsError(str(error)) from error
     return replace(settings, **updates)  # type: ignore[type-var]  # settings are dataclasses

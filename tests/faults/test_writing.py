@@ -12,7 +12,7 @@ import pytest
 
 from faults.kills import Work, run, small_files_alone, started
 from faults.works import works
-from nqg.model_folder import held
+from nqg.model_folder import exclusive
 
 DISK = 64 << 20  # bytes
 
@@ -129,7 +129,7 @@ def test_of_two_trainings_of_one_model_at_once_the_second_is_refused_and_the_fir
     work, folder = all_works["train"], tmp_path / "work"
     folder.mkdir()
     work.prepare(folder)
-    with held(folder / "model.training", wait=False):  # as a training does
+    with exclusive(folder / "model.training", wait=False):  # as a training does
         ended = run(work.words, folder)
     assert ended.code == 1
     assert (

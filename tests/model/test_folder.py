@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nqg.errors import NqgError
-from nqg.model_folder import folder_written_atomically, held, index_bytes
+from nqg.model_folder import exclusive, folder_written_atomically, index_bytes
 
 HEAD = "import os, signal, sys\nfrom pathlib import Path\nfrom nqg import model_folder as folders\n"
 WRITE = """
@@ -153,14 +153,14 @@ def test_processes_that_write_one_folder_at_once_leave_one_whole_folder(tmp_path
 def test_a_folder_that_is_held_is_refused_to_others_until_it_is_let_go(tmp_path: Path) -> None:
     words = "work: another process is at work here; wait until it has ended"
     with (
-        held(tmp_path / "work", wait=False),
+        exclusive(tmp_path / "work", wait=False),
         pytest.raises(NqgError, match=words),
-        held(tmp_path / "work", wait=False),
+        exclusive(tmp_path / "work", wait=False),
     ):
         pass
-    with held(tmp_path / "work", wait=False):
+    with exclusive(tmp_path / "work", wait=False):
         (tmp_path / "work" / "state").touch()
-    with held(tmp_path / "work", wait=False):
+    with exclusive(tmp_path / "work", wait=False):
         (tmp_path / "work" / "state").unlink()
     assert not list(tmp_path.iterdir())
 
@@ -169,10 +169,10 @@ def test_whoever_waits_for_a_folder_that_is_removed_gets_a_new_one(tmp_path: Pat
     folder, found = tmp_path / "work", []
 
     def wait() -> None:
-        with held(folder, wait=True):
+        with exclusive(folder, wait=True):
             found.append(folder.exists())
 
-    with held(folder, wait=False):
+    with exclusive(folder, wait=False):
         waiting = threading.Thread(target=wait)
         waiting.start()
         folder.rmdir()
@@ -192,21 +192,21 @@ def test_a_folder_that_is_removed_while_it_is_made_is_made_again(
         mkdir(path, *words, **options)
 
     monkeypatch.setattr(Path, "mkdir", removed_in_between)
-    with held(tmp_path / "work", wait=False):
+    with exclusive(tmp_path / "work", wait=False):
         assert (tmp_path / "work").is_dir()
     assert calls == [tmp_path / "work"] * 2
 
 
 def test_a_file_in_the_place_of_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "work").touch()
-    with pytest.raises(FileExistsError), held(tmp_path / "work", wait=True):
+    with pytest.raises(FileExistsError), exclusive(tmp_path / "work", wait=True):
         pass
 
 
 def test_a_kill_lets_go_of_a_folder(tmp_path: Path) -> None:
     killed(
-        "\nwith folders.held(Path(sys.argv[1]), wait=False):\n    os.kill(os.getpid(), signal.SIGKILL)\n",
+        "\nwith folders.exclusive(Path(sys.argv[1]), wait=False):\n    os.kill(os.getpid(), signal.SIGKILL)\n",
         tmp_path / "work",
     )
-    with held(tmp_path / "work", wait=False):
+    with exclusive(tmp_path / "work", wait=False):
         pass

@@ -18,7 +18,7 @@ from nqg.errors import DamagedModel, FormatError, NqgError
 from nqg.inference.parser import Parser
 from nqg.model.settings import ModelSettings
 from nqg.model.subwords import word_tokenizer
-from nqg.model_folder import INDEX, RUST_PANIC, checksums, refused_with
+from nqg.model_folder import INDEX, RUST_PANIC, checksums, convert_errors
 from nqg.pipeline.parser import fit_parser
 from nqg.seq2seq.seq2seq import Seq2seq
 
@@ -320,8 +320,8 @@ def test_a_panic_of_a_library_is_refused_but_ctrl_c_is_not(tmp_path: Path) -> No
     panic = type(RUST_PANIC, (BaseException,), {})
     with (
         pytest.raises(FormatError, match="broken: no entry found for key; try another"),
-        refused_with("broken", tmp_path, "try another"),
+        convert_errors("broken", tmp_path, "try another"),
     ):
         raise panic("no entry found for key")
-    with pytest.raises(KeyboardInterrupt), refused_with("broken", tmp_path):
+    with pytest.raises(KeyboardInterrupt), convert_errors("broken", tmp_path):
         raise KeyboardInterrupt

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqg.grammar.grammar import is_token
-from nqg.text.sentences import AS_IS, SentenceTokenizer, fit_sentences
+from nqg.text.sentences import AS_IS, Casing, SentenceTokenizer, fit_and_tokenize
 
 WORDS = SentenceTokenizer()
 EVERYTHING = SentenceTokenizer("words", "keep", "keep")
@@ -96,26 +96,28 @@ def test_a_run_of_words_can_be_had_as_it_was_typed() -> None:
     ids=["tokenised", "bare", "German", "capitals"],
 )
 def test_what_is_tokenised_stays_so(sentences: list[str], tokenizer: SentenceTokenizer) -> None:
-    assert (
-        fit_sentences([(sentence, number) for number, sentence in enumerate(sentences)])
-        == tokenizer
-    )
+    assert fit_and_tokenize(sentences, range(len(sentences)))[0] == tokenizer
+
+
+def fitted(pairs: list[tuple[str, str]], casing: Casing | None = None) -> SentenceTokenizer:
+    sentences, meanings = zip(*pairs)
+    return fit_and_tokenize(sentences, meanings, casing=casing)[0]
 
 
 def test_casing_that_makes_a_difference_is_kept() -> None:
     pairs = [("play us", "play(us)"), ("play US", "play(usa)"), ("Stop.", "stop()")]
-    assert fit_sentences(pairs) == SentenceTokenizer("words", "keep", "drop")
-    assert fit_sentences(pairs, casing="lower") == WORDS
+    assert fitted(pairs) == SentenceTokenizer("words", "keep", "drop")
+    assert fitted(pairs, casing="lower") == WORDS
 
 
 def test_punctuation_that_makes_a_difference_is_kept() -> None:
     pairs = [("Lamp on?", "is_on(lamp)"), ("lamp on", "turn_on(lamp)"), ("Fan on.", "turn_on(fan)")]
-    assert fit_sentences(pairs) == SentenceTokenizer("words", "lower", "keep")
+    assert fitted(pairs) == SentenceTokenizer("words", "lower", "keep")
 
 
 def test_one_odd_annotation_among_many_is_no_difference() -> None:
     pairs = [(f"Sentence number {number}.", f"n({number})") for number in range(500)]
-    assert fit_sentences([*pairs, ("which us", "a"), ("which US", "b")]) == WORDS
+    assert fitted([*pairs, ("which us", "a"), ("which US", "b")]) == WORDS
 
 
 def test_a_long_sentence_takes_no_more_than_its_length() -> None:

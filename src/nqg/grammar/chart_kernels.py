@@ -1,19 +1,26 @@
 """The chart of a source: every way in which rules cover its spans, for a batch of sentences.
 
-CKY without binarisation. Source sides sit in a trie. For a fixed start, an *item* is a trie node reached at some
-position; it is reached by scanning a token, or by completing a non-terminal over a span already found derivable. Equal
-items are merged and keep all their *back-pointers*, so the walk forward is polynomial; when an item ends a rule, the
-walk back over its back-pointers lists the children of every hyperedge.
+CKY without binarisation. Source sides sit in a trie. For a fixed start, an *item* is a trie node
+reached at some position; it is reached by scanning a token, or by completing a non-terminal over a
+span already found derivable. Equal items are merged and keep all their *back-pointers*, so the walk
+forward is polynomial; when an item ends a rule, the walk back over its back-pointers lists the
+children of every hyperedge.
 
-Starts run from right to left and ends from left to right. A rule's non-terminals cover spans that start further right,
-or at the same position and end earlier (no rule is a lone non-terminal), so every span is complete when it is needed,
-and the order in which nodes are found is topological.
+Starts run from right to left and ends from left to right. A rule's non-terminals cover spans that
+start further right, or at the same position and end earlier (no rule is a lone non-terminal), so
+every span is complete when it is needed, and the order in which nodes are found is topological.
 
-A token that is a leaf covers itself: a hyperedge whose number is the token's own. Induction charts the two sides of
-a rule that way, its non-terminals being the leaves. Values of slots cover their spans likewise, as rules of their own.
+A token that is a leaf covers itself: a hyperedge whose number is the token's own. Induction charts
+the two sides of a rule that way, its non-terminals being the leaves. Values of slots cover their
+spans likewise, as rules of their own.
 
-Kernels never grow an array. Where a buffer is full they stop and say so; the caller makes a larger one and goes on from
-the sentence that did not fit.
+Data structures. A `Workspace` holds the items of one start and their back-pointers: items lie in the
+order of their positions, and the back-pointers of an item are a linked list, newest first. A
+`GraphBuffer` holds the hypergraph of one sentence; `goal_kernels` builds its graphs in one, too.
+What is kept of it is appended to a `Hypergraph`, sentence by sentence.
+
+Kernels never grow an array. Where a buffer is full they stop and say so; the caller makes a larger
+one and goes on from the sentence that did not fit.
 """
 
 from __future__ import annotations
@@ -34,18 +41,34 @@ from nqg.grammar.encoding import (
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged
 
-NOTHING = -1  # no child, no back-pointer, no node
+# No child, no back-pointer, no node.
+NOTHING = -1
+# The counters of a GraphBuffer; GRAPH_FULL is 1 once something did not fit into any buffer.
+GRAPH_NODES, GRAPH_HYPEREDGES, GRAPH_FULL = range(3)
 # The counters of a Workspace.
-CHART_ITEMS, CHART_OPEN, CHART_POINTERS, CHART_NODES, CHART_HYPEREDGES, CHART_STAMP, CHART_FULL = (
-    range(7)
-)
-# The counters of a batch of graphs that is being written.
-OUT_SENTENCES, OUT_NODES, OUT_HYPEREDGES = range(3)
+CHART_ITEMS, CHART_OPEN, CHART_POINTERS, CHART_STAMP = range(4)
+
+
+class GraphBuffer(NamedTuple):
+    """The hypergraph of one sentence while it is built, used again for the next.
+
+    Nodes are in topological order, children first. So are the hyperedges, by the heads' order in
+    the chart; those of different goals of one chart node may be mixed.
+    """
+
+    used: Int64Array  # by GRAPH_…
+    starts: Int32Array  # per node
+    ends: Int32Array  # per node
+    kept: Int32Array  # per node: its number in the output, or NOTHING if it is pruned
+    heads: Int32Array  # per hyperedge: the node that it derives
+    rules: Int32Array  # per hyperedge
+    children: Int32Array  # (hyperedges, K)
 
 
 class Workspace(NamedTuple):
-    """Scratch arrays for one sentence, used again for the next."""
+    """The items of one start and their back-pointers, used again for the next start."""
 
+    graph: GraphBuffer
     used: Int64Array  # by CHART_…
     trie_nodes: Int32Array  # per item: trie node
     positions: Int32Array  # per item: how far it has read
@@ -57,63 +80,55 @@ class Workspace(NamedTuple):
     seen: Int64Array  # per trie node: stamp of the position where an item of it was last made
     item_of: Int32Array  # per trie node: that item
     first_item_at: Int32Array  # per position: items there begin at
-    cells: Int32Array  # (n + 1, n + 1): node of a span, or NOTHING
     path: Int32Array  # the back-pointers of one way through a rule's source
-    starts: Int32Array  # per node
-    ends: Int32Array  # per node
-    first_hyperedge: Int64Array  # per node
-    rules: Int32Array  # per hyperedge
-    children: Int32Array  # (hyperedges, K)
-    kept: Int32Array  # per node: its number after pruning, or NOTHING
+    cells: Int32Array  # (n + 1, n + 1): node of a span, or NOTHING
 
 
 def ints(*shape: int) -> Int32Array:
     return np.empty(shape, dtype=np.int32)
 
 
+def graph_buffer(nodes: int, hyperedges: int, max_arity: int) -> GraphBuffer:
+    used = np.zeros(3, dtype=np.int64)
+    children = ints(hyperedges, max_arity)
+    return GraphBuffer._make([used, *ints(3, nodes), *ints(2, hyperedges), children])
+
+
 def workspace(longest: int, trie_nodes: int, max_arity: int, capacity: int) -> Workspace:
-    """Scratch arrays for sentences of at most `longest` tokens, with a capacity for items, pointers and hyperedges."""
-    spans = longest * (longest + 1) // 2
-    return Workspace(
-        used=np.zeros(7, dtype=np.int64),
-        trie_nodes=ints(capacity),
-        positions=ints(capacity),
-        open_items=ints(capacity),
-        newest_pointer=ints(capacity),
-        pointer_origin=ints(capacity),
-        pointer_child=ints(capacity),
-        older_pointer=ints(capacity),
-        seen=np.zeros(trie_nodes, dtype=np.int64),
-        item_of=ints(trie_nodes),
-        first_item_at=ints(longest + 2),
-        cells=ints(longest + 1, longest + 1),
-        path=ints(longest + 1),
-        starts=ints(spans),
-        ends=ints(spans),
-        first_hyperedge=np.empty(spans + 1, dtype=np.int64),
-        rules=ints(capacity),
-        children=ints(capacity, max_arity),
-        kept=ints(spans),
-    )
+    """Scratch arrays for sentences of at most `longest` tokens.
+
+    There is room for `capacity` items, as many back-pointers and as many hyperedges. Arrays of one
+    length are rows of one block: small charts are many, and their allocations cost more than they.
+    """
+    arrays = [
+        np.zeros(4, dtype=np.int64),
+        *ints(7, capacity),
+        np.zeros(trie_nodes, dtype=np.int64),
+        ints(trie_nodes),
+        *ints(2, longest + 2),
+        ints(longest + 1, longest + 1),
+    ]
+    graph = graph_buffer(longest * (longest + 1) // 2, capacity, max_arity)
+    return Workspace._make([graph, *arrays])
 
 
 @inlined
 def push_item(
     trie_node: int, position: int, origin: int, child: int, grammar: GrammarArrays, work: Workspace
 ) -> None:
-    """The item of `trie_node` at `position`, made if it is new, gets a pointer back to `origin` over `child`."""
-    used = work.used
-    if used[CHART_POINTERS] == len(work.pointer_child) or used[CHART_ITEMS] == len(work.trie_nodes):
-        used[CHART_FULL] = 1
+    """Give the item of `trie_node` at `position` a pointer back to `origin` over `child`.
+
+    The item is made if it is new.
+    """
+    used, capacity = work.used, len(work.trie_nodes)
+    if used[CHART_POINTERS] == capacity or used[CHART_ITEMS] == capacity:
+        work.graph.used[GRAPH_FULL] = 1
         return
     if work.seen[trie_node] != used[CHART_STAMP]:
         item = used[CHART_ITEMS]
         work.seen[trie_node], work.item_of[trie_node] = used[CHART_STAMP], item
-        work.trie_nodes[item], work.positions[item], work.newest_pointer[item] = (
-            trie_node,
-            position,
-            NOTHING,
-        )
+        work.trie_nodes[item], work.positions[item] = trie_node, position
+        work.newest_pointer[item] = NOTHING
         used[CHART_ITEMS] += 1
         if grammar.over_nt[trie_node] != NOWHERE:
             work.open_items[used[CHART_OPEN]] = item
@@ -145,6 +160,7 @@ def apply_rules(item: int, grammar: GrammarArrays, work: Workspace) -> None:
     first, last = trie.first_item[trie_node], trie.first_item[trie_node + 1]
     if first == last:
         return
+    # Depth first over the back-pointers; `path` is the stack, and item 0 is the start.
     work.path[0] = work.newest_pointer[item]
     while depth >= 0:
         pointer = work.path[depth]
@@ -155,7 +171,7 @@ def apply_rules(item: int, grammar: GrammarArrays, work: Workspace) -> None:
         elif work.pointer_origin[pointer] == 0:
             for rule in trie.items[first:last]:
                 if grammar.active[rule]:
-                    append_hyperedge(rule, depth, work)
+                    _append_path(rule, depth, work)
             work.path[depth] = work.older_pointer[pointer]
         else:
             depth += 1
@@ -163,150 +179,148 @@ def apply_rules(item: int, grammar: GrammarArrays, work: Workspace) -> None:
 
 
 @inlined
-def append_hyperedge(rule: int, depth: int, work: Workspace) -> None:
-    """Add `rule` with the children that the current path passed over (the path runs from right to left)."""
-    hyperedge, arity = work.used[CHART_HYPEREDGES], 0
-    if hyperedge == len(work.rules):
-        work.used[CHART_FULL] = 1
+def _append_path(rule: int, depth: int, work: Workspace) -> None:
+    """Add `rule` with the children that the current path passed over, from right to left."""
+    graph = work.graph
+    hyperedge, arity = append_hyperedge(graph.used[GRAPH_NODES], rule, graph), 0
+    if hyperedge == NOTHING:
         return
-    work.rules[hyperedge] = rule
     for at in range(depth, -1, -1):
         child = work.pointer_child[work.path[at]]
         if child != NOTHING:
-            work.children[hyperedge, arity] = child
+            graph.children[hyperedge, arity] = child
             arity += 1
-    work.children[hyperedge, arity:] = NOTHING
-    work.used[CHART_HYPEREDGES] += 1
+
+
+@inlined
+def append_hyperedge(head: int, rule: int, graph: GraphBuffer) -> int:
+    """Add `rule` under a node, no children yet; NOTHING where the buffer is full."""
+    hyperedge: int = graph.used[GRAPH_HYPEREDGES]
+    if hyperedge == len(graph.rules):
+        graph.used[GRAPH_FULL] = 1
+        return NOTHING
+    graph.heads[hyperedge], graph.rules[hyperedge] = head, rule
+    graph.children[hyperedge, :] = NOTHING
+    graph.used[GRAPH_HYPEREDGES] += 1
+    return hyperedge
 
 
 @inlined
 def _append_texts(
-    start: int, end: int, first: int, grammar: GrammarArrays, work: Workspace
+    start: int, end: int, first: int, grammar: GrammarArrays, graph: GraphBuffer
 ) -> None:
-    """Add all that free text can be over a span of the sentence whose first token is number `first` of all."""
+    """Add all that free text can be over a span; `first` numbers the sentence's first token."""
     values, size = grammar.values, end - start
     if size <= values.texts.max_length:
         for text in range(values.texts.rules):
             if size <= values.text_lengths[text]:
-                append_hyperedge(
-                    inlined_free_text_id(values.texts, first + start, size, text), NOTHING, work
-                )
+                rule = inlined_free_text_id(values.texts, first + start, size, text)
+                append_hyperedge(graph.used[GRAPH_NODES], rule, graph)
 
 
 @inlined
 def _chart(
     sentence: int, first: int, tokens: Int32Array, grammar: GrammarArrays, work: Workspace
-) -> bool:
-    """Fill the workspace with the chart of one sentence; False when a buffer is full."""
-    used, count, values, value, last_value = work.used, len(tokens), grammar.values, 0, 0
+) -> None:
+    """Fill the graph buffer with the chart of one sentence, unless it is full before."""
+    graph, used, count = work.graph, work.used, len(tokens)
+    values, value, last_value = grammar.values, 0, 0
     if len(values.first_value) > 0:
         value, last_value = values.first_value[sentence], values.first_value[sentence + 1]
-    used[CHART_NODES] = used[CHART_HYPEREDGES] = used[CHART_FULL] = 0
+    graph.used[:] = 0
     work.cells[: count + 1, : count + 1] = NOTHING
-    work.first_hyperedge[0] = 0
     for start in range(count - 1, -1, -1):
-        # Item 0 is the root of the trie. It is never open: `push_item` below lets rules begin with a non-terminal.
+        # Item 0 is the root of the trie. It is never open: `push_item` below lets rules begin with
+        # a non-terminal.
         used[CHART_ITEMS], used[CHART_OPEN], used[CHART_POINTERS] = 1, 0, 0
         work.trie_nodes[0] = TRIE_ROOT
         work.first_item_at[start], work.first_item_at[start + 1] = 0, 1
         for end in range(start + 1, count + 1):
             used[CHART_STAMP] += 1
-            token, before = tokens[end - 1], used[CHART_HYPEREDGES]
+            token, node = tokens[end - 1], graph.used[GRAPH_NODES]
+            before = graph.used[GRAPH_HYPEREDGES]
             # All hyperedges over the span: a leaf, rules, values of slots, free text.
             scan_and_complete(end, token, grammar, work)
             if token <= LEAF and end == start + 1:
-                append_hyperedge(token, NOTHING, work)
+                append_hyperedge(node, token, graph)
             for item in range(work.first_item_at[end], used[CHART_ITEMS]):
                 apply_rules(item, grammar, work)
             while (
                 value < last_value and values.starts[value] == start and values.ends[value] == end
             ):
-                append_hyperedge(values.first + value, NOTHING, work)
+                append_hyperedge(node, values.first + value, graph)
                 value += 1
-            _append_texts(start, end, first, grammar, work)
+            _append_texts(start, end, first, grammar, graph)
             # A span with hyperedges gets a node, with which rules may begin.
-            if used[CHART_HYPEREDGES] > before:
-                node = used[CHART_NODES]
-                work.starts[node], work.ends[node], work.cells[start, end] = start, end, node
-                work.first_hyperedge[node + 1] = used[CHART_HYPEREDGES]
-                used[CHART_NODES] += 1
+            if graph.used[GRAPH_HYPEREDGES] > before:
+                graph.starts[node], graph.ends[node], work.cells[start, end] = start, end, node
+                graph.used[GRAPH_NODES] += 1
                 if grammar.over_nt[TRIE_ROOT] != NOWHERE:
                     push_item(grammar.over_nt[TRIE_ROOT], end, 0, node, grammar, work)
             work.first_item_at[end + 1] = used[CHART_ITEMS]
-            if used[CHART_FULL]:
-                return False
-    return True
+            if graph.used[GRAPH_FULL]:
+                return
 
 
 @inlined
-def _keep(root: int, prune: bool, work: Workspace) -> int:
-    """Number the nodes in order, if pruned those that `root` leads to (the others get NOTHING); returns how many."""
-    kept = work.kept[: work.used[CHART_NODES]]
-    kept[:] = NOTHING if prune else 0
-    if prune and root != NOTHING:
-        kept[root] = 0
-        for node in range(root, -1, -1):
-            if kept[node] == NOTHING:
-                continue
-            for hyperedge in range(work.first_hyperedge[node], work.first_hyperedge[node + 1]):
-                for child in work.children[hyperedge]:
-                    if child != NOTHING:
-                        kept[child] = 0
-    return numbered(kept)
+def keep_all(graph: GraphBuffer) -> None:
+    graph.kept[: graph.used[GRAPH_NODES]] = 0
 
 
 @inlined
-def numbered(kept: Int32Array) -> int:
-    """Number the entries other than NOTHING by their order, in place; returns how many there are."""
-    count = 0
-    for node in range(len(kept)):
-        if kept[node] != NOTHING:
-            kept[node] = count
-            count += 1
-    return count
+def keep_reachable(root: int, graph: GraphBuffer) -> None:
+    """Keep the nodes that `root` leads to; none if it is NOTHING."""
+    graph.kept[: graph.used[GRAPH_NODES]] = NOTHING
+    if root == NOTHING:
+        return
+    graph.kept[root] = 0
+    # From the last hyperedge to the first, parents come before their children.
+    for hyperedge in range(graph.used[GRAPH_HYPEREDGES] - 1, -1, -1):
+        if graph.kept[graph.heads[hyperedge]] != NOTHING:
+            for child in graph.children[hyperedge]:
+                if child != NOTHING:
+                    graph.kept[child] = 0
 
 
 @inlined
-def emit_hyperedge(
-    row: int,
-    hyperedge: int,
-    first_node: int,
-    rules: Int32Array,
-    children: Int32Array,
-    kept: Int32Array,
-    out: Hypergraph,
-) -> None:
-    """Write a hyperedge to a row of `out`, its children by the numbers that they were kept under."""
-    out.rules[row] = rules[hyperedge]
-    for position in range(out.children.shape[1]):
-        child = children[hyperedge, position]
-        out.children[row, position] = NOTHING if child == NOTHING else kept[child] + first_node
+def emit(sentence: int, graph: GraphBuffer, out: Hypergraph) -> bool:
+    """Write what is kept as that sentence of `out`; False where it or the buffer is full.
 
-
-@inlined
-def _emit(nodes: int, work: Workspace, out: Hypergraph, written: Int64Array) -> bool:
-    """Append the kept nodes and their hyperedges to `out`; False where they do not fit."""
-    first_node, first = written[OUT_NODES], written[OUT_HYPEREDGES]
-    if first_node + nodes > len(out.starts) or first + work.used[CHART_HYPEREDGES] > len(out.rules):
+    No node is without a hyperedge, so that nodes fit into `out` wherever hyperedges do.
+    """
+    first_node, first_hyperedge = out.first_node[sentence], out.first_hyperedge
+    end = first_hyperedge[first_node]
+    if graph.used[GRAPH_FULL] or end + graph.used[GRAPH_HYPEREDGES] > len(out.rules):
         return False
-    for node in range(work.used[CHART_NODES]):
-        if work.kept[node] == NOTHING:
+    # Number the nodes, in their order.
+    nodes = first_node
+    for node in range(graph.used[GRAPH_NODES]):
+        if graph.kept[node] != NOTHING:
+            graph.kept[node] = nodes
+            out.starts[nodes], out.ends[nodes] = graph.starts[node], graph.ends[node]
+            first_hyperedge[nodes] = 0
+            nodes += 1
+    out.first_node[sentence + 1] = nodes
+    # Group the hyperedges by node: count those of each, and let them end where the next one's begin.
+    for hyperedge in range(graph.used[GRAPH_HYPEREDGES]):
+        head = graph.kept[graph.heads[hyperedge]]
+        if head != NOTHING:
+            first_hyperedge[head] += 1
+    for node in range(first_node, nodes):
+        end += first_hyperedge[node]
+        first_hyperedge[node] = end
+    first_hyperedge[nodes] = end
+    # Write them from the last to the first, which moves the ends back to the beginnings.
+    for hyperedge in range(graph.used[GRAPH_HYPEREDGES] - 1, -1, -1):
+        head = graph.kept[graph.heads[hyperedge]]
+        if head == NOTHING:
             continue
-        row = written[OUT_NODES]
-        out.starts[row], out.ends[row] = work.starts[node], work.ends[node]
-        for hyperedge in range(work.first_hyperedge[node], work.first_hyperedge[node + 1]):
-            emit_hyperedge(
-                written[OUT_HYPEREDGES],
-                hyperedge,
-                first_node,
-                work.rules,
-                work.children,
-                work.kept,
-                out,
-            )
-            written[OUT_HYPEREDGES] += 1
-        written[OUT_NODES] += 1
-        out.first_hyperedge[row + 1] = written[OUT_HYPEREDGES]
+        first_hyperedge[head] -= 1
+        row = first_hyperedge[head]
+        out.rules[row] = graph.rules[hyperedge]
+        for at in range(out.children.shape[1]):
+            child = graph.children[hyperedge, at]
+            out.children[row, at] = NOTHING if child == NOTHING else graph.kept[child]
     return True
 
 
@@ -318,18 +332,20 @@ def fill_charts(
     grammar: GrammarArrays,
     work: Workspace,
     out: Hypergraph,
-    written: Int64Array,
 ) -> int:
-    """Chart the sentences from `begin` on into `out`; returns the first one that did not fit, or their number."""
+    """Chart the sentences from `begin` on into `out`; returns the first that did not fit, if any.
+
+    If all do, their number is returned.
+    """
     count = len(sources.offsets) - 1
     for sentence in range(begin, count):
         first = sources.offsets[sentence]
         tokens = sources.values[first : sources.offsets[sentence + 1]]
-        if not _chart(sentence, first, tokens, grammar, work):
+        _chart(sentence, first, tokens, grammar, work)
+        if prune:
+            keep_reachable(work.cells[0, len(tokens)], work.graph)
+        else:
+            keep_all(work.graph)
+        if not emit(sentence - begin, work.graph, out):
             return sentence
-        nodes = _keep(work.cells[0, len(tokens)], prune, work)
-        if not _emit(nodes, work, out, written):
-            return sentence
-        written[OUT_SENTENCES] += 1
-        out.first_node[written[OUT_SENTENCES]] = written[OUT_NODES]
     return count

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
-from typing import cast
+from itertools import pairwise
 
 from nqg.errors import FormatError, LimitExceeded
 from nqg.extensions import notebook_html
@@ -16,7 +15,7 @@ from nqg.grammar.hypergraph import Span
 Tokens = tuple[str, ...]
 # Repeated non-terminals double a target at every level: 200 levels would fill the universe.
 MAX_TARGET_TOKENS = 1_000_000
-_LINE = re.compile(r"(?P<indent>(?:  )*)\[(?P<start>\d+):(?P<end>\d+)\] (?P<rule>.+)")
+_LINE = re.compile(r"(?:  )*\[(?P<start>\d+):(?P<end>\d+)\] (?P<rule>.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Hyperedge:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The hyperedges of a derivation, parents before children, left to right; the rules' arities make it a tree.
+    """The hyperedges of a derivation, parents first, left to right; the rules' arities make it a tree.
 
     It is flat so that no depth of nesting is too deep for Python's stack.
 
@@ -54,7 +53,8 @@ class Derivation:
                 raise FormatError(
                     f"'{hyperedge}' has {len(pending)} children, its rule asks for {rule.arity}"
                 )
-            for symbol in rule.source:  # its tokens and its children's spans must tile its span
+            # Its tokens and its children's spans must tile its span.
+            for symbol in rule.source:
                 if isinstance(symbol, NonTerminal):
                     child = pending.pop()
                     if child.start != position:
@@ -80,16 +80,15 @@ class Derivation:
     @property
     def source(self) -> Tokens:
         """The tokens that it reads."""
-        return self.substituted([each.rule.source for each in self.hyperedges])
+        return self.substituted([hyperedge.rule.source for hyperedge in self.hyperedges])
 
     @property
     def target(self) -> Tokens:
         """The tokens that it yields."""
-        if (length := self.target_length) > MAX_TARGET_TOKENS:
-            raise LimitExceeded(
-                f"the derivation yields a target of {length:,} tokens, more than {MAX_TARGET_TOKENS:,}"
-            )
-        return self.substituted([each.rule.target for each in self.hyperedges])
+        if self.target_length > MAX_TARGET_TOKENS:
+            size = f"{self.target_length:,} tokens, more than {MAX_TARGET_TOKENS:,}"
+            raise LimitExceeded(f"the derivation yields a target of {size}")
+        return self.substituted([hyperedge.rule.target for hyperedge in self.hyperedges])
 
     @property
     def target_length(self) -> int:
@@ -124,22 +123,26 @@ class Derivation:
         lengths = [0] * len(self.hyperedges)
         for number, below in reversed(list(enumerate(self.child_numbers()))):
             target = self.hyperedges[number].rule.target
-            lengths[number] = sum(
-                [1 if isinstance(each, str) else lengths[below[each.index - 1]] for each in target]
-            )
+            for symbol in target:
+                if isinstance(symbol, str):
+                    lengths[number] += 1
+                else:
+                    lengths[number] += lengths[below[symbol.index - 1]]
         return lengths
 
     def substituted(self, sides: Sequence[Symbols]) -> Tokens:
-        """The sides of the hyperedges put together, the children's tokens in place of the non-terminals."""
-        pending: list[Tokens] = []
-        for hyperedge, side in zip(reversed(self.hyperedges), reversed(sides), strict=True):
-            if not hyperedge.rule.arity:
-                pending.append(cast(Tokens, side))
-                continue
+        """The sides of the hyperedges put together, children's tokens in place of non-terminals."""
+        pending: list[list[str]] = []
+        for hyperedge, side in zip(reversed(self.hyperedges), reversed(sides)):
             below = [pending.pop() for _ in range(hyperedge.rule.arity)]
-            parts = [(each,) if isinstance(each, str) else below[each.index - 1] for each in side]
-            pending.append(tuple(chain.from_iterable(parts)))
-        return pending[0]
+            tokens: list[str] = []
+            for symbol in side:
+                if isinstance(symbol, str):
+                    tokens.append(symbol)
+                else:
+                    tokens += below[symbol.index - 1]
+            pending.append(tokens)
+        return tuple(pending[0])
 
     def __str__(self) -> str:
         pairs = zip(self.depths(), self.hyperedges, strict=True)
@@ -158,21 +161,20 @@ class Derivation:
             match = _LINE.fullmatch(line)
             if not match:
                 raise FormatError(f"expected '[start:end] source ### target', found '{line}'")
-            hyperedges.append(
-                Hyperedge(Rule.parse(match["rule"]), Span(int(match["start"]), int(match["end"])))
-            )
+            span = Span(int(match["start"]), int(match["end"]))
+            hyperedges.append(Hyperedge(Rule.parse(match["rule"]), span))
         derivation = cls(tuple(hyperedges))
         for line, depth in zip(lines, derivation.depths(), strict=True):
-            found = len(line) - len(line.lstrip(" "))
-            if found != 2 * depth:
+            indent = len(line) - len(line.lstrip(" "))
+            if indent != 2 * depth:
                 raise FormatError(
-                    f"'{line.strip()}' is indented by {found} spaces, expected {2 * depth}"
+                    f"'{line.strip()}' is indented by {indent} spaces, expected {2 * depth}"
                 )
         return derivation
 
 
 def target_spans(derivation: Derivation) -> list[Span]:
-    """For every hyperedge the part of the target that it yields; where it stands several times, the first.
+    """For every hyperedge the first span of the target that it yields.
 
     >>> derivation = Derivation.parse('''
     ... [0:4] NT_1 and NT_2 ### NT_1 NT_2
@@ -184,15 +186,15 @@ def target_spans(derivation: Derivation) -> list[Span]:
     ['0:3', '0:1', '1:3', '1:2']
     """
     lengths = derivation.target_lengths()
-    starts = [0] * len(lengths)
+    spans = [Span(0, lengths[0])] * len(lengths)
     for number, children in enumerate(derivation.child_numbers()):
-        at, placed = starts[number], set[int]()
-        for symbol in derivation.hyperedges[number].rule.target:
+        # From the last symbol to the first, a repeated non-terminal keeps its first span.
+        end = spans[number].end
+        for symbol in reversed(derivation.hyperedges[number].rule.target):
+            start = end - 1
             if isinstance(symbol, NonTerminal):
                 child = children[symbol.index - 1]
-                starts[child] = starts[child] if child in placed else at
-                placed.add(child)
-                at += lengths[child]
-            else:
-                at += 1
-    return [Span(start, start + length) for start, length in zip(starts, lengths, strict=True)]
+                start = end - lengths[child]
+                spans[child] = Span(start, end)
+            end = start
+    return spans

@@ -17,11 +17,12 @@ from nqg.grammar.ragged import Ragged, offsets_from_lengths
 TRIE_ROOT = 0
 NOWHERE = -1
 EMPTY_BUCKET = -1
-# A key of the trie's hash table is a node in its upper 32 bits and a label in its lower ones; labels may be negative,
-# so they are raised before they are packed.
+# A key of the trie's hash table is a node in its upper 32 bits and a label in its lower ones; labels
+# may be negative, so they are raised before they are packed.
 _LABEL_SHIFT = 1 << 31
-# Fibonacci hashing multiplies by 2^64 / golden ratio. Without its last hexadecimal digit the factor stays a positive
-# 64-bit integer, which Numba needs, and it is odd, so that no two keys share a product.
+# Fibonacci hashing multiplies by 2^64 / golden ratio. Without its last hexadecimal digit the factor
+# stays a positive 64-bit integer, which Numba needs, and it is odd, so that no two keys share a
+# product.
 _FIBONACCI = 0x9E3779B97F4A7C1
 
 
@@ -59,9 +60,9 @@ def trie_of(sequences: Ragged) -> TrieArrays:
 
 @inlined
 def find_bucket(key: int | np.int64, keys: Int64Array, buckets: Int32Array) -> int:
-    """The bucket that holds the number of `key` among `keys`, or the empty one where it belongs (open addressing).
+    """The bucket of the number of `key` among `keys`, or the empty one where it belongs.
 
-    The number of buckets is a power of two, and some are empty.
+    The table has open addressing: 2^n buckets, of which some are empty.
     """
     last = len(buckets) - 1
     bucket = (key * _FIBONACCI >> 20) & last
@@ -72,10 +73,10 @@ def find_bucket(key: int | np.int64, keys: Int64Array, buckets: Int32Array) -> i
 
 @kernel
 def _edges(sequences: Ragged) -> tuple[Int64Array, Int32Array]:
-    """The edges in the order in which they are first needed, edge e leading to node e + 1, and each sequence's node.
+    """The edges in the order of their first use, and each sequence's node; edge e leads to node e + 1.
 
-    An edge is one integer: its node in the upper and its label in the lower half, so that sorting puts the edges of a
-    node side by side in the order of their labels.
+    An edge is one integer: its node in the upper and its label in the lower half, so that sorting
+    puts the edges of a node side by side in the order of their labels.
     """
     labels, offsets = sequences.values, sequences.offsets
     size = 8
@@ -114,15 +115,18 @@ def successor(trie: TrieArrays, node: int, label: int) -> int:
     return NOWHERE
 
 
-# Labels below zero: any number will do for LEAF that is below NT and UNKNOWN and below -K, the label of the last
-# non-terminal NT_K on target sides, where leaves stand too.
-LEAF = -16  # a token from here downwards is a leaf, which derives itself (see `induction`)
-NT = -1  # the one non-terminal's label on source sides; terminals are 0, 1, 2, …
-UNKNOWN_WORD = -2  # a token that no rule mentions: it matches no label
+# The one non-terminal's label on source sides; terminals are 0, 1, 2, …
+NT = -1
+# A token that no rule mentions: it matches no label.
+UNKNOWN_WORD = -2
+# A token from here downwards is a leaf, which derives itself (see `induction`). Any number will do
+# that is below NT and UNKNOWN_WORD and below -K, the label of the last non-terminal NT_K on target
+# sides, where leaves stand too.
+LEAF = -16
 
 
 class FreeTextIds(NamedTuple):
-    """How rules of free text are numbered: each rule that reads free text is one over every span that it may read.
+    """How rules of free text are numbered: a rule for each that reads free text and each span.
 
     >>> ids = FreeTextIds(first=10, max_length=3, rules=2)
     >>> free_text_id(ids, 4, 2, 1), free_text_span(ids, 37)
@@ -156,10 +160,11 @@ inlined_free_text_row = inlined(free_text_row)
 
 
 class ValueArrays(NamedTuple):
-    """The values of slots in some sentences, each a rule over one span, numbered behind those of a grammar.
+    """The values of slots in some sentences: a rule each over one span, numbered behind the grammar's.
 
-    First come those that were found, sentence by sentence in the order of charts, then all that free text can be. What
-    values mean, their `tokens`, is there where targets are asked for; the texts of a group mean the same.
+    First come those that were found, sentence by sentence in the order of charts, then all that free
+    text can be. What values mean, their `tokens`, is there where targets are asked for; the texts of
+    a group mean the same.
     """
 
     first: int  # the number of the first value
@@ -178,15 +183,8 @@ class ValueArrays(NamedTuple):
     slots: Int32Array  # (R,) the terminal of the slot that a rule reads
 
     def slot_rules(self, rules: Int32Array) -> Int32Array:
-        """For rules that may be values the slots' rules in their place."""
-        found = rules.copy()
-        is_text = rules >= self.texts.first
-        is_value = (rules >= self.first) & ~is_text
-        found[is_value] = self.rules[rules[is_value] - self.first]
-        if is_text.any():
-            *_, numbers = free_text_span(self.texts, rules[is_text])  # type: ignore[arg-type]  # of an array
-            found[is_text] = self.text_rules[numbers]
-        return found
+        """The rules, those of the slots in place of values."""
+        return _slot_rules(rules, self)
 
 
 MOST_RULES = (1 << 31) - 1
@@ -201,9 +199,7 @@ class GrammarArrays(NamedTuple):
 
     trie: TrieArrays  # source sides; items are rule numbers
     over_nt: Int32Array  # (trie nodes,) the node behind the edge NT, or NOWHERE
-    active: NDArray[
-        np.bool_
-    ]  # (R,) rules that may be applied; the others are as if they were not there
+    active: NDArray[np.bool_]  # (R,) rules that may be applied; the others do not count
     arities: Int32Array  # (R,)
     targets: Ragged  # (R rows)
     values: ValueArrays = NO_VALUES
@@ -219,8 +215,8 @@ NO_TYPE = -1
 class TypeArrays(NamedTuple):
     """The types of rules as kernels see them.
 
-    The type of a rule over typed children: each child's type has a class for each place that it may take, and the
-    classes together are a place in `results`. NO_TYPE is in the place of what has none.
+    Each child's type has a class for each argument that it may fill, and the classes together are a
+    row of `results`: the type of the rule over its children, or NO_TYPE.
     """
 
     classes: Int32Array  # (places of all rules, types)
@@ -242,15 +238,22 @@ def slot_rule(rule: int, values: ValueArrays) -> int:
     return int(values.text_rules[text])
 
 
+@kernel
+def _slot_rules(rules: Int32Array, values: ValueArrays) -> Int32Array:
+    slots = np.empty_like(rules)
+    for at in range(len(rules)):
+        slots[at] = slot_rule(rules[at], values)
+    return slots
+
+
 @inlined
 def value_row(rule: int, values: ValueArrays) -> int:
     """The row of a value's rule in `first_token` and `sizes`."""
     if rule < values.texts.first:
         return rule - values.first
     token, length, text = inlined_free_text_span(values.texts, rule)
-    row = inlined_free_text_row(
-        values.texts, values.groups, token, length, values.text_groups[text]
-    )
+    group = values.text_groups[text]
+    row = inlined_free_text_row(values.texts, values.groups, token, length, group)
     return len(values.rules) + int(row)
 
 
@@ -265,45 +268,41 @@ class EncodedGrammar:
     def of(
         cls,
         rules: Sequence[Rule],
-        slot_rules: Mapping[int, str] | None = None,
-        text_rules: Sequence[FreeTextRule] = (),
+        slot_rules: Mapping[int, str],
+        text_rules: Sequence[FreeTextRule],
     ) -> EncodedGrammar:
-        """The encoding of rules, given the terminals of slots by the numbers of those that read nothing but values.
-
-        See `Grammar.text_rules` for those that read free text.
-        """
-        symbols = chain.from_iterable((*rule.source, *rule.target) for rule in rules)
-        terminals = dict.fromkeys(symbol for symbol in symbols if isinstance(symbol, str))
-        vocabulary = {terminal: number for number, terminal in enumerate(terminals)}
-        sources: list[list[int]] = []
-        targets: list[list[int]] = []
+        """The encoding of rules; see `Grammar.slot_rules` and `Grammar.text_rules`."""
+        vocabulary: dict[str, int] = {}
+        sources, targets = list[list[int]](), list[list[int]]()
         for rule in rules:
-            sources.append(
-                [vocabulary[symbol] if isinstance(symbol, str) else NT for symbol in rule.source]
-            )
-            targets.append(
-                [
-                    vocabulary[symbol] if isinstance(symbol, str) else -symbol.index
-                    for symbol in rule.target
-                ]
-            )
+            labels = []
+            for symbol in rule.source + rule.target:
+                if isinstance(symbol, str):
+                    labels.append(vocabulary.setdefault(symbol, len(vocabulary)))
+                else:
+                    labels.append(-symbol.index)
+            # On the source side all non-terminals have one label.
+            middle = len(rule.source)
+            sources.append([max(label, NT) for label in labels[:middle]])
+            targets.append(labels[middle:])
         arrays = grammar_arrays(sources, targets)
-        slots, read = np.full(len(rules), UNKNOWN_WORD, dtype=np.int32), slot_rules or {}
-        slots[list(read)] = [vocabulary[terminal] for terminal in read.values()]
-        arrays.active[list(read)] = False
-        texts = np.array(text_rules, dtype=np.int32).reshape(-1, 3).T.copy()
-        groups = max((group for *_, group in text_rules), default=-1) + 1
+        # The rules of slots apply to nothing themselves; their values do.
+        slots = np.full(len(rules), UNKNOWN_WORD, dtype=np.int32)
+        for number, terminal in slot_rules.items():
+            slots[number] = vocabulary[terminal]
+            arrays.active[number] = False
+        text_rule, text_lengths, groups = np.array(text_rules, np.int32).reshape(-1, 3).T.copy()
         values = NO_VALUES._replace(
-            groups=groups,
-            text_rules=texts[0],
-            text_lengths=texts[1],
-            text_groups=texts[2],
+            groups=int(groups.max(initial=-1)) + 1,
+            text_rules=text_rule,
+            text_lengths=text_lengths,
+            text_groups=groups,
             slots=slots,
         )
         return cls(vocabulary, arrays._replace(values=values))
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> Ragged:
-        """The sentences' tokens by number, UNKNOWN where no rule mentions one."""
+        """The sentences' tokens by number, UNKNOWN_WORD where no rule mentions one."""
         offsets = offsets_from_lengths([len(sentence) for sentence in sentences])
         tokens = map(self.vocabulary.get, chain.from_iterable(sentences), repeat(UNKNOWN_WORD))
         return Ragged(offsets, np.fromiter(tokens, dtype=np.int32, count=int(offsets[-1])))
@@ -312,16 +311,14 @@ class EncodedGrammar:
 def grammar_arrays(
     sources: Iterable[Sequence[int]], targets: Iterable[Sequence[int]]
 ) -> GrammarArrays:
-    """The arrays of rules given by their labels: NT on source sides, -k for NT_k on target sides."""
+    """The arrays of rules with these labels: NT on source sides, -k for NT_k on target sides."""
     labels = Ragged.of(sources)
     trie = trie_of(labels)
-    # The edges of a node are sorted, and NT is the smallest label of a source side: its edge is the first one.
-    over_nt = np.full(len(trie.first_edge) - 1, NOWHERE, dtype=np.int32)
-    inner = np.flatnonzero(np.diff(trie.first_edge))
-    first_edges = trie.first_edge[inner]
-    starts_with_nt = trie.labels[first_edges] == NT
-    over_nt[inner[starts_with_nt]] = trie.successors[first_edges[starts_with_nt]]
+    nodes = len(trie.first_edge) - 1
+    over_nt = np.full(nodes, NOWHERE, dtype=np.int32)
+    is_nt = trie.labels == NT
+    origins = np.repeat(np.arange(nodes), np.diff(trie.first_edge))
+    over_nt[origins[is_nt]] = trie.successors[is_nt]
     arities = np.diff(offsets_from_lengths(labels.values == NT)[labels.offsets]).astype(np.int32)
-    return GrammarArrays(
-        trie, over_nt, np.ones(len(arities), np.bool_), arities, Ragged.of(targets)
-    )
+    active = np.ones(len(arities), np.bool_)
+    return GrammarArrays(trie, over_nt, active, arities, Ragged.of(targets))

@@ -1,13 +1,18 @@
 """Refined charts: of all derivations of a source those that yield one target, or well-typed ones.
 
-The chart of the source is refined from the bottom up: every node (a span) becomes one node, a *goal*, for each
-substring of the target that the span can yield. A substring is named by its first occurrence and its length, so equal
-strings have equal names and repeated non-terminals need no special case. Whether a rule's target with its children's
-substrings filled in is again a substring of the target is decided by comparing it with the target at every position
-where it could begin.
+The chart of the source is refined from the bottom up: every node (a span) becomes one node, a
+*goal*, for each substring of the target that the span can yield. A substring is named by its first
+occurrence and its length, so equal strings have equal names and repeated non-terminals need no
+special case. Whether a rule's target with its children's substrings filled in is again a substring
+of the target is decided by comparing it with the target at every position where it could begin.
 
-Types refine a chart in the same way: a goal is then a type that the span can have, and the rule's table of types says
-which one it has over its children's (`nqg.types.tree_automaton`).
+Types refine a chart in the same way: a goal is then a type that the span can have, and the rule's
+table of types says which one it has over its children's (`nqg.types.tree_automaton`).
+
+Data structures. Goals are the nodes of a `GraphBuffer`. Those of chart node n lie between
+`first_goal[n]` and `first_goal[n + 1]`; while n is refined, `newest_goal` finds them by position, as
+linked lists, and it is empty again when the next node begins. A hyperedge of the chart is tried with
+every combination of its children's goals: `nodes` are the children, `chosen_goals` the combination.
 """
 
 from __future__ import annotations
@@ -18,164 +23,127 @@ import numpy as np
 
 from nqg.grammar.arrays import Int32Array, Int64Array, inlined, unmanaged_kernel
 from nqg.grammar.chart_kernels import (
+    GRAPH_FULL,
+    GRAPH_NODES,
     NOTHING,
-    OUT_HYPEREDGES,
-    OUT_NODES,
-    OUT_SENTENCES,
-    emit_hyperedge,
+    GraphBuffer,
+    append_hyperedge,
+    emit,
+    graph_buffer,
     ints,
-    numbered,
+    keep_all,
+    keep_reachable,
 )
 from nqg.grammar.encoding import LEAF, NO_TYPE, GrammarArrays, TypeArrays, slot_rule, value_row
 from nqg.grammar.hypergraph import Hypergraph
 from nqg.grammar.ragged import Ragged
 
-GOALS, GOAL_HYPEREDGES, GOALS_FULL = range(3)  # the counters of a GoalWorkspace
-
 
 class GoalWorkspace(NamedTuple):
     """Scratch arrays for one (source, target) pair, used again for the next."""
 
-    used: Int64Array  # by GOAL…
-    first_goal: Int32Array  # per node of the chart: its goals begin at
-    owners: Int32Array  # per goal: node of the chart
+    graph: GraphBuffer  # its nodes are the goals
     positions: Int32Array  # per goal: where its substring of the target begins; or its type
     lengths: Int32Array  # per goal: how long that substring is; 0 if it is a type
-    newest_goal: (
-        Int32Array  # per position in the target: newest goal of the current node that begins there
-    )
     older_goal: Int32Array  # per goal: the one before it at the same position
+    newest_goal: Int32Array  # per position in the target: newest goal of the current node
+    first_goal: Int32Array  # per node of the chart: its goals begin at
     chosen_goals: Int32Array  # (K,) for the children of the current hyperedge
     nodes: Int32Array  # (K,) those children
-    heads: Int32Array  # per hyperedge: the goal it yields
-    rules: Int32Array  # per hyperedge
-    children: Int32Array  # (hyperedges, K)
-    kept: Int32Array  # per goal: its number after pruning, or NOTHING
-    order: Int64Array  # per goal: where its next hyperedge is written
 
 
 def goal_workspace(
     most_nodes: int, longest_target: int, max_arity: int, capacity: int
 ) -> GoalWorkspace:
     """Scratch arrays with a capacity for goals and hyperedges."""
-    return GoalWorkspace(
-        used=np.zeros(3, dtype=np.int64),
-        first_goal=ints(most_nodes + 1),
-        owners=ints(capacity),
-        positions=ints(capacity),
-        lengths=ints(capacity),
-        newest_goal=np.full(longest_target + 1, NOTHING, dtype=np.int32),
-        older_goal=ints(capacity),
-        chosen_goals=ints(max_arity),
-        nodes=ints(max_arity),
-        heads=ints(capacity),
-        rules=ints(capacity),
-        children=ints(capacity, max_arity),
-        kept=ints(capacity),
-        order=np.empty(capacity + 1, dtype=np.int64),
-    )
+    newest_goal = np.full(longest_target + 1, NOTHING, dtype=np.int32)
+    arrays = [*ints(3, capacity), newest_goal, ints(most_nodes + 1), *ints(2, max_arity)]
+    return GoalWorkspace._make([graph_buffer(capacity, capacity, max_arity), *arrays])
+
+
+@inlined
+def _yield_length(
+    rule: int, slot: int, value: int, grammar: GrammarArrays, work: GoalWorkspace
+) -> int:
+    """How many tokens `rule` yields over the chosen goals.
+
+    In the rule of a slot, `slot` is the slot's terminal, for which the tokens of row `value` stand;
+    in any other rule it is NOTHING.
+    """
+    length = 0
+    for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
+        symbol = grammar.targets.values[at]
+        if symbol < 0:
+            length += work.lengths[work.chosen_goals[-symbol - 1]]
+        elif symbol == slot:
+            length += grammar.values.sizes[value]
+        else:
+            length += 1
+    return length
 
 
 @inlined
 def _matches_at(
-    position: int, rule: int, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace
+    position: int,
+    rule: int,
+    slot: int,
+    value: int,
+    target: Int32Array,
+    grammar: GrammarArrays,
+    work: GoalWorkspace,
 ) -> bool:
-    """Whether the rule's target, the chosen goals filled in, reads exactly as `target` from `position` on."""
+    """Whether the rule's yield reads exactly as `target` from `position` on."""
     for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
         symbol = grammar.targets.values[at]
-        if symbol >= 0:
-            if target[position] != symbol:
-                return False
-            position += 1
-            continue
-        goal = work.chosen_goals[-symbol - 1]
-        first, length = work.positions[goal], work.lengths[goal]
-        if first != position:
-            for offset in range(length):
-                if target[first + offset] != target[position + offset]:
+        if symbol < 0:
+            # The substring of a goal may lie elsewhere in the target.
+            goal = work.chosen_goals[-symbol - 1]
+            first, length = work.positions[goal], work.lengths[goal]
+            if first != position:
+                for offset in range(length):
+                    if target[first + offset] != target[position + offset]:
+                        return False
+            position += length
+        elif symbol == slot:
+            first = grammar.values.first_token[value]
+            for offset in range(grammar.values.sizes[value]):
+                if grammar.values.tokens[first + offset] != target[position + offset]:
                     return False
-        position += length
-    return True
-
-
-@inlined
-def _find_substring(
-    rule: int, whole: bool, target: Int32Array, grammar: GrammarArrays, work: GoalWorkspace
-) -> tuple[int, int]:
-    """Where in `target` (if `whole`, as all of it) the rule's yield occurs first, or NOTHING, and its length."""
-    length = 0
-    for at in range(grammar.targets.offsets[rule], grammar.targets.offsets[rule + 1]):
-        symbol = grammar.targets.values[at]
-        length += 1 if symbol >= 0 else work.lengths[work.chosen_goals[-symbol - 1]]
-    if not whole or length == len(target):
-        for position in range(len(target) - length + 1):
-            if _matches_at(position, rule, target, grammar, work):
-                return position, length
-    return NOTHING, length
-
-
-@inlined
-def _value_matches_at(position: int, rule: int, target: Int32Array, grammar: GrammarArrays) -> bool:
-    """Whether the target of a value's slot, its tokens for the slot's terminal, is `target` from there."""
-    values, value, of_slot = (
-        grammar.values,
-        value_row(rule, grammar.values),
-        slot_rule(rule, grammar.values),
-    )
-    first, size = values.first_token[value], values.sizes[value]
-    for at in range(grammar.targets.offsets[of_slot], grammar.targets.offsets[of_slot + 1]):
-        symbol = grammar.targets.values[at]
-        if symbol != values.slots[of_slot]:
+            position += grammar.values.sizes[value]
+        else:
             if target[position] != symbol:
                 return False
             position += 1
-            continue
-        for offset in range(size):
-            if target[position + offset] != values.tokens[first + offset]:
-                return False
-        position += size
     return True
 
 
 @inlined
-def _find_value(
-    rule: int, whole: bool, target: Int32Array, grammar: GrammarArrays
-) -> tuple[int, int]:
-    """`_find_substring` for the rule of a value; one without tokens is in no target."""
-    values, of_slot, length = grammar.values, slot_rule(rule, grammar.values), 0
-    size = values.sizes[value_row(rule, values)]
-    for symbol in grammar.targets.values[
-        grammar.targets.offsets[of_slot] : grammar.targets.offsets[of_slot + 1]
-    ]:
-        length += size if symbol == values.slots[of_slot] else 1
-    if size > 0 and (not whole or length == len(target)):
-        for position in range(len(target) - length + 1):
-            if _value_matches_at(position, rule, target, grammar):
-                return position, length
-    return NOTHING, length
+def _goal_of(node: int, position: int, length: int, charts: Hypergraph, work: GoalWorkspace) -> int:
+    """The goal of a chart node for that substring of the target, made if it is new.
 
-
-@inlined
-def _goal_of(node: int, position: int, length: int, work: GoalWorkspace) -> int:
-    """The goal of this node for that substring of the target, made if it is new; NOTHING when the buffer is full."""
+    NOTHING when the buffer is full.
+    """
+    graph = work.graph
     goal: int = work.newest_goal[position]
     while goal != NOTHING and work.lengths[goal] != length:
         goal = work.older_goal[goal]
-    if goal == NOTHING:
-        goal = work.used[GOALS]
-        if goal == len(work.positions):
-            work.used[GOALS_FULL] = 1
-            return NOTHING
-        work.owners[goal], work.positions[goal], work.lengths[goal] = node, position, length
-        work.older_goal[goal] = work.newest_goal[position]
-        work.newest_goal[position] = goal
-        work.used[GOALS] += 1
+    if goal != NOTHING:
+        return goal
+    goal = graph.used[GRAPH_NODES]
+    if goal == len(graph.starts):
+        graph.used[GRAPH_FULL] = 1
+        return NOTHING
+    graph.starts[goal], graph.ends[goal] = charts.starts[node], charts.ends[node]
+    work.positions[goal], work.lengths[goal] = position, length
+    work.older_goal[goal] = work.newest_goal[position]
+    work.newest_goal[position] = goal
+    graph.used[GRAPH_NODES] += 1
     return goal
 
 
 @inlined
 def choose_first(arity: int, work: GoalWorkspace) -> bool:
-    """Choose the first goal of each of `nodes`, but for those that are NOTHING; whether all have one."""
+    """Choose the first goal of each of `nodes`, but for those that are NOTHING; False if one has none."""
     for at in range(arity):
         node = work.nodes[at]
         if node != NOTHING:
@@ -187,7 +155,7 @@ def choose_first(arity: int, work: GoalWorkspace) -> bool:
 
 @inlined
 def choose_next(arity: int, work: GoalWorkspace) -> bool:
-    """Choose the next combination of goals, the last node's changing fastest; whether there is one."""
+    """Choose the next combination of goals, the last node's changing fastest; False after the last."""
     for at in range(arity - 1, -1, -1):
         node = work.nodes[at]
         if node != NOTHING:
@@ -200,17 +168,32 @@ def choose_next(arity: int, work: GoalWorkspace) -> bool:
 
 @inlined
 def _record(
-    node: int, position: int, length: int, rule: int, arity: int, work: GoalWorkspace
+    node: int,
+    position: int,
+    length: int,
+    rule: int,
+    arity: int,
+    charts: Hypergraph,
+    work: GoalWorkspace,
 ) -> None:
     """Add a hyperedge that yields that substring of the target over the chosen goals."""
-    goal, hyperedge = _goal_of(node, position, length, work), work.used[GOAL_HYPEREDGES]
-    if goal == NOTHING or hyperedge == len(work.rules):
-        work.used[GOALS_FULL] = 1
+    goal = _goal_of(node, position, length, charts, work)
+    if goal == NOTHING:
         return
-    work.heads[hyperedge], work.rules[hyperedge] = goal, rule
-    for at in range(work.children.shape[1]):
-        work.children[hyperedge, at] = work.chosen_goals[at] if at < arity else NOTHING
-    work.used[GOAL_HYPEREDGES] += 1
+    hyperedge = append_hyperedge(goal, rule, work.graph)
+    if hyperedge != NOTHING:
+        for at in range(arity):
+            work.graph.children[hyperedge, at] = work.chosen_goals[at]
+
+
+@inlined
+def _choose_children(
+    hyperedge: int, arity: int, first_node: int, charts: Hypergraph, work: GoalWorkspace
+) -> bool:
+    """Choose the first goals of the children of a hyperedge; False if one has none."""
+    for at in range(arity):
+        work.nodes[at] = charts.children[hyperedge, at] - first_node
+    return choose_first(arity, work)
 
 
 @inlined
@@ -224,27 +207,34 @@ def _refine(
     charts: Hypergraph,
     work: GoalWorkspace,
 ) -> None:
-    """Try `hyperedge` of the chart with every combination of its children's goals; a leaf yields itself."""
+    """Try `hyperedge` of the chart with every combination of its children's goals.
+
+    If `whole`, it must yield all of the target.
+    """
     rule = charts.rules[hyperedge]
-    if rule >= grammar.values.first:
-        position, length = _find_value(rule, whole, target, grammar)
-        if position != NOTHING:
-            _record(node, position, length, rule, 0, work)
-        return
+    # A leaf yields itself.
     if rule <= LEAF:
         for position in range(len(target)):
             if target[position] == rule:
-                _record(node, position, 1, rule, 0, work)
+                _record(node, position, 1, rule, 0, charts, work)
                 return
         return
-    arity = grammar.arities[rule]
-    for at in range(arity):
-        work.nodes[at] = charts.children[hyperedge, at] - first_node
-    more = choose_first(arity, work)
-    while more and not work.used[GOALS_FULL]:
-        position, length = _find_substring(rule, whole, target, grammar, work)
-        if position != NOTHING:
-            _record(node, position, length, rule, arity, work)
+    # The value of a slot yields what the slot's rule does. A value without tokens is in no target.
+    of_slot, slot, value = rule, NOTHING, 0
+    if rule >= grammar.values.first:
+        of_slot, value = slot_rule(rule, grammar.values), value_row(rule, grammar.values)
+        slot = grammar.values.slots[of_slot]
+        if grammar.values.sizes[value] == 0:
+            return
+    arity = grammar.arities[of_slot]
+    more = _choose_children(hyperedge, arity, first_node, charts, work)
+    while more and not work.graph.used[GRAPH_FULL]:
+        length = _yield_length(of_slot, slot, value, grammar, work)
+        if not whole or length == len(target):
+            for position in range(len(target) - length + 1):
+                if _matches_at(position, of_slot, slot, value, target, grammar, work):
+                    _record(node, position, length, rule, arity, charts, work)
+                    break
         more = choose_next(arity, work)
 
 
@@ -257,25 +247,31 @@ def find_goals(
     charts: Hypergraph,
     work: GoalWorkspace,
 ) -> bool:
-    """Fill the workspace with all goals of one pair; False when a buffer is full.
+    """Fill the graph buffer with all goals of one pair; False when it is full.
 
-    Where the charts are `rooted` (pruned), the last node covers the source, and only the whole target will do for it.
+    Where the charts are `rooted` (pruned), the last node covers the source, and it must yield the
+    whole target.
     """
-    work.used[:] = 0
+    work.graph.used[:] = 0
     first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
-    for node in range(last - first):
-        begin = work.used[GOALS]
-        work.first_goal[node] = begin
-        whole = rooted and node == last - first - 1
-        for hyperedge in range(
-            charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]
-        ):
+    work.first_goal[0] = 0
+    for node in range(first, last):
+        whole = rooted and node == last - 1
+        for hyperedge in range(charts.first_hyperedge[node], charts.first_hyperedge[node + 1]):
             _refine(node, hyperedge, whole, first, target, grammar, charts, work)
-        _reset_index(begin, work)
-        work.first_goal[node + 1] = work.used[GOALS]
-        if work.used[GOALS_FULL]:
+        _end_node(node - first, work)
+        if work.graph.used[GRAPH_FULL]:
             return False
     return True
+
+
+@inlined
+def _end_node(node: int, work: GoalWorkspace) -> None:
+    """Note where the goals of a chart node end, and empty the index for the next node."""
+    goals = work.graph.used[GRAPH_NODES]
+    for goal in range(work.first_goal[node], goals):
+        work.newest_goal[work.positions[goal]] = NOTHING
+    work.first_goal[node + 1] = goals
 
 
 @inlined
@@ -299,99 +295,41 @@ def _find_types(
     charts: Hypergraph,
     work: GoalWorkspace,
 ) -> bool:
-    """Fill the workspace with the goals of one sentence, which are types here; False when a buffer is full.
+    """Fill the graph buffer with the goals of one sentence, which are types; False when it is full.
 
-    Of what covers the whole sentence only what is legal has a goal, and all of that has one goal together.
+    Of what covers the whole sentence only what is legal has a goal, all of it the same one.
     """
-    work.used[:] = 0
+    work.graph.used[:] = 0
     first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
-    for node in range(last - first):
-        begin = work.used[GOALS]
-        work.first_goal[node] = begin
-        is_whole = charts.starts[first + node] == 0 and charts.ends[first + node] == length
-        for hyperedge in range(
-            charts.first_hyperedge[first + node], charts.first_hyperedge[first + node + 1]
-        ):
+    work.first_goal[0] = 0
+    for node in range(first, last):
+        is_whole = charts.starts[node] == 0 and charts.ends[node] == length
+        for hyperedge in range(charts.first_hyperedge[node], charts.first_hyperedge[node + 1]):
             rule = charts.rules[hyperedge]
             of_slot = slot_rule(rule, grammar.values)
             arity = grammar.arities[of_slot]
-            for at in range(arity):
-                work.nodes[at] = charts.children[hyperedge, at] - first
-            more = choose_first(arity, work)
-            while more and not work.used[GOALS_FULL]:
+            more = _choose_children(hyperedge, arity, first, charts, work)
+            while more and not work.graph.used[GRAPH_FULL]:
                 kind, tried = _type_of(of_slot, arity, types, work)
                 if kind != NO_TYPE and is_whole:
                     kind = len(types.is_whole) if types.is_whole[kind] else NO_TYPE
                 if kind != NO_TYPE:
-                    _record(node, kind, 0, rule, arity, work)
+                    _record(node, kind, 0, rule, arity, charts, work)
+                # Where the first children decided, the goals of the others do not matter.
                 more = choose_next(tried, work)
-        _reset_index(begin, work)
-        work.first_goal[node + 1] = work.used[GOALS]
-        if work.used[GOALS_FULL]:
+        _end_node(node - first, work)
+        if work.graph.used[GRAPH_FULL]:
             return False
     return True
 
 
 @inlined
-def _reset_index(begin: int, work: GoalWorkspace) -> None:
-    """The next node begins without the goals from `begin` on, which are the node's before it."""
-    for goal in range(begin, work.used[GOALS]):
-        work.newest_goal[work.positions[goal]] = NOTHING
-
-
-@inlined
-def _keep_reachable(first_root: int, work: GoalWorkspace) -> int:
-    """Number the goals that the root leads to; hyperedges run from the last to the first, parents before children."""
-    goals = work.used[GOALS]
-    work.kept[:goals] = NOTHING
-    if first_root == goals:
-        return 0
-    work.kept[goals - 1] = 0
-    for hyperedge in range(work.used[GOAL_HYPEREDGES] - 1, -1, -1):
-        if work.kept[work.heads[hyperedge]] != NOTHING:
-            for child in work.children[hyperedge]:
-                if child != NOTHING:
-                    work.kept[child] = 0
-    return numbered(work.kept[:goals])
-
-
-@inlined
-def _emit(
-    first_node: int,
-    kept: int,
-    charts: Hypergraph,
-    work: GoalWorkspace,
-    out: Hypergraph,
-    written: Int64Array,
-) -> bool:
-    """Append the kept goals and their hyperedges, grouped by goal, to `out`; False where they do not fit."""
-    base, order = written[OUT_NODES], work.order
-    if base + kept > len(out.starts) or written[OUT_HYPEREDGES] + work.used[GOAL_HYPEREDGES] > len(
-        out.rules
-    ):
-        return False
-    # Count the hyperedges of each goal, then let `order` say where its next one is written.
-    order[:kept] = 0
-    for hyperedge in range(work.used[GOAL_HYPEREDGES]):
-        head = work.kept[work.heads[hyperedge]]
-        if head != NOTHING:
-            order[head] += 1
-    for goal in range(kept):
-        count = order[goal]
-        order[goal] = written[OUT_HYPEREDGES]
-        written[OUT_HYPEREDGES] += count
-        out.first_hyperedge[base + goal + 1] = written[OUT_HYPEREDGES]
-    for hyperedge in range(work.used[GOAL_HYPEREDGES]):
-        head = work.kept[work.heads[hyperedge]]
-        if head != NOTHING:
-            emit_hyperedge(order[head], hyperedge, base, work.rules, work.children, work.kept, out)
-            order[head] += 1
-    for goal in range(work.used[GOALS]):
-        if work.kept[goal] != NOTHING:
-            row, node = base + work.kept[goal], first_node + work.owners[goal]
-            out.starts[row], out.ends[row] = charts.starts[node], charts.ends[node]
-    written[OUT_NODES] += kept
-    return True
+def _keep_root(nodes: int, work: GoalWorkspace) -> None:
+    """Keep what the goal of the last of the chart's nodes leads to; it has one at most."""
+    root = NOTHING
+    if nodes > 0 and work.first_goal[nodes - 1] < work.first_goal[nodes]:
+        root = work.first_goal[nodes] - 1
+    keep_reachable(root, work.graph)
 
 
 @unmanaged_kernel
@@ -402,24 +340,19 @@ def fill_goals(
     charts: Hypergraph,
     work: GoalWorkspace,
     out: Hypergraph,
-    written: Int64Array,
 ) -> int:
-    """Goal graphs of the pairs from `begin` on into `out`; returns the first one that did not fit, or their number.
+    """Goal graphs of the pairs from `begin` on, as `fill_charts` writes charts.
 
     `charts` are the pruned charts of the sources.
     """
     count = len(targets.offsets) - 1
     for sentence in range(begin, count):
         target = targets.values[targets.offsets[sentence] : targets.offsets[sentence + 1]]
-        first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
-        if first < last:
-            if not find_goals(sentence, target, True, grammar, charts, work):
-                return sentence
-            kept = _keep_reachable(work.first_goal[last - first - 1], work)
-            if not _emit(first, kept, charts, work, out, written):
-                return sentence
-        written[OUT_SENTENCES] += 1
-        out.first_node[written[OUT_SENTENCES]] = written[OUT_NODES]
+        if not find_goals(sentence, target, True, grammar, charts, work):
+            return sentence
+        _keep_root(charts.first_node[sentence + 1] - charts.first_node[sentence], work)
+        if not emit(sentence - begin, work.graph, out):
+            return sentence
     return count
 
 
@@ -433,21 +366,15 @@ def fill_types(
     charts: Hypergraph,
     work: GoalWorkspace,
     out: Hypergraph,
-    written: Int64Array,
 ) -> int:
-    """Typed charts of sentences of these lengths, as `fill_goals` does it."""
+    """Typed charts of sentences of these lengths from `begin` on, as `fill_charts` writes charts."""
     for sentence in range(begin, len(lengths)):
-        first, last = charts.first_node[sentence], charts.first_node[sentence + 1]
-        if first < last:
-            if not _find_types(sentence, lengths[sentence], grammar, types, charts, work):
-                return sentence
-            if prune:
-                kept = _keep_reachable(work.first_goal[last - first - 1], work)
-            else:
-                work.kept[: work.used[GOALS]] = 0
-                kept = numbered(work.kept[: work.used[GOALS]])
-            if not _emit(first, kept, charts, work, out, written):
-                return sentence
-        written[OUT_SENTENCES] += 1
-        out.first_node[written[OUT_SENTENCES]] = written[OUT_NODES]
+        if not _find_types(sentence, lengths[sentence], grammar, types, charts, work):
+            return sentence
+        if prune:
+            _keep_root(charts.first_node[sentence + 1] - charts.first_node[sentence], work)
+        else:
+            keep_all(work.graph)
+        if not emit(sentence - begin, work.graph, out):
+            return sentence
     return len(lengths)

@@ -1,14 +1,17 @@
-"""Rules of the quasi-synchronous grammar, NT → ⟨source, target⟩ (section 4.1.1 of the paper), and sets of them as text.
+"""Rules of the quasi-synchronous grammar, NT → ⟨source, target⟩, and sets of them as text.
 
-A file has one rule a line, `source ### target`. A word that could be misread has a backslash before it.
+Section 4.1.1 of the paper defines the rules. A file has one rule a line, `source ### target`. A word
+that could be misread has a backslash before it.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,10 +28,10 @@ if TYPE_CHECKING:
     from nqg.types.tree_automaton import Typing
 
 SEPARATOR = "###"
-SLOT = (
-    "@"  # the first character of the terminals that stand for slots, in rules and target grammars
-)
-MAX_NON_TERMINALS = 2  # the paper's bound; later work uses up to four
+# The first character of the terminals that stand for slots, in rules and target grammars.
+SLOT = "@"
+# The paper's bound; later work uses up to four.
+MAX_NON_TERMINALS = 2
 _NON_TERMINAL = re.compile(r"NT_([1-9][0-9]{0,3})")
 _SIGNS = signs("NT_[1-9][0-9]{0,3}|#.*")
 
@@ -61,9 +64,8 @@ def format_symbol(symbol: Symbol) -> str:
     return escape(symbol, _SIGNS)
 
 
-@lru_cache(
-    maxsize=1 << 16
-)  # files repeat their tokens; the cache also makes equal tokens one object
+# Files repeat their tokens; the cache also makes equal tokens one object.
+@lru_cache(maxsize=1 << 16)
 def read_symbol(text: str) -> Symbol:
     r"""The symbol that `text` spells.
 
@@ -100,7 +102,7 @@ Symbols = tuple[Symbol, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: its source holds NT_1, NT_2, … once each and in order, its target the same ones, each at least once.
+    """One rule: its source holds NT_1, NT_2, … in order, its target the same ones, each at least once.
 
     >>> rule = Rule.parse("NT_1 twice ### NT_1 NT_1")
     >>> rule.arity, rule.target
@@ -111,16 +113,15 @@ class Rule:
 
     source: Symbols
     target: Symbols
-    arity: int = field(
-        init=False, repr=False, compare=False
-    )  # how many non-terminals the source has
+    # How many non-terminals the source has.
+    arity: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_terminals(self.source + self.target)
-        if not self.source or not self.target:
-            raise FormatError(
-                f"the {'source' if not self.source else 'target'} of the rule is empty"
-            )
+        if not self.source:
+            raise FormatError("the source of the rule is empty")
+        if not self.target:
+            raise FormatError("the target of the rule is empty")
         indices = [symbol.index for symbol in self.source if isinstance(symbol, NonTerminal)]
         if len(self.source) == len(indices) == 1:
             raise FormatError(
@@ -132,26 +133,26 @@ class Rule:
             )
         used = sorted({symbol.index for symbol in self.target if isinstance(symbol, NonTerminal)})
         if used != indices:
-            raise FormatError(
-                f"the source has {_listed(indices)} but the target {_listed(used)}; expected the same"
-            )
+            both = f"the source has {_listed(indices)} but the target {_listed(used)}"
+            raise FormatError(f"{both}; expected the same")
         object.__setattr__(self, "arity", len(indices))
 
     @classmethod
     def parse(cls, text: str) -> Rule:
         """The rule that `text` spells as `source ### target`."""
         tokens = text.split()
-        count = tokens.count(SEPARATOR)
-        if count != 1:
+        times = tokens.count(SEPARATOR)
+        if times != 1:
             raise FormatError(
-                f"expected 'source {SEPARATOR} target', found '{SEPARATOR}' {count} times"
+                f"expected 'source {SEPARATOR} target', found '{SEPARATOR}' {times} times"
             )
         middle = tokens.index(SEPARATOR)
         symbols = [read_symbol(token) for token in tokens]
         return cls(tuple(symbols[:middle]), tuple(symbols[middle + 1 :]))
 
     def __str__(self) -> str:
-        source, target = (" ".join(map(format_symbol, side)) for side in (self.source, self.target))
+        source = " ".join(map(format_symbol, self.source))
+        target = " ".join(map(format_symbol, self.target))
         return f"{source} {SEPARATOR} {target}"
 
 
@@ -161,7 +162,10 @@ def _listed(indices: list[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SlotInstance(Rule):
-    """A rule of a slot with a value found in a sentence: `half past six ### 6:30` for `@time ### @time`."""
+    """A rule of a slot with a value found in a sentence.
+
+    For `@time ### @time` that may be `half past six ### 6:30`.
+    """
 
     slot_rule: Rule
 
@@ -178,7 +182,8 @@ class SlotInstance(Rule):
     def value(self) -> Symbols:
         """What the target has in the place of the slot's terminal.
 
-        >>> half_past = SlotInstance(("half", "past"), ("at", "6:30", "pm"), Rule(("@time",), ("at", "@time")))
+        >>> slot_rule = Rule(("@time",), ("at", "@time"))
+        >>> half_past = SlotInstance(("half", "past"), ("at", "6:30", "pm"), slot_rule)
         >>> half_past.slot, half_past.value
         ('time', ('6:30', 'pm'))
         """
@@ -190,7 +195,7 @@ class SlotInstance(Rule):
 
 
 class FreeTextRule(NamedTuple):
-    """The number of a rule that reads free text, the most words that it reads, and its place among `text_slots`."""
+    """A rule that reads free text: its number, the most words that it reads, its row in `text_slots`."""
 
     rule: int
     max_length: int
@@ -208,8 +213,9 @@ class RuleNumbers(dict[Rule, int]):
 class Grammar:
     """Rules in a fixed order; the position of a rule is its number in charts, forests and models.
 
-    With a `target_grammar` it is typed: it has only derivations whose targets are legal. With `slots`, rules such as
-    `@time ### @time` read whatever the slot finds in a sentence; `nqg.slots.instantiate` makes them rules of it.
+    With a `target_grammar` it is typed: it has only derivations whose targets are legal. With `slots`,
+    rules such as `@time ### @time` read whatever the slot finds in a sentence;
+    `nqg.slots.instantiate` makes them rules of it.
 
     >>> grammar = Grammar.parse('''
     ... # SCAN
@@ -226,9 +232,11 @@ class Grammar:
     slots: SlotMatcher | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if len(set(self.rules)) < len(self.rules):
-            repeated = next(rule for at, rule in enumerate(self.rules) if rule in self.rules[:at])
-            raise FormatError(f"rule '{repeated}' is in the grammar twice")
+        seen = set()
+        for rule in self.rules:
+            if rule in seen:
+                raise FormatError(f"rule '{rule}' is in the grammar twice")
+            seen.add(rule)
         for rule in self.rules:
             check_arity(rule, self.max_non_terminals)
 
@@ -248,23 +256,21 @@ class Grammar:
 
     @cached_property
     def slot_rules(self) -> Mapping[int, str]:
-        """The numbers of the rules that read a slot, and the slots' terminals; none where there are no slots."""
-        first = (
-            (number, rule.source[0])
-            for number, rule in enumerate(self.rules)
-            if len(rule.source) == 1
-        )
-        return {
-            number: str(each) for number, each in first if self.slots and str(each).startswith(SLOT)
-        }
+        """The numbers of the rules that read a slot, and the slots' terminals; none without slots."""
+        terminals = {}
+        for number, rule in enumerate(self.rules):
+            terminal = str(rule.source[0])
+            if self.slots and len(rule.source) == 1 and terminal.startswith(SLOT):
+                terminals[number] = terminal
+        return terminals
 
     @cached_property
     def slot_readers(self) -> Mapping[str, Sequence[int]]:
         """The numbers of the rules that read each slot."""
-        found: dict[str, list[int]] = {}
+        readers = defaultdict(list)
         for rule, terminal in self.slot_rules.items():
-            found.setdefault(terminal.removeprefix(SLOT), []).append(rule)
-        return found
+            readers[terminal.removeprefix(SLOT)].append(rule)
+        return dict(readers)
 
     @cached_property
     def text_rules(self) -> Sequence[FreeTextRule]:
@@ -281,17 +287,16 @@ class Grammar:
     @cached_property
     def text_slots(self) -> Sequence[str]:
         """The slots of free text, one of those that mean the same."""
-        same = self.slots.same_texts if self.slots else {}
-        return list(
-            dict.fromkeys(first for slot, first in same.items() if slot in self.slot_readers)
-        )
+        if not self.slots:
+            return []
+        same = self.slots.same_texts
+        return list(dict.fromkeys(same[slot] for slot in same if slot in self.slot_readers))
 
     @cached_property
     def words(self) -> frozenset[str]:
         """The words on the source sides of its rules."""
-        return frozenset(
-            symbol for rule in self.rules for symbol in rule.source if isinstance(symbol, str)
-        )
+        symbols = chain.from_iterable(rule.source for rule in self.rules)
+        return frozenset(symbol for symbol in symbols if isinstance(symbol, str))
 
     @cached_property
     def encoded(self) -> EncodedGrammar:
@@ -303,21 +308,21 @@ class Grammar:
     def with_meanings(
         self, sources: Hypergraph, targets: Sequence[Sequence[str]]
     ) -> EncodedGrammar:
-        """The encoded grammar, which knows what values in charts of sources mean that can be part of their targets."""
+        """The encoded grammar with the meanings of values in charts; a grammar itself has none."""
         return self.encoded
 
     @cached_property
     def typing(self) -> Typing | None:
         """The types of its derivations, if it is typed; made on first use."""
-        return None if self.target_grammar is None else self.target_grammar.typing(self.rules)
+        if self.target_grammar is None:
+            return None
+        return self.target_grammar.typing(self.rules)
 
     def typed_by(self, target_grammar: TargetGrammar | None) -> Grammar:
         """The same rules, typed by `target_grammar` or, with None, untyped."""
-        return (
-            self
-            if target_grammar == self.target_grammar
-            else replace(self, target_grammar=target_grammar)
-        )
+        if target_grammar == self.target_grammar:
+            return self
+        return replace(self, target_grammar=target_grammar)
 
     @classmethod
     def of(cls, rules: Iterable[Rule], max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
@@ -326,18 +331,16 @@ class Grammar:
 
     @classmethod
     def parse(cls, text: str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
-        """The grammar that `text` spells, one rule a line; blank lines and lines that start with `#` are skipped."""
-        lines = (
-            (Place(Path("<text>"), at), line) for at, line in enumerate(text.split("\n"), start=1)
-        )
-        return cls(tuple(rules_in(lines, max_non_terminals)), max_non_terminals)
+        """The grammar that `text` spells, one rule a line; blank lines and `#` lines are skipped."""
+        places = (Place(Path("<text>"), number) for number in count(1))
+        rules = rules_in(zip(places, text.split("\n")), max_non_terminals)
+        return cls(tuple(rules), max_non_terminals)
 
     @classmethod
     def read(cls, path: Path | str, max_non_terminals: int = MAX_NON_TERMINALS) -> Grammar:
-        """The grammar in a file (plain or `.gz`); a malformed line is refused with file, line and reason."""
-        return cls(
-            tuple(rules_in(numbered_lines(Path(path)), max_non_terminals)), max_non_terminals
-        )
+        """The grammar in a file, plain or `.gz`; a malformed line is refused with its place."""
+        rules = rules_in(numbered_lines(Path(path)), max_non_terminals)
+        return cls(tuple(rules), max_non_terminals)
 
     def write(self, path: Path | str) -> None:
         """Write the rules to a file, one a line, atomically."""
@@ -352,7 +355,7 @@ class Grammar:
 
 
 class ChartGrammar(Protocol):
-    """What charts and their derivations ask of a grammar: a `Grammar`, or one with the values of certain sentences."""
+    """What charts and derivations need of a grammar: a `Grammar`, or one with values of sentences."""
 
     @property
     def encoded(self) -> EncodedGrammar: ...
@@ -379,8 +382,9 @@ def rules_in(lines: Iterable[tuple[Place, str]], bound: int) -> dict[Rule, Place
     """The rules that lines spell, one each, with their places; blank lines and comments are skipped."""
     places: dict[Rule, Place] = {}
     for place, line in lines:
+        # A line that begins with ### is not a comment but a rule without a source.
         if not line.strip() or (line.startswith("#") and line.split(maxsplit=1)[0] != SEPARATOR):
-            continue  # a line that begins with ### is not a comment but a rule without a source, which is refused
+            continue
         try:
             rule = Rule.parse(line)
             check_arity(rule, bound)

@@ -1,4 +1,4 @@
-"""Rows of any lengths in one array: what NumPy and the kernels know of lists of lists."""
+"""Rows of any lengths in one array: lists of lists for NumPy and the kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from nqg.grammar.arrays import Int64Array
 
@@ -38,16 +38,14 @@ def gather_ranges(starts: ArrayLike, lengths: ArrayLike) -> Int64Array:
 class Ragged(NamedTuple):
     """Rows of integers end to end: row i is values[offsets[i]:offsets[i + 1]].
 
-    A named tuple, because that is what kernels can take apart; `len` is therefore not the number of rows.
+    It is a named tuple, which Numba can unpack; `len` is therefore not the number of rows.
     """
 
     offsets: Int64Array  # (rows + 1,)
     values: NDArray[Any]
 
     @classmethod
-    def of(
-        cls, rows: Iterable[Sequence[int]], dtype: type[np.signedinteger[Any]] = np.int32
-    ) -> Ragged:
+    def of(cls, rows: Iterable[Sequence[int]], dtype: DTypeLike = np.int32) -> Ragged:
         """Rows of any lengths.
 
         >>> Ragged.of([(7, 8), (), (9,)])
@@ -64,7 +62,7 @@ class Ragged(NamedTuple):
 
     @property
     def lengths(self) -> Int64Array:
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def longest(self) -> int:
@@ -79,7 +77,7 @@ class Ragged(NamedTuple):
         return self.values[self.offsets[number] : self.offsets[number + 1]]
 
     def select(self, rows: Int64Array, shifts: Int64Array | None = None) -> Ragged:
-        """Some rows in the order asked for; what they hold may be raised by a shift for each of them.
+        """Some rows in this order; a shift for each of them may raise what they hold.
 
         >>> Ragged.of([(7, 8), (), (9,)]).select(np.array([2, 0]), np.array([0, 10])).values
         array([ 9, 17, 18])

@@ -1,17 +1,18 @@
-"""What can be asked of all derivations of a sentence at once: an inside pass in a semiring, and an outside pass back.
+"""What can be asked of all derivations of a sentence at once: passes over a hypergraph in a semiring.
 
-The inside value of a hyperedge is the product of its own weight and its children's values, that of a node the sum of
-its hyperedges' values. A semiring is its way to multiply and to sum; the sum also tells each hyperedge its *local
-marginal*, the share of the sum that is its own (the gradient; a one for the best and zeros for the others under max).
-Handing these down from the root, the outside pass, gives marginals. Both passes are compiled. Values that are no
-numbers (lists of the k best, integers of any size) take the inside pass in Python.
+The inside value of a hyperedge is the product of its own weight and its children's values, that of a
+node the sum of its hyperedges' values. A sum also tells each hyperedge its *local marginal*, the
+share of the sum that is its own (the gradient; a one for the best and zeros for the others under
+max). Handing these down from the root, the outside pass, gives marginals. Both passes are compiled.
+Values that are not numbers (lists of the k best, integers of any size) take the inside pass in
+Python.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, repeat
 from math import prod
 from typing import NamedTuple, TypeVar
 
@@ -20,22 +21,15 @@ import numpy as np
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, kernel
 from nqg.grammar.derivation import Derivation, Hyperedge
 from nqg.grammar.grammar import ChartGrammar
-from nqg.grammar.hypergraph import NO_CHILD, NO_ROOT, HyperedgeId, Hypergraph, NodeId
+from nqg.grammar.hypergraph import NO_CHILD, NO_ROOT, Hypergraph, NodeId
 
-Times = Callable[[float, float], float]
-Plus = Callable[
-    [FloatArray], float
-]  # the sum of some values, which are replaced by their local marginals
-
-
-@kernel
-def log_times(left: float, right: float) -> float:
-    return left + right
+# The semirings that are compiled. Products of logarithms and of scores are sums.
+LOG, MAX, COUNT = range(3)
 
 
 @kernel
 def log_plus(values: FloatArray) -> float:
-    """The semiring of logarithms of probabilities: log-sum-exp, with the softmax as local marginals."""
+    """The sum of probabilities given by their logarithms; leaves the softmax as local marginals."""
     top = -np.inf
     for value in values:
         top = max(top, value)
@@ -52,7 +46,7 @@ def log_plus(values: FloatArray) -> float:
 
 @kernel
 def max_plus(values: FloatArray) -> float:
-    """The semiring of the best derivation; of equally good hyperedges the first one wins."""
+    """The best score; of equally good hyperedges the first one wins."""
     best = 0
     for at in range(1, len(values)):
         if values[at] > values[best]:
@@ -63,24 +57,9 @@ def max_plus(values: FloatArray) -> float:
     return float(top)
 
 
-@kernel
-def count_times(left: float, right: float) -> float:
-    return left * right
-
-
-@kernel
-def count_plus(values: FloatArray) -> float:
-    """The semiring of numbers of derivations; nobody asks for its marginals."""
-    total = 0.0
-    for value in values:
-        total += value
-    return total
-
-
 @inlined
 def inside_pass(
-    plus: Plus,
-    times: Times,
+    semiring: int,
     first_hyperedge: Int64Array,
     children: Int32Array,
     low: int,
@@ -88,15 +67,30 @@ def inside_pass(
     weights: FloatArray,
     inside: FloatArray,
 ) -> None:
-    """Set `inside` of the nodes from `low` to `high`, and turn their hyperedges' weights to local marginals."""
+    """Set `inside` of the nodes from `low` to `high`.
+
+    Their hyperedges' weights become local marginals, but for those of COUNT, which nobody needs.
+    """
     begin = first_hyperedge[low]
     for node in range(low, high):
         first, last = first_hyperedge[node] - begin, first_hyperedge[node + 1] - begin
         for hyperedge in range(first, last):
             for child in children[begin + hyperedge]:
-                if child != NO_CHILD:
-                    weights[hyperedge] = times(weights[hyperedge], inside[child - low])
-        inside[node - low] = plus(weights[first:last])
+                if child == NO_CHILD:
+                    continue
+                if semiring == COUNT:
+                    weights[hyperedge] *= inside[child - low]
+                else:
+                    weights[hyperedge] += inside[child - low]
+        if semiring == LOG:
+            inside[node - low] = log_plus(weights[first:last])
+        elif semiring == MAX:
+            inside[node - low] = max_plus(weights[first:last])
+        else:
+            total = 0.0
+            for hyperedge in range(first, last):
+                total += weights[hyperedge]
+            inside[node - low] = total
 
 
 @kernel
@@ -108,7 +102,7 @@ def outside_pass(
     local_marginals: FloatArray,
     outside: FloatArray,
 ) -> None:
-    """Multiply local marginals by those of their nodes, `outside`, and hand the products on to the children."""
+    """Multiply local marginals by the marginals of their nodes, `outside`, down to the children's."""
     begin = first_hyperedge[low]
     for node in range(high - 1, low - 1, -1):
         for hyperedge in range(first_hyperedge[node], first_hyperedge[node + 1]):
@@ -119,29 +113,11 @@ def outside_pass(
 
 
 @kernel
-def _log_inside(
-    first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray
+def _inside(
+    semiring: int, first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray
 ) -> FloatArray:
     inside = np.empty(len(first_hyperedge) - 1)
-    inside_pass(log_plus, log_times, first_hyperedge, children, 0, len(inside), weights, inside)
-    return inside
-
-
-@kernel
-def _max_inside(
-    first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray
-) -> FloatArray:
-    inside = np.empty(len(first_hyperedge) - 1)
-    inside_pass(max_plus, log_times, first_hyperedge, children, 0, len(inside), weights, inside)
-    return inside
-
-
-@kernel
-def _count_inside(
-    first_hyperedge: Int64Array, children: Int32Array, weights: FloatArray
-) -> FloatArray:
-    inside = np.empty(len(first_hyperedge) - 1)
-    inside_pass(count_plus, count_times, first_hyperedge, children, 0, len(inside), weights, inside)
+    inside_pass(semiring, first_hyperedge, children, 0, len(inside), weights, inside)
     return inside
 
 
@@ -158,9 +134,10 @@ def add_log_partitions(
     totals: FloatArray,
     gradient: FloatArray,
 ) -> None:
-    """Add `sign` times log Z of every sentence of a batch to its total, and its gradient to that of its scores.
+    """Add `sign` times log Z of every sentence of a batch to its total, and its gradient likewise.
 
-    A hyperedge has the score of its pair of span and rule; `first_pair` says where those of each sentence begin.
+    A hyperedge has the score of its pair of span and rule; `first_pair` says where those of each
+    sentence begin.
     """
     for row in range(len(batch)):
         low, high = first_node[batch[row]], first_node[batch[row] + 1]
@@ -171,9 +148,10 @@ def add_log_partitions(
         weights, inside = np.empty(end - begin), np.empty(high - low)
         for hyperedge in range(begin, end):
             weights[hyperedge - begin] = scores[first_pair[row] + pairs[hyperedge]]
-        inside_pass(log_plus, log_times, first_hyperedge, children, low, high, weights, inside)
+        inside_pass(LOG, first_hyperedge, children, low, high, weights, inside)
         totals[row] += sign * inside[-1]
-        outside = inside  # which is not needed any more
+        # The inside values are not needed any more.
+        outside = inside
         outside[:] = 0.0
         outside[-1] = sign
         outside_pass(first_hyperedge, children, low, high, weights, outside)
@@ -183,35 +161,41 @@ def add_log_partitions(
 
 def log_inside(graph: Hypergraph, scores: FloatArray) -> FloatArray:
     """For every node the log of the sum over its derivations of exp(score): (N,)."""
-    return _log_inside(graph.first_hyperedge, graph.children, scores.copy())
+    return _inside(LOG, graph.first_hyperedge, graph.children, scores.copy())
 
 
 def log_derivation_counts(graph: Hypergraph) -> FloatArray:
-    """The natural logarithms of `derivation_counts`, minus infinity for none: fast, and never too large a number."""
-    counts = _count_inside(graph.first_hyperedge, graph.children, np.ones(graph.hyperedges))
+    """The natural logarithms of `derivation_counts`, minus infinity for none.
+
+    They are as fast as counting in floats, and never overflow.
+    """
+    ones = np.ones(graph.hyperedges)
+    counts = _inside(COUNT, graph.first_hyperedge, graph.children, ones)
     if not np.isfinite(counts).all():
         return root_values(graph, log_inside(graph, np.zeros(graph.hyperedges)))
-    return root_values(graph, np.log(counts))  # no node is without a derivation
+    # No node is without a derivation.
+    return root_values(graph, np.log(counts))
 
 
 def root_values(graph: Hypergraph, inside: FloatArray) -> FloatArray:
-    """The inside values, logarithms, of the sentences' roots; minus infinity where a sentence has none: (B,)."""
-    return np.append(inside, -np.inf)[graph.roots()]  # NO_ROOT is -1: the last
+    """The inside values, logarithms, of the roots; minus infinity where there is none: (B,)."""
+    # NO_ROOT is -1: the last value.
+    return np.append(inside, -np.inf)[graph.roots()]
 
 
 def marginals(graph: Hypergraph, scores: FloatArray) -> FloatArray:
     """For every hyperedge the probability that a derivation of its sentence contains it: (A,)."""
     local_marginals, roots, outside = scores.copy(), graph.roots(), np.zeros(graph.nodes)
-    _log_inside(graph.first_hyperedge, graph.children, local_marginals)
+    _inside(LOG, graph.first_hyperedge, graph.children, local_marginals)
     outside[roots[roots != NO_ROOT]] = 1.0
     outside_pass(graph.first_hyperedge, graph.children, 0, graph.nodes, local_marginals, outside)
     return local_marginals
 
 
 def max_inside(graph: Hypergraph, scores: FloatArray) -> tuple[FloatArray, Int64Array]:
-    """For every node the score of its best derivation, and the hyperedge that it begins with: (N,) each."""
+    """For every node the score of its best derivation, and the hyperedge that it begins with: (N,)."""
     is_best = scores.copy()
-    inside = _max_inside(graph.first_hyperedge, graph.children, is_best)
+    inside = _inside(MAX, graph.first_hyperedge, graph.children, is_best)
     return inside, np.flatnonzero(is_best)
 
 
@@ -225,37 +209,43 @@ class ScoredDerivation(NamedTuple):
 def best_derivations(
     grammar: ChartGrammar, graph: Hypergraph, scores: FloatArray
 ) -> list[ScoredDerivation | None]:
-    """The best derivation of each sentence of a pruned graph, under a score per hyperedge; None where it has none."""
+    """The best derivation of each sentence of a pruned graph, or None; a score per hyperedge."""
     inside, best = max_inside(graph, scores)
 
-    def hyperedges(root: int) -> Iterator[tuple[NodeId, HyperedgeId]]:
-        pending = [NodeId(root)]
-        while pending:
-            node = pending.pop()
-            hyperedge = HyperedgeId(int(best[node]))
-            yield node, hyperedge
-            pending.extend(reversed(graph.children_of(hyperedge)))
+    def choose(node: NodeId, rank: int) -> tuple[int, Iterable[int]]:
+        return int(best[node]), repeat(0)
 
     derivations: list[ScoredDerivation | None] = []
     for root in graph.roots().tolist():
         if root == NO_ROOT:
             derivations.append(None)
         else:
-            derivation = _derivation(grammar, graph, hyperedges(root))
+            derivation = _derivation(grammar, graph, root, 0, choose)
             derivations.append(ScoredDerivation(derivation, float(inside[root])))
     return derivations
 
 
 def _derivation(
-    grammar: ChartGrammar, graph: Hypergraph, chosen: Iterable[tuple[NodeId, HyperedgeId]]
+    grammar: ChartGrammar,
+    graph: Hypergraph,
+    root: NodeId,
+    rank: int,
+    choose: Callable[[NodeId, int], tuple[int, Iterable[int]]],
 ) -> Derivation:
-    rules = graph.rules
-    return Derivation(
-        tuple(
-            Hyperedge(grammar[int(rules[hyperedge])], graph.span(node))
-            for node, hyperedge in chosen
-        )
-    )
+    """The derivation of that rank of a node.
+
+    `choose` gives the hyperedge that a node's derivation of some rank begins with, and the ranks of
+    the children's derivations.
+    """
+    hyperedges = []
+    pending = [(root, rank)]
+    while pending:
+        node, rank = pending.pop()
+        hyperedge, ranks = choose(node, rank)
+        hyperedges.append(Hyperedge(grammar[int(graph.rules[hyperedge])], graph.span(node)))
+        below = list(zip(graph.children_of(hyperedge), ranks))
+        pending.extend(reversed(below))
+    return Derivation(tuple(hyperedges))
 
 
 Value = TypeVar("Value")
@@ -264,10 +254,10 @@ Term = TypeVar("Term")
 
 def inside_values(
     graph: Hypergraph,
-    times: Callable[[HyperedgeId, list[Value]], Term],
+    times: Callable[[int, list[Value]], Term],
     plus: Callable[[list[Term]], Value],
 ) -> list[Value]:
-    """The inside pass over any values: `times` gives that of a hyperedge from its children's, `plus` that of a node."""
+    """The inside pass over any values: `times` for a hyperedge and its children, `plus` for a node."""
     values: list[Value] = []
     for node in graph.node_ids():
         terms: list[Term] = []
@@ -283,34 +273,38 @@ def derivation_counts(graph: Hypergraph) -> list[int]:
     counts: list[int] = inside_values(
         graph, lambda _, children: prod(children), lambda terms: sum(terms)
     )
-    return [0 if root == NO_ROOT else counts[root] for root in graph.roots()]
+    # NO_ROOT is -1: the last value.
+    counts.append(0)
+    return [counts[root] for root in graph.roots()]
 
 
 class Ranked(NamedTuple):
-    """One derivation of a node: a hyperedge and, for each child, which of the child's derivations (0 the best).
+    """A derivation of a node: a hyperedge and, for each child, the rank of the child's derivation.
 
-    The order puts better ones first and breaks ties by position.
+    Rank 0 is the best. The order puts better ones first and breaks ties by position.
     """
 
     cost: float
-    hyperedge: HyperedgeId
+    hyperedge: int
     ranks: tuple[int, ...]
 
 
 def k_best_derivations(
     grammar: ChartGrammar, graph: Hypergraph, scores: FloatArray, k: int
 ) -> list[list[ScoredDerivation]]:
-    """The k best derivations of each sentence of a pruned graph, best first; fewer where there are fewer.
+    """The k best derivations of each sentence of a pruned graph, best first; fewer if there are fewer.
 
-    Hyperedges list theirs only as far as they are asked (the lazy product of Huang and Chiang, 2005).
+    Hyperedges list theirs lazily (Huang and Chiang, 2005).
     """
 
-    def product(hyperedge: HyperedgeId, children: list[list[Ranked]]) -> Iterator[Ranked]:
+    def product(hyperedge: int, children: list[list[Ranked]]) -> Iterator[Ranked]:
         """The derivations that begin with a hyperedge, best first."""
 
         def ranked(ranks: tuple[int, ...]) -> Ranked:
-            costs = (below[rank].cost for below, rank in zip(children, ranks, strict=True))
-            return Ranked(sum(costs, -float(scores[hyperedge])), hyperedge, ranks)
+            cost = -float(scores[hyperedge])
+            for below, rank in zip(children, ranks):
+                cost += below[rank].cost
+            return Ranked(cost, hyperedge, ranks)
 
         heap = [ranked((0,) * len(children))]
         queued = {heap[0].ranks}
@@ -325,21 +319,15 @@ def k_best_derivations(
 
     best = inside_values(graph, product, lambda streams: list(islice(heapq.merge(*streams), k)))
 
-    def hyperedges(root: int, rank: int) -> Iterator[tuple[NodeId, HyperedgeId]]:
-        pending = [(NodeId(root), rank)]
-        while pending:
-            node, of_node = pending.pop()
-            ranked = best[node][of_node]
-            yield node, ranked.hyperedge
-            below = zip(graph.children_of(ranked.hyperedge), ranked.ranks, strict=True)
-            pending.extend(reversed(list(below)))
+    def choose(node: NodeId, rank: int) -> tuple[int, Iterable[int]]:
+        return best[node][rank].hyperedge, best[node][rank].ranks
 
     lists: list[list[ScoredDerivation]] = []
     for root in graph.roots().tolist():
-        ranking = [] if root == NO_ROOT else best[root]
-        derivations = [
-            _derivation(grammar, graph, hyperedges(root, rank)) for rank in range(len(ranking))
-        ]
-        scored = zip(derivations, ranking, strict=True)
-        lists.append([ScoredDerivation(derivation, -ranked.cost) for derivation, ranked in scored])
+        derivations = []
+        if root != NO_ROOT:
+            for rank, ranked in enumerate(best[root]):
+                derivation = _derivation(grammar, graph, root, rank, choose)
+                derivations.append(ScoredDerivation(derivation, -ranked.cost))
+        lists.append(derivations)
     return lists

@@ -28,10 +28,9 @@ import numpy as np
 
 from nqg.grammar.arrays import FloatArray, Int32Array, Int64Array, inlined, unmanaged_kernel
 from nqg.grammar.chart import INITIAL_CAPACITY, MAX_CAPACITY, OUTPUT_CAPACITY, encoded_charts, grow
-from nqg.grammar.chart_kernels import NOTHING, ints
+from nqg.grammar.chart_kernels import GRAPH_NODES, NOTHING, ints
 from nqg.grammar.encoding import LEAF, NOWHERE, TRIE_ROOT, GrammarArrays, successor
 from nqg.grammar.goal_kernels import (
-    GOALS,
     GoalWorkspace,
     choose_first,
     choose_next,
@@ -197,12 +196,11 @@ def candidates(
     targets = Ragged.of(rule.leaf_target() for rule in rules)
     charts = encoded_charts(grammar, sources, prune=False)
     max_arity = grammar.max_arity
-    most_nodes = int(np.diff(charts.first_node).max(initial=0))
     proposed: list[set[LabelRule]] = []
     capacity = INITIAL_CAPACITY
     while len(proposed) < len(rules):
         begin = len(proposed)
-        goals = goal_workspace(most_nodes, targets.longest, max_arity, capacity)
+        goals = goal_workspace(charts.most_nodes, targets.longest, max_arity, capacity)
         work = candidate_workspace(sources.longest, max_arity, capacity)
         first_row = np.zeros(len(rules) + 1, dtype=np.int64)
         out = np.empty((max(capacity, OUTPUT_CAPACITY), 5), dtype=np.int32)
@@ -703,10 +701,9 @@ def fill_candidates(
         for node in range(first, charts.first_node[rule + 1]):
             work.cells[charts.starts[node], charts.ends[node]] = node - first
         for goal in range(
-            goals.used[GOALS]
+            goals.graph.used[GRAPH_NODES]
         ):  # inside: every derivable pair but the whole source and lone leaves
-            node = first + goals.owners[goal]
-            start, end = charts.starts[node], charts.ends[node]
+            start, end = goals.graph.starts[goal], goals.graph.ends[goal]
             is_leaf = end == start + 1 and source[start] <= LEAF
             if end - start < count and not is_leaf:
                 _append_row(INSIDE, start, end, goals.positions[goal], goals.lengths[goal], work)

@@ -41,10 +41,10 @@ from nqg.model_folder import (
     check_finite,
     check_shapes,
     check_vocabulary,
+    convert_errors,
     index_bytes,
     model_written,
     read_manifest,
-    refused_with,
     weight_shapes,
 )
 from nqg.preprocessing.preprocessor import FILE as TEXT
@@ -293,7 +293,7 @@ def read_rules(path: Path) -> Grammar:
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    with refused_with("the tokenizer cannot be made", path):
+    with convert_errors("the tokenizer cannot be made", path):
         return Tokenizer.from_file(str(path))
 
 
@@ -311,7 +311,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
     """The model in a folder; what is quick to read comes first, to refuse a damaged folder soon."""
     # 1. The index, and the files that it names.
     manifest = read_manifest(folder, index, MODEL_KIND, MODEL_VERSION)
-    with refused_with("its files cannot be checked", folder / INDEX):
+    with convert_errors("its files cannot be checked", folder / INDEX):
         check_contents(folder, manifest.get("files"), REQUIRED_FILES)
     settings = read_dataclass(
         ModelSettings, manifest.get("settings"), "'settings'", folder / INDEX, complete=True
@@ -357,7 +357,7 @@ def read_model(folder: Path, index: bytes, device: str) -> SavedModel:
 def probe(model: SavedModel, folder: Path) -> None:
     """Refuse a model that cannot score a sentence."""
     path, encoder = folder / TOKENIZER_FILE, model.scorer.encoder
-    with refused_with("the tokenizer does not fit", path):
+    with convert_errors("the tokenizer does not fit", path):
         check_vocabulary(model.tokenizer.get_vocab(), encoder.vocab_size, path)
     # The sentence is "a" and the source of the first rule; one span covers all of it.
     sentence = ["a"]
@@ -367,7 +367,7 @@ def probe(model: SavedModel, folder: Path) -> None:
     number = torch.zeros(1, dtype=torch.int64, device=model.device)
     spans = Anchors(Boundaries(first, first, number), Boundaries(first, last, number))
     with (
-        refused_with("the encoder cannot read a sentence", folder / CONFIG_FILE),
+        convert_errors("the encoder cannot read a sentence", folder / CONFIG_FILE),
         torch.inference_mode(),
     ):
         batch = collate(tokenize(model.tokenizer, [sentence]), model.device)
@@ -379,7 +379,7 @@ def _read_scorer(folder: Path, rules: int, settings: ModelSettings) -> Scorer:
     config, path = folder / CONFIG_FILE, folder / WEIGHTS_FILE
 
     def new() -> Scorer:
-        with refused_with("the encoder cannot be made", config):
+        with convert_errors("the encoder cannot be made", config):
             return Scorer(read_encoder(config), rules, settings.dimension)
 
     shapes = weight_shapes(path)

@@ -12,7 +12,7 @@ from nqg.errors import FormatError, NqgError
 from nqg.evaluation.error_analysis import Cause
 from nqg.evaluation.metrics import Spread, spread
 from nqg.files import numbered_lines, strict_json, write_text
-from nqg.model_folder import held
+from nqg.model_folder import exclusive
 from nqg.paper.recipe import SYSTEMS, Recipe, SystemName
 from nqg.settings_reader import read_dataclass
 
@@ -142,7 +142,7 @@ def write_record(folder: Path, record: Record) -> None:
 
     The file is replaced as a whole, under a lock, so that neither a kill nor another run loses what is written.
     """
-    with held(folder / ".unfinished" / "records", wait=True):
+    with exclusive(folder / ".unfinished" / "records", wait=True):
         by_key = {}
         if (folder / RECORDS_FILE).exists():
             by_key = {earlier.cell.key: earlier for earlier in records(folder)}

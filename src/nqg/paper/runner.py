@@ -23,7 +23,8 @@ from nqg.evaluation.calibration import GateTrial, HeldOut, calibrated_gate, held
 from nqg.evaluation.evaluation import Evaluation, Judge
 from nqg.evaluation.metrics import Scores
 from nqg.inference.hybrid import Gate, combine
-from nqg.model_folder import held
+from nqg.model_folder import exclusive
+from nqg.paper.environment import commit, hardware, versions
 from nqg.paper.recipe import FALLBACKS, PUBLISHED, Recipe, SystemName, UsedWeights
 from nqg.paper.records import LEGAL, Cell, Record, find_record, write_record
 from nqg.paper.systems import (
@@ -42,7 +43,6 @@ from nqg.parallel import Engine
 from nqg.pipeline.events import Event, WorkDone
 from nqg.pipeline.run import Run
 from nqg.progress import Progress, silent
-from nqg.run_config import commit, hardware, versions
 from nqg.training.processes import best_device
 
 PACKAGES = ("torch", "transformers", "numpy", "numba")
@@ -84,7 +84,7 @@ class Runner:
         record = self.finished(cell)
         if record:
             return record
-        with held(self._unfinished(cell), wait=True):
+        with exclusive(self._unfinished(cell), wait=True):
             return self.finished(cell) or self._run(cell)
 
     def _run(self, cell: Cell) -> Record:
@@ -166,7 +166,7 @@ class Runner:
         for trained in (grammar_cell, fallback_cell):
             self.record(trained)
             if not self._answers_file(trained).exists():
-                with held(self._unfinished(trained), wait=True):
+                with exclusive(self._unfinished(trained), wait=True):
                     self._run(trained)
         seconds = round(time.perf_counter() - begin, 3)
         is_fitting, test = self.data.schema_check(), self.data.test
@@ -200,7 +200,7 @@ class Runner:
             stem = f"held-out-{trained.stem}-{fingerprint[:8]}{data.fingerprint[:8]}"
             path = self.results / ".replies" / trained.recipe / stem
             folder = self.results / ".unfinished" / trained.recipe / stem
-            with held(folder, wait=True):
+            with exclusive(folder, wait=True):
                 if not path.exists():
                     write_answers(path, data.test, self._train(data, trained, folder).answers)
                     shutil.rmtree(folder, ignore_errors=True)

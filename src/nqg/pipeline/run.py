@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nqg.files import read_json, write_text
-from nqg.model_folder import held
+from nqg.model_folder import exclusive
 from nqg.pipeline.events import Level, Listener, Notice, Stage, StageStarted, WorkDone, ignore
 from nqg.pipeline.settings import RunSettings
 from nqg.settings_reader import read_dataclass
@@ -43,7 +43,7 @@ class Run:
         """Keep other trainings in the same folder away until the block ends."""
         if self.folder is None or not self.processes.is_main:
             return nullcontext()
-        return held(self.folder, wait=False)
+        return exclusive(self.folder, wait=False)
 
     def stage(self, stage: Stage) -> None:
         self.listener(StageStarted(stage))

@@ -42,11 +42,11 @@ from nqg.model_folder import (
     check_contents,
     check_finite,
     check_vocabulary,
+    convert_errors,
     index_bytes,
     model_written,
     quiet_transformers,
     read_manifest,
-    refused_with,
     weight_shapes,
 )
 from nqg.seq2seq.settings import (
@@ -199,7 +199,7 @@ class Seq2seq:
         folder = Path(folder)
         place, config = folder / INDEX, folder / "config.json"
         manifest = read_manifest(folder, index_bytes(folder), SEQ2SEQ_KIND, SEQ2SEQ_VERSION)
-        with refused_with("its files cannot be checked", place):
+        with convert_errors("its files cannot be checked", place):
             check_contents(folder, manifest.get("files"), REQUIRED_SEQ2SEQ_FILES)
         settings = read_dataclass(
             Seq2seqSettings, manifest.get("settings"), "'settings'", place, complete=True
@@ -208,13 +208,13 @@ class Seq2seq:
             Spelling, manifest.get("spelling"), "'spelling'", place, complete=True
         )
         generation = folder / "generation_config.json"
-        with refused_with("damaged", generation):  # which transformers would pass over in silence
+        with convert_errors("damaged", generation):  # which transformers would pass over in silence
             if generation.exists():
                 GenerationConfig.from_dict(
                     strict_json(generation.read_text(encoding="utf-8"), Place(generation, 1))
                 )
         check_config(config, weight_shapes(*sorted(folder.glob("*.safetensors"))))
-        with refused_with("the model cannot be made", config):
+        with convert_errors("the model cannot be made", config):
             if settings.model in BASELINE_MODELS:
                 model = load_extension(BASELINE_MODELS[settings.model]).from_pretrained(folder)
                 tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
@@ -227,7 +227,7 @@ class Seq2seq:
             if tokenizer.pad_token_id is None:
                 raise FormatError("the tokenizer has no subword for padding", config)
         loaded = cls(model.to(device or best_device()).eval(), tokenizer, spelling, settings)
-        with refused_with("the model cannot write a target", folder):
+        with convert_errors("the model cannot write a target", folder):
             replace(loaded, settings=replace(settings, longest_target=1)).answers(["a sentence"])
         return loaded
 

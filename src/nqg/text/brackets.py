@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
-QUOTES = ('"', "'")  # around strings in nearly all languages of programs
-CODE_QUOTES = frozenset("\"'`")  # and in some
-QUOTATION_MARKS = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}  # of sentences
+# They stand around strings in nearly all languages of programs, a backquote in some.
+QUOTES = ('"', "'")
+CODE_QUOTES = frozenset("\"'`")
+# The quotation marks of sentences.
+QUOTATION_MARKS = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "‘": "’"}
 
 
 def bracket_error(tokens: Sequence[str], quotes: Collection[str] = ()) -> str:
-    """What is wrong with the brackets of a program; those inside `quotes`, where these come in pairs, do not count.
+    """What is wrong with the brackets of a program, but for those inside pairs of `quotes`.
 
     >>> bracket_error("f ( a , ' :) ' )".split(), QUOTES), bracket_error("f ( a ] )".split())
     ('', "']' closes '('")
     """
     opened: list[str] = []
     quote = ""
-    paired = {each for each in quotes if tokens.count(each) % 2 == 0}
+    paired = {mark for mark in quotes if tokens.count(mark) % 2 == 0}
     for token in tokens:
         if token in paired and quote in ("", token):
             quote = "" if quote else token

@@ -8,7 +8,7 @@ Signs = re.Pattern[str]
 
 
 def signs(pattern: str) -> Signs:
-    """What must be escaped: the signs that a pattern describes and, lest two tokens become one, escaped signs."""
+    """What must be escaped: the signs of a pattern and, lest two tokens become one, escaped signs."""
     return re.compile(rf"\\*(?:{pattern})", re.DOTALL)
 
 

@@ -1,8 +1,9 @@
-"""Programs split into tokens, and tokens written as programs again, in the spelling of the training data.
+"""Programs split into tokens, and tokens written as programs again, as the training data spells them.
 
-A program is words, numbers, quotation marks and other marks (its *atoms*) with white space between them (its *gaps*).
-Where gaps stand is learned from programs: `f(a, b)`, `f( a,b )` and `(f a b)` have conventions of their own, and SQL
-writes `count(` but `IN (`. A gap that is not the expected one becomes a token itself, so that nothing is ever lost:
+A program is words, numbers, quotation marks and other marks (its *atoms*) with white space between
+them (its *gaps*). Where gaps stand is learned from programs: `f(a, b)`, `f( a,b )` and `(f a b)` have
+conventions of their own, and SQL writes `count(` but `IN (`. A gap that is not the expected one
+becomes a token itself, so that nothing is ever lost:
 
     play(song="Hey  Jude")  →  play ( song = " Hey ␣␣ Jude " )
 
@@ -15,7 +16,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Literal, NamedTuple
 
 import regex
@@ -26,41 +27,48 @@ from nqg.text.escapes import escape, signs, unescape
 ProgramScheme = Literal["code", "spaces"]
 Pair = tuple[str, str]
 
-STRUCTURE = frozenset(
-    '()[]{},;="'
-)  # stand beside words in programs, and apart in those that are tokenised already
-TOKENISED = 0.9  # of these marks stand apart
-TOLERATED_PROGRAMS = 0.01  # of programs that may have a keyword twice, by mistake
+# They stand beside words in programs, and apart in those that are tokenised already.
+STRUCTURE = frozenset('()[]{},;="')
+# The share of these marks that stand apart in tokenised programs. Not measured.
+TOKENISED = 0.9
+# The share of programs that may have a keyword twice, by mistake. Not measured.
+TOLERATED_PROGRAMS = 0.01
 
-# Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is taken for a class.
-WORD, QUOTED_WORD, QUOTED, OPENING, CLOSING = (
-    "a word",
-    "quoted word",
-    "quoted ",
-    "opening ",
-    "closing ",
-)
+# Classes of atoms; any other mark is its own class. No atom has a space in it, so that none is taken
+# for a class.
+WORD = "a word"
+QUOTED_WORD = "quoted word"
+QUOTED = "quoted "
+OPENING = "opening "
+CLOSING = "closing "
 START, LINE_END, ANY_TOKEN = "the start", "the end", "any atom"
 
-_CHUNK = re.compile(r"(\s*)(\S+)")  # white space as `str.split` has it
-_APOSTROPHE = r"(?:['’](?=\p{L})[\w\p{M}]+)*"  # don't; but not inside of '…'
+# White space as `str.split` has it.
+_CHUNK = re.compile(r"(\s*)(\S+)")
+# The rest of don't; not inside of '…'.
+_APOSTROPHE = r"(?:['’](?=\p{L})[\w\p{M}]+)*"
 _ATOMS = r"""
       \d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?(?!\w) | \d\d?:\d\d(?::\d\d)?(?!\w)  # dates, times
     | (?:(?<![\w)\]}])-)?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w)                      # -20.5
     | (?<![^(\[]):[\p{L}_]\w* | (?<!\w)[@$?\#]\w+                                  # :key ?x @name
     | [\w\p{M}]+%s                                                                 # words
-    | \\. | [=!<>:+*/-]= | <> | -> | => | && | \|\| | :: | \*\* | \.\.\.?           # operators of several characters
+    | \\. | [=!<>:+*/-]= | <> | -> | => | && | \|\| | :: | \*\* | \.\.\.?           # operators
     | .(?:[\p{M}\p{Emoji_Modifier}]|\u200d.)*                                      # other marks, emoji
 """
 _FLAGS = regex.VERBOSE | regex.V1 | regex.DOTALL
-_ATOM, _ATOM_IN_APOSTROPHES = (regex.compile(_ATOMS % more, _FLAGS) for more in (_APOSTROPHE, ""))
-_GAP = re.compile(r"(?:[␣⇥⏎]|⟨[0-9a-f]+⟩)+|⁀")  # white space, or its absence, as a token
-_SHOWN = {" ": "␣", "\t": "⇥", "\n": "⏎"}
-_SIGNS = signs("[␣⇥⏎⟨⁀].*")  # of gaps, for which an atom could be taken
+_ATOM = regex.compile(_ATOMS % _APOSTROPHE, _FLAGS)
+_ATOM_IN_APOSTROPHES = regex.compile(_ATOMS % "", _FLAGS)
+_WORD_CHARACTER = re.compile(r"\w")
+# White space, or its absence, as a token.
+_GAP = re.compile(r"(?:[␣⇥⏎]|⟨[0-9a-f]+⟩)+|⁀")
+_VISIBLE = {" ": "␣", "\t": "⇥", "\n": "⏎"}
+_INVISIBLE = str.maketrans("␣⇥⏎", " \t\n")
+# Signs of gaps, for which an atom could be taken.
+_SIGNS = signs("[␣⇥⏎⟨⁀].*")
 
 
 class Atom(NamedTuple):
-    """A part of a program, its class, and the white space before it."""
+    """A word or mark of a program, its class, and the white space before it."""
 
     text: str
     kind: str
@@ -76,34 +84,39 @@ def atoms(program: str, quote: str = "") -> Iterator[Atom]:
     >>> [atom.text for atom in atoms("f(x='a b')")]
     ['f', '(', 'x', '=', "'", 'a', 'b', "'", ')', '']
     """
-    end, first = 0, quote
+    end, closing = 0, LINE_END
+    if quote:
+        closing = CLOSING + quote
     for chunk in _CHUNK.finditer(program):
-        gap, text, place, end = chunk[1], chunk[2], 0, chunk.end()
-        while place < len(text):
-            found = (_ATOM_IN_APOSTROPHES if quote == "'" else _ATOM).match(text, place)[0]
-            kind, quote = kind_of(found, quote)
-            yield Atom(found, kind, gap)
-            gap, place = "", place + len(found)
-    yield Atom("", CLOSING + first if first else LINE_END, program[end:])
+        gap, text = chunk.groups()
+        end, position = chunk.end(), 0
+        while position < len(text):
+            pattern = _ATOM_IN_APOSTROPHES if quote == "'" else _ATOM
+            atom = pattern.match(text, position)[0]
+            kind, quote = kind_of(atom, quote)
+            yield Atom(atom, kind, gap)
+            gap, position = "", position + len(atom)
+    yield Atom("", closing, program[end:])
 
 
 def kind_of(text: str, quote: str) -> tuple[str, str]:
     """The class of an atom after an opening `quote`, or none, and the quote that is open after it."""
-    is_word = text.isalnum() or (
-        text[0] != "\\" and any(each.isalnum() or each == "_" for each in text)
-    )
-    if quote:
-        return (
-            (CLOSING + text, "")
-            if text == quote
-            else (QUOTED_WORD if is_word else QUOTED + text, quote)
-        )
-    return (OPENING + text, text) if text in CODE_QUOTES else (WORD if is_word else text, "")
+    is_word = text[0] != "\\" and _WORD_CHARACTER.search(text)
+    if not quote:
+        if text in CODE_QUOTES:
+            return OPENING + text, text
+        return (WORD if is_word else text), ""
+    if text == quote:
+        return CLOSING + text, ""
+    return (QUOTED_WORD if is_word else QUOTED + text), quote
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramTokenizer:
-    """How programs are split into tokens and written again; `gaps` has what stands between atoms, by word or class.
+    """How programs are split into tokens and written again.
+
+    `gaps` has what stands between atoms, by word or class.
+
 
     >>> tokenizer = fit_programs(['dim(room="living room", percent=40)'])
     >>> tokens = tokenizer.tokenize('dim(room="attic", percent=15)')
@@ -118,29 +131,26 @@ class ProgramTokenizer:
     keywords_repeat: bool = True  # a call may have a keyword twice
 
     def tokenize(self, program: str, quote: str = "") -> tuple[str, ...]:
-        """All of a program, or with `quote` of a text between such quotes: what `render` makes it of again."""
-        return (
-            tuple(program.split())
-            if self.scheme == "spaces"
-            else tuple(self._tokens(program, quote))
-        )
+        """All of a program, or with `quote` of a text between such quotes; `render` inverts it."""
+        return tuple(self._tokens(program, quote))
 
     def normalized(self, program: str) -> tuple[str, ...]:
-        """The tokens without those for spaces outside of quotes, which mean nothing; line breaks and tabs are kept."""
-        if self.scheme == "spaces":
-            return tuple(program.split())
+        """The tokens without those for spaces outside of quotes; line breaks and tabs are kept."""
         return tuple(self._tokens(program, keeps_spaces=False))
 
     def _tokens(self, program: str, quote: str = "", keeps_spaces: bool = True) -> Iterator[str]:
-        left = Atom(quote, OPENING + quote) if quote else BEGIN
+        if self.scheme == "spaces":
+            yield from program.split()
+            return
+        left = BEGIN
+        if quote:
+            left = Atom(quote, OPENING + quote)
         for atom in atoms(program, quote):
-            is_kept = (
-                keeps_spaces
-                or atom.kind.startswith((QUOTED, CLOSING))
-                or not {"\n", "\t"}.isdisjoint(atom.gap)
-            )
-            if is_kept and atom.gap != self.gap(left, atom):
-                yield "".join(_SHOWN.get(each) or f"⟨{ord(each):x}⟩" for each in atom.gap) or "⁀"
+            is_quoted = atom.kind.startswith((QUOTED, CLOSING))
+            counts = keeps_spaces or is_quoted or "\n" in atom.gap or "\t" in atom.gap
+            if counts and atom.gap != self.gap(left, atom):
+                spaces = [_VISIBLE.get(space) or f"⟨{ord(space):x}⟩" for space in atom.gap]
+                yield "".join(spaces) or "⁀"
             if atom.text:
                 yield escape(atom.text, _SIGNS)
             left = atom
@@ -149,42 +159,54 @@ class ProgramTokenizer:
         """The program of tokens, as training data would write it."""
         if self.scheme == "spaces":
             return " ".join(tokens)
-        written, left, quote, gap = [], BEGIN, "", None
+        program, left, quote, gap = "", BEGIN, "", None
         for token in tokens:
             if _GAP.fullmatch(token):
+                # The sign for no white space is followed by nothing.
                 gap = re.sub("⟨(.*?)⟩", lambda code: chr(int(code[1], 16)), token.strip("⁀"))
-                gap = gap.translate({ord(shown): each for each, shown in _SHOWN.items()})
+                gap = gap.translate(_INVISIBLE)
                 continue
             text = unescape(token, _SIGNS)
             kind, quote = kind_of(text, quote)
             atom = Atom(text, kind)
-            written += [self.gap(left, atom) if gap is None else gap, text]
+            if gap is None:
+                gap = self.gap(left, atom)
+            program += gap + text
             left, gap = atom, None
-        return "".join([*written, self.gap(left, Atom("", LINE_END)) if gap is None else gap])
+        if gap is None:
+            gap = self.gap(left, Atom("", LINE_END))
+        return program + gap
 
     def problem(self, program: str) -> str:
-        """Why a program is none like those of the training data, as far as no grammar says it."""
-        keyword = None if self.keywords_repeat else repeated_keyword(program)
+        """Why a program is not like those of the training data, as far as no grammar says it."""
+        keyword = None
+        if not self.keywords_repeat:
+            keyword = repeated_keyword(program)
         return f"'{keyword}' is there twice" if keyword else ""
 
     def gap(self, left: Atom, right: Atom) -> str:
         """The white space that is expected between two atoms."""
-        after_left = self.gaps.get(left.kind, {})
-        by_word = self.gaps.get(left.text, {}).get(right.kind) if left.kind == WORD else None
-        for found in (by_word, after_left.get(right.text), after_left.get(right.kind)):
-            if found is not None:
-                return found
+        after_left, by_word = self.gaps.get(left.kind, {}), None
+        if left.kind == WORD:
+            by_word = self.gaps.get(left.text, {}).get(right.kind)
+        for gap in (by_word, after_left.get(right.text), after_left.get(right.kind)):
+            if gap is not None:
+                return gap
         if left.kind == right.kind and left.kind in (WORD, QUOTED_WORD):
             return " "
+        # Atoms that never met: what follows the left one is what precedes the right one, or nothing.
         after, before = after_left.get(ANY_TOKEN), self.gaps.get(ANY_TOKEN, {}).get(right.kind)
-        return after if after is not None and after == before else ""
+        if after is None or after != before:
+            return ""
+        return after
 
 
 def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -> ProgramTokenizer:
-    """The tokenizer for programs that are written like these; its scheme is detected unless it is given."""
+    """The tokenizer for programs that are written like these; the scheme may be detected."""
     programs = list(programs)
     if (scheme or detected_scheme(programs)) == "spaces":
         return ProgramTokenizer()
+    # Count the gaps between classes of atoms, and between a word and a class.
     of_classes: dict[Pair, Counter[str]] = defaultdict(Counter)
     of_words: dict[tuple[Pair, Pair], Counter[str]] = defaultdict(Counter)
     for program in programs:
@@ -198,14 +220,15 @@ def fit_programs(programs: Iterable[str], scheme: ProgramScheme | None = None) -
                 of_words[(left.text, right.kind), classes][right.gap] += 1
             if right.kind == WORD:
                 of_words[(left.kind, right.text), classes][right.gap] += 1
-    usual = {pair: _most_common(found) for pair, found in of_classes.items()}
-    odd = {
-        pair: gap
-        for (pair, of), found in of_words.items()
-        if (gap := _most_common(found)) != usual[of]
-    }
+    # Words are listed where they differ from their class.
+    usual = {pair: _most_common(counts) for pair, counts in of_classes.items()}
+    expected = dict(usual)
+    for (pair, classes), counts in of_words.items():
+        gap = _most_common(counts)
+        if gap != usual[classes]:
+            expected[pair] = gap
     gaps: dict[str, dict[str, str]] = defaultdict(dict)
-    for (left_name, right_name), gap in sorted((usual | odd).items()):
+    for (left_name, right_name), gap in sorted(expected.items()):
         gaps[left_name][right_name] = gap
     repeating = sum(repeated_keyword(program) is not None for program in programs)
     return ProgramTokenizer("code", dict(gaps), repeating > TOLERATED_PROGRAMS * len(programs))
@@ -237,14 +260,23 @@ def _most_common(gaps: Counter[str]) -> str:
 
 
 def detected_scheme(programs: Iterable[str]) -> ProgramScheme:
-    """Spaces where nearly all brackets, commas and quotes are tokens of their own, or there are none; else code.
+    """Spaces where nearly all brackets, commas and quotes are tokens of their own; else code.
 
-    >>> detected_scheme(["answer ( loc_1 ( m0 ) )"]), detected_scheme(["I_JUMP I_WALK"]), detected_scheme(["on(lamp)"])
-    ('spaces', 'spaces', 'code')
+    >>> detected_scheme(["answer ( loc_1 ( m0 ) )"]), detected_scheme(["I_JUMP I_WALK"])
+    ('spaces', 'spaces')
+    >>> detected_scheme(["on(lamp)"])
+    'code'
     """
+    counts = Counter(chain.from_iterable(program.split() for program in programs))
     apart = glued = 0
-    for token, times in Counter(token for program in programs for token in program.split()).items():
-        marks = sum(character in STRUCTURE for character in token) + (token[0] == "'" != token)
-        apart += times * (len(token) == marks == 1)
-        glued += times * (marks if len(token) > 1 else 0)
-    return "spaces" if apart >= TOKENISED * (apart + glued) else "code"
+    for token, times in counts.items():
+        if token in STRUCTURE:
+            apart += times
+        elif len(token) > 1:
+            marks = sum(character in STRUCTURE for character in token)
+            if token.startswith("'"):
+                marks += 1
+            glued += times * marks
+    if apart >= TOKENISED * (apart + glued):
+        return "spaces"
+    return "code"

@@ -1,22 +1,23 @@
-"""Sentences as people type them, split into words: Unicode, casing, punctuation, and where each word stands.
+"""Sentences as people type them, split into words: Unicode, casing, punctuation, and positions.
 
-Numbers, times, dates, addresses and abbreviations stay whole (`7:30`, `1,000.50`, `12.03.2027`, `a.m.`), so that values
-can be found in them; units and clitics are words of their own (`20 %`, `7 am`, `texas 's`, `l' heure`). Sentences that
-are tokenised already can be left as they are.
+Numbers, times, dates, addresses and abbreviations stay whole (`7:30`, `1,000.50`, `12.03.2027`,
+`a.m.`), so that values can be found in them; units and clitics are words of their own (`20 %`,
+`7 am`, `texas 's`, `l' heure`). Sentences that are tokenised already can be left as they are.
 
-Polite frames around a request ("could you … please", "hey assistant", "würdest du bitte", "por favor") carry no meaning
-of their own, nobody writes them into all training sentences, and people use them all the time. They are taken off the
-edges of a sentence, the word "please" wherever it stands. No other word is: an unknown one may turn the meaning round
-("hey don't …").
+Polite frames around a request ("could you … please", "hey assistant", "würdest du bitte",
+"por favor") carry no meaning of their own, nobody writes them into all training sentences, and
+people use them all the time. They are taken off the edges of a sentence, the word "please" wherever
+it stands. No other word is: an unknown one may turn the meaning round ("hey don't …").
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain, product
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
@@ -26,29 +27,43 @@ Scheme = Literal["words", "spaces"]
 Casing = Literal["lower", "keep"]
 Punctuation = Literal["drop", "keep"]
 
-MARKS = frozenset(",;:.!?…¿¡-–—·。、，；：！？؟،؛।")  # which structure a sentence and name nothing
+# They structure a sentence and name nothing.
+MARKS = frozenset(",;:.!?…¿¡-–—·。、，；：！？؟،؛।")
 SPELLINGS = str.maketrans({**dict.fromkeys("’‘ʼ", "'"), **dict.fromkeys("“”„«»", '"')})
-FIRST_NON_LATIN = "\u02b0"  # letters before it are Latin ones, composed
-TOLERATED = 0.01  # of sentences that may lose a distinction: annotations have errors
+# Letters before it are Latin ones, composed.
+FIRST_NON_LATIN = "\u02b0"
+# The share of sentences that may lose a distinction: annotations have errors. Not measured.
+TOLERATED = 0.01
 
 # Marks of direction, soft hyphens, zero-width spaces.
 _INVISIBLE = regex.compile(r"[\p{Cf}--[\u200c\u200d]]+", regex.V1)
-_SPACED = re.compile(r"\S+")  # as `str.split` has it
+# White space as `str.split` has it.
+_SPACED = re.compile(r"\S+")
 _CLITIC = r"['’](?:[sSmMdD]|re|ll|ve|RE|LL|VE)\b"
-_SENTENCE_TOKEN = regex.compile(  # inside of what stands between spaces
+# The tokens inside of what stands between spaces.
+_SENTENCE_TOKEN = regex.compile(
     rf"""
-      [\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+ | https?://.*[\w/]                        # addresses
-    | (?:\p{{L}}\.){{2,}} | \d{{4}}-\d\d-\d\d | \d\d?h\d\d\b                 # a.m., z.B., 2027-03-12, 18h30
-    | (?:(?<![\w)])[+-])?\d+(?:[.,:/]\d+)*(?:(?:st|nd|rd|th)\b)?            # -5, 7:30, 1,000.50, 12.03.2027, 21st
-    | {_CLITIC} | (?:[cdjlmnstCDJLMNST]|[qQ]u|[dD]ell|[nN]ell|[aA]ll)['’](?=\p{{L}})  # what 's, l' heure
-    | [\p{{Han}}\p{{Hiragana}}\p{{Katakana}}]                               # scripts that do not separate words
-    | [\p{{L}}&&[\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]]\p{{M}}*        # nor these, whose letters carry marks
-    | [\p{{L}}\p{{M}}_][\w\p{{Cf}}]*(?:(?!{_CLITIC})['’-](?=\p{{L}})[\w\p{{Cf}}]+)*  # don't, wi-fi
-    | \w | [^\w\p{{Cf}}](?:[\p{{M}}\p{{Emoji_Modifier}}]|\u200d.)*          # marks, emoji
+      # addresses
+      [\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+ | https?://.*[\w/]
+      # a.m., z.B., 2027-03-12, 18h30
+    | (?:\p{{L}}\.){{2,}} | \d{{4}}-\d\d-\d\d | \d\d?h\d\d\b
+      # -5, 7:30, 1,000.50, 12.03.2027, 21st
+    | (?:(?<![\w)])[+-])?\d+(?:[.,:/]\d+)*(?:(?:st|nd|rd|th)\b)?
+      # what 's, l' heure
+    | {_CLITIC} | (?:[cdjlmnstCDJLMNST]|[qQ]u|[dD]ell|[nN]ell|[aA]ll)['’](?=\p{{L}})
+      # scripts that do not separate words
+    | [\p{{Han}}\p{{Hiragana}}\p{{Katakana}}]
+      # nor these, whose letters carry marks
+    | [\p{{L}}&&[\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]]\p{{M}}*
+      # don't, wi-fi
+    | [\p{{L}}\p{{M}}_][\w\p{{Cf}}]*(?:(?!{_CLITIC})['’-](?=\p{{L}})[\w\p{{Cf}}]+)*
+      # marks, emoji
+    | \w | [^\w\p{{Cf}}](?:[\p{{M}}\p{{Emoji_Modifier}}]|\u200d.)*
     """,
     regex.VERBOSE | regex.V1 | regex.DOTALL,
 )
-_ORDINAL = regex.compile(r"\d\d?\.")  # 3. Mai
+# 3. Mai
+_ORDINAL = regex.compile(r"\d\d?\.(?=[\s\x1c-\x1f]+\p{L})")
 
 
 class Token(NamedTuple):
@@ -79,48 +94,49 @@ class SentenceTokenizer:
         return tuple(token.text for token in self.tokens(text))
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        """The tokens with their places: `text[tokens[i].start : tokens[j].end]` is how words i to j were written."""
-        chunks, found, end = text.split(), list[Token](), 0
-        for chunk, after in zip(
-            chunks, (*chunks[1:], ""), strict=False
-        ):  # one more where there is no chunk
-            start = text.index(chunk, end)
-            end = start + len(chunk)
-            if self.scheme == "spaces" or (chunk.isalpha() and max(chunk) < FIRST_NON_LATIN):
-                found.append(Token(self._cased(chunk), start, end))
-            else:
-                found += self._words(chunk, start, after)
-        if not found and chunks:  # nothing visible
-            return tuple(
-                Token(each[0], each.start(), each.end()) for each in _SPACED.finditer(text)
-            )
-        if self.punctuation == "keep":
-            return tuple(found)
-        return tuple([token for token in found if token.text not in MARKS] or found)
+        """The tokens with their positions.
+
+        `text[tokens[i].start : tokens[j].end]` is how words i to j were written.
+        """
+        tokens: list[Token] = []
+        for chunk in _SPACED.finditer(text):
+            word, start = chunk[0], chunk.start()
+            is_whole = self.scheme == "spaces" or (word.isalpha() and max(word) < FIRST_NON_LATIN)
+            if is_whole or _ORDINAL.match(text, start):
+                tokens.append(Token(self._cased(word), start, chunk.end()))
+                continue
+            for match in _SENTENCE_TOKEN.finditer(word):
+                visible = _INVISIBLE.sub("", match[0].translate(SPELLINGS)) or match[0]
+                cased = self._cased(normalize("NFC", visible))
+                tokens.append(Token(cased, start + match.start(), start + match.end()))
+        # A text without anything visible is split at its spaces.
+        if not tokens:
+            tokens = [Token(chunk[0], *chunk.span()) for chunk in _SPACED.finditer(text)]
+        return self._without_marks(tokens)
 
     def reduced(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
-        """The tokens of this tokenizer, given those of one with the same scheme that keeps casing and punctuation."""
+        """The tokens of this tokenizer, given those of one that keeps casing and punctuation.
+
+        The two have the same scheme.
+        """
         if self.casing == "lower":
             tokens = [Token(text.lower(), start, end) for text, start, end in tokens]
-        if self.punctuation == "drop":
-            tokens = [token for token in tokens if token.text not in MARKS] or tokens
-        return tuple(tokens)
+        return self._without_marks(tokens)
 
-    def _words(self, chunk: str, start: int, after: str) -> Iterator[Token]:
-        if _ORDINAL.fullmatch(chunk) and after[:1].isalpha():
-            yield Token(chunk, start, start + len(chunk))
-            return
-        for each in _SENTENCE_TOKEN.finditer(chunk):
-            text = _INVISIBLE.sub("", each[0].translate(SPELLINGS)) or each[0]
-            yield Token(
-                self._cased(normalize("NFC", text)), start + each.start(), start + each.end()
-            )
+    def _without_marks(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
+        """The tokens but for punctuation, if it is dropped and anything else is left."""
+        if self.punctuation == "keep":
+            return tuple(tokens)
+        return tuple([token for token in tokens if token.text not in MARKS] or tokens)
 
     def _cased(self, text: str) -> str:
-        return text.lower() if self.casing == "lower" else text
+        if self.casing == "lower":
+            return text.lower()
+        return text
 
 
 AS_IS = SentenceTokenizer("spaces", "keep", "keep")
+EVERYTHING = SentenceTokenizer("words", "keep", "keep")
 
 
 class TokenizedSentence(NamedTuple):
@@ -137,31 +153,36 @@ class TokenizedSentence(NamedTuple):
     def words_as_written(self) -> tuple[str, ...]:
         """The words in their own casing.
 
-        >>> TokenizedSentence("Play Jude!", SentenceTokenizer().tokens("Play Jude!")).words_as_written
+        >>> sentence = TokenizedSentence("Play Jude!", SentenceTokenizer().tokens("Play Jude!"))
+        >>> sentence.words_as_written
         ('Play', 'Jude')
         """
         return tuple(self.raw[token.start : token.end] for token in self.tokens)
 
     def with_words(self, words: Mapping[int, str]) -> TokenizedSentence:
-        """The same sentence with other words at some places.
+        """The same sentence with other words at some positions.
 
-        >>> sentence = TokenizedSentence("Ply Jude!", SentenceTokenizer().tokens("Ply Jude!")).with_words({0: "play"})
-        >>> sentence.raw, sentence.words, sentence.as_written(1, 2)
+        >>> sentence = TokenizedSentence("Ply Jude!", SentenceTokenizer().tokens("Ply Jude!"))
+        >>> corrected = sentence.with_words({0: "play"})
+        >>> corrected.raw, corrected.words, corrected.as_written(1, 2)
         ('play Jude!', ('play', 'jude'), 'Jude')
         """
-        raw, tokens, longer = self.raw, list[Token](), 0
-        for place, (text, start, end) in enumerate(self.tokens):
-            start, end = start + longer, end + longer
-            if place in words:
-                text, raw = words[place], raw[:start] + words[place] + raw[end:]
-                longer, end = longer + len(text) - (end - start), start + len(text)
+        raw, tokens, shift = self.raw, list[Token](), 0
+        for position, (text, start, end) in enumerate(self.tokens):
+            start, end = start + shift, end + shift
+            if position in words:
+                text = words[position]
+                raw = raw[:start] + text + raw[end:]
+                shift += start + len(text) - end
+                end = start + len(text)
             tokens.append(Token(text, start, end))
         return TokenizedSentence(raw, tuple(tokens))
 
     def as_written(self, start: int, end: int) -> str:
         """The words from `start` to `end` as the sentence has them.
 
-        >>> TokenizedSentence("Play Hey,  Jude!", SentenceTokenizer().tokens("Play Hey,  Jude!")).as_written(1, 3)
+        >>> raw = "Play Hey,  Jude!"
+        >>> TokenizedSentence(raw, SentenceTokenizer().tokens(raw)).as_written(1, 3)
         'Hey,  Jude'
         """
         if start >= end:
@@ -175,26 +196,6 @@ class TokenizedSentence(NamedTuple):
         return cls(raw, AS_IS.tokens(raw))
 
 
-def fit_sentences(
-    pairs: Sequence[tuple[str, Hashable]],
-    scheme: Scheme | None = None,
-    casing: Casing | None = None,
-    punctuation: Punctuation | None = None,
-) -> SentenceTokenizer:
-    """The tokenizer for sentences with these meanings; what is not chosen is detected.
-
-    Sentences that are tokenised already are left as they are. Others lose casing and punctuation, unless training
-    sentences that differ in nothing else have different meanings.
-
-    >>> fit_sentences([("Turn on the lamp.", "on"), ("turn off the lamp", "off")])
-    SentenceTokenizer(scheme='words', casing='lower', punctuation='drop')
-    >>> fit_sentences([("lamp on?", "is_on"), ("Lamp on!", "turn_on")])
-    SentenceTokenizer(scheme='words', casing='lower', punctuation='keep')
-    """
-    sentences, meanings = [sentence for sentence, _ in pairs], [meaning for _, meaning in pairs]
-    return fit_and_tokenize(sentences, meanings, scheme, casing, punctuation)[0]
-
-
 TokenizedSentences = list[tuple[Token, ...]]
 
 
@@ -205,24 +206,32 @@ def fit_and_tokenize(
     casing: Casing | None = None,
     punctuation: Punctuation | None = None,
 ) -> tuple[SentenceTokenizer, TokenizedSentences]:
-    """`fit_sentences`, and the tokens of the sentences, each of which is tokenised once."""
-    rich = SentenceTokenizer("words", "keep", "keep")
+    """The tokenizer for sentences with these meanings, and their tokens.
+
+    What is not chosen is detected. Sentences that are tokenised already are left as they are. Others
+    lose casing and punctuation, unless training sentences that differ in nothing else have different
+    meanings.
+
+    >>> fit_and_tokenize(["Turn on the lamp.", "turn off the lamp"], ["on", "off"])[0]
+    SentenceTokenizer(scheme='words', casing='lower', punctuation='drop')
+    >>> fit_and_tokenize(["lamp on?", "Lamp on!"], ["is_on", "turn_on"])[0]
+    SentenceTokenizer(scheme='words', casing='lower', punctuation='keep')
+    """
     tokens: TokenizedSentences = []
-    # Sentences that are nothing but words may be followed by others that are not so bare.
+    # Most datasets have nothing but words. Whatever comes before the first other sentence need not
+    # be tokenised again.
     bare = SentenceTokenizer("words", casing or "lower", punctuation or "drop")
     if scheme != "spaces":
-        are_bare = True
         for sentence in sentences:
-            tokens.append(rich.tokens(sentence))
-            are_bare = [token.text for token in bare.reduced(tokens[-1])] == sentence.split()
-            if not are_bare:
+            tokens.append(EVERYTHING.tokens(sentence))
+            if [token.text for token in bare.reduced(tokens[-1])] != sentence.split():
                 break
-        if are_bare:
+        else:
             return bare, list(map(bare.reduced, tokens))
     if (scheme or detected_scheme(sentences)) == "spaces":
         tokenizer = SentenceTokenizer("spaces", casing or "keep", punctuation or "keep")
         return tokenizer, list(map(tokenizer.tokens, sentences))
-    tokens += map(rich.tokens, sentences[len(tokens) :])
+    tokens += map(EVERYTHING.tokens, sentences[len(tokens) :])
     tokenizer = SentenceTokenizer("words", casing or "keep", punctuation or "keep")
     if casing is None:
         lowered = replace(tokenizer, casing="lower")
@@ -236,18 +245,18 @@ def fit_and_tokenize(
 
 
 def detected_scheme(sentences: Iterable[str]) -> Scheme:
-    """Spaces where marks stand apart from words, as in `A rose was helped by a dog .`; words otherwise."""
-    words = SentenceTokenizer("words", "keep", "keep")
+    """Spaces where marks stand apart from words, as in `A rose was helped by a dog .`; else words."""
+    counts = Counter(chain.from_iterable(sentence.split() for sentence in sentences))
     apart = glued = 0
-    for token, times in Counter(
-        token for sentence in sentences for token in sentence.split()
-    ).items():
-        inside = words.tokenize(token)
-        if all(each in MARKS for each in inside):
+    for token, times in counts.items():
+        inside = EVERYTHING.tokenize(token)
+        if MARKS.issuperset(inside):
             apart += times
         elif inside[0] in MARKS or inside[-1] in MARKS:
             glued += times
-    return "spaces" if apart and glued <= TOLERATED * apart else "words"
+    if apart and glued <= TOLERATED * apart:
+        return "spaces"
+    return "words"
 
 
 def _distinguishes(
@@ -256,14 +265,13 @@ def _distinguishes(
     rich: SentenceTokenizer,
     poor: SentenceTokenizer,
 ) -> bool:
-    """Whether sentences that only the rich tokenizer tells apart have different meanings, in more than a few cases."""
-    forms: dict[tuple[str, ...], dict[tuple[str, ...], set[Hashable]]] = defaultdict(
-        lambda: defaultdict(set)
-    )
-    for sentence, meaning in zip(tokens, meanings, strict=True):
+    """Whether many sentences that only the rich tokenizer tells apart have different meanings."""
+    # By the words of the poor tokenizer, the meanings of each sequence of the rich one's words.
+    forms: dict[tuple[str, ...], dict[tuple[str, ...], set[Hashable]]] = {}
+    for sentence, meaning in zip(tokens, meanings):
         poor_words = tuple(token.text for token in poor.reduced(sentence))
         rich_words = tuple(token.text for token in rich.reduced(sentence))
-        forms[poor_words][rich_words].add(meaning)
+        forms.setdefault(poor_words, {}).setdefault(rich_words, set()).add(meaning)
     lost = 0
     for rich_forms in forms.values():
         if len(set(map(frozenset, rich_forms.values()))) > 1:
@@ -299,39 +307,44 @@ ANYWHERE_POLITE = {
     "es": "por favor",
     "fr": "s'il te plaît, s'il vous plaît",
 }
-GREETINGS = (
-    "hello",
-    "hi",
-    "hey",
-    "ok",
-    "okay",
-    "hallo",
-    "hola",
-    "oye",
-)  # after which an assistant may be named
+# After a greeting, an assistant may be named.
+GREETINGS = ("hello", "hi", "hey", "ok", "okay", "hallo", "hola", "oye")
 ASSISTANTS = ("alexa", "assistant", "bixby", "cortana", "google", "jarvis", "mycroft", "siri")
 
-Phrases = dict[str, list[tuple[str, ...]]]  # long ones first, by a word that they have
+# Phrases by their first words, long ones first.
+Phrases = dict[str, list[list[str]]]
+
+
+def _by_first_word(phrases: Iterable[list[str]]) -> Phrases:
+    table: Phrases = {}
+    for phrase in sorted(phrases, key=len, reverse=True):
+        table.setdefault(phrase[0], []).append(phrase)
+    return table
 
 
 @cache
 def _phrases() -> tuple[Phrases, Phrases, Phrases]:
-    """Openings by their first word, closings by their last, and those that stand anywhere by their first."""
-    tokenizer = SentenceTokenizer()
+    """Openings, closings from right to left, and phrases that stand anywhere."""
 
-    def phrases(lists: Iterable[str], place: int) -> Phrases:
-        found: Phrases = {}
-        tokenized = {tokenizer.tokenize(phrase) for each in lists for phrase in each.split(",")}
-        for phrase in sorted(tokenized, key=lambda phrase: (-len(phrase), phrase)):
-            found.setdefault(phrase[place], []).append(phrase)
-        return found
+    def tokenized(lists: Iterable[str]) -> list[list[str]]:
+        tokenizer = SentenceTokenizer()
+        return [list(tokenizer.tokenize(phrase)) for phrase in ",".join(lists).split(",")]
 
-    calls = [f"{greeting} {name}" for greeting in GREETINGS for name in ASSISTANTS]
+    calls = [f"{greeting} {name}" for greeting, name in product(GREETINGS, ASSISTANTS)]
     return (
-        phrases([*OPENINGS.values(), *calls], 0),
-        phrases(CLOSINGS.values(), -1),
-        phrases(ANYWHERE_POLITE.values(), 0),
+        _by_first_word(tokenized([*OPENINGS.values(), *calls])),
+        _by_first_word(phrase[::-1] for phrase in tokenized(CLOSINGS.values())),
+        _by_first_word(tokenized(ANYWHERE_POLITE.values())),
     )
+
+
+def _phrase_length(words: list[str], phrases: Phrases) -> int:
+    """The length of the longest phrase that `words` begin with, or 0."""
+    if words:
+        for phrase in phrases.get(words[0], ()):
+            if words[: len(phrase)] == phrase:
+                return len(phrase)
+    return 0
 
 
 def strip_politeness(tokens: Sequence[Token]) -> tuple[Token, ...]:
@@ -343,32 +356,19 @@ def strip_politeness(tokens: Sequence[Token]) -> tuple[Token, ...]:
     """
     openings, closings, anywhere = _phrases()
     left, words = list(tokens), [token.text.lower() for token in tokens]
-    at = 0 if not anywhere.keys().isdisjoint(words) else len(words)
-    while at < len(words):
-        size = next(
-            (
-                len(each)
-                for each in anywhere.get(words[at], ())
-                if tuple(words[at : at + len(each)]) == each
-            ),
-            0,
-        )
-        del left[at : at + size], words[at : at + size]
-        at += not size
-    is_changed = True
-    while is_changed and words:
-        begin = next(
-            (len(each) for each in openings.get(words[0], ()) if tuple(words[: len(each)]) == each),
-            0,
-        )
-        end = next(
-            (
-                len(each)
-                for each in closings.get(words[-1], ())
-                if tuple(words[begin:][-len(each) :]) == each
-            ),
-            0,
-        )
-        left, words = left[begin : len(left) - end], words[begin : len(words) - end]
-        is_changed = bool(begin or end)
-    return tuple(left if 0 < len(left) < len(tokens) else tokens)
+    # Remove phrases that stand anywhere; most sentences have none.
+    if not anywhere.keys().isdisjoint(words):
+        at = 0
+        while at < len(words):
+            size = _phrase_length(words[at:], anywhere)
+            del left[at : at + size], words[at : at + size]
+            if not size:
+                at += 1
+    # Remove openings and closings until none is left.
+    while words:
+        begin = _phrase_length(words, openings)
+        end = len(words) - _phrase_length(words[begin:][::-1], closings)
+        if end - begin == len(words):
+            break
+        left, words = left[begin:end], words[begin:end]
+    return tuple(left or tokens)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nqg.errors import FormatError, NqgError, Place
 from nqg.files import written_atomically
 from nqg.model.checkpoint import record_lines
-from nqg.model_folder import refused_with
+from nqg.model_folder import convert_errors
 from nqg.run_config import RunConfig
 from nqg.training.processes import gathered, sharded_like
 from nqg.training.records import TrainingStep, step_in
@@ -106,7 +106,7 @@ def save_state(path: Path, trainer: Trainer) -> None:
 def restore(path: Path, trainer: Trainer) -> None:
     """Put a training into the state at `path`; that of another training is refused."""
     way_out = f"delete {path} to start over"
-    with refused_with("damaged", path, way_out), safe_open(path, framework="pt") as file:
+    with convert_errors("damaged", path, way_out), safe_open(path, framework="pt") as file:
         header = file.metadata() or {}
         kind = header.get("kind")
         if kind != STATE_KIND:
@@ -128,7 +128,7 @@ def restore(path: Path, trainer: Trainer) -> None:
             if name.startswith(prefix)
         }
 
-    with refused_with("damaged", path, way_out):
+    with convert_errors("damaged", path, way_out):
         lines = tensors[RECORDS_KEY].numpy().tobytes().decode().splitlines()
         records = [
             step_in(json.loads(line), Place(path, number))
