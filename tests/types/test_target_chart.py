@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqg.types.earley import Chart, empty_chart, read
+from nqg.types.earley import Chart, empty_chart, node_of, origin_of, read
 from nqg.types.target_grammar import Category, TargetGrammar
 from oracles import derives_target
 from strategies import random_target, target_grammars
@@ -36,17 +36,15 @@ def test_no_item_is_found_or_waits_twice(
 ) -> None:
     target = random_target(grammar, size, rng)
     chart = _chart(grammar, target)
-    items = list(zip(chart.column.trie_nodes, chart.column.origins, strict=True))[
-        : chart.column.size
-    ]
+    items = chart.items.tolist()
     assert len(set(items)) == len(items)
-    waiting = [(chain, *item) for chain, items in enumerate(_chains(chart)) for item in items]
-    assert len(set(waiting)) == len(waiting) == chart.waiting.size
+    waiting = [(chain, item) for chain, items in enumerate(_chains(chart)) for item in items]
+    assert len(set(waiting)) == len(waiting) == len(chart.waiting.items)
 
 
 def test_columns_of_an_ambiguous_grammar_grow_with_the_length_not_with_the_derivations() -> None:
     grammar = TargetGrammar.parse("<s> ::= <s> <s> | a")
-    sizes = [_chart(grammar, ["a"] * length).column.size for length in (10, 20, 40, 80)]
+    sizes = [len(_chart(grammar, ["a"] * length).items) for length in (10, 20, 40, 80)]
     assert np.diff(sizes).tolist() == [
         30,
         60,
@@ -68,15 +66,15 @@ def test_an_illegal_token_stops_the_reading_before_it() -> None:
     grammar = TargetGrammar.parse("<s> ::= a b c")
     stopped = _chart(grammar, ["a", "b", "a", "c"])
     assert stopped.position == 2
-    assert stopped.column.size == _chart(grammar, ["a", "b"]).column.size == 1
+    assert len(stopped.items) == len(_chart(grammar, ["a", "b"]).items) == 1
 
 
 def test_the_empty_chart_predicts_every_category_that_may_come_first() -> None:
     grammar = TargetGrammar.parse("<s> ::= <t> x\n<t> ::= <u> | y\n<u> ::= <t> z\n<v> ::= w")
     chart = empty_chart(grammar.recogniser.tables)
-    predicted = chart.column.trie_nodes[: chart.column.size].tolist()
-    assert predicted == grammar.recogniser.tables.entries[:3].tolist()
-    assert not chart.column.origins[: chart.column.size].any()
+    items = chart.items.tolist()
+    assert [*map(node_of, items)] == grammar.recogniser.tables.entries[:3].tolist()
+    assert not any(map(origin_of, items))
 
 
 def _chart(grammar: TargetGrammar, tokens: list[str]) -> Chart:
@@ -87,28 +85,21 @@ def _chart(grammar: TargetGrammar, tokens: list[str]) -> Chart:
 
 def _completed(grammar: TargetGrammar, chart: Chart) -> Iterator[tuple[Category, int]]:
     first = len(grammar.recogniser.tables.completes)
-    for node, origin in list(zip(chart.column.trie_nodes, chart.column.origins, strict=True))[
-        : chart.column.size
-    ]:
-        if node >= first:
-            yield grammar.categories[node - first], int(origin)
+    for item in chart.items.tolist():
+        if node_of(item) >= first:
+            yield grammar.categories[node_of(item) - first], origin_of(item)
 
 
-def _chains(chart: Chart) -> Iterator[list[tuple[int, int]]]:
+def _chains(chart: Chart) -> Iterator[list[int]]:
     """The items that wait for each category at each position."""
     waiting = chart.waiting
     for head in waiting.heads.flat:
         items = []
         while head >= 0:
-            items.append((int(waiting.trie_nodes[head]), int(waiting.origins[head])))
+            items.append(int(waiting.items[head]))
             head = waiting.next[head]
         yield items
 
 
 def _arrays(chart: Chart) -> list[np.ndarray]:
-    return [
-        part
-        for group in (chart.column, chart.waiting)
-        for part in group
-        if isinstance(part, np.ndarray)
-    ]
+    return [chart.items, *chart.waiting]

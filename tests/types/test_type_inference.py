@@ -97,9 +97,9 @@ def test_the_grammar_derives_what_a_walk_through_the_tree_accepts(
     """The naive recogniser: each term must be one that its position's type holds."""
     corpus = Corpus(Counter(map(tuple, [*written, *others])))
     known = Corpus(Counter(map(tuple, written)))
-    places = {place: position for position, place in enumerate(corpus.places)}
+    places = {place: position for position, place in enumerate(corpus.arguments)}
     fillers = [
-        Filler(places[known.places[filler.position]], filler.head) for filler in known.fillers
+        Filler(places[known.arguments[filler.position]], filler.head) for filler in known.fillers
     ]
     types = dict(coarsening_levels(corpus, fillers))[coarseness]
     grammar = infer_target_grammar(written, coarseness)
@@ -108,7 +108,8 @@ def test_the_grammar_derives_what_a_walk_through_the_tree_accepts(
             continue  # a new word, which open types take and no walk knows of
         alone = Corpus(Counter([tuple(program)]))
         walked = [
-            Filler(places[alone.places[filler.position]], filler.head) for filler in alone.fillers
+            Filler(places[alone.arguments[filler.position]], filler.head)
+            for filler in alone.fillers
         ]
         assert grammar.accepts(program) == all(map(types.accept, walked)), program
 
@@ -121,7 +122,7 @@ def test_positions_are_joined_where_they_share_heads(
     sets: dict[int, set[str]], share: float
 ) -> None:
     heads: dict[int, set[Head]] = {
-        position: {(BARE, (word,)) for word in own} for position, own in sets.items()
+        position: {Head(BARE, (word,)) for word in own} for position, own in sets.items()
     }
     joined = Partition()
     for found, one, other in head_overlaps(heads):

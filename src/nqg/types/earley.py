@@ -1,12 +1,14 @@
-"""Legal targets: accepted or not, how far a target is legal, and what may come next (a chart after Earley, 1970).
+"""Legal targets: accepted or not, how far a target is legal, and what may come next (Earley, 1970).
 
-All productions lie in one trie, each as its left side followed by its right side. An item is a trie node and the
-position where its production began; a completed category is an item too, at a node past the trie's last. The items of
-a position are an Earley set. `TargetGrammar` is the way in.
+All productions lie in one trie, each as its left side followed by its right side. An *item* is a
+trie node and the position where its production began, packed into one integer; a completed
+category is an item too, at a node past the trie's last. The items of a position are an Earley set.
+Items that wait for a category are chained by that category and the position where it began.
+`TargetGrammar` is the way in.
 
-Right recursion completes as many items at every token as there were tokens before. Where just one item waits for a
-category and is complete with it, the chain of such items is passed over to its top (Leo, 1991), which makes the usual
-grammars linear.
+Right recursion completes as many items at every token as there were tokens before. Where just one
+item waits for a category and is complete with it, the chain of such items is passed over to its top
+(Leo, 1991), which makes the usual grammars linear.
 """
 
 from __future__ import annotations
@@ -19,262 +21,213 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqg.errors import FormatError
-from nqg.grammar.arrays import Int32Array, inlined, kernel
+from nqg.grammar.arrays import Int32Array, Int64Array, inlined, kernel
 from nqg.grammar.encoding import NOWHERE, TRIE_ROOT, TrieArrays, successor, trie_of
 from nqg.grammar.ragged import Ragged
-from nqg.types.target_grammar import Category, TargetGrammar, TargetSymbol, Wildcard
+from nqg.types.target_grammar import TargetGrammar, TargetSymbol, Wildcard
 
-# Labels of edges: terminals count up from 0, wildcards down from -1 in the order of `Wildcard`, then categories.
+# Labels of edges: terminals count up from 0, wildcards down from -1 in the order of `Wildcard`,
+# then categories.
 WILDCARDS = tuple(Wildcard)
 TOKENS = -1 - WILDCARDS.index(Wildcard.TOKENS)
 FIRST_CATEGORY = -1 - len(WILDCARDS)
-NO_ITEM = -1
-UNKNOWN_TOKEN = (
-    "unknown",
-    "0",
-    "'",
-)  # kinds of tokens that no production names, one for each set of wildcards that match
+NONE = -1
+# Tokens that no production names, one for each set of wildcards that match such tokens.
+UNKNOWN_TOKENS = ("unknown", "0", "'")
 
 
 class Tables(NamedTuple):
     """A target grammar as kernels see it."""
 
     trie: TrieArrays
-    entries: Int32Array  # category -> its node below the root
-    completes: Int32Array  # node -> the category that is complete there, or NONE
-    absorbs: NDArray[np.bool_]  # node -> whether <...> leads into it, which takes further tokens
-    matches: NDArray[
-        np.bool_
-    ]  # (label of a token, wildcard) -> whether the wildcard takes the token
-
-
-class EarleySet(NamedTuple):
-    """The items of one position in order of discovery, found again by hashing (open addressing)."""
-
-    trie_nodes: Int32Array
-    origins: Int32Array
-    buckets: Int32Array  # hash -> item, or NONE; twice as long as the others
-    size: int
+    # The node of each category below the root.
+    entries: Int32Array
+    # The category that is complete at each node, or NONE.
+    completes: Int32Array
+    # Whether <...> leads into a node, which then takes further tokens.
+    absorbs: NDArray[np.bool_]
+    # Whether a token (by its label) is matched by a wildcard.
+    matches: NDArray[np.bool_]
 
 
 class Waiting(NamedTuple):
-    """Items that go on at `trie_nodes` once a category is complete, chained by the position and category waited for."""
+    """Items as they go on once a category is complete.
 
-    trie_nodes: Int32Array
-    origins: Int32Array
-    next: Int32Array
-    heads: Int32Array  # (position, category) -> the latest of its chain, or NONE
-    tops: Int32Array  # (position, category) -> the only one that its completion leads to in the end, or NONE
-    size: int
+    `heads` has the latest item that waits for a category since a position, `next` the one before
+    it in the chain. `tops` has the only item that the completion leads to in the end, if there is
+    just one. All are numbers in `items`, or NONE.
+    """
+
+    items: Int64Array
+    next: Int64Array
+    heads: Int64Array
+    tops: Int64Array
 
 
 class Chart(NamedTuple):
-    """All that is known after reading `position` tokens."""
+    """The Earley set after reading `position` tokens, and all items that wait."""
 
     position: int
-    column: EarleySet
+    items: Int64Array
     waiting: Waiting
+
+
+@inlined
+def item_of(trie_node: int, origin: int) -> int:
+    return (trie_node << 32) | origin
+
+
+@inlined
+def node_of(item: int) -> int:
+    return item >> 32
+
+
+@inlined
+def origin_of(item: int) -> int:
+    return item & 0xFFFFFFFF
+
+
+@inlined
+def _add(items: list[int], seen: set[int], item: int) -> None:
+    if item not in seen:
+        seen.add(item)
+        items.append(item)
 
 
 @kernel
 def empty_chart(tables: Tables) -> Chart:
-    """The chart before the first token; category 0 is the start symbol."""
-    heads = np.full((1, len(tables.entries)), NO_ITEM, dtype=np.int32)
-    room = np.empty(16, dtype=np.int32)
-    column = _with_item(_empty_column(16), tables.entries[0], 0)
-    return _closed(
-        tables, Chart(0, column, Waiting(room, room.copy(), room.copy(), heads, heads.copy(), 0))
-    )
+    """The chart before the first token: from the trie's root, the start symbol is read like a token."""
+    nothing = np.empty(0, dtype=np.int64)
+    heads = np.empty((0, len(tables.entries)), dtype=np.int64)
+    root = np.array([item_of(TRIE_ROOT, 0)])
+    chart = Chart(-1, root, Waiting(nothing, nothing, heads, heads))
+    return read(tables, chart, np.array([FIRST_CATEGORY], dtype=np.int32))
 
 
 @kernel
 def read(tables: Tables, chart: Chart, tokens: Int32Array) -> Chart:
-    """The chart after the longest legal part of `tokens`; the given chart is left as it was."""
-    waiting = chart.waiting
-    heads = np.full(
-        (chart.position + len(tokens) + 1, waiting.heads.shape[1]), NO_ITEM, dtype=np.int32
-    )
-    tops = heads.copy()
-    kept = min(len(heads), len(waiting.heads))  # heads past the last legal token are empty
-    heads[:kept], tops[:kept] = waiting.heads[:kept], waiting.tops[:kept]
-    copied = Waiting(
-        waiting.trie_nodes.copy(),
-        waiting.origins.copy(),
-        waiting.next.copy(),
-        heads,
-        tops,
-        waiting.size,
-    )
-    chart = Chart(chart.position, chart.column, copied)
+    """The chart after the longest legal prefix of `tokens`; the argument is left as it was."""
+    position, items = chart.position, list(chart.items)
+    waiting, following = list(chart.waiting.items), list(chart.waiting.next)
+    # The chart's rows past its position are empty: they belong to an illegal token.
+    rows = position + 1
+    shape = rows + len(tokens), len(tables.entries)
+    heads, tops = np.full(shape, NONE), np.full(shape, NONE)
+    heads[:rows], tops[:rows] = chart.waiting.heads[:rows], chart.waiting.tops[:rows]
     for token in tokens:
-        column = _scanned(tables, chart.column, token)
-        if column.size == 0:
+        moved = _scanned(tables, items, token)
+        if not moved:
             break
-        chart = _closed(tables, Chart(chart.position + 1, column, chart.waiting))
-    return chart
+        items = moved
+        position += 1
+        _close(tables, position, items, waiting, following, heads, tops)
+    chains = Waiting(np.array(waiting), np.array(following), heads, tops)
+    return Chart(position, np.array(items), chains)
 
 
 @kernel
-def _scanned(tables: Tables, column: EarleySet, token: int) -> EarleySet:
-    """The items of `column` that go on with `token`, moved past it."""
-    moved = _empty_column(len(column.trie_nodes))
-    for item in range(column.size):
-        trie_node, origin = column.trie_nodes[item], column.origins[item]
+def _scanned(tables: Tables, items: list[int], token: int) -> list[int]:
+    """The items that go on with `token`, moved past it."""
+    moved: list[int] = []
+    seen: set[int] = set()
+    for item in items:
+        trie_node, origin = node_of(item), origin_of(item)
         if trie_node >= len(tables.completes):
             continue
-        moved = _moved(tables, moved, trie_node, origin, token)
+        target = successor(tables.trie, trie_node, token)
+        if target != NOWHERE:
+            _add(moved, seen, item_of(target, origin))
         for wildcard in range(tables.matches.shape[1]):
-            if tables.matches[token, wildcard]:
-                moved = _moved(tables, moved, trie_node, origin, -1 - wildcard)
+            target = successor(tables.trie, trie_node, -1 - wildcard)
+            if target != NOWHERE and tables.matches[token, wildcard]:
+                _add(moved, seen, item_of(target, origin))
         if tables.absorbs[trie_node]:
-            moved = _with_item(moved, trie_node, origin)
+            _add(moved, seen, item)
     return moved
 
 
-@inlined
-def _moved(tables: Tables, column: EarleySet, trie_node: int, origin: int, label: int) -> EarleySet:
-    """`column` with the item past the edge `label`, where there is one."""
-    target = successor(tables.trie, trie_node, label)
-    return column if target == NOWHERE else _with_item(column, target, origin)
-
-
 @kernel
-def _closed(tables: Tables, chart: Chart) -> Chart:
-    """The chart with all that follows from its column's items: completed categories, and the starts of new ones."""
-    position, column, waiting = chart
-    item = 0
-    while item < column.size:
-        trie_node, origin = column.trie_nodes[item], column.origins[item]
-        item += 1
-        if trie_node >= len(
-            tables.completes
-        ):  # a complete category, for which others waited at its origin
-            category = trie_node - len(tables.completes)
-            top = waiting.tops[origin, category]
-            entry = waiting.heads[origin, category] if top == NO_ITEM else top
-            while entry != NO_ITEM:
-                column = _with_item(column, waiting.trie_nodes[entry], waiting.origins[entry])
-                entry = waiting.next[entry] if top == NO_ITEM else NO_ITEM
+def _close(
+    tables: Tables,
+    position: int,
+    items: list[int],
+    waiting: list[int],
+    following: list[int],
+    heads: Int64Array,
+    tops: Int64Array,
+) -> None:
+    """Add all that follows from the items: completed categories, and the starts of new ones."""
+    seen = set(items)
+    number = 0
+    while number < len(items):
+        trie_node, origin = node_of(items[number]), origin_of(items[number])
+        number += 1
+        # A complete category moves the items that have waited for it since its origin.
+        category = trie_node - len(tables.completes)
+        if category >= 0:
+            top = tops[origin, category]
+            if top != NONE:
+                _add(items, seen, waiting[top])
+                continue
+            entry = heads[origin, category]
+            while entry != NONE:
+                _add(items, seen, waiting[entry])
+                entry = following[entry]
             continue
-        if tables.completes[trie_node] != NO_ITEM:
-            column = _with_item(column, len(tables.completes) + tables.completes[trie_node], origin)
+        if tables.completes[trie_node] != NONE:
+            completed = len(tables.completes) + tables.completes[trie_node]
+            _add(items, seen, item_of(completed, origin))
+        # Edges are sorted by label, so those of categories come first.
         for edge in range(tables.trie.first_edge[trie_node], tables.trie.first_edge[trie_node + 1]):
             category = FIRST_CATEGORY - tables.trie.labels[edge]
             if category < 0:
-                break  # edges are sorted by label, so the categories come first
-            column = _with_item(column, tables.entries[category], position)
-            waiting = _with_waiting(
-                waiting, tables.trie.successors[edge], origin, position, category
-            )
-    for category in range(waiting.tops.shape[1]):
-        waiting.tops[position, category] = _top(tables, waiting, position, category)
-    return Chart(position, column, waiting)
+                break
+            _add(items, seen, item_of(tables.entries[category], position))
+            following.append(heads[position, category])
+            heads[position, category] = len(waiting)
+            waiting.append(item_of(tables.trie.successors[edge], origin))
+    for category in range(len(tables.entries)):
+        tops[position, category] = _top(tables, position, category, waiting, following, heads, tops)
 
 
 @kernel
-def _top(tables: Tables, waiting: Waiting, position: int, category: int) -> int:
-    """The last of the items that are complete one after the other with `category`, each the only one that waits.
+def _top(
+    tables: Tables,
+    position: int,
+    category: int,
+    waiting: list[int],
+    following: list[int],
+    heads: Int64Array,
+    tops: Int64Array,
+) -> int:
+    """The last of the items that are complete one after the other, each the only one that waits.
 
     The start symbol's own item at position 0 ends the chain, because a target ends with it.
     """
-    top = NO_ITEM
-    for _ in range(waiting.heads.shape[1]):  # longer ones of one position lead round in a circle
-        entry = waiting.heads[position, category]
-        if entry == NO_ITEM or waiting.next[entry] != NO_ITEM:
+    top = NONE
+    # A chain with more steps at one position leads round in a circle.
+    for _ in range(len(tables.entries)):
+        entry = heads[position, category]
+        if entry == NONE or following[entry] != NONE:
             return top
-        trie_node, origin = waiting.trie_nodes[entry], waiting.origins[entry]
+        trie_node, origin = node_of(waiting[entry]), origin_of(waiting[entry])
         if tables.trie.first_edge[trie_node] != tables.trie.first_edge[trie_node + 1]:
             return top
         top, category = entry, tables.completes[trie_node]
         if category == 0 and origin == 0:
-            return int(top)
+            return top
         if origin < position:
-            return int(
-                top if waiting.tops[origin, category] == NO_ITEM else waiting.tops[origin, category]
-            )
-    return NO_ITEM
-
-
-@inlined
-def _with_waiting(
-    waiting: Waiting, trie_node: int, origin: int, position: int, category: int
-) -> Waiting:
-    trie_nodes, origins, following, heads, tops, size = waiting
-    if size == len(trie_nodes):
-        trie_nodes, origins, following = (
-            _doubled(trie_nodes),
-            _doubled(origins),
-            _doubled(following),
-        )
-    trie_nodes[size], origins[size], following[size] = trie_node, origin, heads[position, category]
-    heads[position, category] = size
-    return Waiting(trie_nodes, origins, following, heads, tops, size + 1)
+            further = tops[origin, category]
+            return top if further == NONE else further
+    return NONE
 
 
 @kernel
-def _empty_column(room: int) -> EarleySet:
-    buckets = np.full(2 * room, NO_ITEM, dtype=np.int32)
-    return EarleySet(np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32), buckets, 0)
-
-
-@inlined
-def _with_item(column: EarleySet, trie_node: int, origin: int) -> EarleySet:
-    bucket = _bucket(column, trie_node, origin)
-    if column.buckets[bucket] != NO_ITEM:
-        return column
-    if column.size == len(column.trie_nodes):
-        column = _with_room(column)
-        bucket = _bucket(column, trie_node, origin)
-    column.trie_nodes[column.size], column.origins[column.size] = trie_node, origin
-    column.buckets[bucket] = column.size
-    return EarleySet(column.trie_nodes, column.origins, column.buckets, column.size + 1)
-
-
-@inlined
-def _bucket(column: EarleySet, trie_node: int, origin: int) -> int:
-    """Where the item is, or belongs; at least half of the buckets are free, and their number is a power of two."""
-    mask = len(column.buckets) - 1
-    bucket = (trie_node * 2654435761 + origin * 2246822519) & mask
-    while True:
-        item = column.buckets[bucket]
-        if item == NO_ITEM or (
-            column.trie_nodes[item] == trie_node and column.origins[item] == origin
-        ):
-            return bucket
-        bucket = (bucket + 1) & mask
-
-
-@kernel
-def _with_room(column: EarleySet) -> EarleySet:
-    larger = _empty_column(2 * len(column.trie_nodes))
-    larger.trie_nodes[: column.size], larger.origins[: column.size] = (
-        column.trie_nodes,
-        column.origins,
-    )
-    for item in range(column.size):
-        larger.buckets[_bucket(larger, column.trie_nodes[item], column.origins[item])] = item
-    return EarleySet(larger.trie_nodes, larger.origins, larger.buckets, column.size)
-
-
-@kernel
-def _doubled(array: Int32Array) -> Int32Array:
-    larger = np.empty(2 * len(array), dtype=np.int32)
-    larger[: len(array)] = array
-    return larger
-
-
-@kernel
-def is_complete(tables: Tables, chart: Chart) -> bool:
-    """Whether the start symbol derives exactly the tokens read."""
-    return bool(chart.column.buckets[_bucket(chart.column, len(tables.completes), 0)] != NO_ITEM)
-
-
-@kernel
-def legal_labels(tables: Tables, column: EarleySet, terminals: int) -> NDArray[np.bool_]:
-    """Whether each terminal may follow by name and, from the last place backwards, whether each wildcard may."""
+def legal_labels(tables: Tables, items: Int64Array, terminals: int) -> NDArray[np.bool_]:
+    """Whether each terminal may follow and, from the last label backwards, each wildcard."""
     legal = np.zeros(terminals - FIRST_CATEGORY - 1, dtype=np.bool_)
-    for item in range(column.size):
-        trie_node = column.trie_nodes[item]
+    for item in items:
+        trie_node = node_of(item)
         if trie_node >= len(tables.completes):
             continue
         legal[TOKENS] |= tables.absorbs[trie_node]
@@ -286,7 +239,7 @@ def legal_labels(tables: Tables, column: EarleySet, terminals: int) -> NDArray[n
 
 
 _SHOWN_TOKENS = 8
-_KINDS = {
+_WILDCARD_NAMES = {
     Wildcard.NUMBER: "a number",
     Wildcard.UNQUOTED: "any token but a quotation mark",
     Wildcard.NEW_TOKEN: "a token that the grammar does not name",
@@ -295,7 +248,9 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What may follow a prefix: one of `tokens`, a token that one of `wildcards` matches, the end of the target.
+    """What may follow a prefix: `tokens`, tokens that `wildcards` match, the end of the target.
+
+    `named` are all terminals of the grammar.
 
     >>> print(Expected((")", ","), (Wildcard.NUMBER,), end=False))
     ')', ',' or a number
@@ -304,9 +259,7 @@ class Expected:
     tokens: tuple[str, ...]
     wildcards: tuple[Wildcard, ...]
     end: bool
-    named: Container[str] = field(
-        default=(), repr=False, compare=False
-    )  # all terminals of the grammar
+    named: Container[str] = field(default=(), repr=False, compare=False)
 
     @property
     def any_token(self) -> bool:
@@ -318,12 +271,17 @@ class Expected:
         )
 
     def __str__(self) -> str:
-        named = ["any token"] if self.any_token else [f"'{token}'" for token in self.tokens]
-        hidden = len(named) - _SHOWN_TOKENS
-        kinds = [_KINDS[wildcard] for wildcard in self.wildcards if not self.any_token]
-        end, more = ["the end"] if self.end else [], [f"{hidden} more"] if hidden > 0 else []
-        parts = [*named[:_SHOWN_TOKENS], *kinds, *end, *more]
-        return " or ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+        if self.any_token:
+            names = ["any token"]
+        else:
+            names = [f"'{token}'" for token in self.tokens[:_SHOWN_TOKENS]]
+            names += [_WILDCARD_NAMES[wildcard] for wildcard in self.wildcards]
+        if self.end:
+            names.append("the end")
+        hidden = len(self.tokens) - _SHOWN_TOKENS
+        if hidden > 0 and not self.any_token:
+            names.append(f"{hidden} more")
+        return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,29 +299,28 @@ class Verdict:
     def __str__(self) -> str:
         if self.accepted:
             return "legal"
-        if self.legal_tokens == len(self.tokens):
+        legal = self.legal_tokens
+        if legal == len(self.tokens):
             return f"legal so far, but it ends too early: expected {self.expected}"
-        found = self.tokens[self.legal_tokens]
-        if self.legal_tokens == 0:
-            return f"illegal from the first token: expected {self.expected}, found '{found}'"
-        last = self.tokens[self.legal_tokens - 1]
-        return f"legal up to token {self.legal_tokens} '{last}', expected {self.expected}, found '{found}'"
+        expected = f"expected {self.expected}, found '{self.tokens[legal]}'"
+        if legal == 0:
+            return f"illegal from the first token: {expected}"
+        return f"legal up to token {legal} '{self.tokens[legal - 1]}', {expected}"
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The start of a legal target, for decoders that go from token to token; never changes, so beams may share it."""
+    """The start of a legal target, for decoders that go from token to token.
+
+    A prefix never changes, so beams may share it.
+    """
 
     recogniser: Recogniser
     chart: Chart
 
     def then(self, token: str) -> Prefix | None:
         """This prefix and one more token; None where no legal target goes on so."""
-        return self.recogniser.extended(self, [token])
-
-    @property
-    def length(self) -> int:
-        return self.chart.position
+        return self.recogniser.prefix([token], self.chart)
 
     @property
     def expected(self) -> Expected:
@@ -372,85 +329,99 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Recogniser:
-    """A target grammar made ready for the chart; use it through `TargetGrammar`."""
+    """A target grammar made ready for the chart; use it through `TargetGrammar`.
 
-    terminals: tuple[str, ...]  # sorted; a terminal's label is its position
-    labels: dict[str, int]
+    The terminals are sorted. `labels` has those of all symbols.
+    """
+
+    terminals: tuple[str, ...]
+    labels: dict[TargetSymbol, int]
     tables: Tables
     begin: Chart
 
     @classmethod
     def of(cls, grammar: TargetGrammar) -> Recogniser:
         terminals = tuple(sorted(grammar.terminals))
-        labels = {terminal: label for label, terminal in enumerate(terminals)}
-        numbers = {category: number for number, category in enumerate(grammar.categories)}
+        categories = grammar.categories
+        labels: dict[TargetSymbol, int] = {}
+        labels |= {terminal: number for number, terminal in enumerate(terminals)}
+        labels |= {symbol: -1 - number for number, symbol in enumerate((*WILDCARDS, *categories))}
 
-        def label(symbol: TargetSymbol) -> int:
-            if isinstance(symbol, Category):
-                return FIRST_CATEGORY - numbers[symbol]
-            if isinstance(symbol, Wildcard):
-                return -1 - WILDCARDS.index(symbol)
-            return labels[symbol]
-
-        written = [[label(each.left), *map(label, each.right)] for each in grammar.productions]
-        trie = trie_of(Ragged.of(written))
-        lefts = np.array([numbers[each.left] for each in grammar.productions], dtype=np.int32)
+        # The trie, and what is known about each of its nodes.
+        productions = []
+        for production in grammar.productions:
+            symbols = production.left, *production.right
+            productions.append([labels[symbol] for symbol in symbols])
+        trie = trie_of(Ragged.of(productions))
+        lefts = FIRST_CATEGORY - np.array([symbols[0] for symbols in productions])
         nodes = len(trie.first_item) - 1
-        completes = np.full(nodes, NO_ITEM, dtype=np.int32)
+        completes = np.full(nodes, NONE, dtype=np.int32)
         completes[np.repeat(np.arange(nodes), np.diff(trie.first_item))] = lefts[trie.items]
         absorbs = np.zeros(nodes, dtype=np.bool_)
         absorbs[trie.successors[trie.labels == TOKENS]] = True
-        entries = np.array(
-            [successor(trie, TRIE_ROOT, label(category)) for category in numbers], dtype=np.int32
+        entries = [successor(trie, TRIE_ROOT, labels[category]) for category in categories]
+
+        matches = [_matches(token, terminals) for token in terminals]
+        matches += map(_matches, UNKNOWN_TOKENS)
+        tables = Tables(
+            trie, np.array(entries, dtype=np.int32), completes, absorbs, np.array(matches)
         )
-        known = [
-            [wildcard.matches(token, terminals) for wildcard in WILDCARDS] for token in terminals
-        ]
-        matches = known + [
-            [wildcard.matches(token) for wildcard in WILDCARDS] for token in UNKNOWN_TOKEN
-        ]
-        tables = Tables(trie, entries, completes, absorbs, np.array(matches))
         return cls(terminals, labels, tables, empty_chart(tables))
 
     def accepts(self, tokens: Sequence[str]) -> bool:
         chart = self._read(self.begin, tokens)
-        return chart.position == len(tokens) and bool(is_complete(self.tables, chart))
+        return chart.position == len(tokens) and self._is_complete(chart)
 
     def explain(self, tokens: Sequence[str]) -> Verdict:
         chart = self._read(self.begin, tokens)
         return Verdict(tuple(tokens), chart.position, self.expected_after(chart))
 
-    def prefix(self, tokens: Sequence[str]) -> Prefix | None:
-        return self.extended(Prefix(self, self.begin), tokens)
-
-    def extended(self, prefix: Prefix, tokens: Sequence[str]) -> Prefix | None:
-        """`prefix` with more tokens; None where no legal target starts so."""
-        chart = self._read(prefix.chart, tokens)
-        return Prefix(self, chart) if chart.position == prefix.length + len(tokens) else None
+    def prefix(self, tokens: Sequence[str], chart: Chart | None = None) -> Prefix | None:
+        """What was read so far with more tokens; None where no legal target starts so."""
+        chart = chart or self.begin
+        longer = self._read(chart, tokens)
+        if longer.position < chart.position + len(tokens):
+            return None
+        return Prefix(self, longer)
 
     def expected_after(self, chart: Chart) -> Expected:
-        legal = legal_labels(self.tables, chart.column, len(self.terminals))
+        legal = legal_labels(self.tables, chart.items, len(self.terminals))
+        named = np.flatnonzero(legal[: len(self.terminals)])
         return Expected(
-            tokens=tuple(
-                self.terminals[label] for label in np.flatnonzero(legal[: len(self.terminals)])
-            ),
-            wildcards=tuple(wildcard for at, wildcard in enumerate(WILDCARDS) if legal[-1 - at]),
-            end=bool(is_complete(self.tables, chart)),
+            tokens=tuple(self.terminals[label] for label in named),
+            wildcards=tuple(wildcard for wildcard in WILDCARDS if legal[self.labels[wildcard]]),
+            end=self._is_complete(chart),
             named=self.labels,
         )
+
+    def _is_complete(self, chart: Chart) -> bool:
+        """Whether the start symbol derives exactly the tokens read."""
+        return item_of(len(self.tables.completes), 0) in chart.items
 
     def _read(self, chart: Chart, tokens: Sequence[str]) -> Chart:
         if isinstance(tokens, str):
             raise FormatError(
                 f"expected a sequence of tokens, found the string {tokens!r}; split it first"
             )
-        return read(
-            self.tables, chart, np.array([self.label(token) for token in tokens], dtype=np.int32)
-        )
+        labels = [self.label(token) for token in tokens]
+        return read(self.tables, chart, np.array(labels, dtype=np.int32))
 
     def label(self, token: str) -> int:
-        """The number of a token in kernels; no edge bears the numbers of unknown ones, so only wildcards match them."""
+        """The number of a token in kernels.
+
+        No edge bears the numbers of unknown tokens, so only wildcards match them.
+        """
         if token in self.labels:
             return self.labels[token]
-        kind = 1 if Wildcard.NUMBER.matches(token) else 0 if Wildcard.UNQUOTED.matches(token) else 2
+        if Wildcard.NUMBER.matches(token):
+            kind = 1
+        elif Wildcard.UNQUOTED.matches(token):
+            kind = 0
+        else:
+            kind = 2
         return len(self.terminals) + kind
+
+
+def _matches(token: str, named: Container[str] = ()) -> list[bool]:
+    """Whether each wildcard matches a token."""
+    return [wildcard.matches(token, named) for wildcard in WILDCARDS]

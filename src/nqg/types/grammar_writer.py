@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise, product
+from typing import TypeVar
 
 from nqg.text.brackets import BRACKETS, is_balanced
-from nqg.types.positions import ROOT, Corpus, Head, Position, Types, is_value
+from nqg.types.positions import ROOT, Corpus, Head, Position, Type, Types
 from nqg.types.program_trees import ANY, BARE, Form, Word
 from nqg.types.target_grammar import Category, Production, TargetGrammar, TargetSymbol, Wildcard
 
-GOOD_TURING_THRESHOLD = 0.01  # the share of words seen once from which on others are expected, too
-MAX_MERGE_ROUNDS = (
-    20  # in which equal types are merged: more are needed only where terms are nested as deep
-)
-SHOWN_EXAMPLES = 5  # of a type
-MAX_SHARE_OF_LOST_TOKENS = 0.05  # of the values of a type, up to which they are not free text
+# The share of words seen once from which on other words are expected (Good and Turing's estimate).
+GOOD_TURING_THRESHOLD = 0.01
+# Rounds in which equal types are merged; more are needed only where terms are nested as deep.
+MAX_MERGE_ROUNDS = 20
+SHOWN_EXAMPLES = 5
+# The share of the values of a type that may hold tokens of no other value if it is not free text.
+MAX_SHARE_OF_LOST_TOKENS = 0.05
 WHOLE = "the whole program"
-WHOLE_PROGRAM: Position = (
-    -1
-)  # a type of its own, where other terms of the root's type are not whole programs
+# The type of whole programs, where other terms of the root's type are not whole programs.
+WHOLE_PROGRAM: Type = -1
+
+RightSide = tuple[TargetSymbol, ...]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
 class InferredType:
-    """A category with the positions that it is made of, how often terms stand there, and the commonest words."""
+    """A category, its positions, how often terms stand there, and the commonest heads."""
 
     category: Category
     positions: tuple[str, ...]
@@ -35,327 +39,358 @@ class InferredType:
     examples: tuple[str, ...]
 
 
+@dataclass(slots=True)
+class TypeContents:
+    """What a type holds: counts of its heads and positions, and the words of its forms.
+
+    A form comes with the types of its arguments.
+    """
+
+    heads: Counter[Head] = field(default_factory=Counter)
+    positions: Counter[Position] = field(default_factory=Counter)
+    forms: dict[tuple[Form, tuple[Type, ...]], list[Word]] = field(default_factory=dict)
+
+    def values(self, form: Form) -> dict[Word, int]:
+        """How often each value in a form is seen."""
+        heads = self.heads.items()
+        return {head.word: n for head, n in heads if head.form == form and head.is_value}
+
+
 class GrammarWriter:
     """Types as categories with names that a person can read."""
 
     def __init__(self, corpus: Corpus, types: Types) -> None:
-        same = _merged_types(types)
-        self.corpus = corpus
-        self.counts: dict[Position, Counter[Head]] = defaultdict(Counter)  # of each type
-        self.positions: dict[Position, Counter[Position]] = defaultdict(
-            Counter
-        )  # how often terms stand there
-        for filler, number in corpus.fillers.items():
-            own = same[types.of[filler.position]]
-            self.counts[own][filler.head] += corpus.counts[number]
-            self.positions[own][filler.position] += corpus.counts[number]
-        self.words: dict[Position, dict[tuple[Form, tuple[Position, ...]], list[Word]]] = (
-            defaultdict(dict)
-        )
-        for (own, form, inner), words in types.words().items():
-            if same[own] == own:
-                self.words[own].setdefault((form, tuple(same[each] for each in inner)), []).extend(
-                    words
-                )
-        self._uses = Counter(
-            frozenset(words) for forms in self.words.values() for words in forms.values()
-        )
-        self._tokens = Counter[str]()  # how often each occurs
-        for counts in self.counts.values():
-            for (_, word), number in counts.items():
-                for token in word:
-                    self._tokens[token] += number
+        self._corpus = corpus
+        self._contents: dict[Type, TypeContents] = defaultdict(TypeContents)
+        self._token_counts = Counter[str]()
+        merged = _merged_types(types)
+        for (position, head), count in corpus.fillers.items():
+            contents = self._contents[merged[types.of[position]]]
+            contents.heads[head] += count
+            contents.positions[position] += count
+            for token in head.word:
+                self._token_counts[token] += count
+        for (type_, form, arguments), words in types.words().items():
+            if merged[type_] == type_:
+                key = form, tuple(merged[argument] for argument in arguments)
+                self._contents[type_].forms.setdefault(key, []).extend(words)
+        # How many forms have the same words: such words become a category.
+        self._uses = Counter[frozenset[Word]]()
+        for contents in self._contents.values():
+            self._uses.update(map(frozenset, contents.forms.values()))
         self._text: Category | None = None
-        self._classes: dict[frozenset[Word], Category] = {}
-        self._lists: dict[tuple[Position, str], Category] = {}
-        self._productions: dict[Category, dict[tuple[TargetSymbol, ...], None]] = {}
-        self.start = self._separate_root_type(same[types.of[ROOT]], types.whole)
-        self.categories = {self.start: self._category("program")}
-        waiting = deque([self.start])
-        while waiting:
-            own = waiting.popleft()
-            for (form, inner), words in self.words[own].items():
-                for argument in inner:
-                    if argument not in self.categories:
-                        waiting.append(argument)
-                        self.categories[argument] = self._category(self._name(argument))
-                self._write(own, form, inner, words)
-        for (part, separator), category in self._lists.items():
-            self._productions[category] |= dict.fromkeys(
-                self._expand_lists(part, separator, category)
-            )
-
-    def _separate_root_type(self, start: Position, seen: Collection[Form]) -> Position:
-        """The type of whole programs: where its forms are not all seen as whole programs, one of those that are."""
-        forms = self.words[start]
-        whole = {(form, inner): words for (form, inner), words in forms.items() if form in seen}
-        if len(whole) == len(forms):
-            return start
-        self.words[WHOLE_PROGRAM], self.counts[WHOLE_PROGRAM] = whole, Counter()
-        for filler, number in self.corpus.fillers.items():
-            if filler.position == ROOT:
-                self.counts[WHOLE_PROGRAM][filler.head] += self.corpus.counts[number]
-        self.positions[WHOLE_PROGRAM] = Counter({ROOT: self.positions[start].pop(ROOT)})
-        return WHOLE_PROGRAM
+        self._word_classes: dict[frozenset[Word], Category] = {}
+        self._lists: dict[tuple[Type, str], Category] = {}
+        # The right sides of each category, in the order of the grammar.
+        self._productions: dict[Category, dict[RightSide, None]] = {}
+        self._start = self._separate_root_type(merged[types.of[ROOT]], types.whole)
+        self._categories = {self._start: self._category("program")}
+        self._write_all()
 
     @property
     def grammar(self) -> TargetGrammar:
-        lines = self._productions.items()
-        return TargetGrammar(
-            tuple(Production(left, right) for left, rights in lines for right in rights)
-        )
+        productions = []
+        for left, rights in self._productions.items():
+            productions += [Production(left, right) for right in rights]
+        return TargetGrammar(tuple(productions))
 
-    @property
-    def types(self) -> tuple[InferredType, ...]:
+    def inferred_types(self) -> tuple[InferredType, ...]:
         """All types, in the order of the grammar."""
-        return tuple(
-            InferredType(
-                category,
-                tuple(
-                    _position_text(self.corpus, position)
-                    for position, _ in self.positions[own].most_common()
-                ),
-                self.counts[own].total(),
-                tuple(_head_text(head) for head, _ in self.counts[own].most_common(SHOWN_EXAMPLES)),
-            )
-            for own, category in self.categories.items()
-        )
+        inferred = []
+        for type_, category in self._categories.items():
+            contents = self._contents[type_]
+            positions = [_position_text(self._corpus, p) for p in _by_count(contents.positions)]
+            examples = [_head_text(head) for head in _by_count(contents.heads)[:SHOWN_EXAMPLES]]
+            occurrences = contents.heads.total()
+            inferred.append(InferredType(category, tuple(positions), occurrences, tuple(examples)))
+        return tuple(inferred)
 
-    def _name(self, own: Position) -> str:
-        """That of the commonest position, if possible one with a word of its own."""
-        positions = [position for position, _ in self.positions[own].most_common()]
-        return _position_name(
-            self.corpus, max(positions, key=lambda each: bool(self.corpus.places[each].head[1]))
-        )
+    def _separate_root_type(self, root: Type, seen: set[Form]) -> Type:
+        """The type of whole programs.
+
+        Where the root's type has forms that are not seen as whole programs, it is a type apart.
+        """
+        forms = self._contents[root].forms
+        whole = {key: words for key, words in forms.items() if key[0] in seen}
+        if len(whole) == len(forms):
+            return root
+        contents = TypeContents(forms=whole)
+        for (position, head), count in self._corpus.fillers.items():
+            if position == ROOT:
+                contents.heads[head] += count
+        contents.positions[ROOT] = self._contents[root].positions.pop(ROOT)
+        self._contents[WHOLE_PROGRAM] = contents
+        return WHOLE_PROGRAM
+
+    def _write_all(self) -> None:
+        """Write all productions, breadth first: a type is named when a form first mentions it."""
+        waiting = deque([self._start])
+        while waiting:
+            type_ = waiting.popleft()
+            for (form, arguments), words in self._contents[type_].forms.items():
+                for argument in arguments:
+                    if argument not in self._categories:
+                        waiting.append(argument)
+                        self._categories[argument] = self._category(self._name(argument))
+                self._write(type_, form, arguments, words)
+        for (item, separator), category in self._lists.items():
+            statements = self._joined_statements(item, separator, category)
+            self._productions[category] |= dict.fromkeys(statements)
+
+    def _name(self, type_: Type) -> str:
+        """The name of the commonest position, if possible of one that is an argument of a word."""
+        positions = _by_count(self._contents[type_].positions)
+        for position in positions:
+            if self._corpus.arguments[position].head.word:
+                return _position_name(self._corpus, position)
+        return _position_name(self._corpus, positions[0])
 
     def _category(self, name: str) -> Category:
         """A new category, with a number where the name is taken."""
-        names = (name, *(f"{name}_{number}" for number in range(2, len(self._productions) + 3)))
-        category = next(free for free in map(Category, names) if free not in self._productions)
+        category, number = Category(name), 1
+        while category in self._productions:
+            number += 1
+            category = Category(f"{name}_{number}")
         self._productions[category] = {}
         return category
 
     def _write(
-        self, own: Position, form: Form, inner: Sequence[Position], words: Sequence[Word]
+        self, type_: Type, form: Form, arguments: Sequence[Type], words: Sequence[Word]
     ) -> None:
-        arguments: list[TargetSymbol] = []
-        between = [form.separator] if form.separator else []
+        """Write the productions of one form of a type."""
+        category = self._categories[type_]
+        separator = [form.separator] if form.separator else []
+        inside: list[TargetSymbol] = []
         if form.arity != ANY:
-            for each in inner:
-                arguments += between if arguments else []
-                arguments.append(self.categories[each])
+            for argument in arguments:
+                if inside:
+                    inside += separator
+                inside.append(self._categories[argument])
         elif words != [()] or form.prefix:
-            arguments.append(self._list(inner[0], form.separator))
+            inside = [self._list(arguments[0], form.separator)]
         else:
-            part = self.categories[own] if inner[0] == own else self._list(inner[0], form.separator)
-            arguments += [part, form.separator, part]
-        written = [arguments]
-        if (
-            form.has_keywords
-        ):  # a rule may hold arguments and some of the keywords, and others come behind it
-            keywords = self._list(inner[-1], form.separator)
-            written = [[*arguments[:-1], keywords], [*arguments[:-1], keywords, *between, keywords]]
-        for spelled, inside in product(self._spellings(own, form, words), written):
-            self._productions[self.categories[own]][tuple(form.spelled(spelled, inside))] = None
+            item = category
+            if arguments[0] != type_:
+                item = self._list(arguments[0], form.separator)
+            inside = [item, *separator, item]
+        insides = [inside]
+        if form.has_keywords:
+            # A rule may hold arguments and some of the keywords, and others come behind it.
+            keywords = self._list(arguments[-1], form.separator)
+            begin = [*inside[:-1], keywords]
+            insides = [begin, [*begin, *separator, keywords]]
+        for spelling, inside in product(self._spellings(type_, form, words), insides):
+            self._productions[category][tuple(form.spelled(spelling, inside))] = None
 
-    def _list(self, part: Position, separator: str) -> Category:
-        """Parts with separators between them."""
-        if (part, separator) not in self._lists:
-            category = self._lists[part, separator] = self._category(
-                f"{self.categories[part].name}_list"
-            )
-            between = (separator,) if separator else ()
-            rights = [(self.categories[part],), (category, *between, category)]
+    def _list(self, item: Type, separator: str) -> Category:
+        """The category of one or more items with separators between them."""
+        if (item, separator) not in self._lists:
+            item_category = self._categories[item]
+            category = self._category(f"{item_category.name}_list")
+            self._lists[item, separator] = category
+            between = [separator] if separator else []
+            rights = [(item_category,), (category, *between, category)]
             self._productions[category] = dict.fromkeys(rights)
-        return self._lists[part, separator]
+        return self._lists[item, separator]
 
-    def _expand_lists(
-        self, part: Position, separator: str, category: Category
-    ) -> Iterator[tuple[TargetSymbol, ...]]:
-        """Statements of a list in full, so that a rule may hold the end of one and the beginning of the next.
+    def _joined_statements(
+        self, item: Type, separator: str, category: Category
+    ) -> Iterator[RightSide]:
+        """Statements of a list in full.
 
+        A rule may hold the end of a statement and the beginning of the next:
         `film . ?x wrote m0` may stand for `film` in `{ ?x a film . ?x in m1 }`.
         """
-        forms = [
-            tuple(self.categories[each] for each in inner)
-            for form, inner in self.words[part]
-            if form.is_phrase
-        ]
-        for one in forms:
-            for other in ((category,), *forms):
-                yield (*one, separator, *other)
+        statements = []
+        for form, arguments in self._contents[item].forms:
+            if form.is_phrase:
+                statements.append([self._categories[argument] for argument in arguments])
+        for first, following in product(statements, [[category], *statements]):
+            yield (*first, separator, *following)
 
-    def _spellings(
-        self, own: Position, form: Form, words: Sequence[Word]
-    ) -> list[tuple[TargetSymbol, ...]]:
-        """The words of a form as productions write them: one by one, or as a category where others use them, too."""
-        name, alternatives = self.categories[own].name, list[tuple[TargetSymbol, ...]](words)
-        if self._is_open(own, form):
-            return self._open_spellings(own, form, words)
-        same = frozenset(words)
-        if len(words) == 1 or (form is BARE and self._uses[same] == 1):
-            return alternatives
-        if same not in self._classes:
-            self._classes[same] = self._category(f"{name}_{'head' if form.arity else 'word'}")
-            self._productions[self._classes[same]] = dict.fromkeys(alternatives)
-        return [(self._classes[same],)]
+    def _spellings(self, type_: Type, form: Form, words: Sequence[Word]) -> Sequence[RightSide]:
+        """The words of a form as productions write them.
 
-    def _values(self, own: Position, form: Form) -> dict[Word, int]:
-        """How often each value of a type is seen."""
-        return {
-            head[1]: number
-            for head, number in self.counts[own].items()
-            if head[0] == form and is_value(*head)
-        }
+        They are written one by one, or as a category where others use them, too.
+        """
+        if self._is_open(type_, form):
+            return self._open_spellings(type_, form, words)
+        key = frozenset(words)
+        if len(words) == 1 or (form is BARE and self._uses[key] == 1):
+            return words
+        if key not in self._word_classes:
+            suffix = "head" if form.arity else "word"
+            category = self._category(f"{self._categories[type_].name}_{suffix}")
+            self._productions[category] = dict.fromkeys(words)
+            self._word_classes[key] = category
+        return [(self._word_classes[key],)]
 
-    def _is_open(self, own: Position, form: Form) -> bool:
-        """Whether values that are seen once are so many that others must be expected."""
-        counts = list(self._values(own, form).values())
-        return own != self.start and counts.count(1) >= max(2, GOOD_TURING_THRESHOLD * sum(counts))
+    def _is_open(self, type_: Type, form: Form) -> bool:
+        """Whether so many values are seen only once that others must be expected."""
+        if type_ == self._start:
+            return False
+        counts = list(self._contents[type_].values(form).values())
+        return _expects_others(counts)
 
-    def _open_spellings(
-        self, own: Position, form: Form, words: Sequence[Word]
-    ) -> list[tuple[TargetSymbol, ...]]:
-        """Known values and new ones; of values of several tokens, the tokens in any order. Free text shares its own."""
-        tokens = dict.fromkeys((token,) for word in words for token in word)
-        is_one = all(len(word) == 1 for word in words)
-        new = (
-            Wildcard.NUMBER
-            if all(Wildcard.NUMBER.matches(token) for (token,) in tokens)
-            else Wildcard.NEW_TOKEN
-        )
-        tokens = {} if new is Wildcard.NUMBER else tokens
-        if is_one and form is BARE:
-            return [*tokens, (new,)]
-        is_text = not is_one and self._is_text(self._values(own, form))
-        if is_text and self._text is None:
-            self._text = self._category("text")
-        category = (
-            self._text
-            if is_text and self._text
-            else self._category(f"{self.categories[own].name}_word")
-        )
-        several = [] if is_one else [(category, category)]
-        self._productions[category] |= tokens | dict.fromkeys([(new,), *several])
+    def _open_spellings(self, type_: Type, form: Form, words: Sequence[Word]) -> list[RightSide]:
+        """Known values and new ones; of values of several tokens, the tokens in any order.
+
+        All types of free text share one category.
+        """
+        tokens = dict.fromkeys(chain.from_iterable(words))
+        symbols: list[TargetSymbol] = [*tokens, Wildcard.NEW_TOKEN]
+        if all(map(Wildcard.NUMBER.matches, tokens)):
+            symbols = [Wildcard.NUMBER]
+        rights: list[RightSide] = [(symbol,) for symbol in symbols]
+        are_single = all(len(word) == 1 for word in words)
+        if are_single and form is BARE:
+            return rights
+        if not are_single and self._is_text(self._contents[type_].values(form)):
+            self._text = self._text or self._category("text")
+            category = self._text
+        else:
+            category = self._category(f"{self._categories[type_].name}_word")
+        if not are_single:
+            rights.append((category, category))
+        self._productions[category] |= dict.fromkeys(rights)
         return [(category,)]
 
     def _is_text(self, values: Mapping[Word, int]) -> bool:
-        """Whether many values hold tokens that no other value of the type holds, but something else does."""
-        tokens, lost = Counter[str](), 0
-        for word, number in values.items():
+        """Whether many values hold tokens that no other value of the type holds, but others do."""
+        in_type = Counter[str]()
+        for word, count in values.items():
             for token in word:
-                tokens[token] += number
-        for word, number in values.items():
-            own = Counter(word)
-            if any(tokens[each] == number * own[each] < self._tokens[each] for each in own):
-                lost += number
+                in_type[token] += count
+        lost = 0
+        for word, count in values.items():
+            for token in word:
+                if in_type[token] == count * word.count(token) < self._token_counts[token]:
+                    lost += count
+                    break
         return lost > MAX_SHARE_OF_LOST_TOKENS * sum(values.values())
 
 
-def _merged_types(types: Types) -> dict[Position, Position]:
-    """For each type the first one that has the same words and the same, or equal, types of arguments."""
-    same = {own: own for own in types.heads}
+def _expects_others(counts: Sequence[int]) -> bool:
+    """Whether so many of the counts are 1 that there must be words that were never seen."""
+    return counts.count(1) >= max(2, GOOD_TURING_THRESHOLD * sum(counts))
+
+
+def _by_count(counts: Counter[Item]) -> list[Item]:
+    """What is counted, the commonest first."""
+    return [item for item, _ in counts.most_common()]
+
+
+def _merged_types(types: Types) -> dict[Type, Type]:
+    """For each type the first one with the same words over the same, or equal, arguments."""
+    merged = {type_: type_ for type_ in types.heads}
     words = types.words()
     for _ in range(MAX_MERGE_ROUNDS):
-        bodies: dict[Position, set[tuple[Form, tuple[Position, ...], Word]]] = defaultdict(set)
-        for (own, form, inner), each in words.items():
-            equal = tuple(same[argument] for argument in inner)
-            bodies[own].update((form, equal, word) for word in each)
-        first: dict[object, Position] = {}
-        merged = {own: first.setdefault(frozenset(bodies[own]), own) for own in same}
-        if merged == same:
+        bodies: dict[Type, set[object]] = defaultdict(set)
+        for (type_, form, arguments), in_form in words.items():
+            equal = tuple(merged[argument] for argument in arguments)
+            bodies[type_].update(product([form], [equal], in_form))
+        firsts: dict[object, Type] = {}
+        again = {type_: firsts.setdefault(frozenset(bodies[type_]), type_) for type_ in merged}
+        if again == merged:
             break
-        same = merged
-    return same
+        merged = again
+    return merged
 
 
 def _position_name(corpus: Corpus, position: Position) -> str:
-    place, part = corpus.places[position], ""
-    while position != ROOT and not place.head[1]:
-        part = part or ("_item" if place.head[0].arity == ANY else f"_part_{place.number + 1}")
-        position, place = place.host, corpus.places[place.host]
-    (form, word), number, _ = place
-    name = "_".join(re.findall(r"[\w.-]*\w", " ".join(word))) or "symbol"
+    """The name of a position in a category: `loc_2_argument`, `program_item`."""
+    (form, word), number, host = corpus.arguments[position]
+    item = ""
+    # Items are named after the word whose argument the list is.
+    while position != ROOT and not word:
+        if not item:
+            item = "_item" if form.arity == ANY else f"_part_{number + 1}"
+        position = host
+        (form, word), number, host = corpus.arguments[position]
     if position == ROOT:
-        return f"program{part}"
+        return f"program{item}"
+    name = "_".join(re.findall(r"[\w.-]*\w", " ".join(word))) or "symbol"
     if form.is_keyword:
-        return f"{name}{part}"
-    return (
-        f"{name}_argument{part}"
-        if form.arity in (1, ANY)
-        else f"{name}_argument_{number + 1}{part}"
-    )
+        return f"{name}{item}"
+    if form.arity in (1, ANY):
+        return f"{name}_argument{item}"
+    return f"{name}_argument_{number + 1}{item}"
 
 
 def _position_text(corpus: Corpus, position: Position) -> str:
     """The position as a person would write it: `loc_2 ( … )`."""
     if position == ROOT:
         return WHOLE
-    (form, word), number, _ = corpus.places[position]
-    places = ["…" if each == number else "_" for each in range(max(form.arity, 1))]
-    inner = f" {form.separator} ".join(places) if form.separator else " ".join(places)
+    (form, word), number, _ = corpus.arguments[position]
     if form.arity == ANY:
-        inner = f"… {form.separator} …" if form.separator else "… …"
-    return " ".join(form.spelled(word, [inner]))
+        arguments = ["…", "…"]
+    else:
+        arguments = ["_"] * form.arity
+        arguments[number] = "…"
+    return _spelled(form, word, arguments)
 
 
 def _head_text(head: Head) -> str:
-    form, word = head
-    arity = 2 if form.arity == ANY else form.arity
-    inner = f" {form.separator} ".join("_" * arity).split()
-    return " ".join(form.spelled(word, inner))
+    """A head with blanks for its arguments: `loc_2 ( _ )`."""
+    blanks = ["_"] * (2 if head.form.arity == ANY else head.form.arity)
+    return _spelled(head.form, head.word, blanks)
+
+
+def _spelled(form: Form, word: Word, arguments: Sequence[str]) -> str:
+    inside = f" {form.separator} ".join(arguments).split()
+    return " ".join(form.spelled(word, inside))
 
 
 def flat_types(
-    written: Mapping[tuple[str, ...], int],
+    programs: Mapping[tuple[str, ...], int],
 ) -> tuple[TargetGrammar, tuple[InferredType, ...]]:
-    """Types of programs that are sequences of tokens: tokens in any order, with brackets that match if all do.
+    """Types of programs that are sequences of tokens: tokens in any order.
 
-    Whole programs are told apart by their first token, if the first tokens are few; then one such token alone is
-    a program if one is seen, or if the programs are few. Where any token may come first, the shortest may be unseen.
+    Brackets match if those of all programs do. Whole programs are told apart by their first token,
+    if the first tokens are few; then one such token alone is a program if one is seen, or if the
+    programs are few. Where any token may come first, the shortest program may be unseen.
     """
-    total = sum(written.values())
     tokens, firsts = Counter[str](), Counter[str]()
-    for program, number in written.items():
-        firsts[program[0]] += number
+    pairs: set[tuple[str, str]] = set()
+    for program, count in programs.items():
+        firsts[program[0]] += count
+        pairs.update(pairwise(program))
         for token in program:
-            tokens[token] += number
-    brackets = {
-        opening: closing
-        for opening, closing in BRACKETS.items()
-        if opening in tokens or closing in tokens
-    }
-    if not all(map(is_balanced, written)):
-        brackets = {}
-    marks = {*brackets, *brackets.values()}
+            tokens[token] += count
+    brackets: list[tuple[str, str]] = []
+    if all(map(is_balanced, programs)):
+        brackets = [pair for pair in BRACKETS.items() if pair[0] in tokens]
+    marks = set(chain.from_iterable(brackets))
     plain = [token for token in tokens if token not in marks]
-    begins = [token for token in firsts if token not in marks]
-    is_told = len(begins) < len(plain) and len(begins) == len(firsts)
-    is_told = is_told and list(firsts.values()).count(1) <= GOOD_TURING_THRESHOLD * total
+
+    # The categories: whole programs are one of their own if few tokens begin them.
+    total = firsts.total()
+    is_apart = (
+        marks.isdisjoint(firsts)
+        and len(firsts) < len(plain)
+        and list(firsts.values()).count(1) <= GOOD_TURING_THRESHOLD * total
+    )
     start = Category("program")
-    words = Category("tokens") if is_told else start
-    rights: list[tuple[TargetSymbol, ...]] = [(token,) for token in plain]
-    rights += [(opening, words, closing) for opening, closing in brackets.items()]
-    empty = {pair for program in written for pair in pairwise(program) if pair in brackets.items()}
-    rights += sorted(empty)
-    if list(tokens.values()).count(1) >= max(2, GOOD_TURING_THRESHOLD * tokens.total()):
+    words = Category("tokens") if is_apart else start
+
+    # The productions: beginnings of programs, then tokens, brackets, new tokens and sequences.
+    productions: list[Production] = []
+    if is_apart:
+        may_be_one = total < 1 / GOOD_TURING_THRESHOLD or min(map(len, programs)) == 1
+        behind = [] if may_be_one else [words]
+        productions += [Production(start, (token, *behind)) for token in firsts]
+        productions.append(Production(start, (start, words)))
+    rights: list[RightSide] = [(token,) for token in plain]
+    rights += [(opening, words, closing) for opening, closing in brackets]
+    rights += sorted(pairs.intersection(brackets))
+    if _expects_others(list(tokens.values())):
         rights.append((Wildcard.NEW_TOKEN,))
     rights.append((words, words))
-    productions = [Production(words, right) for right in rights]
-    if is_told:
-        may_be_one = total < 1 / GOOD_TURING_THRESHOLD or any(
-            len(program) == 1 for program in written
-        )
-        begun = [(token,) if may_be_one else (token, words) for token in begins]
-        productions[:0] = [Production(start, right) for right in (*begun, (start, words))]
-    grammar = TargetGrammar(tuple(productions))
-    examples = {start: firsts, words: tokens}
+    productions += [Production(words, right) for right in rights]
+
     types = []
-    for category, seen in examples.items():
-        commonest = tuple(token for token, _ in seen.most_common(SHOWN_EXAMPLES))
-        types.append(
-            InferredType(
-                category, (WHOLE if category == start else "anywhere",), seen.total(), commonest
-            )
-        )
-    return grammar, tuple(types)
+    for category, counts in {start: firsts, words: tokens}.items():
+        where = WHOLE if category == start else "anywhere"
+        examples = tuple(_by_count(counts)[:SHOWN_EXAMPLES])
+        types.append(InferredType(category, (where,), counts.total(), examples))
+    return TargetGrammar(tuple(productions)), tuple(types)

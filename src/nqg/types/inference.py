@@ -1,12 +1,31 @@
 """A target grammar for programs that nobody wrote one for.
 
-Programs are read as trees (`nqg.types.program_trees`) with terms at positions (`nqg.types.positions`). Positions that
-hold the same words are one *type*, which becomes a category of the grammar (`nqg.types.grammar_writer`). How much two
-positions must share is chosen on folds of the programs: each fold holds out all programs with certain words in certain
-positions, and the finest types are taken that accept nearly as many of them as the coarsest.
+Programs are read as trees (`nqg.types.program_trees`) with terms at positions
+(`nqg.types.positions`). Positions that hold the same words are one *type*, which becomes a category
+of the grammar (`nqg.types.grammar_writer`). How much two positions must share is chosen on folds of
+the programs: each fold holds out all programs with certain words in certain positions, and the
+finest types are taken that accept nearly as many of them as the coarsest.
 
-A type in which new words turn up again and again is open: it also holds tokens that the grammar does not name.
-Programs that are not trees, such as SCAN's, get a grammar of their tokens in any order.
+A type in which new words turn up again and again is open: it also holds tokens that the grammar
+does not name. Programs that are not trees, such as SCAN's, get a grammar of their tokens in any
+order.
+
+The thresholds interact. `benchmarks/type_inference.py` prints what all of them together give on
+GeoQuery, COGS and SCAN (docs/types.md, "How good they are"); no script varies one of them alone.
+"In view" means that test figures of GeoQuery and COGS were seen when the rule was written.
+
+    constant                  what it decides                                   chosen on
+    MAX_LOSS                  the finest types that are good enough             not measured
+    MAX_FOLDS                 how many folds are tried at most                  not measured (cost)
+    ENOUGH_HELD_OUT           how many held-out programs end the folds          not measured (cost)
+    HELD_OUT_SHARE            how many programs a fold holds out                not measured
+    MIN_FILLERS_HELD_OUT      how rare a filler must be to be held out          not measured
+    HALF_OVERLAP              when two positions are one type, at the finest    in view
+    MIN_WORDS                 when a position has too few words for a type      in view
+    MIN_TRANSFER_SHARE        when a form takes over the words of another       in view
+    MAX_UNREADABLE_SHARE      when programs are not trees                       not measured
+    GOOD_TURING_THRESHOLD     when a type is open (grammar_writer)              not measured
+    MAX_SHARE_OF_LOST_TOKENS  when an open type is free text (grammar_writer)   not measured
 """
 
 from __future__ import annotations
@@ -16,27 +35,32 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from nqg.errors import FormatError
 from nqg.grammar.grammar import SLOT
 from nqg.types.grammar_writer import GrammarWriter, InferredType, flat_types
-from nqg.types.positions import ROOT, ArgumentPlace, Corpus, Filler, Head, Position, Types, is_value
+from nqg.types.positions import ROOT, Argument, Corpus, Filler, Head, Position, Type, Types
 from nqg.types.program_trees import Form, Word
 from nqg.types.target_grammar import TargetGrammar
 
-# What these numbers give on real programs, benchmarks/type_inference.py prints.
-MAX_LOSS = 0.05  # the share of held-out programs that finer types may cost
-MAX_FOLDS = 10  # fewer are enough where many programs are tried
-ENOUGH_HELD_OUT = 2000  # programs
-HELD_OUT_SHARE = 1 / 3  # of the programs, in each fold
-MIN_TRANSFER_SHARE = 1 / 2  # a form that has so much of the words of another takes the others, too
+# The share of held-out programs that finer types may lose against coarser ones.
+MAX_LOSS = 0.05
+MAX_FOLDS = 10
+ENOUGH_HELD_OUT = 2000
+HELD_OUT_SHARE = 1 / 3
+# A filler is rare if the programs of so many fillers like it fit into the held-out share.
+MIN_FILLERS_HELD_OUT = 3
+# The share of the heads of the position that has fewer of them.
+HALF_OVERLAP = 1 / 2
+MIN_WORDS = 2
+# A form that has this share of the words of another form takes the other words, too.
+MIN_TRANSFER_SHARE = 1 / 2
+MAX_UNREADABLE_SHARE = 1 / 2
 
-PARENTHESES: Head = (
-    Form(("(",), (), 1, ",", (")",)),
-    (),
-)  # around one term, whose type they do not change
+# Parentheses around one term, whose type they do not change.
+PARENTHESES = Head(Form(("(",), (), 1, ",", (")",)))
 
 
 class Coarseness(Enum):
@@ -50,11 +74,14 @@ class Coarseness(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InferredTypes:
-    """A target grammar, what its types are, and the share of held-out programs that each coarseness accepts."""
+    """A target grammar, its types, and the share of held-out programs that each level accepts.
+
+    There is no coarseness where programs are not trees.
+    """
 
     grammar: TargetGrammar
     types: tuple[InferredType, ...]
-    coarseness: Coarseness | None = None  # none where programs are not trees
+    coarseness: Coarseness | None = None
     accepted: Mapping[Coarseness, float] = field(default_factory=dict)
 
 
@@ -63,7 +90,8 @@ def infer_target_grammar(
 ) -> TargetGrammar:
     """The grammar of programs like these, each a sequence of tokens.
 
-    >>> programs = "on ( hall , lamp )", "off ( hall , fan )", "on ( attic , fan )", "off ( attic , lamp )"
+    >>> programs = ["on ( hall , lamp )", "off ( hall , fan )"]
+    >>> programs += ["on ( attic , fan )", "off ( attic , lamp )"]
     >>> print(infer_target_grammar(map(str.split, programs)), end="")
     <program> ::= <program_head> ( <on_argument_1> , <on_argument_2> )
     <on_argument_1> ::= hall | attic
@@ -77,21 +105,20 @@ def infer_types(
     programs: Iterable[Sequence[str]], coarseness: Coarseness | None = None
 ) -> InferredTypes:
     """Types of programs like these; the coarseness is chosen on folds unless it is given."""
-    written = Counter(map(_checked, programs))
-    if not written:
+    counts = Counter(map(_checked, programs))
+    if not counts:
         raise FormatError("expected at least one program to infer types from, found none")
-    corpus = Corpus(written)
-    if 2 * corpus.unreadable > written.total():
-        return InferredTypes(*flat_types(written))
-    accepted = {} if coarseness else held_out_acceptance(corpus)
+    corpus = Corpus(counts)
+    if corpus.unreadable > MAX_UNREADABLE_SHARE * counts.total():
+        return InferredTypes(*flat_types(counts))
+    accepted = {}
     if coarseness is None:
+        accepted = held_out_acceptance(corpus)
         enough = max(accepted.values()) - MAX_LOSS
         coarseness = next(level for level in Coarseness if accepted[level] >= enough)
-    types = next(
-        types for level, types in coarsening_levels(corpus, corpus.fillers) if level is coarseness
-    )
-    writer = GrammarWriter(corpus, types)
-    return InferredTypes(writer.grammar, writer.types, coarseness, accepted)
+    levels = coarsening_levels(corpus, corpus.fillers)
+    writer = GrammarWriter(corpus, next(types for level, types in levels if level is coarseness))
+    return InferredTypes(writer.grammar, writer.inferred_types(), coarseness, accepted)
 
 
 def _checked(program: Sequence[str]) -> tuple[str, ...]:
@@ -107,65 +134,54 @@ def _checked(program: Sequence[str]) -> tuple[str, ...]:
 
 
 class Fold(NamedTuple):
-    """What the programs of a fold hold, and held-out programs to try: sets of numbers of fillers, and their counts."""
+    """The fillers of the training programs, and held-out programs with their counts."""
 
-    known: list[Filler]
-    tried: list[tuple[frozenset[int], int]]
+    train: list[Filler]
+    test: Counter[frozenset[Filler]]
 
 
 def compound_folds(corpus: Corpus, rng: random.Random) -> Iterator[Fold]:
-    """Folds that hold out all programs with certain rare fillers, of which as many are drawn as make up a third.
+    """Folds that hold out all programs with certain rare fillers.
 
-    New values say nothing about types and are passed over; programs with other new heads are not tried.
+    Fillers are drawn until the programs that hold them make up a third. What is held out is how
+    words are combined, not the words: new values are passed over, because they say nothing about
+    types, and programs with other new heads are not tried.
     """
-    fillers, programs = list(corpus.fillers), list(corpus.programs.items())
-    # The programs that hold each filler.
-    holders: dict[int, list[int]] = defaultdict(list)
-    for number, (program, _) in enumerate(programs):
+    holders: dict[Filler, list[frozenset[Filler]]] = defaultdict(list)
+    for program in corpus.programs:
         for filler in program:
-            holders[filler].append(number)
-    rare = [
-        filler
-        for filler in sorted(holders)
-        if 3 * len(holders[filler]) <= HELD_OUT_SHARE * len(programs)
-    ]
+            holders[filler].append(program)
+    size = HELD_OUT_SHARE * len(corpus.programs)
+    largest = size / MIN_FILLERS_HELD_OUT
+    rare = [filler for filler in corpus.fillers if len(holders[filler]) <= largest]
     for _ in range(MAX_FOLDS):
-        held_out: set[int] = set()
+        held_out: set[frozenset[Filler]] = set()
         for filler in rng.sample(rare, len(rare)):
-            if len(held_out) >= HELD_OUT_SHARE * len(programs):
+            if len(held_out) >= size:
                 break
             held_out.update(holders[filler])
-        known: set[int] = set()
-        for number, (program, _) in enumerate(programs):
-            if number not in held_out:
-                known |= program
-        heads = {fillers[filler].head for filler in known}
-        new_values = {
-            number
-            for number, (_, head) in enumerate(fillers)
-            if head not in heads and is_value(*head)
-        }
-        tried: list[tuple[frozenset[int], int]] = []
-        for number in sorted(held_out):
-            program, count = programs[number]
-            known_part = program - new_values
-            if all(fillers[filler].head in heads for filler in known_part):
-                tried.append((known_part, count))
-        yield Fold([fillers[filler] for filler in sorted(known)], tried)
+        train = set[Filler]().union(*(corpus.programs.keys() - held_out))
+        heads = {filler.head for filler in train}
+        new = {filler for filler in corpus.fillers if filler.head not in heads}
+        test = Counter[frozenset[Filler]]()
+        for program in held_out:
+            new_in_program = new & program
+            if all(filler.head.is_value for filler in new_in_program):
+                test[program - new_in_program] += corpus.programs[program]
+        yield Fold([filler for filler in corpus.fillers if filler in train], test)
 
 
 def held_out_acceptance(corpus: Corpus) -> dict[Coarseness, float]:
     """The share of held-out programs that types of the others accept, over all folds."""
-    accepted, total = Counter[Coarseness](), 0
+    accepted = Counter[Coarseness]()
+    total = 0
     for fold in compound_folds(corpus, random.Random(0)):
-        total += sum(count for _, count in fold.tried)
-        for coarseness, types in coarsening_levels(corpus, fold.known):
-            refused = {
-                number for number, filler in enumerate(corpus.fillers) if not types.accept(filler)
-            }
-            accepted[coarseness] += sum(
-                count for program, count in fold.tried if refused.isdisjoint(program)
-            )
+        total += fold.test.total()
+        for coarseness, types in coarsening_levels(corpus, fold.train):
+            rejected = {filler for filler in corpus.fillers if not types.accept(filler)}
+            for program, count in fold.test.items():
+                if rejected.isdisjoint(program):
+                    accepted[coarseness] += count
         if total >= ENOUGH_HELD_OUT:
             break
     return {coarseness: accepted[coarseness] / max(total, 1) for coarseness in Coarseness}
@@ -174,176 +190,185 @@ def held_out_acceptance(corpus: Corpus) -> dict[Coarseness, float]:
 def coarsening_levels(
     corpus: Corpus, fillers: Collection[Filler]
 ) -> Iterator[tuple[Coarseness, Types]]:
-    """Types for `fillers`, from the finest on; what one accepts, the next accepts as well."""
-    heads: dict[Position, set[Head]] = {position: set() for position, _ in fillers}
+    """Types for `fillers`, from the finest on; what one level accepts, the next accepts as well."""
+    heads: dict[Position, set[Head]] = defaultdict(set)
     for position, head in fillers:
-        if head[1]:  # lists are everywhere, and say nothing of types
-            heads[position].add(head)
-    overlaps, words = head_overlaps(heads), _words_within(corpus, fillers)
-    partition, transferred = Partition(), dict[Filler, tuple[Position, ...]]()
+        at_position = heads[position]
+        # Lists are everywhere and say nothing about types.
+        if head.word:
+            at_position.add(head)
+    overlaps = head_overlaps(heads)
+    words = _words_within(corpus, fillers)
+    partition = Partition()
     for position in heads:
-        place = corpus.places[position]
-        if place.head == PARENTHESES:
-            partition.join(place.host, position)
-
-    def types() -> Types:
-        of = {position: partition.find(position) for position in heads}
-        for filler, inner in transferred.items():
-            for position, same in zip(corpus.arguments(filler), inner, strict=True):
-                of.setdefault(position, of[same])
-        return Types(corpus, of, (*fillers, *transferred))
-
+        argument = corpus.arguments[position]
+        if argument.head == PARENTHESES:
+            partition.join(argument.host, position)
+    transferred: dict[Filler, tuple[Type, ...]] = {}
     for coarseness in Coarseness:
-        # Join positions that share enough heads, then those that are one type at this level whatever they share.
-        for share, one, other in overlaps:
-            if coarseness is not Coarseness.HALF or share >= 1 / 2:
-                partition.join(one, other)
-        same: set[Position] = set()
-        if coarseness is Coarseness.KEYWORDS:
-            same = {
-                position
-                for position in heads
-                if any(form.is_keyword for form, _ in heads[position])
-            }
-        elif coarseness is Coarseness.ALL:
-            same = set(heads)
-        for position in same - {ROOT}:
-            partition.join(max(same), position)
+        # Join positions that share enough heads.
+        for share, first, second in overlaps:
+            if coarseness is not Coarseness.HALF or share >= HALF_OVERLAP:
+                partition.join(first, second)
+        # Join positions that are one type at this level, whatever they share. The root stays apart.
+        if coarseness in (Coarseness.KEYWORDS, Coarseness.ALL):
+            joined = ROOT
+            for position in heads.keys() - {ROOT}:
+                if coarseness is Coarseness.ALL or _holds_keyword(heads[position]):
+                    joined = joined or position
+                    partition.join(joined, position)
         _merge_singletons(corpus, partition, heads, words)
         _join_list_items(corpus, partition, heads)
-        # Each word that a type takes over may be reason for others.
-        current = types()
-        more = _transferred_heads(current)
+        # Transfer words between forms until no form takes another word.
+        types = _types(corpus, partition, fillers, transferred)
+        more = _transferred_heads(types)
         while more:
             transferred |= more
-            current = types()
-            more = _transferred_heads(current)
-        yield coarseness, current
+            types = _types(corpus, partition, fillers, transferred)
+            more = _transferred_heads(types)
+        yield coarseness, types
 
 
 class Partition:
-    """Sets of positions that are joined step by step; each is known by its least member."""
+    """Sets of positions that are joined step by step; each is named by its least member."""
 
     def __init__(self) -> None:
         self._parents: dict[Position, Position] = {}
 
     def find(self, position: Position) -> Position:
-        root = position
-        while self._parents.get(root, root) != root:
-            root = self._parents[root]
-        while position != root:
-            self._parents[position], position = root, self._parents[position]
-        return root
+        """The name of the set that holds `position`."""
+        while position in self._parents:
+            position = self._parents[position]
+        return position
 
-    def join(self, one: Position, other: Position) -> None:
-        one, other = sorted((self.find(one), self.find(other)))
-        self._parents[other] = one
+    def join(self, first: Position, second: Position) -> None:
+        """Make the sets of two positions one."""
+        least, larger = sorted((self.find(first), self.find(second)))
+        if least != larger:
+            self._parents[larger] = least
+
+
+def _types(
+    corpus: Corpus,
+    partition: Partition,
+    fillers: Collection[Filler],
+    transferred: Mapping[Filler, tuple[Type, ...]],
+) -> Types:
+    """The types of a partition, with words that forms have taken over from others."""
+    of = {position: partition.find(position) for position, _ in fillers}
+    for filler, arguments in transferred.items():
+        for position, argument in zip(corpus.argument_positions(filler), arguments, strict=True):
+            of.setdefault(position, of[argument])
+    return Types(corpus, of, chain(fillers, transferred))
 
 
 def head_overlaps(heads: Mapping[Position, set[Head]]) -> list[tuple[float, Position, Position]]:
-    """Pairs of positions with the share of heads that they have in common; of positions with equal heads, a chain."""
-    equal: dict[frozenset[Head], list[Position]] = defaultdict(list)
-    for position, own in sorted(heads.items()):
-        if own:
-            equal[frozenset(own)].append(position)
-    found = [(1.0, same[0], other) for same in equal.values() for other in same[1:]]
-    having: dict[Head, list[Position]] = defaultdict(list)
-    for shared, positions in equal.items():
-        for head in shared:
-            having[head].append(positions[0])
-    common = Counter(
-        pair for positions in having.values() for pair in combinations(sorted(positions), 2)
-    )
-    for (one, other), number in sorted(common.items()):
-        found.append((number / min(len(heads[one]), len(heads[other])), one, other))
-    return found
+    """Pairs of positions that share heads, with the share; positions with equal heads are a chain.
+
+    >>> sun, rain = Head(Form(), ("sun",)), Head(Form(), ("rain",))
+    >>> head_overlaps({1: {sun}, 2: {sun, rain}, 3: {sun}})
+    [(1.0, 1, 3), (1.0, 1, 2)]
+    """
+    overlaps = []
+    firsts: dict[frozenset[Head], Position] = {}
+    for position in sorted(heads):
+        first = firsts.setdefault(frozenset(heads[position]), position)
+        if first != position and heads[position]:
+            overlaps.append((1.0, first, position))
+    for first, second in combinations(firsts.values(), 2):
+        shared = len(heads[first] & heads[second])
+        if shared:
+            fewer = min(len(heads[first]), len(heads[second]))
+            overlaps.append((shared / fewer, first, second))
+    return overlaps
+
+
+def _holds_keyword(heads: Iterable[Head]) -> bool:
+    return any(head.form.is_keyword for head in heads)
 
 
 def _words_within(corpus: Corpus, fillers: Iterable[Filler]) -> dict[Position, set[Word]]:
     """The words at each position, also those inside lists and operators that stand there."""
     words: dict[Position, set[Word]] = defaultdict(set)
-    for filler in sorted(
-        fillers, key=lambda filler: -filler.position
-    ):  # parts have higher numbers than their hosts
-        words[filler.position] |= {filler.head[1]} if filler.head[1] else set()
-        if not filler.head[1]:
-            for part in corpus.arguments(filler):
-                words[filler.position] |= words[part]
+    # Items have higher positions than the lists that hold them.
+    for filler in sorted(fillers, key=lambda filler: -filler.position):
+        at_position = words[filler.position]
+        if filler.head.word:
+            at_position.add(filler.head.word)
+        else:
+            for item in corpus.argument_positions(filler):
+                at_position |= words[item]
     return words
 
 
 def _merge_singletons(
     corpus: Corpus,
-    joined: Partition,
+    partition: Partition,
     heads: Mapping[Position, set[Head]],
     words: Mapping[Position, set[Word]],
 ) -> None:
-    """Join arguments of which a single word is known with the best known arguments in the same place of the same form.
+    """Join arguments that hold a single word with the richest argument of that number and form.
 
-    A keyword says more of its value than its form does, and its word more of it: both are left alone. A slot stands for
-    many words.
+    A keyword says more about its value than its form does, and so does its value: both are left
+    alone. A slot stands for many words.
     """
-    members: dict[Position, set[Word]] = defaultdict(set)
-    for position, own in words.items():
-        members[joined.find(position)] |= own
-    sizes = {position: len(members[joined.find(position)]) for position in sorted(words)}
+    words_of_type: dict[Type, set[Word]] = defaultdict(set)
+    for position in words:
+        words_of_type[partition.find(position)] |= words[position]
+    sizes = {position: len(words_of_type[partition.find(position)]) for position in sorted(words)}
     alike: dict[tuple[Form, int], list[Position]] = defaultdict(list)
     for position in sizes:
-        (form, word), number, _ = corpus.places[position]
-        if (
-            word
-            and not form.is_keyword
-            and not any(inner.is_keyword for inner, _ in heads[position])
-        ):
+        (form, word), number, _ = corpus.arguments[position]
+        if word and not form.is_keyword and not _holds_keyword(heads[position]):
             alike[form, number].append(position)
     for positions in alike.values():
-        best = max(positions, key=lambda position: (sizes[position], -position))
+        richest = max(positions, key=lambda position: sizes[position])
         for position in positions:
-            if sizes[position] < 2 and not any(
-                word[0].startswith(SLOT) for word in words[position]
-            ):
-                joined.join(best, position)
+            has_slot = any(word[0].startswith(SLOT) for word in words[position])
+            if sizes[position] < MIN_WORDS and not has_slot:
+                partition.join(richest, position)
 
 
-def _join_list_items(corpus: Corpus, joined: Partition, positions: Iterable[Position]) -> None:
-    """Join the parts of lists and operators that stand at positions of one type."""
-    parts = [
-        position
-        for position in positions
-        if position != ROOT and not corpus.places[position].head[1]
-    ]
+def _join_list_items(corpus: Corpus, partition: Partition, positions: Iterable[Position]) -> None:
+    """Join the items of lists and operators that stand at positions of one type."""
+    items = [position for position in positions if position and not _word_at(corpus, position)]
     is_stable = False
     while not is_stable:
-        is_stable, first = True, dict[ArgumentPlace, Position]()
-        for position in parts:
-            place = corpus.places[position]
-            same = first.setdefault(place._replace(host=joined.find(place.host)), position)
-            if joined.find(same) != joined.find(position):
-                joined.join(same, position)
+        is_stable = True
+        firsts: dict[Argument, Position] = {}
+        for position in items:
+            argument = corpus.arguments[position]
+            key = argument._replace(host=partition.find(argument.host))
+            first = firsts.setdefault(key, position)
+            if partition.find(first) != partition.find(position):
+                partition.join(first, position)
                 is_stable = False
 
 
-def _transferred_heads(types: Types) -> dict[Filler, tuple[Position, ...]]:
+def _word_at(corpus: Corpus, position: Position) -> Word:
+    """The word whose argument a position is."""
+    return corpus.arguments[position].head.word
+
+
+def _transferred_heads(types: Types) -> dict[Filler, tuple[Type, ...]]:
     """Words that go from one form into another, in which at least half of their like are seen.
 
-    So a noun that is only seen bare may be modified like the others, and a relation that is only named may be applied.
+    So a noun that is only seen bare may be modified like the others, and a relation that is only
+    named may be applied.
     """
-    instances = {instance: set(words) for instance, words in types.words().items() if words != [()]}
-    keys = sorted(instances, key=lambda key: -len(instances[key]))
-    having: dict[Word, list[int]] = defaultdict(list)
-    for number, key in enumerate(keys):
-        for word in instances[key]:
-            having[word].append(number)
-    common = Counter(pair for numbers in having.values() for pair in combinations(numbers, 2))
-    pairs = sorted((*pair, number) for pair, number in common.items())
-    found: dict[Filler, tuple[Position, ...]] = {}
-    for one, other, number in [*pairs, *((other, one, number) for one, other, number in pairs)]:
-        taker, giver = keys[one], keys[other]
-        if number >= MIN_TRANSFER_SHARE * len(instances[giver]):
-            own, form, arguments = taker
-            new = [
-                word for word in sorted(instances[giver]) if (form, word) not in types.heads[own]
-            ]
-            for word in new:
-                found.setdefault(Filler(own, (form, word)), arguments)
-    return found
+    words_of = {}
+    for signature, words in types.words().items():
+        if words != [()]:
+            words_of[signature] = set(words)
+    # Where two forms of a type could take a word, the one with more words comes first.
+    pairs = list(combinations(sorted(words_of, key=lambda key: -len(words_of[key])), 2))
+    transferred: dict[Filler, tuple[Type, ...]] = {}
+    for taker, giver in chain(pairs, ((second, first) for first, second in pairs)):
+        shared = words_of[taker] & words_of[giver]
+        if len(shared) < MIN_TRANSFER_SHARE * len(words_of[giver]):
+            continue
+        for word in sorted(words_of[giver] - shared):
+            head = Head(taker.form, word)
+            if head not in types.heads[taker.type]:
+                transferred.setdefault(Filler(taker.type, head), taker.arguments)
+    return transferred
